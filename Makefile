@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all ina install uninstall hooks deb demo demo-ina demo-gpu check lint format check-long lab lab-long bench coverage clean help
+.PHONY: all ina install uninstall hooks deb demo demo-ina demo-gpu check lint format check-long soak lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
@@ -21,8 +21,9 @@ install: all ## what was built into PREFIX (/usr/local): plugin, ha, software NI
 uninstall: ## what `make install` with the same PREFIX has put there
 	@cmake -DMANIFEST=build/installed.txt -DPREFIX=$(PREFIX) -P scripts/uninstall.cmake
 
-deb: all ## the software NIC alone as a Debian package, in build/
-	@scripts/deb build build
+deb: ## the Debian packages: plugin, tools, software NIC, softcuda, agent, sums in the network, GPU library; in build/deb/
+	@scripts/install-deps deb
+	@scripts/deb build/deb
 
 demo: ## the main job: NCCL's own all-reduce over the plugin and the software NIC; a cable is cut, also under NCCL's own IB transport
 	@scripts/demo
@@ -40,30 +41,38 @@ check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, the
 	@scripts/install-deps nccl-all || echo "NCCL is not there: what runs under it is skipped and counted"
 	@scripts/check
 
-lint: all ## calls go down, files do not call in circles, standard words, and what clang-tidy finds (.clang-tidy)
+lint: all ## calls go down, files do not call in circles, standard words, short functions, and what clang-tidy finds (.clang-tidy)
 	@scripts/check-layers
 	@scripts/check-words
+	@scripts/check-functions
 	@scripts/lint
 
 hooks: ## offers git a pre-commit hook: format and tidiness of what is committed, in a second or two
 	@git config core.hooksPath scripts/hooks
 	@echo "git runs scripts/hooks/pre-commit from now on; git config --unset core.hooksPath ends that"
 
-format: ## clang-format over the C sources of the folders that scripts/check-format holds (.clang-format, 100 columns)
+format: ## clang-format over all C sources (.clang-format, 100 columns)
 	@scripts/check-format --fix
 
 check-long: ## the long hunts: more seeds, a minute per fuzzer, coverage
-	@scripts/install-deps test lab
+	@scripts/install-deps test long lab
 	@scripts/install-deps nccl-all || echo "NCCL is not there: what runs under it is skipped and counted"
 	@scripts/check --long
+
+MINUTES ?= 60
+soak: all ## an hour (MINUTES=60) of NCCL on softcuda, faults at random, exporter, agent, top, doctor and page beside it; table and plot in build/soak
+	@scripts/install-deps test
+	@scripts/install-deps nccl
+	@scripts/soak --minutes $(MINUTES) --out build/soak
 
 lab: all ## QEMU machines with the kernel's rdma_rxe: cables pulled, ports downed, loss, softroce against the kernel
 	@scripts/install-deps lab
 	@lab/run --set standard
 
-lab-long: all ## the rest of the lab, with an hour of chaos
+lab-long: all ## the rest of the lab, with an hour of chaos; its page with plots in build-lab/page
 	@scripts/install-deps lab
-	@lab/run --set long
+	@lab/timeouts-virtual 200
+	@lab/run --set long; status=$$?; lab/plot; exit $$status
 
 bench: ## side-by-side ratios and instruction counts; prints, never fails on time
 	@scripts/install-deps test

@@ -59,21 +59,30 @@ static uint32_t want(uint32_t now, uint32_t rest, bool sout, bool sup)
 	return toward(now, rest, HA_CONGESTION_CREEP);
 }
 
-uint32_t ha_share_step(struct ha_share *share, const struct ha_share_ports *at)
+static bool is_congested(const struct ha_trouble *trouble)
+{
+	return trouble && trouble->congested;
+}
+
+/* A port that is down leaves all to the other one; with both down, as it was. */
+static uint32_t want_by_ports(uint32_t wanted, uint32_t rest, const struct ha_share_ports *at)
 {
 	bool sout_up = !at->sout || at->sout->up, sup_up = at->sup && at->sup->up;
+
+	if (!sup_up)
+		return sout_up ? 0 : wanted;
+	if (!sout_up)
+		return MPIB_HINT_MAX_BW;
+	return want(wanted, rest, is_congested(at->sout_trouble), is_congested(at->sup_trouble));
+}
+
+uint32_t ha_share_step(struct ha_share *share, const struct ha_share_ports *at)
+{
 	uint32_t rest = ha_share_rest(at), difference;
 
 	if (!share->known)
 		ha_share_begin(share, rest);
-	if (!sup_up && sout_up)
-		share->wanted = 0;
-	else if (sup_up && !sout_up)
-		share->wanted = MPIB_HINT_MAX_BW;
-	else if (sup_up)
-		share->wanted =
-			want(share->wanted, rest, at->sout_trouble && at->sout_trouble->congested,
-			     at->sup_trouble && at->sup_trouble->congested);
+	share->wanted = want_by_ports(share->wanted, rest, at);
 	difference = share->wanted > share->written ? share->wanted - share->written
 						    : share->written - share->wanted;
 	if (difference >= HA_CONGESTION_STEP || share->wanted == rest || !share->wanted ||

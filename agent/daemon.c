@@ -119,15 +119,31 @@ static void alias_ensure(struct ha_daemon *d)
 		err == -EEXIST ? "something else has that name" : strerror(-err));
 }
 
-/* Something (a cleaner of /tmp) has removed what we made: make it again, so that newcomers find it.
- */
+/* Opens the folders again, which are locked as before; 0 or a negative errno. */
+static int folders_reopen(struct ha_daemon *d)
+{
+	const char *name;
+	int err;
+
+	ha_folder_close(&d->folder);
+	err = ha_folder_open(&d->folder, d->options.socket, &d->socket_name);
+	if (!err)
+		err = ha_folder_lock(&d->folder);
+	if (err || d->hints_folder.fd < 0)
+		return err;
+	ha_folder_close(&d->hints_folder);
+	err = ha_folder_open(&d->hints_folder, d->options.hints, &name);
+	return err ? err : ha_folder_lock(&d->hints_folder);
+}
+
+/* Something (a cleaner of /tmp) has removed what we made: make it again, so that newcomers find
+ * it. */
 static void restore(struct ha_daemon *d)
 {
 	bool hints = ha_folder_holds(hints_folder(d), d->page.name, d->page.inode);
 	bool registration = ha_folder_holds(&d->folder, d->socket_name, d->socket_inode);
 	bool control = ha_folder_holds(&d->folder, HA_AGENT_CONTROL, d->control_inode);
-	const char *name;
-	int fd, err = 0;
+	int fd, err;
 
 	alias_ensure(d);
 	if (hints && registration && control)
@@ -137,16 +153,7 @@ static void restore(struct ha_daemon *d)
 		"files in %s were removed; making them again. Tell whatever cleans there to leave "
 		"it alone",
 		d->folder.path);
-	ha_folder_close(&d->folder);
-	err = ha_folder_open(&d->folder, d->options.socket, &d->socket_name);
-	if (!err)
-		err = ha_folder_lock(&d->folder);
-	if (!err && d->hints_folder.fd >= 0) {
-		ha_folder_close(&d->hints_folder);
-		err = ha_folder_open(&d->hints_folder, d->options.hints, &name);
-		if (!err)
-			err = ha_folder_lock(&d->hints_folder);
-	}
+	err = folders_reopen(d);
 	if (!err && !hints)
 		err = ha_page_again(&d->page, hints_folder(d));
 	d->slots.shm = d->page.shm;

@@ -11,8 +11,8 @@
 #include "base/http.h"
 
 struct ha_daemon_options {
-	char socket[256]; /* of registration; the control socket and the rules set by hand lie
-			     beside it */
+	/* of registration; the control socket and the rules set by hand lie beside it */
+	char socket[256];
 	char hints[256];
 	const char *policy;  /* ha_advisor_open */
 	const char *users;   /* ha_users_parse */
@@ -26,8 +26,8 @@ struct ha_daemon_options {
 struct ha_daemon {
 	struct ha_daemon_options options;
 	struct ha_loop loop;
-	struct ha_folder folder,
-		hints_folder; /* the second is open only when the hints lie elsewhere */
+	/* the second is open only when the hints lie elsewhere */
+	struct ha_folder folder, hints_folder;
 	const char *socket_name;
 	ino_t socket_inode, control_inode;
 	struct ha_page page;

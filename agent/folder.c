@@ -14,14 +14,19 @@
 static int parent(const char *file, char *dir, size_t size, const char **name)
 {
 	const char *slash = strrchr(file, '/');
-	int len = slash ? (int)(slash - file) : 1;
+	size_t len = slash ? (size_t)(slash - file) : 0;
 
 	*name = slash ? slash + 1 : file;
 	if (!**name)
 		return -EISDIR;
-	if (snprintf(dir, size, "%.*s", len ? len : 1, slash ? (len ? file : "/") : ".") >=
-	    (int)size)
+	if (!len) { /* the root, or here */
+		file = slash ? "/" : ".";
+		len = 1;
+	}
+	if (len >= size)
 		return -ENAMETOOLONG;
+	memcpy(dir, file, len);
+	dir[len] = '\0';
 	return 0;
 }
 

@@ -18,8 +18,8 @@ struct ha_page {
  * of that name is replaced, never changed: it may be mapped. 0 or negative errno.
  */
 int ha_page_open(struct ha_page *p, const struct ha_folder *folder, const char *name);
-/* A new file with the same content in place of one that was removed; readers find it by its name.
- */
+/* A new file with the same content in place of one that was removed; readers find it by its
+ * name. */
 int ha_page_again(struct ha_page *p, const struct ha_folder *folder);
 /* The file stays, for the next agent. */
 void ha_page_close(struct ha_page *p);

@@ -32,8 +32,8 @@ struct source {
 	unsigned unit; /* bytes per count */
 };
 
-/* counters/: IBTA's, alike for all drivers. Data counts are in words of 4 bytes (IBTA vol.
- * 1, 16.1.3.5). */
+/* counters/: IBTA's, alike for all drivers. Data counts are in words of 4 bytes (IBTA vol. 1,
+ * 16.1.3.5). */
 static const struct source in_port[] = {
 	{ "port_xmit_data", HA_PORT_TX_BYTES, 4 },
 	{ "port_rcv_data", HA_PORT_RX_BYTES, 4 },
@@ -368,8 +368,8 @@ int ha_ports_find(struct ha_ports *ports, uint32_t ip, uint64_t now)
 	if (!a && ports->naddresses < HA_PORTS_ADDRESSES)
 		a = &ports->address[ports->naddresses++];
 	else if (!a)
-		a = &ports->address[ip %
-				    HA_PORTS_ADDRESSES]; /* somebody else's is looked for again */
+		/* somebody else's is looked for again */
+		a = &ports->address[ip % HA_PORTS_ADDRESSES];
 	a->ip = ip;
 	a->checked = now;
 	a->port = search(ports, ip, now);

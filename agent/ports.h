@@ -15,8 +15,8 @@
 
 #define HA_PORTS_MAX 64
 #define HA_PORTS_ADDRESSES 256
-#define HA_PORTS_AGAIN_NS \
-	UINT64_C(5000000000) /* an address that was not found is looked for again */
+/* an address that was not found is looked for again */
+#define HA_PORTS_AGAIN_NS UINT64_C(5000000000)
 
 enum ha_port_counter {
 	HA_PORT_TX_BYTES,
@@ -36,8 +36,8 @@ struct ha_port {
 	bool up;
 	uint64_t mbps; /* 0 = unknown */
 	uint64_t count[HA_PORT_COUNTERS];
-	uint64_t delta[HA_PORT_COUNTERS]; /* since the look before; 0 at the first, and where a
-					     counter went back */
+	/* since the look before; 0 at the first, and where a counter went back */
+	uint64_t delta[HA_PORT_COUNTERS];
 	uint64_t at, span; /* ns: the last look, and since the one before; 0 = there was none */
 	unsigned looks;
 };

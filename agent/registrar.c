@@ -81,21 +81,23 @@ static ssize_t receive(struct ha_conn *c, uint8_t *data, size_t size)
 	return most ? recv(c->watch.fd, data, most, MSG_DONTWAIT) : 0;
 }
 
-static void conn_ready(struct ha_watch *watch, uint32_t events)
+/* Something is half received or half answered. */
+static bool is_half_done(const struct ha_conn *c)
 {
-	struct ha_conn *c = (struct ha_conn *)watch; /* its first member */
-	struct ha_registrar *r = c->registrar;
-	uint64_t before = handled(&r->counts);
-	uint8_t data[2048];
-	ssize_t n = 0;
+	return c->session.in_len || c->session.out_len;
+}
 
-	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-		n = receive(c, data, sizeof(data));
-		if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-			/* Its end, in the middle of something or not. */
-			hang_up(c, c->session.in_len || c->session.out_len);
-			return;
-		}
+/* Takes what has come; false when the connection was hung up. */
+static bool take_received(struct ha_conn *c)
+{
+	struct ha_registrar *r = c->registrar;
+	uint8_t data[2048];
+	ssize_t n = receive(c, data, sizeof(data));
+
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		/* Its end, in the middle of something or not. */
+		hang_up(c, is_half_done(c));
+		return false;
 	}
 	if (n > 0 &&
 	    ha_session_feed(&c->session, r->slots, c->owner, &r->counts, data, (size_t)n) != n) {
@@ -103,15 +105,26 @@ static void conn_ready(struct ha_watch *watch, uint32_t events)
 			"process %d (user %u) does not speak the protocol of registration; hung up",
 			(int)c->owner->pid, (unsigned)c->owner->uid);
 		hang_up(c, true);
-		return;
+		return false;
 	}
+	return true;
+}
+
+static void conn_ready(struct ha_watch *watch, uint32_t events)
+{
+	struct ha_conn *c = (struct ha_conn *)watch; /* its first member */
+	struct ha_registrar *r = c->registrar;
+	uint64_t before = handled(&r->counts);
+
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !take_received(c))
+		return;
 	if (!flush(c))
 		return;
 	/* Whoever does not take its answers is not listened to. */
 	wait_for(c, c->session.out_len ? EPOLLOUT : EPOLLIN);
-	if ((!c->session.out_len && !c->session.in_len) || handled(&r->counts) != before)
+	if (!is_half_done(c) || handled(&r->counts) != before)
 		c->stuck_since = 0; /* nothing is half done, or something has been done whole */
-	if ((c->session.out_len || c->session.in_len) && !c->stuck_since)
+	if (is_half_done(c) && !c->stuck_since)
 		c->stuck_since = ha_clock_now(&ha_clock_live);
 }
 
@@ -142,7 +155,7 @@ static void welcome(struct ha_registrar *r, int fd, const struct ucred *peer)
 		hang_up(c, true);
 }
 
-static void knock(struct ha_registrar *r, int fd)
+static void admit(struct ha_registrar *r, int fd)
 {
 	struct ucred peer;
 
@@ -170,7 +183,7 @@ static void listener_ready(struct ha_watch *watch, uint32_t events)
 		int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			knock(r, fd);
+			admit(r, fd);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {

@@ -27,8 +27,8 @@ struct ha_registrar {
 	unsigned nconns, most;
 	bool resting; /* no descriptor was left: accepting goes on with the next tick */
 	struct ha_session_counts counts;
-	uint64_t accepted, unauthorized, crowded,
-		dropped; /* sockets: all, refused users, no room, hung up on */
+	/* sockets: all, refused users, no room, hung up on */
+	uint64_t accepted, unauthorized, crowded, dropped;
 };
 
 /* fd: a listening socket, ours from now on. most: sockets at once. */

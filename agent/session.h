@@ -4,18 +4,20 @@
  *
  * The rules for what is not as it should be:
  *   another magic number, a length below 8 or above HA_SESSION_MESSAGE: nobody knows where the next
- * message begins: hang up an unknown type, or a length that is not the type's: skipped by its
- * length, answered with status 2 a register with a zero SOUT address, or a conn_id that stands for
- * another flow: status 2 a deregister of what is not registered: status 2 the reserved byte:
- * ignored
+ *   message begins: hang up
+ *   an unknown type, or a length that is not the type's: skipped by its length, answered with
+ *   status 2
+ *   a register with a zero SOUT address, or a conn_id that stands for another flow: status 2
+ *   a deregister of what is not registered: status 2
+ *   the reserved byte: ignored
  */
 #ifndef HA_AGENT_SESSION_H
 #define HA_AGENT_SESSION_H
 
 #include "agent/slots.h"
 
-#define HA_SESSION_MESSAGE \
-	256 /* bytes; none of ours is that long, later ones may be longer than today's */
+/* bytes; none of ours is that long, later ones may be longer than today's */
+#define HA_SESSION_MESSAGE 256
 #define HA_SESSION_OUT 4096
 
 struct ha_session_counts {

@@ -235,8 +235,8 @@ struct ha_owner *ha_owner_get(struct ha_slots *s, pid_t pid, uid_t uid)
 	struct ha_owner *owner = NULL;
 
 	if (!start)
-		pid = 0; /* in another namespace, or it has ended already: its socket is all we know
-			    of it */
+		/* in another namespace, or it has ended already: its socket is all we know of it */
+		pid = 0;
 	for (owner = s->owners; pid && owner; owner = owner->next)
 		if (owner->pid == pid && owner->start == start)
 			break;
@@ -320,29 +320,47 @@ UNCOUNTED static bool first_of_flow(const struct ha_slots *s, int at)
 	return true;
 }
 
-UNCOUNTED bool ha_slots_consistent(const struct ha_slots *s)
+/* Every registration stands in its owner's list; false where a link is wrong. */
+UNCOUNTED static bool owners_are_linked(const struct ha_slots *s)
 {
-	unsigned refs[MPIB_HINT_MAX_ENTRIES] = { 0 }, n = 0, used = 0, owned = 0, owners = 0;
+	unsigned owned = 0, owners = 0;
 
-	for (unsigned i = 0; i < HA_SLOTS_BUCKETS; i++)
-		for (const struct ha_registration *r = s->bucket[i]; r; r = r->next, n++)
-			refs[r->slot]++;
 	for (const struct ha_owner *o = s->owners; o; o = o->next, owners++)
 		for (const struct ha_registration *r = o->registrations; r;
 		     r = r->of_owner, owned++)
 			if (r->owner != o || *r->owner_link != r)
 				return false;
-	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
-		const struct mpib_hint_entry *e = &s->shm->entries[i];
-		const struct ha_slot *slot = &s->slot[i];
+	return owned == s->nregistrations && owners == s->nowners;
+}
 
-		used += ha_slot_used(slot);
-		if (slot->refs != refs[i] || (slot->refs && !ha_slot_used(slot)) || e->seq & 1 ||
-		    e->sup_bw != slot->value || e->src_ip != slot->src || e->dst_ip != slot->dst ||
-		    slot->value > MPIB_HINT_MAX_BW)
-			return false;
-		if (ha_slot_used(slot) && !first_of_flow(s, i))
+/* The page says of this slot what we know of it. */
+UNCOUNTED static bool entry_is_right(const struct ha_slots *s, int at, unsigned refs)
+{
+	const struct mpib_hint_entry *e = &s->shm->entries[at];
+	const struct ha_slot *slot = &s->slot[at];
+
+	if (slot->refs != refs || (slot->refs && !ha_slot_used(slot)) || e->seq & 1)
+		return false;
+	if (e->sup_bw != slot->value || e->src_ip != slot->src || e->dst_ip != slot->dst)
+		return false;
+	if (slot->value > MPIB_HINT_MAX_BW)
+		return false;
+	return !ha_slot_used(slot) || first_of_flow(s, at);
+}
+
+UNCOUNTED bool ha_slots_consistent(const struct ha_slots *s)
+{
+	unsigned refs[MPIB_HINT_MAX_ENTRIES] = { 0 }, n = 0, used = 0;
+
+	for (unsigned i = 0; i < HA_SLOTS_BUCKETS; i++)
+		for (const struct ha_registration *r = s->bucket[i]; r; r = r->next, n++)
+			refs[r->slot]++;
+	if (n != s->nregistrations || !owners_are_linked(s))
+		return false;
+	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
+		used += ha_slot_used(&s->slot[i]);
+		if (!entry_is_right(s, i, refs[i]))
 			return false;
 	}
-	return n == s->nregistrations && n == owned && used == s->used && owners == s->nowners;
+	return used == s->used;
 }

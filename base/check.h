@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check.h - assertions of the test programs: they say what was expected where, and end the program
- */
+/* check.h - assertions of the test programs: they say what was expected where, and end the
+ * program */
 #ifndef HA_TESTS_BASE_CHECK_H
 #define HA_TESTS_BASE_CHECK_H
 

@@ -46,6 +46,7 @@ struct ha_config {
 
 /* Values of the ENUM fields, in the order of their choices. */
 enum ha_ack { HA_ACK_NIC, HA_ACK_MEMORY };
+enum ha_gin_wish { HA_GIN_AUTO, HA_GIN_NEVER, HA_GIN_ALWAYS };
 enum ha_collnet_wish { HA_COLLNET_AUTO, HA_COLLNET_NEVER, HA_COLLNET_ALWAYS };
 enum ha_mr_mode { HA_MR_LAZY, HA_MR_EAGER };
 enum ha_policy {
@@ -86,8 +87,8 @@ static inline bool ha_config_is_set(const struct ha_config *config, enum ha_conf
 /* The variable has an effect in this version (config_table.h, status NOW). */
 bool ha_config_has_effect(enum ha_config_id id);
 
-/* The local ACK timeout in force, as the queue pair attribute (4.096 us x 2^value, IBTA 9.7.6.1.3).
- */
+/* The local ACK timeout in force, as the queue pair attribute (4.096 us x 2^value, IBTA
+ * 9.7.6.1.3). */
 int ha_config_timeout(const struct ha_config *config);
 /* The hardware's own window in nanoseconds: 4.096 us x 2^timeout x retry count. */
 uint64_t ha_config_window_ns(const struct ha_config *config);

@@ -25,14 +25,16 @@ const struct ha_config_entry ha_config_entries[HA_CONFIG_COUNT] = {
 
 const struct ha_config_ignored ha_config_ignored[] = {
 	{ "NCCL_IBVERBS_LIB", "HA_NCCL_VERBS is the one", NULL },
-	{ "NCCL_IB_DATA_DIRECT", "data direct devices are not used", "0" },
 	{ "NCCL_IB_MQP_RETRY_ALL",
 	  "a queue pair that cannot be changed ends its path, and the next one is made", "0" },
 	{ "NCCL_IB_MQP_RETRY_CNT",
 	  "a queue pair that cannot be changed ends its path, and the next one is made", NULL },
 	{ "NCCL_IB_MQP_RETRY_SLEEP_MSEC",
 	  "a queue pair that cannot be changed ends its path, and the next one is made", NULL },
-	{ "NCCL_IB_OOO_RQ", "that receive mode of mlx5 is not used", "0" },
+	{ "NCCL_IB_OOO_RQ",
+	  "in that receive mode of mlx5 the messages of a queue pair arrive in any order, and "
+	  "hawser's last write of a message says that those before it have arrived",
+	  "0" },
 	{ "NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS",
 	  "receives are always posted before their data can come", "1" },
 	{ "NCCL_IB_QUERY_PORT_SPEED", "the speed of a port is what the driver says of it", NULL },
@@ -64,10 +66,12 @@ const struct ha_config_ignored ha_config_ignored[] = {
 const int ha_config_ignored_count = sizeof(ha_config_ignored) / sizeof(ha_config_ignored[0]);
 
 const struct ha_config_core ha_config_core[] = {
+	{ "NCCL_NET", "which transport is used: `HA`, hawser's name, or not set" },
 	{ "NCCL_NET_DISABLE_INTRA", "whether ranks of one host may use the network" },
 	{ "NCCL_NET_FORCE_FLUSH", "calls the plugin's flush after every receive into GPU memory; "
 				  "NCCL_GDR_FLUSH_DISABLE=1 here would undo it" },
 	{ "NCCL_NET_FORCE_MERGE", "which devices NCCL asks the plugin to fuse" },
+	{ "NCCL_NET_GDR_C2C", "whether GPU memory behind a C2C link counts as near" },
 	{ "NCCL_NET_GDR_LEVEL", "how near a GPU must be for its memory to be registered" },
 	{ "NCCL_NET_GDR_MLOPART", "whether memory of a partition of a GPU is registered" },
 	{ "NCCL_NET_GDR_READ", "whether sends read GPU memory directly" },

@@ -24,6 +24,7 @@ enum ha_config_group {
 	HA_CONFIG_MEMORY,
 	HA_CONFIG_RAILS,
 	HA_CONFIG_DEVICES,
+	HA_CONFIG_ONE_SIDED,
 	HA_CONFIG_AGGREGATION,
 	HA_CONFIG_LOGGING,
 	HA_CONFIG_TESTING,
@@ -46,8 +47,8 @@ extern const struct ha_config_entry ha_config_entries[HA_CONFIG_COUNT];
 /* A variable of NCCL's own transport that hawser does not read. */
 struct ha_config_ignored {
 	const char *name, *why;
-	const char
-		*same; /* the value that says what hawser does in any case; NULL: there is none */
+	/* the value that says what hawser does in any case; NULL: there is none */
+	const char *same;
 };
 
 extern const struct ha_config_ignored ha_config_ignored[];
@@ -64,8 +65,8 @@ extern const int ha_config_core_count;
 /* A variable that one of the other programs reads by itself: libhawser-ina.so, which stands on no
  * configuration, ha-backend, netccl. */
 struct ha_config_elsewhere {
-	const char *name, *def, *reader,
-		*help; /* def: what holds when it is not set; "" = nothing */
+	/* def: what holds when it is not set; "" = nothing */
+	const char *name, *def, *reader, *help;
 };
 
 extern const struct ha_config_elsewhere ha_config_elsewhere[];

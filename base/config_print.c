@@ -19,6 +19,7 @@ static const struct {
 	[HA_CONFIG_RAILS] = { "Several rails with weights", "" },
 	[HA_CONFIG_DEVICES] = { "Devices and addresses", "The NCCL_ variables mean what they mean "
 							 "to NCCL's own InfiniBand transport." },
+	[HA_CONFIG_ONE_SIDED] = { "One-sided operations", "" },
 	[HA_CONFIG_AGGREGATION] = { "Reduction in the network", "" },
 	[HA_CONFIG_LOGGING] = { "Logging", "" },
 	[HA_CONFIG_TESTING] = { "For tests", "" },
@@ -116,11 +117,12 @@ static void elsewhere_print(FILE *out)
 	}
 }
 
-/* Every NCCL_IB_ and NCCL_NET_ variable of NCCL up to 2.30, once. */
+/* Every NCCL_IB_ and NCCL_NET_ variable of NCCL, once (scripts/compare-nccl-variables). */
 static void nccl_print(FILE *out)
 {
 	fputs("\n## NCCL's own variables\n\nEvery `NCCL_IB_*` and `NCCL_NET_*` variable of NCCL up "
-	      "to 2.30.7. One that is set and not read is a warning, once, unless it "
+	      "to 2.30.7, and of its branch of development for 2.31 (2.31.0a7). One that is set "
+	      "and not read is a warning, once, unless it "
 	      "says what hawser does in any case.\n\n| variable | with hawser |\n|---|---|\n",
 	      out);
 	for (int i = 0; i < HA_CONFIG_COUNT; i++)

@@ -11,7 +11,8 @@
  * default  a number; ENUM: the index into choices; STR: ignored, the default is the text in choices
  * choices  ENUM: "first|second|..."; STR: the default text; else ""
  * status   NOW: it has an effect. LATER: it is read and checked, and has no effect in this version;
- * setting it says so group    enum ha_config_group
+ *          setting it says so
+ * group    enum ha_config_group
  */
 
 /* What happens when a path fails. */
@@ -22,6 +23,18 @@ X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", NOW, AVAILABILITY,
 X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", NOW, AVAILABILITY,
   "Milliseconds between two heartbeats on every path: a write of 8 bytes, which the peer's NIC "
   "answers.")
+X(INT, silence_ms, "HA_NCCL_SILENCE_MS", 5, 0, 60000, "", NOW, AVAILABILITY,
+  "Milliseconds, at the least, in which work on a path stands still before it and its standby are "
+  "asked for a sign; when the standby alone gives one in that time again, the path is suspect, "
+  "without "
+  "waiting for the NIC's time-out. False alarms and slow paths lengthen it. 0 = off: the NIC's "
+  "time-out and HA_NCCL_RTO_MS decide.")
+X(INT, slow_factor, "HA_NCCL_SLOW_FACTOR", 0, 0, 1000, "", NOW, AVAILABILITY,
+  "A path on which messages take so many times as long as they used to, and as they do on the "
+  "standby, becomes the standby while it stays so; 4 is a first value. 0 = off: a slow path "
+  "carries on.")
+X(INT, slow_moves, "HA_NCCL_SLOW_MOVES", 4, 1, 1000, "", NOW, AVAILABILITY,
+  "Moves a minute, at most, that a connection makes because a path is slow or is not any more.")
 X(INT, rto_ms, "HA_NCCL_RTO_MS", 1000, 10, 60000, "", NOW, AVAILABILITY,
   "Milliseconds without progress after which a path is suspect. Must exceed twice the hardware's "
   "own window, "
@@ -66,6 +79,9 @@ X(ENUM, mr_mode, "HA_NCCL_MR_MODE", 0, 0, 1, "lazy|eager", NOW, AVAILABILITY,
 X(STR, events, "HA_NCCL_EVENTS", 0, 0, 0, "", NOW, AVAILABILITY,
   "File to append one JSON line per change of a path's state to; %h in it is the host, %p the "
   "process, %u the user.")
+X(INT, profiler, "HA_NCCL_PROFILER", -1, -1, 1, "", NOW, AVAILABILITY,
+  "Report queue pairs and failovers to NCCL's profiler: 1 yes, 0 no, -1 = when "
+  "NCCL_PROFILER_PLUGIN names one. Read when the plugin is opened.")
 X(STR, status_dir, "HA_NCCL_STATUS_DIR", 0, 0, 0, "/dev/shm/hawser-%u", NOW, AVAILABILITY,
   "Directory in memory of the pages that `ha status` reads, one per process; none = no page.")
 
@@ -143,6 +159,11 @@ X(INT, mr_cache_entries, "HA_NCCL_MR_CACHE_ENTRIES", 0, 0, 1048576, "", NOW, MEM
   "comes back. Only safe if the program never unmaps memory that was registered, hence 0.")
 X(INT, ib_pci_relaxed_ordering, "NCCL_IB_PCI_RELAXED_ORDERING", 2, 0, 2, "", NOW, MEMORY,
   "Register memory for relaxed PCI ordering: 0 no, 1 yes, 2 where the library knows it.")
+X(INT, ib_data_direct, "NCCL_IB_DATA_DIRECT", 0, 0, 2, "", NOW, MEMORY,
+  "1 = on ConnectX NICs with data direct (rdma-core 54 or later) the data of GPU memory that is "
+  "registered by dma-buf goes through their second PCIe function, and NCCL is told of that one; 0 "
+  "= through the first, as all else. 2 is the same as 1: no port is listed twice. NCCL's own "
+  "default is 1. Tried with a stand-in for libmlx5 alone.")
 X(BOOL, gdr_flush_disable, "NCCL_GDR_FLUSH_DISABLE", 0, 0, 1, "", NOW, MEMORY,
   "1 = do not read back behind data that was received into GPU memory.")
 
@@ -235,6 +256,15 @@ X(STR, socket_ifname, "NCCL_SOCKET_IFNAME", 0, 0, 0, "", NOW, DEVICES,
   "leading ^ excludes.")
 X(ENUM, socket_family, "NCCL_SOCKET_FAMILY", 0, 0, 2, "any|AF_INET|AF_INET6", NOW, DEVICES,
   "Address family of the out-of-band connections.")
+
+/* One-sided operations. */
+X(ENUM, gin, "HA_NCCL_GIN", 0, 0, 2, "auto|0|1", NOW, ONE_SIDED,
+  "Offer NCCL's device-initiated operations (GIN) over the rails, by NCCL's proxy thread: auto = "
+  "where NCCL_GIN_TYPE asks for the proxy; 0 = never; 1 = always. From NCCL 2.30.7 on the host's "
+  "own operations (ncclPutSignal) come, too; up to 2.29 a process that takes this has none.")
+X(INT, gin_type, "NCCL_GIN_TYPE", -1, -1, 1000, "", NOW, ONE_SIDED,
+  "NCCL's own choice of who posts for the GPU: 2 = its proxy thread, 3 = the GPU, -1 = what there "
+  "is; HA_NCCL_GIN=auto looks at it.")
 
 /* Reduction in the network. */
 X(ENUM, collnet, "HA_NCCL_COLLNET", 0, 0, 2, "auto|0|1", NOW, AGGREGATION,

@@ -37,7 +37,8 @@ static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const c
 	return text ? reply(c, status, text, strlen(text), "text/plain") : MHD_NO;
 }
 
-static enum MHD_Result metrics(const struct ha_http *h, struct MHD_Connection *c)
+static enum MHD_Result page(const struct ha_http *h, struct MHD_Connection *c,
+			    void (*print)(const void *user, FILE *out), const char *type)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -45,12 +46,22 @@ static enum MHD_Result metrics(const struct ha_http *h, struct MHD_Connection *c
 
 	if (!out)
 		return MHD_NO;
-	h->print(h->user, out);
+	print(h->user, out);
 	if (fclose(out)) {
 		free(text);
 		return MHD_NO;
 	}
-	return reply(c, MHD_HTTP_OK, text, len, TYPE);
+	return reply(c, MHD_HTTP_OK, text, len, type);
+}
+
+static enum MHD_Result find_page(const struct ha_http *h, struct MHD_Connection *c, const char *url)
+{
+	if (!strcmp(url, "/metrics"))
+		return page(h, c, h->print, TYPE);
+	for (const struct ha_http_page *p = h->pages; p && p->path; p++)
+		if (!strcmp(url, p->path))
+			return page(h, c, p->print, p->type);
+	return refuse(c, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics\n");
 }
 
 static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *url,
@@ -70,9 +81,7 @@ static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *u
 	}
 	if (strcmp(method, "GET") && strcmp(method, "HEAD"))
 		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only\n");
-	if (strcmp(url, "/metrics"))
-		return refuse(c, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics\n");
-	return metrics(user, c);
+	return find_page(user, c, url);
 }
 
 static bool address_parse(const char *at, struct sockaddr_storage *to)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ifaddr.h - the interface and address of the out-of-band connections, chosen as NCCL chooses them
- */
+/* ifaddr.h - the interface and address of the out-of-band connections, chosen as NCCL chooses
+ * them */
 #ifndef HA_BASE_IFADDR_H
 #define HA_BASE_IFADDR_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/log.h"
+#include "base/clamp.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -87,7 +88,7 @@ void ha_log_configure(const char *nccl_debug, const char *nccl_subsys, int ha_de
 	if (nccl_debug && *nccl_debug)
 		nccl = (int)name_lookup(levels, COUNT(levels), nccl_debug, strlen(nccl_debug),
 					HA_LOG_WARN);
-	ha = ha_levels[ha_debug < 0 ? 0 : ha_debug > 3 ? 3 : ha_debug];
+	ha = ha_levels[ha_clamp(ha_debug, 0, COUNT(ha_levels) - 1)];
 	threshold = nccl > ha ? nccl : ha;
 	if (threshold < HA_LOG_WARN)
 		threshold = HA_LOG_WARN;

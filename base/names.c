@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEAR_ENOUGH \
-	3 /* edits between a misspelt name and the one that was meant; fewer where it is short */
+/* edits between a misspelt name and the one that was meant; fewer where it is short */
+#define NEAR_ENOUGH 3
 
 extern char **environ;
 

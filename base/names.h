@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* names.h - names of environment variables: which are set and known to nobody, and what was meant
- */
+/* names.h - names of environment variables: which are set and known to nobody, and what was
+ * meant */
 #ifndef HA_BASE_NAMES_H
 #define HA_BASE_NAMES_H
 

@@ -3,6 +3,7 @@
 
 #include "base/names.h"
 #include "base/number.h"
+#include "base/options_rows.h"
 #include "base/version.h"
 
 #include <inttypes.h>
@@ -12,49 +13,21 @@
 #define GO_ON 0
 #define DONE (1 + 0) /* the exit status, plus one */
 #define WRONG (1 + 2)
-#define ROWS_MAX 128
-#define WIDTH 100
-#define INDENT 28 /* of the help texts */
-
-/* All options of a program in one list. */
-struct rows {
-	const struct ha_option *row[ROWS_MAX];
-	size_t count;
-};
 
 struct parser {
 	const struct ha_program *program;
-	struct rows options;
+	struct ha_rows options;
 	void *target;
 	char **argv;
 	int argc, next; /* the word that is read next */
 	unsigned words; /* operands so far */
 	bool help, version;
+	const char *form; /* of the help; NULL: for the terminal */
 };
 
 /* ---- the tables ---- */
 
-static void add_rows(struct rows *rows, const struct ha_option *table)
-{
-	for (; table && table->name && rows->count < ROWS_MAX; table++)
-		rows->row[rows->count++] = table;
-}
-
-static void list_options(struct rows *rows, const struct ha_program *program)
-{
-	static const struct ha_option always[] = {
-		{ "help", 'h', NULL, "print this" },
-		{ "version", 'V', NULL, "print the version" },
-		{ 0 },
-	};
-
-	rows->count = 0;
-	for (size_t i = 0; i < HA_OPTION_TABLES; i++)
-		add_rows(rows, program->options[i]);
-	add_rows(rows, always);
-}
-
-static const struct ha_option *find_letter(const struct rows *rows, char letter)
+static const struct ha_option *find_letter(const struct ha_rows *rows, char letter)
 {
 	for (size_t i = 0; i < rows->count; i++)
 		if (rows->row[i]->letter == letter)
@@ -63,7 +36,7 @@ static const struct ha_option *find_letter(const struct rows *rows, char letter)
 }
 
 /* The option of that name, or the only one that begins so. */
-static const struct ha_option *find_name(const struct rows *rows, const char *name)
+static const struct ha_option *find_name(const struct ha_rows *rows, const char *name)
 {
 	const struct ha_option *found = NULL;
 	size_t length = strlen(name);
@@ -80,11 +53,6 @@ static const struct ha_option *find_name(const struct rows *rows, const char *na
 		begin++;
 	}
 	return begin == 1 ? found : NULL;
-}
-
-static bool may_be_left_out(const struct ha_option *option)
-{
-	return option->argument && option->argument[0] == '[';
 }
 
 /* ---- refusals ---- */
@@ -122,7 +90,7 @@ bool ha_option_refuse(const struct ha_option_text *given, const char *what, ...)
 
 static int refuse_name(const struct parser *p, const char *name)
 {
-	const char *known[ROWS_MAX], *nearest;
+	const char *known[HA_ROWS_MAX], *nearest;
 
 	for (size_t i = 0; i < p->options.count; i++)
 		known[i] = p->options.row[i]->name;
@@ -157,6 +125,7 @@ static void store(const struct parser *p, const struct ha_option *option, uint64
 static bool take_choice(const struct parser *p, const struct ha_option_text *given)
 {
 	const char *const *words = given->option->words;
+	const char *joint = "";
 	char list[256] = "";
 
 	for (unsigned i = 0; words[i]; i++) {
@@ -164,11 +133,9 @@ static bool take_choice(const struct parser *p, const struct ha_option_text *giv
 			store(p, given->option, i);
 			return true;
 		}
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
-			 !i             ? ""
-			 : words[i + 1] ? ", "
-					: " or ",
-			 words[i]);
+		if (i)
+			joint = words[i + 1] ? ", " : " or ";
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", joint, words[i]);
 	}
 	return ha_option_refuse(given, "%s", list);
 }
@@ -286,7 +253,7 @@ static int take(struct parser *p, const struct ha_option *option, const char *te
 		*((bool *)p->target + option->given - 1) = true;
 	/* An argument that was left out changes nothing but what `given` says, and take() may look.
 	 */
-	if (!text && may_be_left_out(option) && option->kind != HA_OPTION_CALL)
+	if (!text && ha_row_may_do_without(option) && option->kind != HA_OPTION_CALL)
 		return GO_ON;
 	return take_value(p, &given) ? GO_ON : WRONG;
 }
@@ -294,33 +261,42 @@ static int take(struct parser *p, const struct ha_option *option, const char *te
 /* ---- the words ---- */
 
 /* --help and --version are of the parser itself. */
-static bool take_own(struct parser *p, const struct ha_option *option)
+static bool take_own(struct parser *p, const struct ha_option *option, const char *joined)
 {
 	bool help = !strcmp(option->name, "help"), version = !strcmp(option->name, "version");
 
 	p->help |= help;
 	p->version |= version;
+	if (help)
+		p->form = joined;
 	return help || version;
+}
+
+/* The next word, when it is this option's argument; NULL when it is not. */
+static const char *take_next_word(struct parser *p, const struct ha_option *option)
+{
+	const char *next = p->next < p->argc ? p->argv[p->next] : NULL;
+
+	if (!next)
+		return NULL;
+	if (ha_row_may_do_without(option) && (!option->may_follow || !option->may_follow(next)))
+		return NULL;
+	p->next++;
+	return next;
 }
 
 /* An option whose own argument, behind a = or its letter, is `joined`, or NULL. */
 static int take_option(struct parser *p, const struct ha_option *option, const char *joined)
 {
 	bool two = option->argument && strchr(option->argument, ' ');
-	const char *next = p->next < p->argc ? p->argv[p->next] : NULL;
 
-	if (take_own(p, option))
+	if (take_own(p, option, joined))
 		return DONE;
 	if (!option->argument && joined)
 		return ha_program_refuse(p->program, "--%s takes no argument", option->name);
-	if (option->argument && !joined && next) {
-		bool taken = !may_be_left_out(option) ||
-			     (option->may_follow && option->may_follow(next));
-
-		joined = taken ? next : NULL;
-		p->next += taken;
-	}
-	if (option->argument && !joined && !may_be_left_out(option))
+	if (option->argument && !joined)
+		joined = take_next_word(p, option);
+	if (option->argument && !joined && !ha_row_may_do_without(option))
 		return ha_program_refuse(p->program, "--%s needs %s", option->name,
 					 option->argument);
 	if (two && p->next == p->argc)
@@ -397,122 +373,16 @@ int ha_options_parse(const struct ha_program *program, int argc, char **argv, vo
 	bool only_operands = false;
 	int result = GO_ON;
 
-	list_options(&p.options, program);
+	ha_rows_list(&p.options, program);
 	while (result == GO_ON && p.next < argc)
 		result = take_word(&p, &only_operands);
-	if (p.help)
+	if (p.help && p.form && !ha_program_print_form(program, p.form, stdout))
+		return ha_program_refuse(program, "--help takes man or words, not '%.64s'", p.form);
+	if (p.help && !p.form)
 		ha_program_help(program, stdout);
 	else if (p.version)
 		printf("%s: hawser %s\n", program->name, ha_version);
 	else if (result == GO_ON && p.words < program->needed)
 		return ha_program_refuse(program, "%s is missing", program->operands[p.words].name);
 	return result;
-}
-
-/* ---- help ---- */
-
-/* The text broken at spaces, each line after the first indented. */
-static void print_wrapped(FILE *out, const char *text, int indent)
-{
-	int room = WIDTH - indent;
-
-	while ((int)strlen(text) > room || strchr(text, '\n')) {
-		const char *line_end = strchr(text, '\n');
-		int length = line_end && line_end - text <= room ? (int)(line_end - text) : room;
-
-		while (length && text[length] != ' ' && text[length] != '\n')
-			length--;
-		if (!length)
-			length = (int)strcspn(text, " \n");
-		fprintf(out, "%.*s\n%*s", length, text, indent, "");
-		text += length;
-		text += *text != 0;
-	}
-	fprintf(out, "%s\n", text);
-}
-
-/* " [OPTIONS] SWITCH [ROUNDS]" */
-static void print_synopsis(const struct ha_program *program, FILE *out)
-{
-	const struct ha_option *row = program->operands;
-	unsigned open = 0;
-
-	fprintf(out, program->options[0] ? " [OPTIONS]" : "");
-	for (unsigned i = 0; row && row->name; i++, row++) {
-		bool optional = i >= program->needed;
-
-		open += optional;
-		fprintf(out, " %s%s%s", optional ? "[" : "", row->name,
-			row->kind == HA_OPTION_LIST ? "..." : "");
-	}
-	while (open--)
-		fputc(']', out);
-	fputc('\n', out);
-}
-
-static void print_usage(const struct ha_program *program, FILE *out)
-{
-	const char *line = program->synopsis;
-
-	if (!line) {
-		fprintf(out, "usage: %s", program->name);
-		print_synopsis(program, out);
-		return;
-	}
-	for (const char *lead = "usage:"; line; lead = "      ") {
-		int length = (int)strcspn(line, "\n");
-
-		fprintf(out, "%s %s%s%.*s\n", lead, program->name, length ? " " : "", length, line);
-		line = line[length] ? line + length + 1 : NULL;
-	}
-}
-
-static void print_row(const struct ha_option *o, bool operand, FILE *out)
-{
-	const char *argument = o->argument ? o->argument : "", *join = "";
-	char left[96];
-	int length;
-
-	if (may_be_left_out(o)) {
-		join = "[=";
-		argument++;
-	} else if (o->argument) {
-		join = " ";
-	}
-	if (operand)
-		length = snprintf(left, sizeof(left), "  %s", o->name);
-	else if (o->letter)
-		length = snprintf(left, sizeof(left), "  -%c, --%s%s%s", o->letter, o->name, join,
-				  argument);
-	else
-		length = snprintf(left, sizeof(left), "      --%s%s%s", o->name, join, argument);
-	if (length >= INDENT - 1)
-		fprintf(out, "%s\n%*s", left, INDENT, "");
-	else
-		fprintf(out, "%-*s", INDENT, left);
-	print_wrapped(out, o->help ? o->help : "", INDENT);
-}
-
-void ha_program_help(const struct ha_program *program, FILE *out)
-{
-	struct rows rows;
-
-	list_options(&rows, program);
-	print_usage(program, out);
-	if (program->about) {
-		fputc('\n', out);
-		print_wrapped(out, program->about, 0);
-	}
-	fputc('\n', out);
-	for (const struct ha_option *o = program->operands; o && o->name; o++)
-		if (o->help)
-			print_row(o, true, out);
-	for (size_t i = 0; i < rows.count; i++)
-		print_row(rows.row[i], false, out);
-	if (program->notes) {
-		fputc('\n', out);
-		print_wrapped(out, program->notes, 0);
-	}
-	if (program->print_notes)
-		program->print_notes(out);
 }

@@ -4,8 +4,8 @@
  *
  * A program describes its options and operands as rows; the parser stores the values, and refuses
  * what does not fit with one line that names the option, what it takes and what was given. --help,
- * --version and the nearest name to an unknown one are made from the same rows, as manual pages and
- * completions can be.
+ * --version, the nearest name to an unknown one, manual pages (--help=man) and completions
+ * (--help=words) are made from the same rows.
  */
 #ifndef HA_BASE_OPTIONS_H
 #define HA_BASE_OPTIONS_H
@@ -16,17 +16,18 @@
 #include <stdio.h>
 
 enum ha_option_kind {
-	HA_OPTION_FLAG,   /* no argument: the bool becomes `low` != 0 */
-	HA_OPTION_NUMBER, /* a whole number from low to high, times `scale`, into an integer of any
-			     size */
+	HA_OPTION_FLAG, /* no argument: the bool becomes `low` != 0 */
+	/* a whole number from low to high, times `scale`, into an integer of any size */
+	HA_OPTION_NUMBER,
 	HA_OPTION_SIZE,   /* bytes from low to high, as in 8, 64K or 1M */
 	HA_OPTION_TIME,   /* nanoseconds from low to high, as in 10s or 500ms */
 	HA_OPTION_CHOICE, /* one of `words`: its index, into an integer */
 	HA_OPTION_TEXT,   /* not empty: const char * */
 	HA_OPTION_COPY,   /* not empty: into an array of char */
-	HA_OPTION_LIST,   /* may be repeated, `high` times at most: into an array of const char *,
-			     counted in an unsigned at `count` */
-	HA_OPTION_CALL,   /* take() */
+	/* may be repeated, `high` times at most: into an array of const char *, counted in an
+	 * unsigned at `count` */
+	HA_OPTION_LIST,
+	HA_OPTION_CALL, /* take() */
 };
 
 struct ha_option;
@@ -41,10 +42,10 @@ struct ha_option_text {
 
 /* A row; a table ends with one that has no name. */
 struct ha_option {
-	const char *name;     /* without its dashes; an operand's is what the usage calls it */
-	char letter;          /* 0: none */
-	const char *argument; /* "N"; NULL: none; "[N]": may be left out, --name=N or nothing; "TIME
-				 COMMAND": two */
+	const char *name; /* without its dashes; an operand's is what the usage calls it */
+	char letter;      /* 0: none */
+	/* "N"; NULL: none; "[N]": may be left out, --name=N or nothing; "TIME COMMAND": two */
+	const char *argument;
 	const char *help;
 	enum ha_option_kind kind;
 	size_t offset, size; /* of the value in the target */
@@ -52,11 +53,14 @@ struct ha_option {
 	size_t count;        /* HA_OPTION_LIST */
 	uint64_t low, high, scale;
 	const char *const *words; /* HA_OPTION_CHOICE; NULL at the end */
-	const char *accepts; /* HA_OPTION_CALL: what it takes, for the line when take() is false;
-				NULL: take() has printed one */
+	/*
+	 * HA_OPTION_CALL: what it takes, for the line when take() is false; NULL: take() has
+	 * printed one
+	 */
+	const char *accepts;
 	bool (*take)(void *target, const struct ha_option_text *given);
-	bool (*may_follow)(
-		const char *word); /* "[N]": the next word may be N although no = joins it */
+	/* "[N]": the next word may be N although no = joins it */
+	bool (*may_follow)(const char *word);
 };
 
 /* The last fields of a row: where in the target its value goes. A file defines HA_TARGET, the
@@ -82,10 +86,10 @@ struct ha_option {
 #define HA_OPTION_TABLES 3
 
 struct ha_program {
-	const char *name;     /* as the user calls it, "ha sim" */
-	const char *synopsis; /* what follows the name, a line for each way to call it; NULL: made
-				 of the tables */
-	const char *about;    /* what it does */
+	const char *name; /* as the user calls it, "ha sim" */
+	/* what follows the name, a line for each way to call it; NULL: made of the tables */
+	const char *synopsis;
+	const char *about; /* what it does */
 	const struct ha_option *options[HA_OPTION_TABLES];
 	const struct ha_option *operands; /* in their order; a list comes last */
 	unsigned needed;                  /* so many operands must be there */
@@ -104,8 +108,8 @@ int ha_options_parse(const struct ha_program *program, int argc, char **argv, vo
 bool ha_option_refuse(const struct ha_option_text *given, const char *what, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* For what only makes sense together: prints "program: ...; `program --help` explains" and
- * returns 3. */
+/* For what only makes sense together: prints "program: ...; `program --help` explains" and returns
+ * 3. */
 int ha_program_refuse(const struct ha_program *program, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STATE_FIELD \
-	3 /* the first behind the name; the name is in parentheses and may hold anything */
+/* the first behind the name; the name is in parentheses and may hold anything */
+#define STATE_FIELD 3
 #define START_FIELD 22
 
 uint64_t ha_process_start(pid_t pid)

@@ -26,8 +26,8 @@ void ha_random_bytes(void *buf, size_t len)
 		if (n < 0) {
 			if (errno == EINTR)
 				continue;
-			abort(); /* a kernel without getrandom is older than any that has RDMA here
-				  */
+			/* a kernel without getrandom is older than any that has RDMA here */
+			abort();
 		}
 		p += n;
 		len -= (size_t)n;

@@ -12,6 +12,7 @@
 #ifndef HA_BASE_YIELD_H
 #define HA_BASE_YIELD_H
 
+#include "base/clamp.h"
 #include "base/clock.h"
 
 #include <stdbool.h>
@@ -25,8 +26,10 @@
 /* A thread's; all zero at first, but for its owner's word. */
 struct ha_yield {
 	uint64_t sleep_until, sleep_ns;
-	uint64_t long_ns; /* a yield that took longer gave the processor to threads that compute; 0:
-			     HA_YIELD_LONG_NS */
+	/*
+	 * a yield that took longer gave the processor to threads that compute; 0: HA_YIELD_LONG_NS
+	 */
+	uint64_t long_ns;
 };
 
 /* Is this a time to sleep, and not to yield? */
@@ -45,9 +48,7 @@ bool ha_yield(struct ha_yield *y);
  * by no more than that; 20 us to 1 ms. */
 static inline uint64_t ha_nap_ns(uint64_t idle_ns)
 {
-	uint64_t ns = idle_ns / 8;
-
-	return ns < HA_NAP_MIN_NS ? HA_NAP_MIN_NS : ns > HA_NAP_MAX_NS ? HA_NAP_MAX_NS : ns;
+	return (uint64_t)ha_clamp((int64_t)(idle_ns / 8), HA_NAP_MIN_NS, HA_NAP_MAX_NS);
 }
 
 /* The calling thread's short sleeps are as long as they say. Linux rounds them up by 50 us

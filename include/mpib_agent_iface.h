@@ -39,8 +39,8 @@ struct mpib_msg_header {
 struct mpib_register {
 	struct mpib_msg_header header;
 	uint32_t conn_id; /* (process number << 16 | counter): unique within its process */
-	uint32_t sout_src_ip,
-		sout_dst_ip; /* the pair names the flow; connections of one flow share a slot */
+	/* the pair names the flow; connections of one flow share a slot */
+	uint32_t sout_src_ip, sout_dst_ip;
 	uint32_t sup_src_ip, sup_dst_ip; /* 0: no such rail */
 };
 
@@ -74,16 +74,18 @@ static_assert(sizeof(struct mpib_deregister_response) == 12, "ABI");
 #define MPIB_HINT_MAGIC UINT32_C(0x4D504948)
 #define MPIB_HINT_MAX_ENTRIES 256
 #define MPIB_HINT_MAX_BW 1024 /* parts: everything on SUP */
-#define MPIB_HINT_TRIES                                                                           \
-	8 /* a reader's attempts; a writer that is not interrupted is through in some nanoseconds \
-	   */
+/* a reader's attempts; a writer that is not interrupted is through in some nanoseconds */
+#define MPIB_HINT_TRIES 8
 #define MPIB_HINT_BEAT_MS 100 /* ha-agent's heartbeat */
 
 struct mpib_hint_header {
 	uint32_t magic;
 	uint32_t max_entries;
-	uint32_t beat; /* changes at least every MPIB_HINT_BEAT_MS while the agent runs; 0 = this
-			  agent has no heartbeat */
+	/*
+	 * changes at least every MPIB_HINT_BEAT_MS while the agent runs; 0 = this agent has no
+	 * heartbeat
+	 */
+	uint32_t beat;
 	uint32_t reserved;
 };
 
@@ -129,8 +131,8 @@ static inline void mpib_hint_write(struct mpib_hint_entry *e, uint32_t sup_bw)
 static inline bool mpib_hint_get(const struct mpib_hint_entry *e, struct mpib_hint_entry *copy)
 {
 	for (int i = 0; i < MPIB_HINT_TRIES; i++) {
-		/* Acquire, each: the words are read after the first number and before the second.
-		 */
+		/* Acquire, each: the words are read after the first number and before the
+		 * second. */
 		copy->seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
 		copy->sup_bw = __atomic_load_n(&e->sup_bw, __ATOMIC_ACQUIRE);
 		copy->src_ip = __atomic_load_n(&e->src_ip, __ATOMIC_ACQUIRE);

@@ -21,6 +21,7 @@
 #define HA_HANDLE_MAX 128 /* bytes that NCCL carries from listener to connector */
 #define HA_MAX_RECVS 8    /* buffers in one grouped receive */
 #define HA_MAX_RAILS 8    /* paths in one bundle */
+#define HA_RECORD_SIZE 64 /* bytes that a put may bring beside its data */
 
 struct ha_config;
 struct ha_clock;
@@ -42,18 +43,18 @@ struct ha_ctx_params {
 	const struct ha_config *config;
 	const struct ha_verbs_ops *verbs; /* default: what HA_NCCL_VERBS names */
 	const struct ha_clock *clock;     /* default: CLOCK_MONOTONIC */
-	const struct ha_oob_ops
-		*oob;  /* default: TCP over the interface NCCL_SOCKET_IFNAME chooses */
+	/* default: TCP over the interface NCCL_SOCKET_IFNAME chooses */
+	const struct ha_oob_ops *oob;
 	void *oob_net; /* passed to oob's functions */
-	const struct ha_hookup_ops *hookups; /* default: threads (hookup.h); without a service
-						thread the calls themselves */
+	/* default: threads (hookup.h); without a service thread the calls themselves */
+	const struct ha_hookup_ops *hookups;
 	void *hookups_arg;
-	/* Labels of devices that were counted before: these are the reported ones, in this order.
-	 */
+	/* Labels of devices that were counted before: these are the reported ones, in this
+	 * order. */
 	const char *const *known;
 	int nknown;
-	const struct mpib_hint_shm *hints; /* default: the file of HA_NCCL_AGENT_HINTS, and its
-					      agent is told of connections */
+	/* default: the file of HA_NCCL_AGENT_HINTS, and its agent is told of connections */
+	const struct mpib_hint_shm *hints;
 };
 
 /* Discover devices, open them, start the service thread (unless HA_NCCL_USE_PROGRESS_THREAD=0).
@@ -81,9 +82,9 @@ struct ha_dev_props {
 	int max_recvs;
 	size_t max_p2p_bytes;
 	size_t max_coll_bytes;
-	int rail_id, plane_id; /* of the fabric, as NCCL_IB_HCA names them; -1: not named, or
-				  several rails */
-	int nmembers;          /* 1, or of how many it was fused */
+	/* of the fabric, as NCCL_IB_HCA names them; -1: not named, or several rails */
+	int rail_id, plane_id;
+	int nmembers; /* 1, or of how many it was fused */
 	int member[HA_MAX_RAILS];
 };
 
@@ -104,10 +105,12 @@ struct ha_comm_opts {
 	 * poorer one names. 0 = one rail. */
 	int nmore;
 	int more[HA_MAX_RAILS - 1];
+	bool one_sided; /* for ha_put and ha_take, instead of ha_isend and ha_irecv; both ends must
+			   say so */
 };
 
-/* Fill `handle` (HA_HANDLE_MAX bytes) for the peer and wait for its connection. opts may be NULL.
- */
+/* Fill `handle` (HA_HANDLE_MAX bytes) for the peer and wait for its connection. opts may be
+ * NULL. */
 int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void *handle,
 	      struct ha_listen **out);
 /*
@@ -118,6 +121,8 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
  */
 int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle,
 	       struct ha_send **out);
+/* Nobody will ask for it any more, if it is in the making. */
+void ha_connect_abandon(struct ha_ctx *ctx, const void *handle);
 /* The listener's side; never blocks, *out stays NULL until a connection is ready. A connection of
  * an unauthenticated peer is logged and ignored. */
 int ha_accept(struct ha_listen *listen, struct ha_recv **out);
@@ -135,6 +140,12 @@ int ha_close_listen(struct ha_listen *listen);
 int ha_reg_mr(struct ha_bundle *bundle, void *data, size_t size, int type, uint64_t offset, int fd,
 	      unsigned flags, struct ha_mr **mr);
 int ha_dereg_mr(struct ha_bundle *bundle, struct ha_mr *mr);
+/* The same with a device, or with each member of a fused one, before there is a connection: those
+ * that come find it registered. */
+struct ha_held;
+int ha_hold_mr(struct ha_ctx *ctx, int dev, void *data, size_t size, int type, uint64_t offset,
+	       int fd, unsigned flags, struct ha_held **held);
+void ha_unhold_mr(struct ha_held *held);
 
 /* Send `size` bytes to the receive that has `tag`. *req = NULL: that receive is not posted yet, try
  * again. A receive that is smaller than `size` gets its own size, as NCCL's transport does. */
@@ -152,5 +163,55 @@ int ha_iflush(struct ha_recv *comm, int n, void *const *data, const int *sizes,
  * most INT_MAX each. An error ends the request too, and every later call on its connection returns
  * the same error. */
 int ha_test(struct ha_request *req, int *done, int *sizes);
+
+/* What carries a stripe of a send, or a receive, for whoever profiles. */
+struct ha_carried {
+	int dev; /* port of this host */
+	int opcode;
+	uint32_t qp_num;
+	uint32_t epoch; /* of the rail's incarnation */
+	uint64_t wr_id; /* the last work request of it, or near it */
+	uint64_t bytes;
+	uint8_t rail;
+	bool over; /* nothing more will come of it */
+	bool lost; /* its path has failed, and no other carries it yet */
+};
+/*
+ * One entry for each stripe of a send, always in the same order, or one for a buffer of a receive,
+ * into list[HA_MAX_RAILS]. How many; -EAGAIN: it is not posted yet, or cannot be looked at now. By
+ * the connection's owner, before ha_test has said that the request is done.
+ */
+int ha_carried(struct ha_request *req, unsigned buffer, struct ha_carried *list);
+
+/* ---- one-sided connections (ha_comm_opts.one_sided): the sender says where its data goes ---- */
+
+/*
+ * The peer may write into this buffer of the connection, and calls it `window` (below 65536). A
+ * number is offered once. It is withdrawn before ha_dereg_mr; a put that comes after that is
+ * refused by the NIC, which ends the connection. Any thread.
+ */
+int ha_offer(struct ha_recv *comm, uint32_t window, struct ha_mr *mr);
+void ha_withdraw(struct ha_recv *comm, uint32_t window);
+
+/* Write `size` bytes, which may be 0, at `offset` of the peer's window. */
+struct ha_put {
+	void *data;
+	size_t size;
+	struct ha_mr *mr; /* of the data; may be NULL with size 0 */
+	uint32_t window;
+	uint64_t offset;
+	const void *record; /* HA_RECORD_SIZE bytes, copied, the first of which is not 0; or NULL */
+};
+/*
+ * *req = NULL: not now, post again: the window is not known yet, too much is in flight, no rail is
+ * up. ha_test says when the data may be overwritten here. -ERANGE: the window is smaller.
+ */
+int ha_put(struct ha_send *comm, const struct ha_put *put, struct ha_request **req);
+/*
+ * The next record that came with a put, exactly once each, in the order of the puts. *got: its data
+ * is in memory, and so is that of every put before it. An error comes after the last record that
+ * came.
+ */
+int ha_take(struct ha_recv *comm, void *record, bool *got);
 
 #endif

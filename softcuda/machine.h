@@ -3,8 +3,7 @@
  * machine.h - the GPUs that softcuda shows: how many, how large, at which PCI addresses
  *
  * All processes of a host read the same environment and so see the same devices. The runtime and
- * NVML both take what
- * they report from here.
+ * NVML both take what they report from here.
  */
 #ifndef SOFTCUDA_MACHINE_H
 #define SOFTCUDA_MACHINE_H

@@ -3,12 +3,10 @@
  * softcuda.h - what softcuda offers beside CUDA's own interface: how a kernel gets a body
  *
  * A program built by nvcc registers its kernels by name (`__cudaRegisterFunction`). Their machine
- * code is for a GPU and
- * is never read. Who can do such a kernel's work on the host registers a resolver for its name; a
- * launch then runs the
- * resolved function on the thread of the stream that it was launched on. A kernel that no resolver
- * knows is refused at
- * the launch with cudaErrorNotSupported, and one line in the log names it.
+ * code is for a GPU and is never read. Who can do such a kernel's work on the host registers a
+ * resolver for its name; a launch then runs the resolved function on the thread of the stream that
+ * it was launched on. A kernel that no resolver knows is refused at the launch with
+ * cudaErrorNotSupported, and one line in the log names it.
  */
 #ifndef SOFTCUDA_H
 #define SOFTCUDA_H

@@ -3,10 +3,9 @@
  * softcuda-topology - a topology file for NCCL in which NICs sit beside the emulated GPUs
  *
  * Neither these GPUs nor software NICs are in /sys, so NCCL hangs each of them off the first CPU.
- * That is too far for PXN,
- * where a GPU sends over the NIC that is next to another GPU of its host: the two must be under one
- * PCI switch, and NVLinks
- * must join the GPUs (SOFTCUDA_NVLINK).
+ * That is too far for PXN, where a GPU sends over the NIC that is next to another GPU of its host:
+ * the two must be under one
+ * PCI switch, and NVLinks must join the GPUs (SOFTCUDA_NVLINK).
  */
 #include <stdio.h>
 #include <stdlib.h>

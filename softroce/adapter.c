@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "softroce/adapter.h"
+#include "base/clamp.h"
 #include "base/names.h"
 #include "softroce/limit.h"
 #include "softroce/settings.h"
@@ -75,9 +76,8 @@ static void fork_parent(void)
 
 /*
  * The worker does not exist in the child and the packets are the parent's: the descriptors go,
- * objects made before the
- * fork answer with errors (the engine is leaked, its memory is the child's own copy), and the table
- * starts afresh.
+ * objects made before the fork answer with errors (the engine is leaked, its memory is the child's
+ * own copy), and the table starts afresh.
  */
 static void fork_child(void)
 {
@@ -296,7 +296,7 @@ static uint32_t inflight_choose(const struct sr_adapter *adapter)
 	if (sr_settings()->max_inflight)
 		return sr_settings()->max_inflight;
 	/* The peer's buffer is taken to be like ours: as much may be on its way as fits there. */
-	return n < INFLIGHT_MIN ? INFLIGHT_MIN : n > INFLIGHT_MAX ? INFLIGHT_MAX : n;
+	return (uint32_t)ha_clamp(n, INFLIGHT_MIN, INFLIGHT_MAX);
 }
 
 static void control_complain(const char *device, int err)

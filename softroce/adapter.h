@@ -4,11 +4,9 @@
  * worker thread
  *
  * There is one adapter per device of SOFTROCE_DEVICES and process, however often the device is
- * opened. It has two
- * is there: it is *held* (listed or open: it owns its address) and, within that, *open* (it has an
- * engine, a worker and a
- * page). A process that lists devices and frees the list without opening any gives the addresses
- * back at once.
+ * opened. It has two is there: it is *held* (listed or open: it owns its address) and, within that,
+ * *open* (it has an engine, a worker and a page). A process that lists devices and frees the list
+ * without opening any gives the addresses back at once.
  *
  * Lock order: the table's mutex, then `lock`, then the locks of channels and event queues in
  * verbs/.
@@ -73,8 +71,7 @@ bool sr_adapter_enter(struct sr_adapter *adapter, unsigned incarnation);
 bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned incarnation);
 void sr_adapter_leave(struct sr_adapter *adapter);
 /* Receive what is there and transmit what may be. Number of packets received, plus one when more
- * can be sent at once.
- */
+ * can be sent at once. */
 int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
 /*
  * The sockets of every open device, to poll for reading. Their number, or -EBUSY when one is in use

@@ -5,14 +5,14 @@
  * Each opened device has two files in a folder of its user (/dev/shm/softroce-<uid>, or
  * SOFTROCE_CONTROL):
  *   <device>.<pid>       the page: address, state and counters (written by the owner), faults
- * (written by tools) <device>.<pid>.bell  a FIFO: a byte written to it makes the owner look at the
- * page, at once and also when it sleeps
+ *                        (written by tools)
+ *   <device>.<pid>.bell  a FIFO: a byte written to it makes the owner look at the page, at once and
+ *                        also when it sleeps
  *
  * The owner never maps the page, it reads it with pread() when the bell rings: a page that somebody
- * truncates or fills
- * with garbage cannot crash it, and a device without faults pays nothing. The owner holds a flock()
- * on the page for its
- * incarnation; a page nobody holds is stale, and whoever finds it removes it.
+ * truncates or fills with garbage cannot crash it, and a device without faults pays nothing. The
+ * owner holds a flock() on the page for its incarnation; a page nobody holds is stale, and whoever
+ * finds it removes it.
  */
 #ifndef SOFTROCE_CONTROL_H
 #define SOFTROCE_CONTROL_H

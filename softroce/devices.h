@@ -35,11 +35,9 @@ typedef void (*sr_devices_complain)(void *user, const char *line);
 
 /*
  * Parse `text`: items separated by commas, each `[name=]what`, where what is an interface, an IPv4
- * or IPv6 address, or
- * a subnet of 127.0.0.0/8. An item without a name is called soft<N>, N its place in the list from 0
- * on. Items that make
- * no sense are reported and skipped. Returns the number of specifications written to `out` (at most
- * `max`).
+ * or IPv6 address, or a subnet of 127.0.0.0/8. An item without a name is called soft<N>, N its
+ * place in the list from 0 on. Items that make no sense are reported and skipped. Returns the
+ * number of specifications written to `out` (at most `max`).
  */
 int sr_devices_parse(const char *text, struct sr_device_spec *out, int max,
 		     sr_devices_complain complain, void *user);

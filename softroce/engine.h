@@ -3,17 +3,15 @@
  * engine.h - the RoCEv2 protocol engine: what the outside may ask of it
  *
  * The engine is a set of pure state machines. It owns no thread, no lock, no socket and no clock:
- * packets, time and
- * work requests go in by calls, packets, completions and events come out through the two ops
- * tables. All calls on one
+ * packets, time and work requests go in by calls, packets, completions and events come out through
+ * the two ops tables. All calls on one
  * NIC, and on any object created from it, must be serialised by the caller (the UDP provider holds
- * one lock per NIC,
- * the simulator has one thread). Upcalls run inside the call that caused them; they must not call
- * back into the engine.
+ * one lock per NIC, the simulator has one thread). Upcalls run inside the call that caused them;
+ * they must not call back into the engine.
  *
  * Work requests, completions and attributes are the public ones of <infiniband/verbs.h>, so nothing
- * is converted
- * between an application and the engine. Times are nanoseconds of the caller's monotonic clock.
+ * is converted between an application and the engine. Times are nanoseconds of the caller's
+ * monotonic clock.
  *
  * Functions return 0 or a negative errno, or a pointer or NULL with *err set, unless they say
  * otherwise.
@@ -55,10 +53,8 @@ struct sr_path {
  * One outgoing packet from BTH to pad, without ICRC: the wire adds IP, UDP and ICRC. hdr is valid
  * during send() only.
  * The payload memory stays valid until the next flush() has returned. `stable`: nobody may change
- * these bytes before
- * the packet is acknowledged (a requester's buffer); otherwise (a read response) the wire must copy
- * before it
- * computes the ICRC.
+ * these bytes before the packet is acknowledged (a requester's buffer); otherwise (a read response)
+ * the wire must copy before it computes the ICRC.
  */
 struct sr_frame {
 	const struct sr_path *path;

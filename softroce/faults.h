@@ -3,9 +3,8 @@
  * faults.h - what a test or a person may do to a NIC's packets, and the decision for one packet
  *
  * struct sr_faults is plain data of fixed layout: it lies in the shared control page of a device
- * and in the in-memory
- * wire alike. All zero is a healthy link. Rates are parts per million of the packets, times are
- * nanoseconds.
+ * and in the in-memory wire alike. All zero is a healthy link. Rates are parts per million of the
+ * packets, times are nanoseconds.
  */
 #ifndef SOFTROCE_FAULTS_H
 #define SOFTROCE_FAULTS_H

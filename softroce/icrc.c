@@ -14,8 +14,8 @@
 
 #ifdef __x86_64__
 /* isa-l's widest variant leaves the upper halves of the vector registers dirty, and every SSE
- * instruction behind it then waits until the CRC is there: a fifth of the time that a packet takes.
- */
+ * instruction behind it then waits until the CRC is there: a fifth of the time that a packet
+ * takes. */
 __attribute__((target("avx"))) static void vectors_clean(void)
 {
 	__builtin_ia32_vzeroupper();

@@ -3,24 +3,21 @@
  * icrc.h - the invariant CRC of a RoCEv2 packet (IBTA vol. 1, 7.8.1 and annex A17.3.3)
  *
  * CRC-32 of Ethernet over: 8 bytes of ones (a local route header that is not there), the IP header,
- * the UDP header, BTH
- * to pad. Fields that routers may change count as ones: type of service, time to live and header
- * checksum of IPv4;
+ * the UDP header, BTH to pad. Fields that routers may change count as ones: type of service, time
+ * to live and header checksum of IPv4;
  * traffic class, flow label and hop limit of IPv6; the UDP checksum; the BTH's congestion byte. The
- * four bytes go on
- * the wire in little-endian order, as zlib's crc32() would be stored on a PC.
+ * four bytes go on the wire in little-endian order, as zlib's crc32() would be stored on a PC.
  *
- *	crc = sr_icrc_begin(path, dport, udp_len, ipid);
- *	crc = sr_icrc_bth(crc, hdr, hdr_len);
- *	crc = sr_icrc_update(crc, payload, len);   (as often as needed; the pad bytes too)
- *	store32le(sr_icrc_end(crc));
+ * crc = sr_icrc_begin(path, dport, udp_len, ipid);
+ * crc = sr_icrc_bth(crc, hdr, hdr_len);
+ * crc = sr_icrc_update(crc, payload, len);   (as often as needed; the pad bytes too)
+ * store32le(sr_icrc_end(crc));
  *
  * The IPv4 identification is part of it, and a program behind a UDP socket neither chooses nor sees
  * it. Sending with
  * "don't fragment", Linux puts 0 on a datagram of an unconnected socket and 0, 1, 2, ... on the
- * segments it cuts from
- * one buffer (UDP_SEGMENT). For receiving, sr_icrc_matches_any_ipid() accepts what some
- * identification explains.
+ * segments it cuts from one buffer (UDP_SEGMENT). For receiving, sr_icrc_matches_any_ipid() accepts
+ * what some identification explains.
  */
 #ifndef SOFTROCE_ICRC_H
 #define SOFTROCE_ICRC_H
@@ -46,8 +43,8 @@ static inline uint32_t sr_icrc_end(uint32_t crc)
 uint32_t sr_icrc_change_ipid(uint32_t icrc, uint16_t udp_len, uint16_t flip);
 /*
  * Whether `received` is right under some IPv4 identification, when `computed` is the ICRC under
- * ipid 0. Of 2^32 wrong
- * values 2^16 pass; UDP's own checksum or the NIC's has looked at the packet before.
+ * ipid 0. Of 2^32 wrong values 2^16 pass; UDP's own checksum or the NIC's has looked at the packet
+ * before.
  */
 bool sr_icrc_matches_any_ipid(uint32_t computed, uint32_t received, uint16_t udp_len);
 

@@ -3,9 +3,8 @@
  * idle.c - polling with more threads than cores
  *
  * A NIC in software needs the cores that its pollers spin on: the peer that is to answer may be
- * waiting for exactly this core. So they yield, or, while
- * that takes long (base/yield.h), sleep on the sockets, up to NAP_NS: a sleeper is woken by its
- * packet, and the scheduler lets it run soon.
+ * waiting for exactly this core. So they yield, or, while that takes long (base/yield.h), sleep on
+ * the sockets, up to NAP_NS: a sleeper is woken by its packet, and the scheduler lets it run soon.
  */
 #include "softroce/idle.h"
 

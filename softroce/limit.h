@@ -3,14 +3,12 @@
  * limit.h - what a wire lets through per second, of one device or of several behind one upstream
  *
  * A sender that is refused comes back at the time it is told. If a busy machine wakes it later,
- * what it sends then counts as sent when
- * it might have been, twenty milliseconds ago at most: a NIC would not have been late. What nobody
- * wanted to send is gone: as on a
- * wire, idleness saves nothing up. A device behind an upstream has a queue of some packets for what
- * has passed that: without one its
- * wire stood still whenever another's packet was on the upstream. Charging is safe from several
- * threads; two that ask at the same
- * moment may both be let through, and both are charged.
+ * what it sends then counts as sent when it might have been, twenty milliseconds ago at most: a NIC
+ * would not have been late. What nobody wanted to send is gone: as on a wire, idleness saves
+ * nothing up. A device behind an upstream has a queue of some packets for what has passed that:
+ * without one its wire stood still whenever another's packet was on the upstream. Charging is safe
+ * from several threads; two that ask at the same moment may both be let through, and both are
+ * charged.
  */
 #ifndef SOFTROCE_LIMIT_H
 #define SOFTROCE_LIMIT_H
@@ -49,7 +47,9 @@ static inline uint64_t sr_limit_since(uint64_t told, uint64_t now)
 {
 	uint64_t late = now > SR_LIMIT_LATE_NS ? now - SR_LIMIT_LATE_NS : 0;
 
-	return !told ? now : told > late ? told : late;
+	if (!told)
+		return now;
+	return told > late ? told : late;
 }
 
 /* It is, as of `since`. */

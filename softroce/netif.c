@@ -201,8 +201,7 @@ bool sr_netif_watch_drain(int fd)
 	ssize_t n;
 
 	/* What changed is not parsed: the state is read afresh. ENOBUFS means that messages were
-	 * lost: also a change.
-	 */
+	 * lost: also a change. */
 	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) > 0 ||
 	       (n < 0 && (errno == ENOBUFS || errno == EINTR)))
 		any = true;

@@ -23,8 +23,8 @@ struct sr_netif {
 
 /*
  * Look up the interface of a device now. For an address, and for the address a subnet device has
- * taken (`taken`), the
- * interface is the one that owns it. 0, -ENODEV when there is none (link->ifindex is 0 then),
+ * taken (`taken`), the interface is the one that owns it. 0, -ENODEV when there is none
+ * (link->ifindex is 0 then),
  * -errno.
  */
 int sr_netif_read(struct sr_netif *link, const struct sr_device_spec *spec,

@@ -4,12 +4,12 @@
  * does not know
  *
  * A library of its own (libsoftroce_paths.so, preloaded by softroce-run) that stands before the C
- * library's functions
- * and answers for the devices of SOFTROCE_DEVICES; every other path passes through. UCX needs
- * these:
+ * library's functions and answers for the devices of SOFTROCE_DEVICES; every other path passes
+ * through. UCX needs these:
  *
  *   /dev/infiniband/<device>                                   a device file that may be read and
- * written: /dev/null /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
+ *                                                              written: /dev/null
+ *   /sys/class/infiniband/<device>/ports/1/gid_attrs/types/<i>  "RoCE v2"
  *   /sys/class/infiniband/<device>/ports/1/gid_attrs/ndevs/<i>  the network interface
  *
  * NCCL this, by realpath():
@@ -20,11 +20,10 @@
  *
  *   /sys/class/misc/rdma_cm/abi_version                        "4"
  *   /dev/infiniband/rdma_cm                                    the kernel's connection manager:
- * softroce's (cm/)
+ *                                                              softroce's (cm/)
  *
  * It is not part of libsoftroce.so because that library's symbols carry libibverbs' versions, and
- * the C library's do
- * not.
+ * the C library's do not.
  */
 #include "softroce/cm/command.h"
 #include "softroce/netif.h"

@@ -67,7 +67,7 @@ static const char *rates_read(const char *name)
 
 const char *const sr_settings_names[] = {
 	"SOFTROCE_DEVICES", "SOFTROCE_CONTROL",  "SOFTROCE_RATE",       "SOFTROCE_UPSTREAM",
-	"SOFTROCE_GSO",     "SOFTROCE_INFLIGHT", "SOFTROCE_CARD_PORTS",
+	"SOFTROCE_GSO",     "SOFTROCE_INFLIGHT", "SOFTROCE_CARD_PORTS", "SOFTROCE_BUSY_POLL",
 };
 const int sr_settings_names_count = sizeof(sr_settings_names) / sizeof(sr_settings_names[0]);
 
@@ -79,6 +79,7 @@ void sr_settings_reload(void)
 	settings.upstream = rates_read("SOFTROCE_UPSTREAM");
 	settings.gso = number_read("SOFTROCE_GSO", 1, 0, 1);
 	settings.card_ports = number_read("SOFTROCE_CARD_PORTS", 1, 1, 8);
+	settings.busy_poll = number_read("SOFTROCE_BUSY_POLL", 0, 0, 1);
 	settings.max_inflight = number_read("SOFTROCE_INFLIGHT", 0, 0, 1 << 16);
 }
 

@@ -14,6 +14,8 @@ struct sr_settings {
 	/* SOFTROCE_RATE, SOFTROCE_UPSTREAM: MB/s of each device, of all together; "" = no limit */
 	const char *rate, *upstream;
 	int card_ports; /* SOFTROCE_CARD_PORTS: devices in a row that are one card's, 1 to 8 */
+	/* SOFTROCE_BUSY_POLL, 0: who polls an empty queue never gives its processor away */
+	bool busy_poll;
 	/* SOFTROCE_INFLIGHT: unacknowledged packets per queue pair; 0 = by the receive buffer */
 	int max_inflight;
 };

@@ -3,8 +3,7 @@
  * udp.h - the UDP wire: RoCEv2 packets on port 4791 of real sockets
  *
  * The kernel writes IP and UDP headers; we add the ICRC, which covers most of both. Everything runs
- * under the lock of
- * the adapter that owns the wire.
+ * under the lock of the adapter that owns the wire.
  */
 #ifndef SOFTROCE_UDP_H
 #define SOFTROCE_UDP_H

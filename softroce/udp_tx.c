@@ -3,22 +3,18 @@
  * udp_tx.c - sending: frames become runs of equal packets, runs become few system calls
  *
  * The kernel gathers each packet from [header][payload][pad, ICRC]. Headers and trailers lie in an
- * arena, the ICRC of
- * one packet next to the header of the following one, so a large packet costs two pieces: payload,
- * and trailer with the
- * next header. Small payloads, and those that may change before the kernel has read them, are
- * copied into the arena
- * too.
+ * arena, the ICRC of one packet next to the header of the following one, so a large packet costs
+ * two pieces: payload, and trailer with the next header. Small payloads, and those that may change
+ * before the kernel has read them, are copied into the arena too.
  *
  * A run is one message with UDP_SEGMENT: the kernel cuts it into packets of run->segment bytes. All
- * are of that size
- * but the last, which may be shorter and ends the run. A run is handed over as soon as it is full:
- * its payload, just
- * read for the ICRC, is still in the cache, and the receiver can begin.
+ * are of that size but the last, which may be shorter and ends the run. A run is handed over as
+ * soon as it is full:
+ * its payload, just read for the ICRC, is still in the cache, and the receiver can begin.
  *
  * The ICRC covers the IPv4 identification, which we do not choose: the kernel writes 0 for a packet
- * that must not be
- * fragmented and is sent from an unconnected socket, and k for the k-th packet of a run.
+ * that must not be fragmented and is sent from an unconnected socket, and k for the k-th packet of
+ * a run.
  */
 #include "softroce/devices.h"
 #include "softroce/icrc.h"

@@ -84,9 +84,8 @@ struct sr_udp {
 
 /*
  * Give a packet to the engine. What the engine writes then is what DMA would write: the application
- * learns of it by a
- * completion, by looking at its memory, or from its peer, and the memory model of C knows only of
- * the first. So
+ * learns of it by a completion, by looking at its memory, or from its peer, and the memory model of
+ * C knows only of the first. So
  * ThreadSanitizer is asked not to look.
  */
 void sr_udp_deliver(struct sr_nic *nic, uint64_t now, const struct sr_path *path,

@@ -5,25 +5,19 @@
  * One worker per open adapter receives, transmits, runs the engine's timers and follows the link
  * and the control page.
  * When nothing is due it sleeps. An application that polls a completion queue does the same work
- * itself inside
- * ibv_poll_cq(), on its own core and without a switch of threads; a worker that woke for each
- * packet would only steal
- * time from it. So the worker is in one of two modes:
+ * itself inside ibv_poll_cq(), on its own core and without a switch of threads; a worker that woke
+ * for each packet would only steal time from it. So the worker is in one of two modes:
  *
  *   serving   it sleeps on the sockets and wakes for packets.
  *   away      it leaves the sockets to the application and looks in every AWAY_NS.
  *
  * It goes away after CEDED_MAX wake-ups in a row at which an application had polled within the last
- * ACTIVE_NS: a thread
- * that polls in a loop will find the packets sooner than we would. It serves again when, on looking
- * in, the last poll
- * is older than FRESH_NS: the application computes, sleeps, or spins on its memory instead of on a
- * completion queue
- * (ib_write_lat does).
+ * ACTIVE_NS: a thread that polls in a loop will find the packets sooner than we would. It serves
+ * again when, on looking in, the last poll is older than FRESH_NS: the application computes,
+ * sleeps, or spins on its memory instead of on a completion queue (ib_write_lat does).
  *
  * It never waits for the lock of one who polls: he is the NIC at that moment, and a waiter would
- * cost him a system call
- * and a wake-up for each look.
+ * cost him a system call and a wake-up for each look.
  */
 #include "softroce/adapter.h"
 #include "softroce/udp.h"
@@ -41,8 +35,9 @@
 #define FRESH_NS 50000
 #define ACTIVE_NS 4000
 #define CEDED_MAX 4
-#define LOOKS_MAX 64    /* looks in a row that found the lock taken; then it is waited for */
-#define SLICE_NS 100000 /* time slice asked of the scheduler: short slices are scheduled early */
+#define LOOKS_MAX 64 /* looks in a row that found the lock taken; then it is waited for */
+/* time slice asked of the scheduler: short slices are scheduled early */
+#define SLICE_NS 100000
 
 /* Where each descriptor lies in the worker's poll set. */
 enum { FD_KICK, FD_BELL, FD_WATCH, FD_UDP, FD_COUNT = FD_UDP + SR_GIDS };
@@ -202,8 +197,7 @@ static void *worker_run(void *arg)
 		if (!packets_cede(&worker, now) || turn_due(adapter, now)) {
 			if (sr_adapter_turn(adapter, now) && !adapter->stop) {
 				/* Work often comes in runs: look again before sleeping, but let
-				 * others have the lock.
-				 */
+				 * others have the lock. */
 				pthread_mutex_unlock(&adapter->lock);
 				lock_take(adapter);
 				now = sr_now();

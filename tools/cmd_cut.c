@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, speed, srq-error,
- * kill: hurt a software NIC from outside its
- * process
+ * kill: hurt a software NIC from outside its process
  */
 #include "base/number.h"
 #include "base/options.h"
@@ -235,6 +234,35 @@ static void direction_take(struct request *request, int *argc, const char **argv
 	*argc -= request->tx || request->rx;
 }
 
+/* The words that the command's shape asks for; *used gets their number. */
+static bool arguments_take(const struct fault_command *command, const char *const argument[3],
+			   struct request *request, int *used)
+{
+	uint64_t *time_ns = &request->time_ns;
+
+	*used = 1;
+	switch (command->shape) {
+	case SPEED:
+		return take_speed(command, argument[0], &request->bytes_per_ms);
+	case TRAIN:
+		return take_mbps(command, argument[0], &request->mbps);
+	case RATE:
+		return take_rate(command, argument[0], &request->ppm);
+	case RATE_TIME:
+		*used += argument[1] != NULL;
+		return take_rate(command, argument[0], &request->ppm) &&
+		       (!argument[1] || take_time(command, "TIME", argument[1], time_ns));
+	case TIME:
+		*used += argument[1] != NULL;
+		return take_time(command, "TIME", argument[0], time_ns) &&
+		       (!argument[1] ||
+			take_time(command, "JITTER", argument[1], &request->jitter_ns));
+	default:
+		*used = 0;
+		return true;
+	}
+}
+
 /*
  * What follows the device; false after a line that says what makes no sense. argv ends with NULL.
  */
@@ -245,7 +273,7 @@ static bool request_parse(const struct fault_command *command, int argc, const c
 		command->shape != WHOLE && command->shape != SPEED && command->shape != TRAIN;
 	const int given = argc;
 	const char *argument[3] = { NULL };
-	int used = 0;
+	int used;
 
 	if (directed)
 		direction_take(request, &argc, argv);
@@ -253,22 +281,7 @@ static bool request_parse(const struct fault_command *command, int argc, const c
 		argument[i] = argv[i];
 	if (command->shape == DIRECTION && argc == given)
 		return refuse(command, "the direction is tx or rx", argument[0] ? argument[0] : "");
-	if (command->shape == SPEED &&
-	    !take_speed(command, argument[used++], &request->bytes_per_ms))
-		return false;
-	if (command->shape == TRAIN && !take_mbps(command, argument[used++], &request->mbps))
-		return false;
-	if ((command->shape == RATE || command->shape == RATE_TIME) &&
-	    !take_rate(command, argument[used++], &request->ppm))
-		return false;
-	if (command->shape == TIME &&
-	    !take_time(command, "TIME", argument[used++], &request->time_ns))
-		return false;
-	if (command->shape == RATE_TIME && argument[used] &&
-	    !take_time(command, "TIME", argument[used++], &request->time_ns))
-		return false;
-	if (command->shape == TIME && argument[used] &&
-	    !take_time(command, "JITTER", argument[used++], &request->jitter_ns))
+	if (!arguments_take(command, argument, request, &used))
 		return false;
 	if (used < argc)
 		return refuse(command,
@@ -335,6 +348,14 @@ static int reach_apply(const char *command, const char *selector, const struct r
 	return kept;
 }
 
+/* Of whom no process has the device. */
+static const char *describe_reach(const struct reach *reach)
+{
+	if (reach->job)
+		return " of that job";
+	return reach->pid ? " of that number" : "";
+}
+
 /* Apply to every device the selector means; the exit status. */
 static int command_apply(const struct fault_command *command, const char *selector,
 			 const struct reach *reach, struct request *request)
@@ -351,11 +372,7 @@ static int command_apply(const struct fault_command *command, const char *select
 	if (!n) {
 		fprintf(stderr,
 			"ha %s: no process%s has a device '%s' open; `ha soft` lists them\n",
-			command->name,
-			reach->job   ? " of that job"
-			: reach->pid ? " of that number"
-				     : "",
-			selector);
+			command->name, describe_reach(reach), selector);
 		free(list);
 		return 1;
 	}

@@ -7,7 +7,6 @@
 
 #include "base/config.h"
 #include "base/options.h"
-#include "base/process.h"
 #include "tools/ha.h"
 #include "tools/status_view.h"
 
@@ -74,11 +73,12 @@ int ha_cmd_status(int argc, char **argv)
 	if (o.again && !o.watch)
 		o.watch = 1;
 	ha_config_load_env(&config);
-	if (!o.dir && !strcmp(config.status_dir, "none")) {
+	rc = ha_status_dir(&config, o.dir, dir, sizeof(dir));
+	if (rc == -ENOENT) {
 		printf("no pages: HA_NCCL_STATUS_DIR is none\n");
 		return 0;
 	}
-	if (!ha_process_expand(o.dir ? o.dir : config.status_dir, dir, sizeof(dir))) {
+	if (rc) {
 		fprintf(stderr, "ha status: the name of the directory is too long\n");
 		return 1;
 	}

@@ -18,6 +18,9 @@
 
 static void device_print(int index, const struct ha_topo_device *dev)
 {
+	/* without and with dma-buf, each without and with the peer memory module */
+	static const char *const gpu_memory[] = { "not directly", "peer memory module", "dma-buf",
+						  "dma-buf, peer memory module" };
 	char gid[HA_GID_TEXT_MAX];
 
 	printf("[%d] %s port %d  %s %g Gb/s  MTU %d\n", index, dev->name, dev->port,
@@ -36,10 +39,7 @@ static void device_print(int index, const struct ha_topo_device *dev)
 	       "%d SGEs per request\n",
 	       dev->attr.max_qp, dev->attr.max_cqe, dev->attr.max_srq, dev->attr.max_sge);
 	printf("    GPU      %s; relaxed ordering %s; adaptive routing %s%s\n",
-	       dev->dma_buf && dev->peer_memory ? "dma-buf, peer memory module"
-	       : dev->dma_buf                   ? "dma-buf"
-	       : dev->peer_memory               ? "peer memory module"
-						: "not directly",
+	       gpu_memory[2 * !!dev->dma_buf + !!dev->peer_memory],
 	       dev->relaxed_ordering ? "on" : "off", dev->adaptive_routing ? "on" : "off",
 	       dev->apm_enabled ? "; APM ENABLED, it would fight with failover" : "");
 }
@@ -99,6 +99,7 @@ static void text_print(const struct topo_view *view, const struct ha_config *con
 	if (topo->ndevices) {
 		printf("\n");
 		topo_pairs_print(view, stdout);
+		topo_protection_print(view, stdout);
 	}
 	if (!verbose)
 		return;

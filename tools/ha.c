@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The `ha` program: one binary, a table of subcommands. A subcommand is in cmd_<name>.c (or in a
- * folder of
- * its own when it is large), declares itself in ha.h and takes one line of the table below.
+ * folder of its own when it is large), declares itself in ha.h and takes one line of the table
+ * below.
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,9 +41,14 @@ static const struct ha_command commands[] = {
 	  ha_cmd_gpu_moe },
 	{ "topo", "draw the RDMA devices as hawser sees them, and the standby of each",
 	  ha_cmd_topo },
+	{ "doctor", "look at this host before a job: what is wrong, what it costs, what mends it",
+	  ha_cmd_doctor },
+	{ "drill", "take NICs, ports and rails of a job away, put them back, say what it cost",
+	  ha_cmd_drill },
 	{ "config", "show every setting, its value and where it comes from", ha_cmd_config },
 	{ "status", "every process's connections: protected or not, events, counters",
 	  ha_cmd_status },
+	{ "top", "jobs, ports, connections and events of this host, as they change", ha_cmd_top },
 	{ "agent", "the hints that ha-agent gives to the plugins; set one by hand", ha_cmd_agent },
 	{ "ina", "groups of ha-controller: list, create, renew, destroy", ha_cmd_ina },
 	{ "soft", "list the software NICs of all processes: address, state, faults, counters",
@@ -84,6 +89,26 @@ static int version_run(int argc, char **argv)
 	return 0;
 }
 
+/* As --help=words of base/options.h: for completions. */
+static int words_run(void)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("%s\t\t%s\n", commands[i].name, commands[i].help);
+	return 0;
+}
+
+/* ha(1), which leads to the pages of the commands. */
+static int man_run(void)
+{
+	printf(".TH HA 1 \"\" \"hawser %s\" hawser\n.SH NAME\nha \\- the tool of hawser\n"
+	       ".SH SYNOPSIS\n.B ha\nCOMMAND [ARGUMENTS]\n.SH DESCRIPTION\n"
+	       "Each command has a page of its own,\n.BR ha\\-COMMAND (1).\n.SH COMMANDS\n",
+	       ha_version);
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf(".TP\n.B %s\n%s\n", commands[i].name, commands[i].help);
+	return 0;
+}
+
 static const struct ha_command *command_find(const char *name)
 {
 	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
@@ -104,6 +129,10 @@ int main(int argc, char **argv)
 		usage_print(stderr);
 		return 2;
 	}
+	if (!strcmp(argv[1], "--help=words"))
+		return words_run();
+	if (!strcmp(argv[1], "--help=man"))
+		return man_run();
 	command = command_find(argv[1]);
 	if (!command) {
 		fprintf(stderr, "ha: there is no command '%s'; `ha --help` lists them\n", argv[1]);

@@ -9,7 +9,10 @@
  */
 int ha_cmd_agent(int argc, char **argv);
 int ha_cmd_config(int argc, char **argv);
+int ha_cmd_doctor(int argc, char **argv);
+int ha_cmd_drill(int argc, char **argv);
 int ha_cmd_gpu_check(int argc, char **argv);
+int ha_cmd_top(int argc, char **argv);
 int ha_cmd_topo(int argc, char **argv);
 int ha_cmd_nccl(int argc, char **argv);
 int ha_cmd_perf(int argc, char **argv);

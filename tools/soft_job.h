@@ -12,9 +12,8 @@
  * soft_job - which processes with software NICs belong together
  *
  * A job is what one process has started: the children of a launcher (`ha perf`, mpirun, torchrun, a
- * shell script), named
- * by the launcher's number; of processes whose launcher has ended (their parent is 1), the session
- * they are in.
+ * shell script), named by the launcher's number; of processes whose launcher has ended (their
+ * parent is 1), the session they are in.
  */
 
 /* The job of a process; 0: it is gone. */
@@ -22,8 +21,7 @@ pid_t ha_soft_job_of(pid_t pid);
 
 /*
  * The job among the `n` devices that a command means when it names none: the one whose measurement
- * runs
- * the command (`--at` of ha perf), else the one whose newest process began last. n > 0.
+ * runs the command (`--at` of ha perf), else the one whose newest process began last. n > 0.
  */
 pid_t ha_soft_job_choose(const struct sr_control_entry *list, int n);
 

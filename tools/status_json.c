@@ -54,6 +54,7 @@ static json_t *connection_json(const struct ha_status_page *page,
 			    c->protection == HA_PROTECTION_UNKNOWN
 				    ? json_null()
 				    : json_boolean(c->protection == HA_PROTECTION_YES));
+	put_text(o, "protected_against", ha_status_against_text(c->against));
 	put_text(o, "cause", ha_event_cause_text(c->protection_cause));
 	json_object_set_new(o, "lost", json_boolean(c->lost));
 	put_number(o, "since_ns", c->since_wall);
@@ -99,10 +100,18 @@ static json_t *totals_json(const struct ha_status_totals *t)
 	put_number(o, "connections", t->connections);
 	put_number(o, "unlisted", t->unlisted);
 	put_number(o, "lines_lost", t->lines_lost);
+	put_number(o, "kept_out", t->kept_out);
 	for (unsigned i = 0; i < HA_EVENT_KIND_COUNT; i++)
 		put_number(events, ha_event_kind_text(i), t->events[i]);
 	json_object_set_new(o, "events", events);
 	return o;
+}
+
+static const char *find_state(const struct ha_status_found *f)
+{
+	if (f->ended)
+		return "ended";
+	return f->foreign ? "foreign" : "running";
 }
 
 static json_t *process_json(const struct ha_status_found *f)
@@ -118,7 +127,7 @@ static json_t *process_json(const struct ha_status_found *f)
 	put_text(o, "hawser", page->header.hawser);
 	put_text(o, "plugin", page->header.plugin);
 	put_number(o, "started_ns", page->header.started_wall);
-	put_text(o, "state", f->ended ? "ended" : f->foreign ? "foreign" : "running");
+	put_text(o, "state", find_state(f));
 	json_object_set_new(o, "totals", totals_json(&page->totals));
 	for (int i = 0; i < HA_STATUS_DEVICES; i++)
 		if (page->device[i].seq && *page->device[i].name)

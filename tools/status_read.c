@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/status_read.h"
 
+#include "base/config.h"
 #include "base/process.h"
 #include "base/utf8.h"
 
@@ -258,6 +259,13 @@ static int scan(DIR *list, struct ha_status_found **found, size_t *n)
 		qsort(all, *n, sizeof(*all), by_pid);
 	*found = all;
 	return 0;
+}
+
+int ha_status_dir(const struct ha_config *config, const char *given, char *dir, size_t size)
+{
+	if (!given && !strcmp(config->status_dir, "none"))
+		return -ENOENT;
+	return ha_process_expand(given ? given : config->status_dir, dir, size) ? 0 : -ENAMETOOLONG;
 }
 
 int ha_status_scan(const char *dir, struct ha_status_found **found, size_t *n)

@@ -3,8 +3,8 @@
  * status_read.h - reading the status pages of other processes
  *
  * What comes out is safe to print: texts end, and hold printable UTF-8 alone; counts and indices
- * are in range; a record
- * that was being written all the time, or makes no sense, is marked as never used.
+ * are in range; a record that was being written all the time, or makes no sense, is marked as never
+ * used.
  */
 #ifndef HA_TOOLS_STATUS_READ_H
 #define HA_TOOLS_STATUS_READ_H
@@ -28,6 +28,14 @@ struct ha_status_found {
 	bool foreign; /* another pid namespace: whether the process runs cannot be told from here */
 	char name[64];
 };
+
+struct ha_config;
+
+/*
+ * The directory of the pages: `given` or, NULL, HA_NCCL_STATUS_DIR, with %h, %p and %u replaced.
+ * -ENOENT: the setting is "none"; -ENAMETOOLONG.
+ */
+int ha_status_dir(const struct ha_config *config, const char *given, char *dir, size_t size);
 
 /* Every page of a directory, by process number. The caller gives it back. No directory: *n = 0.
  * -ENOMEM; -EPERM: the directory is another user's, or others may write to it. */

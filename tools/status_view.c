@@ -2,8 +2,10 @@
 #include "tools/status_view.h"
 
 #include "base/clock.h"
+#include "rdma/topo/port_errors.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -28,9 +30,33 @@ const char *ha_status_protection_text(unsigned protection)
 	return protection < 3 ? texts[protection] : "-";
 }
 
+const char *ha_status_against_text(unsigned against)
+{
+	static const char *const texts[] = { "", "nic here", "nic there", "nic", "switch" };
+
+	return against < 5 ? texts[against] : "";
+}
+
+/* What a connection is protected against; "yes" where the page does not say. */
+static const char *protection_text(const struct ha_status_connection *c)
+{
+	const char *against = ha_status_against_text(c->against);
+
+	return c->protection == HA_PROTECTION_YES && *against
+		       ? against
+		       : ha_status_protection_text(c->protection);
+}
+
 static const char *device_name(const struct ha_status_page *page, unsigned index)
 {
 	return index < HA_STATUS_DEVICES ? page->device[index].name : "?";
+}
+
+static const char *sysfs_root(void)
+{
+	const char *root = getenv("HA_NCCL_SYSFS_ROOT");
+
+	return root ? root : "";
 }
 
 static void devices_print(const struct ha_status_page *page, FILE *out)
@@ -45,6 +71,13 @@ static void devices_print(const struct ha_status_page *page, FILE *out)
 				ha_status_port_text(d->port), d->connections, d->rails_up,
 				d->rails_down, d->failovers, d->events);
 	}
+	for (int i = 0; i < HA_STATUS_DEVICES; i++) {
+		const struct ha_status_device *d = &page->device[i];
+		char errors[128];
+
+		if (d->seq && *ha_port_errors_text(sysfs_root(), d->name, errors, sizeof(errors)))
+			fprintf(out, "  %s: %s since its counters were reset\n", d->name, errors);
+	}
 }
 
 static void rails_print(const struct ha_status_page *page, const struct ha_status_connection *c,
@@ -53,6 +86,8 @@ static void rails_print(const struct ha_status_page *page, const struct ha_statu
 	for (unsigned i = 0; i < c->nrails; i++) {
 		const struct ha_status_rail *r = &c->rail[i];
 
+		if (r->state == HA_STATUS_RAIL_NONE)
+			continue; /* nobody needs it */
 		fprintf(out, "    rail %u %s to %s: %s, weight %u, epoch %u", i,
 			device_name(page, r->device), r->peer, ha_status_rail_text(r->state),
 			r->weight, r->epoch);
@@ -65,8 +100,7 @@ static void rails_print(const struct ha_status_page *page, const struct ha_statu
 static void connection_print(const struct ha_status_page *page,
 			     const struct ha_status_connection *c, FILE *out)
 {
-	fprintf(out, "  %-48s %-9s %12" PRIu64, c->name, ha_status_protection_text(c->protection),
-		c->messages);
+	fprintf(out, "  %-48s %-9s %12" PRIu64, c->name, protection_text(c), c->messages);
 	if (c->failovers)
 		fprintf(out,
 			"  %u failovers, %" PRIu64 " requests (%" PRIu64
@@ -99,6 +133,11 @@ static void connections_print(const struct ha_status_page *page, FILE *out)
 	if (page->totals.unlisted)
 		fprintf(out, "  and %u connections that the page has no room for\n",
 			page->totals.unlisted);
+	if (page->totals.kept_out)
+		fprintf(out,
+			"  %u call%s returned \"not now\" because the service thread held the "
+			"connection\n",
+			page->totals.kept_out, page->totals.kept_out == 1 ? "" : "s");
 }
 
 static void event_print(const struct ha_status_event *e, FILE *out)
@@ -132,9 +171,20 @@ static void events_print(const struct ha_status_page *page, int most, FILE *out)
 		fprintf(out, "  last events\n");
 	for (int i = n > most ? n - most : 0; i < n; i++)
 		event_print(&page->event[order[i]], out);
+	if (page->totals.events[HA_EVENT_FALSE_ALARM])
+		fprintf(out, "  %" PRIu64 " false alarm%s of a silent path (HA_NCCL_SILENCE_MS)\n",
+			page->totals.events[HA_EVENT_FALSE_ALARM],
+			page->totals.events[HA_EVENT_FALSE_ALARM] == 1 ? "" : "s");
 	if (page->totals.lines_lost)
 		fprintf(out, "  %" PRIu64 " lines could not be written to HA_NCCL_EVENTS\n",
 			page->totals.lines_lost);
+}
+
+static const char *describe_state(const struct ha_status_found *f)
+{
+	if (f->ended)
+		return ", ENDED without closing";
+	return f->foreign ? ", in another container" : "";
 }
 
 static void process_print(const struct ha_status_found *f, int events, FILE *out)
@@ -147,10 +197,7 @@ static void process_print(const struct ha_status_found *f, int events, FILE *out
 	if (localtime_r(&started, &tm))
 		strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S", &tm);
 	fprintf(out, "%s[%u] %s, since %s, hawser %s%s%s%s\n", h->host, h->pid, h->program, since,
-		h->hawser, *h->plugin ? " in " : "", h->plugin,
-		f->ended     ? ", ENDED without closing"
-		: f->foreign ? ", in another container"
-			     : "");
+		h->hawser, *h->plugin ? " in " : "", h->plugin, describe_state(f));
 	devices_print(f->page, out);
 	connections_print(f->page, out);
 	events_print(f->page, events, out);

@@ -16,5 +16,7 @@ int ha_status_print_json(const struct ha_status_found *found, size_t n, FILE *ou
 const char *ha_status_port_text(unsigned port);
 const char *ha_status_rail_text(unsigned state);
 const char *ha_status_protection_text(unsigned protection);
+/* "nic", "switch", "nic here", "nic there"; "" = nothing, or it does not say. */
+const char *ha_status_against_text(unsigned against);
 
 #endif

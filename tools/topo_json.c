@@ -61,6 +61,8 @@ static json_t *port_object(const struct topo_view *view, int i)
 	address_put(o, d);
 	json_object_set_new(o, "numa_node",
 			    d->numa_node >= 0 ? json_integer(d->numa_node) : json_null());
+	json_object_set_new(o, "rail", d->rail_id >= 0 ? json_integer(d->rail_id) : json_null());
+	json_object_set_new(o, "plane", d->plane_id >= 0 ? json_integer(d->plane_id) : json_null());
 	text_put(o, "place", topo_place_text(d, text, sizeof(text)));
 	text_put(o, "card", topo_card_text(d, text, sizeof(text)));
 	guid_put(o, "card_guid", d->guid);
@@ -99,6 +101,30 @@ static json_t *order_object(const struct topo_view *view, int a)
 	return o;
 }
 
+static json_t *protection_object(const struct topo_view *view)
+{
+	static const char *const nics[] = {
+		[TOPO_NICS_ONE] = "nothing",
+		[TOPO_NICS_PORTS] = "port",
+		[TOPO_NICS_CARDS] = "nic",
+	};
+	json_t *root = json_object();
+	struct topo_protection p;
+
+	for (int ethernet = 1; ethernet >= 0; ethernet--) {
+		json_t *o;
+
+		if (!topo_protection(view, ethernet, &p))
+			continue;
+		o = json_object();
+		json_object_set_new(o, "against", json_string(nics[p.nics]));
+		json_object_set_new(o, "leaf_switches",
+				    p.leaves ? json_integer(p.leaves) : json_null());
+		json_object_set_new(root, ethernet ? "RoCE" : "InfiniBand", o);
+	}
+	return root;
+}
+
 int topo_json_print(const struct topo_view *view, FILE *out)
 {
 	json_t *root = json_object(), *ports = json_array(), *standby = json_array();
@@ -116,6 +142,7 @@ int topo_json_print(const struct topo_view *view, FILE *out)
 	for (int i = 0; i < view->topo->ndevices; i++)
 		json_array_append_new(standby, order_object(view, i));
 	json_object_set_new(root, "standby", standby);
+	json_object_set_new(root, "protection", protection_object(view));
 	if (!root)
 		return -ENOMEM;
 	rc = json_dumpf(root, out, JSON_INDENT(2)) ? -EIO : 0;

@@ -139,6 +139,10 @@ static void leaf_print(const struct topo_view *view, const struct row *row, FILE
 			d->lid, d->gid_index, ha_gid_text(&d->gid, gid));
 	else
 		fprintf(out, "  %s", d->is_ethernet ? "RoCE" : "InfiniBand");
+	if (d->rail_id >= 0)
+		fprintf(out, "  rail %d", d->rail_id);
+	if (d->plane_id >= 0)
+		fprintf(out, "  plane %d", d->plane_id);
 	if (d->is_virtual)
 		fprintf(out, "  virtual function %s", strrchr(d->pci_path, '/') + 1);
 	if (row->index >= view->topo->ndevices)
@@ -152,6 +156,7 @@ static void rows_print(const struct topo_view *view, const struct row *rows, int
 {
 	const char *const *pen = view->utf8 ? (const char *[]) { "├─ ", "└─ ", "│  " }
 					    : (const char *[]) { "|- ", "`- ", "|  " };
+	const char *const below[] = { pen[2], "   " }; /* others follow; this was the last */
 	char deeper[64];
 
 	if (level < LEVELS && !*rows[from].above[level]) {
@@ -169,10 +174,7 @@ static void rows_print(const struct topo_view *view, const struct row *rows, int
 			continue;
 		}
 		fprintf(out, "%s\n", rows[i].above[level]);
-		snprintf(deeper, sizeof(deeper), "%s%s", indent,
-			 !level       ? ""
-			 : next == to ? "   "
-				      : pen[2]);
+		snprintf(deeper, sizeof(deeper), "%s%s", indent, level ? below[next == to] : "");
 		rows_print(view, rows, i, next, level + 1, deeper, out);
 	}
 }
@@ -189,6 +191,15 @@ void topo_tree_print(const struct topo_view *view, FILE *out)
 	qsort(rows, (size_t)n, sizeof(*rows), row_compare);
 	rows_print(view, rows, 0, n, 0, "", out);
 	free(rows);
+}
+
+/* Do they hang on one leaf switch? */
+static const char *rail_text(const struct ha_topo_device *a, const struct ha_topo_device *b)
+{
+	if (a->rail_id < 0 || b->rail_id < 0)
+		return "";
+	return a->rail_id == b->rail_id && a->plane_id == b->plane_id ? ", same leaf switch"
+								      : ", another leaf switch";
 }
 
 static void pair_print(const struct topo_view *view, int a, int width, FILE *out)
@@ -213,8 +224,9 @@ static void pair_print(const struct topo_view *view, int a, int width, FILE *out
 			continue;
 		}
 		ha_standby_classify(view->topo, a, b, &class);
-		fprintf(out, "%s standby %s (%s)", ha_standby_is_pair(s, a, b) ? "<=>" : " =>",
-			label, ha_standby_class_text(&class, why, sizeof(why)));
+		fprintf(out, "%s standby %s (%s%s)", ha_standby_is_pair(s, a, b) ? "<=>" : " =>",
+			label, ha_standby_class_text(&class, why, sizeof(why)),
+			rail_text(&view->topo->devices[a], &view->topo->devices[b]));
 	}
 	if (more > 0)
 		fprintf(out, " and %d more", more);

@@ -29,6 +29,25 @@ void topo_tree_print(const struct topo_view *view, FILE *out);
  * version.
  */
 void topo_pairs_print(const struct topo_view *view, FILE *out);
+enum topo_nics {
+	TOPO_NICS_ONE,   /* one port, or several functions behind one cable */
+	TOPO_NICS_PORTS, /* ports of one card */
+	TOPO_NICS_CARDS, /* two cards, or software NICs */
+};
+
+/* What the ports of one link layer that are up have in common. */
+struct topo_protection {
+	int ports;
+	enum topo_nics nics;
+	int leaves;                           /* leaf switches; 0: not known */
+	const struct ha_topo_device *unknown; /* a port whose rail is not given; NULL: none */
+	const struct ha_topo_device *first;
+};
+
+/* False: no port of this link layer is up. */
+bool topo_protection(const struct topo_view *view, bool is_ethernet, struct topo_protection *p);
+/* A line for each link layer: what connections of this host survive. */
+void topo_protection_print(const struct topo_view *view, FILE *out);
 /* All of it as one JSON object. 0; -ENOMEM; -EIO: `out` did not take it. */
 int topo_json_print(const struct topo_view *view, FILE *out);
 

@@ -4,9 +4,8 @@
  * gpu-check` runs it
  *
  * Two processes, rank 0 and 1, open the host library over a table of hardware and go through the
- * items together. Threads of the host stand
- * for GPU threads. What an item cannot try where it runs it says so, in one line, and is no
- * failure.
+ * items together. Threads of the host stand for GPU threads. What an item cannot try where it runs
+ * it says so, in one line, and is no failure.
  */
 #ifndef HA_GPU_CHECK_CHECK_H
 #define HA_GPU_CHECK_CHECK_H
@@ -16,8 +15,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define HA_GPU_CHECK_HEAP (4u << 20) /* bytes, of each rank; as the table of hardware wants them \
-				      */
+/* bytes, of each rank; as the table of hardware wants them */
+#define HA_GPU_CHECK_HEAP (4u << 20)
 #define HA_GPU_CHECK_TEXT 200
 
 enum ha_gpu_verdict { HA_GPU_CHECK_OK, HA_GPU_CHECK_NOT_HERE, HA_GPU_CHECK_FAILED };

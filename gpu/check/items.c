@@ -434,6 +434,27 @@ static bool for_a_while(struct ha_gpu_check *k, uint64_t before, uint64_t *from,
 	return good && switched(k, before); /* the other rank may have counted its own first */
 }
 
+/*
+ * The test cuts, or somebody pulls: true when traffic went on over the backup. before, *from:
+ * switches of path and the signal's value at the beginning, since the peer may be ahead.
+ */
+static bool survive_cut(struct ha_gpu_check *k, uint64_t before, uint64_t *from, uint64_t *slowest)
+{
+	bool good;
+
+	if (!k->cut) {
+		good = for_a_while(k, before, from, slowest);
+		return meet(k, good);
+	}
+	if (k->rank)
+		k->cut(k->cut_self, true);
+	good = traffic(k, k->rounds, 9, from, slowest) && switched(k, before);
+	good = meet(k, good);
+	if (k->rank)
+		k->cut(k->cut_self, false);
+	return becomes(&k->conn->active, 0, LIMIT) && good;
+}
+
 static enum ha_gpu_verdict cut(struct ha_gpu_check *k)
 {
 	uint64_t slowest = 0, before = switches(k), from = ha_gpu_signal_value(k->conn, SIGNAL);
@@ -453,15 +474,7 @@ static enum ha_gpu_verdict cut(struct ha_gpu_check *k)
 			k->cut_s);
 		fflush(k->out);
 	}
-	if (k->cut && k->rank)
-		k->cut(k->cut_self, true);
-	good = k->cut ? traffic(k, k->rounds, 9, &from, &slowest) && switched(k, before)
-		      : for_a_while(k, before, &from, &slowest);
-	good = meet(k, good);
-	if (k->cut && k->rank)
-		k->cut(k->cut_self, false);
-	if (k->cut)
-		good = becomes(&k->conn->active, 0, LIMIT) && good;
+	good = survive_cut(k, before, &from, &slowest);
 	meet(k, true);
 	return good ? say(k, HA_GPU_CHECK_OK, "traffic went on; slowest round %llu us",
 			  (unsigned long long)slowest / 1000)

@@ -3,11 +3,9 @@
  * amo.h - fetch-add at the peer, exactly once
  *
  * A NIC's own fetch-add that was executed and not acknowledged would be executed again. So the
- * asker writes what it wants
- * (address, operand) and a signal that counts its requests; the peer serves each count once and
- * answers the same way. Both entries of a request
- * are one reservation: a request is posted whole or not at all. One request of a connection is
- * under way at a time.
+ * asker writes what it wants (address, operand) and a signal that counts its requests; the peer
+ * serves each count once and answers the same way. Both entries of a request are one reservation: a
+ * request is posted whole or not at all. One request of a connection is under way at a time.
  *
  * Somebody at the peer has to call ha_gpu_serve(): the host agent where the memory is the host's,
  * or a warp of a kernel.
@@ -86,11 +84,10 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t re
 	}
 	*posted = true;
 	ha_gpu_store(&c->asked, ha_gpu_load(&c->asked) + 1);
+	if (deadline == HA_GPU_FOREVER)
+		return ha_gpu_fetch_add_wait(c, old, HA_GPU_FOREVER);
 	now = ha_gpu_now();
-	return ha_gpu_fetch_add_wait(c, old,
-				     deadline == HA_GPU_FOREVER ? HA_GPU_FOREVER
-				     : deadline > now           ? deadline - now
-								: 0);
+	return ha_gpu_fetch_add_wait(c, old, deadline > now ? deadline - now : 0);
 }
 
 /*

@@ -4,29 +4,30 @@
  * memory, who writes what
  *
  * A connection has two paths, each with a queue pair of its own on a NIC of its own, and one log.
- * Entries are numbered from 0 for as
- * long as the connection exists ("index", 48 bits); the path in use keeps entry i in slot (i -
- * base) mod nwqes of its send queue and gives
- * it the 16-bit hardware index i - base. The send queue is the log: what is in it from `tail` on
- * may have to be posted again.
+ * Entries are numbered from 0 for as long as the connection exists ("index", 48 bits); the path in
+ * use keeps entry i in slot (i - base) mod nwqes of its send queue and gives it the 16-bit hardware
+ * index i - base. The send queue is the log: what is in it from `tail` on may have to be posted
+ * again.
  *
  *      tail  <=  cons  <=  rung  <=  ready  <=  resv  <=  tail + nwqes
  *
  *   resv   next index that nobody has reserved; CLOSED: the agent switches paths, reserve nothing;
- * DOWN: no path is left ready  entries below it are written; a thread publishes when ready has come
- * to its own first entry rung   entries below it have been told to the NIC cons   entries below it
- * have been acknowledged by the peer's NIC tail   entries below it are done: in the peer's memory,
- * or (reads) in ours. Waiting means waiting for tail
+ *          DOWN: no path is left
+ *   ready  entries below it are written; a thread publishes when ready has come to its own first
+ *          entry
+ *   rung   entries below it have been told to the NIC
+ *   cons   entries below it have been acknowledged by the peer's NIC
+ *   tail   entries below it are done: in the peer's memory, or (reads) in ours. Waiting means
+ *          waiting for tail
  *
  * An acknowledgement is not placement: a NIC may acknowledge what it has not written yet, and die.
- * What proves placement is a read
- * that came back over the same queue pair, so every proof_every-th entry is one, and quiet() posts
- * one. With proof_every = 0 an
- * acknowledgement is believed (tail follows cons).
+ * What proves placement is a read that came back over the same queue pair, so every proof_every-th
+ * entry is one, and quiet() posts one. With proof_every = 0 an acknowledgement is believed (tail
+ * follows cons).
  *
  * cons and tail carry the epoch, which counts the switches of path. A thread that read a completion
- * before a switch and reports it
- * after fails its compare-and-swap. tail carries FROZEN too, while the agent switches.
+ * before a switch and reports it after fails its compare-and-swap. tail carries FROZEN too, while
+ * the agent switches.
  */
 #ifndef HA_GPU_CONN_H
 #define HA_GPU_CONN_H
@@ -203,9 +204,9 @@ HA_GPU_FN const struct ha_gpu_path *ha_gpu_active(const struct ha_gpu_conn *c)
 /* 0 or 1: of an element of path[], or of the path in use. */
 HA_GPU_FN uint64_t ha_gpu_path_number(const struct ha_gpu_conn *c, const struct ha_gpu_path *p)
 {
-	return p != &c->now       ? (uint64_t)(p - c->path)
-	       : HA_GPU_PROTECTED ? ha_gpu_own(&c->active)
-				  : 0;
+	if (p != &c->now)
+		return (uint64_t)(p - c->path);
+	return HA_GPU_PROTECTED ? ha_gpu_own(&c->active) : 0;
 }
 
 /*

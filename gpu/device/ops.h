@@ -3,18 +3,14 @@
  * ops.h - what a GPU thread does with a connection
  *
  * Addresses are the device's own (local) and the peer's own (remote), both within the registered
- * memory of the connection. `limit` is in
- * nanoseconds; HA_GPU_FOREVER waits. A result other than HA_GPU_DONE from a put, get or signal
- * means that it, or the rest of it,
- * was not posted; doing it again is right (writing the same bytes twice to memory that is not yet
- * signalled does no harm; a signal counts
- * only if it was posted).
+ * memory of the connection. `limit` is in nanoseconds; HA_GPU_FOREVER waits. A result other than
+ * HA_GPU_DONE from a put, get or signal means that it, or the rest of it, was not posted; doing it
+ * again is right (writing the same bytes twice to memory that is not yet signalled does no harm; a
+ * signal counts only if it was posted).
  *
  * Whose memory when: the destination of a put belongs to the sender until the receiver has seen a
- * signal that was posted after
- * it on the same connection; the source until quiet() is done, or the receiver has answered such a
- * signal. Nothing else tells that data
- * has come: not the data itself.
+ * signal that was posted after it on the same connection; the source until quiet() is done, or the
+ * receiver has answered such a signal. Nothing else tells that data has come: not the data itself.
  */
 #ifndef HA_GPU_OPS_H
 #define HA_GPU_OPS_H

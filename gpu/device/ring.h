@@ -3,15 +3,12 @@
  * ring.h - the log: reserve, write, publish, ring, poll
  *
  * Order of a post: (1) compare-and-swap on resv reserves; (2) the entries are written; (3) when
- * ready has come to the first of them it is
- * moved past the last: release; (4) whoever takes the bell writes the doorbell record up to ready,
- * then the register. Between (1) and
- * (3) a thread waits for nobody but threads in the same stretch, so a ring that is closed becomes
- * quiet in bounded time. (4) happens
- * under the bell with the path read again, so that no thread writes the doorbell of a path that is
- * given up. Whoever finds the bell
- * taken leaves: the holder looks at ready once more after it has let go, and one of the two sees
- * the other.
+ * ready has come to the first of them it is moved past the last: release; (4) whoever takes the
+ * bell writes the doorbell record up to ready, then the register. Between (1) and (3) a thread
+ * waits for nobody but threads in the same stretch, so a ring that is closed becomes quiet in
+ * bounded time. (4) happens under the bell with the path read again, so that no thread writes the
+ * doorbell of a path that is given up. Whoever finds the bell taken leaves: the holder looks at
+ * ready once more after it has let go, and one of the two sees the other.
  */
 #ifndef HA_GPU_RING_H
 #define HA_GPU_RING_H

@@ -3,16 +3,14 @@
  * signal.h - counters at the peer that survive a change of path
  *
  * The sender adds; what travels is the sum so far, written into the slot of the path that carries
- * it. The receiver takes the greatest of the
- * slots. Written twice, a sum does no harm; written late by a path that was given up, it is smaller
- * than what the other path brought;
+ * it. The receiver takes the greatest of the slots. Written twice, a sum does no harm; written late
+ * by a path that was given up, it is smaller than what the other path brought;
  * and no path overwrites the other's. Sums are formed by whoever publishes, in the order of the
  * log, so a slot never runs backwards.
  *
  * A signal comes after the data that was posted before it on the same connection. (Not because two
- * NICs kept an order: while
- * one carries data no other carries the signal; before a path takes over, the old one is fenced at
- * both ends.)
+ * NICs kept an order: while one carries data no other carries the signal; before a path takes over,
+ * the old one is fenced at both ends.)
  */
 #ifndef HA_GPU_SIGNAL_H
 #define HA_GPU_SIGNAL_H

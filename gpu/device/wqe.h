@@ -3,14 +3,15 @@
  * wqe.h - mlx5 send queue entries, one basic block of 64 bytes each, and what a CQE64 says
  *
  * Layouts, opcodes and syndromes as the public infiniband/mlx5dv.h has them
- * (tests/gpu/test_layout.c compares every one). An entry is
- * put together in registers, as eight little-endian words of the big-endian bytes, and stored at
- * once.
+ * (tests/gpu/test_layout.c compares every one). An entry is put together in registers, as eight
+ * little-endian words of the big-endian bytes, and stored at once.
  *
  *   bytes  0-15  control: opmod<<24 | index<<8 | opcode; qpn<<8 | ds; signature, stream (2), flags;
- * immediate 16-31  remote address: va, rkey, reserved            (not in a NOP) 32-47  data:
- * length, lkey, va; or atomic: add, compare; or inline: length | 1<<31, then the bytes 48-63  data
- * of an atomic: where the old value goes;  the rest of inline bytes
+ *                immediate
+ *         16-31  remote address: va, rkey, reserved            (not in a NOP)
+ *         32-47  data: length, lkey, va; or atomic: add, compare; or inline: length | 1<<31, then
+ *                the bytes
+ *         48-63  data of an atomic: where the old value goes;  the rest of inline bytes
  */
 #ifndef HA_GPU_WQE_H
 #define HA_GPU_WQE_H
@@ -140,14 +141,16 @@ HA_GPU_FN void ha_gpu_wqe_fetch_add(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t
 	e->w[5] = 0;
 }
 
-/* ---- dynamically connected: the same entry over two blocks, with its target's address vector
+/*
+ * ---- dynamically connected: the same entry over two blocks, with its target's address vector
  * between control and the rest ----
  *
- *   first block:  control (three units more), address vector (48 bytes)      second block: remote
- * address, data, as bytes 16-63 above
+ *   first block:   control (three units more), address vector (48 bytes)
+ *   second block:  remote address, data, as bytes 16-63 above
  *
  * A NOP names no target: it is two of them, a block each, and the second one asks for the
- * completion: when it comes the NIC has read both blocks. */
+ * completion: when it comes the NIC has read both blocks.
+ */
 enum { HA_GPU_AV_WORDS = 6, HA_GPU_AV_UNITS = 3 };
 #define HA_GPU_AV_EXTENDED (1u << 31) /* in dqp_dct: all 48 bytes are there */
 

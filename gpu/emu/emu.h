@@ -3,9 +3,8 @@
  * emu.h - GPU threads on the host: warps, a clock, and a scheduler that may switch at every access
  *
  * Two kinds of build use it. Without HA_GPU_SIM a GPU thread is a pthread: ha_gpu_pause() yields
- * the processor, the clock is the
- * system's, and thread sanitizer sees every access. With HA_GPU_SIM it is a fiber (fiber.h): one
- * thread, a seed, and virtual time.
+ * the processor, the clock is the system's, and thread sanitizer sees every access. With HA_GPU_SIM
+ * it is a fiber (fiber.h): one thread, a seed, and virtual time.
  */
 #ifndef HA_GPU_EMU_H
 #define HA_GPU_EMU_H

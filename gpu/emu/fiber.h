@@ -3,9 +3,8 @@
  * fiber.h - many GPU threads, NICs and agents in one thread, in an order that a seed decides
  *
  * Every access of env.h may be followed by another fiber's, and every pause is. What one seed does
- * it does again. Orders are sequentially
- * consistent: what weaker memory would do is for thread sanitizer and the model to find. Time
- * passes with each switch only.
+ * it does again. Orders are sequentially consistent: what weaker memory would do is for thread
+ * sanitizer and the model to find. Time passes with each switch only.
  */
 #ifndef HA_GPU_FIBER_H
 #define HA_GPU_FIBER_H

@@ -3,13 +3,12 @@
  * combine.h - the experts' rows back to the tokens' ranks, and their weighted sums
  *
  * Sending: a warp per row puts it into `returned` at the token's rank, in the place of the expert
- * and the token. The last of those that go
- * to a rank is followed by "all returned"; where there are none it goes alone.
+ * and the token. The last of those that go to a rank is followed by "all returned"; where there are
+ * none it goes alone.
  *
  * Receiving: a warp per token waits for the experts that it went to and adds their rows up, in the
- * order of its top-k, in float. The launch is
- * done when every expert has said "all returned", also those that had none of ours: that is what
- * makes the area free again.
+ * order of its top-k, in float. The launch is done when every expert has said "all returned", also
+ * those that had none of ours: that is what makes the area free again.
  */
 #ifndef HA_GPU_EXAMPLE_COMBINE_H
 #define HA_GPU_EXAMPLE_COMBINE_H

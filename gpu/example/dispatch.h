@@ -3,12 +3,11 @@
  * dispatch.h - tokens to the ranks of their experts
  *
  * Sending: a warp per token puts it into the `arrived` of each of its experts, on the expert's
- * connection, in the next slot that this rank has
- * there. When all of an expert's are posted, its count follows on the same connection, also where
- * it is 0: the receiver waits for nothing else. Who
- * posts the last one sends the count: `ended` takes 1 for each message and COUNTED less their
- * number from the warp that counts, so one addition
- * makes it COUNTED, and no warp waits for another.
+ * connection, in the next slot that this rank has there. When all of an expert's are posted, its
+ * count follows on the same connection, also where it is 0: the receiver waits for nothing else.
+ * Who posts the last one sends the count: `ended` takes 1 for each message and COUNTED less their
+ * number from the warp that counts, so one addition makes it COUNTED, and no warp waits for
+ * another.
  *
  * Receiving: a warp per expert and rank waits for the count and packs the tokens of an expert one
  * behind the other.

@@ -4,8 +4,8 @@
  * element
  *
  * It reads `packed` and writes `outputs`, a row for each token in the same order, as the real thing
- * would between dispatch and combine. Every
- * expert has numbers of its own, so that a token that went to another comes back as another.
+ * would between dispatch and combine. Every expert has numbers of its own, so that a token that
+ * went to another comes back as another.
  */
 #ifndef HA_GPU_EXAMPLE_EXPERT_H
 #define HA_GPU_EXAMPLE_EXPERT_H

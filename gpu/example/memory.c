@@ -3,12 +3,17 @@
 
 #include <string.h>
 
+static bool experts_are_sound(const struct ha_moe_shape *s)
+{
+	return s->ranks >= 1 && s->ranks <= 1024 && s->experts && s->experts <= 4096 &&
+	       s->experts % s->ranks == 0;
+}
+
 const char *ha_moe_shape_wrong(const struct ha_moe_shape *s, uint32_t rows)
 {
 	uint32_t step = s->format == HA_MOE_FP8 ? 512 : 8;
 
-	if (s->ranks < 1 || s->ranks > 1024 || !s->experts || s->experts % s->ranks ||
-	    s->experts > 4096)
+	if (!experts_are_sound(s))
 		return "experts must be a multiple of the ranks, at most 4096";
 	if (!s->topk || s->topk > HA_MOE_TOPK_MAX || s->topk > s->experts)
 		return "top-k must be 1 to 16, and not more than there are experts";

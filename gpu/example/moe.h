@@ -4,27 +4,27 @@
  * shapes, memory, words
  *
  * Rank r owns the experts r * local ... r * local + local - 1. One launch number n stands for one
- * dispatch and one combine, at all ranks
- * the same. Launches take turns on two areas of each rank's heap, n mod 2, which are laid out alike
- * at all ranks:
+ * dispatch and one combine, at all ranks the same. Launches take turns on two areas of each rank's
+ * heap, n mod 2, which are laid out alike at all ranks:
  *
- *   stage     [tokens_max]                  messages: what this rank sends, once per token whatever
- * its top-k arrived   [local][ranks][tokens_max]    messages, put there by the ranks, packed from 0
- * per expert and rank outputs   [local][ranks x tokens_max]   rows: what the experts made of their
- * tokens, in the order of `packed` returned  [experts][tokens_max]         rows, put there by the
- * experts' ranks, by the token's number
+ *   stage     [tokens_max]                  messages: what this rank sends, once per token
+ *                                           whatever its top-k
+ *   arrived   [local][ranks][tokens_max]    messages, put there by the ranks, packed from 0 per
+ *                                           expert and rank
+ *   outputs   [local][ranks x tokens_max]   rows: what the experts made of their tokens, in the
+ *                                           order of `packed`
+ *   returned  [experts][tokens_max]         rows, put there by the experts' ranks, by the token's
+ *                                           number
  *
  * A message is 16 bytes (the token's number at its source; zeros) and the token. A row is `hidden`
  * bf16.
  *
  * Whose memory when (docs/gpu.md): what A puts into B's `arrived` and `returned` is A's until B has
- * seen the signal behind it: the count of an
- * expert's tokens, or an expert's "all returned". `stage` and `outputs` are free again when the
- * receiver has answered that signal: an expert's
+ * seen the signal behind it: the count of an expert's tokens, or an expert's "all returned".
+ * `stage` and `outputs` are free again when the receiver has answered that signal: an expert's
  * "all returned" answers its count, and the next dispatch but one answers "all returned". Therefore
- * a dispatch may begin when the combine before
- * the last is done (ha_moe_may_dispatch), and nothing needs quiet(), a barrier, or counters that
- * are cleaned.
+ * a dispatch may begin when the combine before the last is done (ha_moe_may_dispatch), and nothing
+ * needs quiet(), a barrier, or counters that are cleaned.
  */
 #ifndef HA_GPU_EXAMPLE_MOE_H
 #define HA_GPU_EXAMPLE_MOE_H
@@ -65,8 +65,7 @@ struct ha_moe_layout {
 
 /*
  * Words of an area. Each says of which launch it is (run.h), so that none is ever cleaned. `base`
- * alone is plain: the sum of an expert's
- * count signal as of the area's last launch.
+ * alone is plain: the sum of an expert's count signal as of the area's last launch.
  */
 struct ha_moe_words {
 	/* dispatch, sender */

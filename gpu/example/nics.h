@@ -3,8 +3,7 @@
  * nics.h - a rank's software NICs on threads of their own, and the cuts that they suffer
  *
  * A cut is ordered by the rank and carried out by the NIC's thread, at an entry: nothing else
- * touches the fault script. After down_ns the
- * thread puts the NIC right again.
+ * touches the fault script. After down_ns the thread puts the NIC right again.
  */
 #ifndef HA_GPU_EXAMPLE_NICS_H
 #define HA_GPU_EXAMPLE_NICS_H

@@ -4,8 +4,8 @@
  * launch they are, waiting, the result
  *
  * A word of a launch has its tag above and 32 bits below; a word with another tag counts as 0. So
- * no launch cleans up after another, and a
- * launch that ended with a TIMEOUT goes on where it was when it is called again.
+ * no launch cleans up after another, and a launch that ended with a TIMEOUT goes on where it was
+ * when it is called again.
  *
  * Lane 0 decides, the warp follows: whatever may differ between lanes goes through ha_gpu_shfl(…,
  * 0).

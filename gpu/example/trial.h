@@ -4,8 +4,8 @@
  * at
  *
  * All ranks draw the same cuts from the seed; whose NIC it is orders it of itself. A cut strikes at
- * an entry of the kernel's, mends after
- * down_ms, and the rank waits until its connections have failed back before it goes on.
+ * an entry of the kernel's, mends after down_ms, and the rank waits until its connections have
+ * failed back before it goes on.
  */
 #ifndef HA_GPU_EXAMPLE_TRIAL_H
 #define HA_GPU_EXAMPLE_TRIAL_H

@@ -49,8 +49,8 @@ uint64_t ha_moe_check_combine(const struct ha_moe_values *v, const struct ha_moe
 
 /*
  * What the others put into an area is this rank's once it has been signalled, until it sends the
- * combine of launch n + 1: it is overwritten when it
- * has been looked at, and whatever changes after that has landed late.
+ * combine of launch n + 1: it is overwritten when it has been looked at, and whatever changes after
+ * that has landed late.
  */
 void ha_moe_scribble_arrived(const struct ha_moe *m, uint64_t n);  /* the dispatch was looked at */
 void ha_moe_scribble_returned(const struct ha_moe *m, uint64_t n); /* the combine is done */

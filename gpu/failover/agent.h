@@ -6,32 +6,27 @@
  * together after the two paths.
  *
  * An incarnation of a path ends at both ends before anything else happens: an end that suspects it
- * closes its log if the path carries it, puts
- * its queue pair to error, waits until it is drained, and says FENCED(path, incarnation) with the
- * signals that have come over the path. The
- * peer does the same when it learns that. An end that has fenced and has received the peer's FENCED
- * knows that nothing of this incarnation can
- * land any more, anywhere, and what had: the entries up to the last signal the peer has. It posts
- * the rest again on another
- * path that is up, with that path's keys, number and slots, and opens the log. Each end chooses its
- * path by itself.
+ * closes its log if the path carries it, puts its queue pair to error, waits until it is drained,
+ * and says FENCED(path, incarnation) with the signals that have come over the path. The peer does
+ * the same when it learns that. An end that has fenced and has received the peer's FENCED knows
+ * that nothing of this incarnation can land any more, anywhere, and what had: the entries up to the
+ * last signal the peer has. It posts the rest again on another path that is up, with that path's
+ * keys, number and slots, and opens the log. Each end chooses its path by itself.
  *
  * A path whose incarnation is over at both ends is connected anew (JOIN(path, incarnation + 1)),
- * proved by probes in both directions (PROVED), and is
- * up. With failback an end returns to path 0 by ending the incarnation of path 1. An end whose
- * address has changed while the path was down says so
- * first (MOVED): who has begun an incarnation with the old one ends it.
+ * proved by probes in both directions (PROVED), and is up. With failback an end returns to path 0
+ * by ending the incarnation of path 1. An end whose address has changed while the path was down
+ * says so first (MOVED): who has begun an incarnation with the old one ends it.
  *
  * An end without any path for dark_ns gives up and says so (GAVE_UP): the other ends its waits,
  * too, whatever its own paths are.
  *
  * Triggers: an error completion, the port's or device's word, the peer's FENCED: proof. A device
- * thread's time limit: suspicion, it only
- * makes the agent look. What was acknowledged and is not proved while nothing more is posted, the
- * agent proves by a read of its own: a NIC
- * that acknowledged and died is found out, though nobody posts. Silence: `silent_checks` looks in
- * which nothing outstanding was acknowledged. Ending an incarnation that was healthy
- * costs time and nothing else.
+ * thread's time limit: suspicion, it only makes the agent look. What was acknowledged and is not
+ * proved while nothing more is posted, the agent proves by a read of its own: a NIC that
+ * acknowledged and died is found out, though nobody posts. Silence: `silent_checks` looks in which
+ * nothing outstanding was acknowledged. Ending an incarnation that was healthy costs time and
+ * nothing else.
  */
 #ifndef HA_GPU_FAILOVER_AGENT_H
 #define HA_GPU_FAILOVER_AGENT_H

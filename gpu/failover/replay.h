@@ -3,10 +3,9 @@
  * replay.h - the send queue as redo log: what was posted since `tail` goes onto another path
  *
  * Indices stay what they are; base, hardware index, queue pair number, keys and signal slots become
- * the other path's. Up to the
- * last entry whose signal the peer has, writes have landed and must not land again (their memory
- * may be in use): they become NOPs. Reads
- * among them are repeated unless an entry that waited for them has landed.
+ * the other path's. Up to the last entry whose signal the peer has, writes have landed and must not
+ * land again (their memory may be in use): they become NOPs. Reads among them are repeated unless
+ * an entry that waited for them has landed.
  */
 #ifndef HA_GPU_FAILOVER_REPLAY_H
 #define HA_GPU_FAILOVER_REPLAY_H

@@ -4,8 +4,8 @@
  * device
  *
  * The thread sleeps while nothing moves, at most a tenth of the check interval. It also repairs
- * what kernels that died left behind, because
- * only it may change a connection's words while an agent looks after them.
+ * what kernels that died left behind, because only it may change a connection's words while an
+ * agent looks after them.
  */
 #include "gpu/host/state.h"
 

@@ -5,8 +5,9 @@
  *   - a card of two ports and more backs itself up: port 1 <-> 2, 3 <-> 4 of the same card
  *   - cards of one port pair up in the order of the list: the i-th of them with the (i xor 1)-th
  *   - the partner is down, missing or there is none (an odd count): another port that is up, of
- * another card rather than the same, and of these the one that has been given out least, with a
- * warning; or none at all, with a warning
+ *     another card rather than the same, and
+ *     of these the one that has been given out least, with a warning; or none at all, with a
+ *     warning
  *   - never a port that is down, never the port itself
  *   - where somebody else has chosen (`order`), the first of his that is up
  *

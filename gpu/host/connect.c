@@ -3,10 +3,9 @@
  * connect.c - connections to all peers: the first, and more of them later
  *
  * A growth makes its queue pairs, exchanges their handles (primaries and backups apart, each by its
- * own count), takes them to RTS, puts the
- * new rows together and only then counts them. Nothing that exists is moved, so kernels that run
- * notice nothing; only what is new is
- * copied. Any step may fail here or at another process: then everybody takes his part back.
+ * own count), takes them to RTS, puts the new rows together and only then counts them. Nothing that
+ * exists is moved, so kernels that run notice nothing; only what is new is copied. Any step may
+ * fail here or at another process: then everybody takes his part back.
  */
 #include "gpu/host/state.h"
 

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cuda.h - what the host library wants of CUDA: memory that GPU, host and NICs share, doorbell
- * pages in the GPU's address space, the GPU's own
- * memory for a NIC, copies of tables that only ever grow, and launches that wait for the last one
+ * pages in the GPU's address space, the GPU's own memory for a NIC, copies of tables that only ever
+ * grow, and launches that wait for the last one
  *
  * The driver API (libcuda.so.1), found at run time; nothing is linked and no header is needed.
  * Where which memory lies:
  *
- *   queues, doorbell records, completions, connections, mailboxes  pinned host memory: agents (host
- * threads) read and write them, too the heap                                                    the
- * caller's: cuMemAlloc()ed or pinned; a NIC reaches the GPU's by dma-buf, or through nvidia-peermem
- * where dma-buf is not to be had a copy of the rows (struct ha_gpu_world)                    the
- * GPU's, so that a kernel finds its connection without asking over PCIe
+ *   queues, doorbell records, completions, connections, mailboxes
+ *       pinned host memory: agents (host threads) read and write them, too
+ *   the heap
+ *       the caller's: cuMemAlloc()ed or pinned; a NIC reaches the GPU's by dma-buf, or through
+ *       nvidia-peermem where dma-buf is not to be had
+ *   a copy of the rows (struct ha_gpu_world)
+ *       the GPU's, so that a kernel finds its connection without asking over PCIe
  *
  * Calls may come from any thread: each makes the context current that was current at open(). Errors
  * are a negative errno and one line.

@@ -141,9 +141,10 @@ int ha_gpu_door_open(int listener, size_t card_bytes, int wanted, unsigned limit
 	int r = card_bytes && card_bytes <= HA_GPU_CARD_MAX ? 0 : -EINVAL;
 
 	for (; wanted && !r; now = now_ms()) {
-		r = now < end
-			    ? serve(&d, wanted, end - now < ASK_MS ? (unsigned)(end - now) : ASK_MS)
-			    : -ETIMEDOUT;
+		uint64_t left = now < end ? end - now : 0;
+		unsigned ask = left < ASK_MS ? (unsigned)left : ASK_MS;
+
+		r = left ? serve(&d, wanted, ask) : -ETIMEDOUT;
 		if (!r && in_vain && in_vain(self))
 			r = -ECONNRESET;
 		if (r <= 0)

@@ -4,10 +4,8 @@
  * tables, agents; growth; the end
  *
  * All calls but those named otherwise are collective (every process calls them, in the same order,
- * with the same numbers) and are
- * made by one thread at a time. Where one process fails, all do, and what the call took is given
- * back everywhere. Errors are a negative errno
- * and one line in the log.
+ * with the same numbers) and are made by one thread at a time. Where one process fails, all do, and
+ * what the call took is given back everywhere. Errors are a negative errno and one line in the log.
  */
 #ifndef HA_GPU_HOST_HOST_H
 #define HA_GPU_HOST_HOST_H
@@ -67,8 +65,8 @@ int ha_gpu_host_launch(struct ha_gpu_host *host, unsigned limit_ms);
 int ha_gpu_host_repair(struct ha_gpu_host *host);
 
 /* Ends: what is outstanding gets limit_ms; then everything is given back. -EBUSY: a kernel is still
- * in it, nothing was touched. -ETIMEDOUT: something outstanding was given up; the rest as with 0.
- */
+ * in it, nothing was touched. -ETIMEDOUT: something outstanding was given up; the rest as with
+ * 0. */
 int ha_gpu_host_finalize(struct ha_gpu_host *host, unsigned limit_ms);
 
 /* Not collective. */

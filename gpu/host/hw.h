@@ -4,9 +4,8 @@
  * software NIC (soft.h)
  *
  * A port of the list is a device of its own, as everywhere in hawser. Objects are the table's
- * owner's; whoever makes one gives it back
- * with the call beside it, before the object that it was made in. Calls return 0 or a negative
- * errno; a call that fails has made nothing.
+ * owner's; whoever makes one gives it back with the call beside it, before the object that it was
+ * made in. Calls return 0 or a negative errno; a call that fails has made nothing.
  */
 #ifndef HA_GPU_HOST_HW_H
 #define HA_GPU_HOST_HW_H

@@ -158,7 +158,9 @@ static int ask_kind(struct ha_mlx5_device *d)
 	if (r)
 		return r;
 	d->ethernet = port.attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	d->gid_index = d->ethernet ? (m->gid_index < 0 ? 3 : m->gid_index) : 0;
+	d->gid_index = 0;
+	if (d->ethernet)
+		d->gid_index = m->gid_index < 0 ? 3 : m->gid_index;
 	return 0;
 }
 

@@ -4,8 +4,7 @@
  * DEVX, everything else through verbs
  *
  * libmlx5 is found at run time, as libibverbs is. What has been tried is in README.md: the bytes of
- * every command and the order of the
- * calls, against a libmlx5 of the tests' own; no NIC.
+ * every command and the order of the calls, against a libmlx5 of the tests' own; no NIC.
  */
 #ifndef HA_GPU_HOST_MLX5_H
 #define HA_GPU_HOST_MLX5_H

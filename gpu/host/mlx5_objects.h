@@ -5,8 +5,7 @@
  *
  * mlx5.c makes devices, domains and buffers, mlx5_port.c knows how a port is and where it is
  * reached, mlx5_queue.c completion queues and queue pairs, mlx5_dct.c targets. The calls of the
- * table
- * (hw.h) that stand here are described there.
+ * table (hw.h) that stand here are described there.
  */
 #ifndef HA_GPU_HOST_MLX5_OBJECTS_H
 #define HA_GPU_HOST_MLX5_OBJECTS_H

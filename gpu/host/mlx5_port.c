@@ -3,8 +3,8 @@
  * mlx5_port.c - how a port of a ConnectX NIC is, and where it is reached
  *
  * Agents ask at every step, and a query is a command to the firmware, so it goes out seldom: what
- * happens, asynchronous events tell. A look for
- * them is a read of the context's file, once in a while for all connections of the device together.
+ * happens, asynchronous events tell. A look for them is a read of the context's file, once in a
+ * while for all connections of the device together.
  */
 #include "base/log.h"
 #include "gpu/device/env.h"

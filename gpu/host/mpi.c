@@ -3,9 +3,8 @@
  * mpi.c - the bootstrap over the MPI that the process has
  *
  * MPI has no ABI of its own; this is Open MPI's (3 to 5: handles are addresses of objects that the
- * library exports), found at run time, so
- * that nothing of hawser needs MPI to be built or to start. Other MPIs: fill in a struct
- * ha_gpu_bootstrap, it takes one function.
+ * library exports), found at run time, so that nothing of hawser needs MPI to be built or to start.
+ * Other MPIs: fill in a struct ha_gpu_bootstrap, it takes one function.
  */
 #include "gpu/host/bootstrap.h"
 

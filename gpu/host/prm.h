@@ -3,9 +3,8 @@
  * prm.h - the commands that go to a ConnectX's firmware through DEVX, as bytes
  *
  * Layouts: NVIDIA's Adapters Programmer's Reference Manual as published in Linux'
- * include/linux/mlx5/mlx5_ifc.h and rdma-core's
- * providers/mlx5/mlx5_ifc.h; a field is (bit offset from the start of the command, width),
- * big-endian. Pure functions: no NIC is needed.
+ * include/linux/mlx5/mlx5_ifc.h and rdma-core's providers/mlx5/mlx5_ifc.h; a field is (bit offset
+ * from the start of the command, width), big-endian. Pure functions: no NIC is needed.
  */
 #ifndef HA_GPU_HOST_PRM_H
 #define HA_GPU_HOST_PRM_H

@@ -3,9 +3,8 @@
  * settings.h - what the operator sets of the GPU-initiated path
  *
  * settings.c holds the table: variable, default, range, one line of help; README.md shows it.
- * Nonsense is an error with one line, not
- * a default: a job that was meant to survive and silently does not is worse than one that does not
- * start.
+ * Nonsense is an error with one line, not a default: a job that was meant to survive and silently
+ * does not is worse than one that does not start.
  */
 #ifndef HA_GPU_HOST_SETTINGS_H
 #define HA_GPU_HOST_SETTINGS_H

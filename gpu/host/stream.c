@@ -92,7 +92,9 @@ static int ready(int fd, short events, unsigned limit_ms)
 		r = poll(&p, 1, (int)(end - now));
 		now = now_ms();
 	} while (r < 0 && errno == EINTR && now < end);
-	return r > 0 ? 0 : r && errno != EINTR ? -errno : -ETIMEDOUT;
+	if (r > 0)
+		return 0;
+	return r && errno != EINTR ? -errno : -ETIMEDOUT;
 }
 
 /*

@@ -170,8 +170,9 @@ static int lane_receive(void *self, struct ha_gpu_say *say)
 	send_out(l->peer);
 	take_in(l->peer);
 	h = l->first;
-	r = h ? 1 : l->peer->gone ? -EPIPE : 0;
+	r = l->peer->gone ? -EPIPE : 0;
 	if (h) {
+		r = 1;
 		*say = h->say;
 		l->first = h->next;
 		if (!l->first)
@@ -337,10 +338,11 @@ static int meet(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned lim
 
 	me.status = listener < 0 ? listener : 0;
 	r = all ? ha_gpu_bootstrap_allgather(b, &me, all, sizeof(me)) : -ENOMEM;
-	for (int i = 0; i < b->size && !r; i++)
-		r = all[i].status                                       ? all[i].status
-		    : memchr(all[i].address, 0, sizeof(all[i].address)) ? 0
-									: -EPROTO;
+	for (int i = 0; i < b->size && !r; i++) {
+		r = all[i].status;
+		if (!r && !memchr(all[i].address, 0, sizeof(all[i].address)))
+			r = -EPROTO;
+	}
 	if (!r)
 		r = dial_lower(w, b, all, limit_ms);
 	if (!r)

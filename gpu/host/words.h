@@ -4,10 +4,9 @@
  * peer, a lane per connection
  *
  * Threads of several devices use it at once; a peer's socket and lanes are under the peer's lock,
- * and nobody waits while he has it: what the socket does not
- * take stays here, and goes out with the next call about that peer. A peer whose socket is gone is
- * dead for all its lanes, once what it had said has been
- * received; so is one that takes nothing for a minute.
+ * and nobody waits while he has it: what the socket does not take stays here, and goes out with the
+ * next call about that peer. A peer whose socket is gone is dead for all its lanes, once what it
+ * had said has been received; so is one that takes nothing for a minute.
  */
 #ifndef HA_GPU_HOST_WORDS_H
 #define HA_GPU_HOST_WORDS_H

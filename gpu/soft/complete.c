@@ -37,7 +37,8 @@ void soft_complete(struct soft_qp *qp, struct soft_cq *cq, unsigned opcode, unsi
 	ha_gpu_store((uint64_t *)(cqe + HA_GPU_CQE_SYNDROME - 7), (uint64_t)syndrome << 56);
 	ha_gpu_store((uint64_t *)(cqe + HA_GPU_CQE_QPN), tail);
 	cq->pi++;
-	soft_count(syndrome == HA_GPU_SYN_FLUSH ? &qp->nic->count.flushes
-		   : syndrome                   ? &qp->nic->count.errors
-						: &qp->nic->count.completions);
+	if (syndrome == HA_GPU_SYN_FLUSH)
+		soft_count(&qp->nic->count.flushes);
+	else
+		soft_count(syndrome ? &qp->nic->count.errors : &qp->nic->count.completions);
 }

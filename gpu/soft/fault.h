@@ -3,8 +3,7 @@
  * fault.h - what goes wrong with a software NIC, and when
  *
  * The at-th entry that a NIC comes to (from 0, of all its queue pairs), and the next n - 1, suffer
- * `act`; then `then` happens. With
- * n = 0 the fault strikes before the entry: nothing is done to it.
+ * `act`; then `then` happens. With n = 0 the fault strikes before the entry: nothing is done to it.
  */
 #ifndef HA_GPU_SOFT_FAULT_H
 #define HA_GPU_SOFT_FAULT_H

@@ -111,7 +111,9 @@ static bool make_cq(struct soft_fabric *f, struct soft_cq *cq, uint32_t log, uin
 	cq->log = log;
 	cq->pi = 0;
 	cq->cqe = cqe ? cqe : soft_alloc(f, bytes);
-	cq->dbrec = log ? dbrec ? dbrec : soft_alloc(f, 8) : NULL;
+	cq->dbrec = NULL;
+	if (log)
+		cq->dbrec = dbrec ? dbrec : soft_alloc(f, 8);
 	if (!cq->cqe || (log && !cq->dbrec))
 		return false;
 	memset(cq->cqe, 0xff, bytes);
@@ -172,12 +174,17 @@ struct soft_qp *soft_dct_create(struct soft_nic *n, uint64_t key)
 	return qp;
 }
 
+static bool is_queue_length(unsigned nwqes)
+{
+	return nwqes && nwqes <= 32768 && !(nwqes & (nwqes - 1));
+}
+
 static struct soft_qp *make_qp(struct soft_nic *n, const struct soft_qp_attr *attr)
 {
 	struct soft_fabric *f = n->fabric;
 	struct soft_qp *qp = free_qp(n);
 
-	if (!qp || !attr->nwqes || attr->nwqes > 32768 || (attr->nwqes & (attr->nwqes - 1)))
+	if (!qp || !is_queue_length(attr->nwqes))
 		return NULL;
 	soft_lock(&qp->sq_lock);
 	qp->kind = attr->dci ? SOFT_DCI : SOFT_RC;

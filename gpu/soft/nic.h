@@ -3,25 +3,21 @@
  * nic.h - a NIC that takes mlx5 queue entries from memory, in software
  *
  * A fabric is one region of memory at the same address in every process that uses it (made before
- * fork(), or inherited); all NICs, their
- * queues and all memory they may touch lie in it. A NIC does nothing by itself: a thread runs it
- * (soft_nic_run) or a scheduler steps it.
+ * fork(), or inherited); all NICs, their queues and all memory they may touch lie in it. A NIC does
+ * nothing by itself: a thread runs it (soft_nic_run) or a scheduler steps it.
  * It starts on a doorbell register, believes the doorbell record, executes entries of a queue pair
- * in order, and writes completions as
- * a ConnectX does: one CQE64 per signalled entry and per failed one; after the first failure the
- * queue pair is in error and every
- * later entry, signalled or not, is flushed in order. Between two NICs goes a reliable connection:
- * numbered requests, executed once
- * each, in order; what is repeated is acknowledged and not executed again. No packets: a request
- * lands under the lock of the
- * queue pair that receives, which is what makes modifying it to error a fence.
+ * in order, and writes completions as a ConnectX does: one CQE64 per signalled entry and per failed
+ * one; after the first failure the queue pair is in error and every later entry, signalled or not,
+ * is flushed in order. Between two NICs goes a reliable connection:
+ * numbered requests, executed once each, in order; what is repeated is acknowledged and not
+ * executed again. No packets: a request lands under the lock of the queue pair that receives, which
+ * is what makes modifying it to error a fence.
  *
  * Dynamically connected, an initiator (DCI) has no peer: each entry carries an address vector, over
- * two basic blocks, that names a target (DCT),
- * its access key and its NIC. A target takes what shows its key; it keeps the numbers of each
- * initiator's conversation, which begins anew
- * when the initiator is reset or has spoken to another target. Closing a target, or taking another
- * key, is its fence.
+ * two basic blocks, that names a target (DCT), its access key and its NIC. A target takes what
+ * shows its key; it keeps the numbers of each initiator's conversation, which begins anew when the
+ * initiator is reset or has spoken to another target. Closing a target, or taking another key, is
+ * its fence.
  *
  * What is not here: shared receive queues, immediate data to a target, more than one basic block
  * per entry of a connected queue pair, congestion.

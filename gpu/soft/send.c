@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#define FAULT_NS 20000 /* a fault that has begun comes to its end, though no more entries come */
+/* a fault that has begun comes to its end, though no more entries come */
+#define FAULT_NS 20000
 
 /* What became of a request. */
 enum outcome { LANDED, UNHEARD, NOT_READY, NO_ACCESS, BAD_LOCAL, BAD_ENTRY };
@@ -66,42 +67,51 @@ static void move(uint64_t to, uint64_t from, uint64_t bytes)
 	       bytes - half);
 }
 
+static bool is_write(enum ha_gpu_opcode op)
+{
+	return op == HA_GPU_OP_WRITE || op == HA_GPU_OP_WRITE_IMM;
+}
+
+/* The data stand in the entry itself. */
+static enum outcome parse_inline(const struct ha_gpu_wqe *e, struct request *r)
+{
+	r->bytes &= ~(uint64_t)HA_GPU_INLINE;
+	r->in_entry = true;
+	if (r->bytes > HA_GPU_INLINE_MAX || ha_gpu_wqe_ds(e) != 2 + (4 + r->bytes + 15) / 16)
+		return BAD_ENTRY;
+	memcpy(r->data, (const uint8_t *)e + 36, r->bytes);
+	return LANDED;
+}
+
+/* The data stand in local memory, whose segment begins at word `at`. */
+static enum outcome parse_local(const struct ha_gpu_wqe *e, unsigned at, struct request *r)
+{
+	r->bytes = ha_gpu_be32((uint32_t)e->w[at]);
+	r->lkey = ha_gpu_be32((uint32_t)(e->w[at] >> 32));
+	r->local = ha_gpu_be64(e->w[at + 1]);
+	return ha_gpu_wqe_ds(e) == (at + 2) / 2u ? LANDED : BAD_ENTRY;
+}
+
 static enum outcome parse(const struct soft_qp *qp, const struct ha_gpu_wqe *e, struct request *r)
 {
-	unsigned ds = ha_gpu_wqe_ds(e);
-	unsigned at;
-
 	memset(r, 0, sizeof(*r));
 	r->op = (enum ha_gpu_opcode)ha_gpu_wqe_opcode(e);
 	if (ha_gpu_wqe_index(e) != qp->ci || ha_gpu_wqe_qpn(e) != qp->qpn)
 		return BAD_ENTRY;
 	if (r->op == HA_GPU_OP_NOP)
-		return ds >= 1 ? LANDED : BAD_ENTRY;
+		return ha_gpu_wqe_ds(e) >= 1 ? LANDED : BAD_ENTRY;
 	r->remote = ha_gpu_wqe_raddr(e);
 	r->rkey = ha_gpu_be32((uint32_t)e->w[3]);
 	r->imm = (uint32_t)(e->w[1] >> 32);
 	r->bytes = ha_gpu_be32((uint32_t)e->w[4]);
-	if ((r->op == HA_GPU_OP_WRITE || r->op == HA_GPU_OP_WRITE_IMM) &&
-	    r->bytes & HA_GPU_INLINE) {
-		r->bytes &= ~(uint64_t)HA_GPU_INLINE;
-		r->in_entry = true;
-		if (r->bytes > HA_GPU_INLINE_MAX || ds != 2 + (4 + r->bytes + 15) / 16)
-			return BAD_ENTRY;
-		memcpy(r->data, (const uint8_t *)e + 36, r->bytes);
-		return LANDED;
-	}
-	at = 4;
-	if (r->op == HA_GPU_OP_FETCH_ADD) {
-		r->add = ha_gpu_be64(e->w[4]);
-		at = 6;
-	} else if (r->op != HA_GPU_OP_WRITE && r->op != HA_GPU_OP_WRITE_IMM &&
-		   r->op != HA_GPU_OP_READ) {
+	if (is_write(r->op) && r->bytes & HA_GPU_INLINE)
+		return parse_inline(e, r);
+	if (is_write(r->op) || r->op == HA_GPU_OP_READ)
+		return parse_local(e, 4, r);
+	if (r->op != HA_GPU_OP_FETCH_ADD)
 		return BAD_ENTRY;
-	}
-	r->bytes = ha_gpu_be32((uint32_t)e->w[at]);
-	r->lkey = ha_gpu_be32((uint32_t)(e->w[at] >> 32));
-	r->local = ha_gpu_be64(e->w[at + 1]);
-	return ds == (at + 2) / 2u && (at == 4 || r->bytes == 8) ? LANDED : BAD_ENTRY;
+	r->add = ha_gpu_be64(e->w[4]);
+	return parse_local(e, 6, r) == LANDED && r->bytes == 8 ? LANDED : BAD_ENTRY;
 }
 
 /*

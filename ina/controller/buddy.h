@@ -3,8 +3,8 @@
  * buddy.h - power-of-two ranges of a switch's aggregators
  *
  * A range of 2^k slots begins at a multiple of 2^k. The smallest free block that suffices is cut;
- * what comes back is
- * joined with its neighbour. In units of HA_BUDDY_UNIT slots, so that a switch's tree stays small.
+ * what comes back is joined with its neighbour. In units of HA_BUDDY_UNIT slots, so that a switch's
+ * tree stays small.
  */
 #ifndef HA_INA_BUDDY_H
 #define HA_INA_BUDDY_H

@@ -4,9 +4,8 @@
  * longer than its deadline
  *
  * One thread at a time per client. Calls return 0 or a negative errno, and then
- * ha_ina_client_error() is one line for
- * the operator: -ECONNREFUSED it cannot be reached, -ETIMEDOUT it does not answer, -EACCES it does
- * not let us,
+ * ha_ina_client_error() is one line for the operator: -ECONNREFUSED it cannot be reached,
+ * -ETIMEDOUT it does not answer, -EACCES it does not let us,
  * -EINVAL it finds the request wrong, -EAGAIN it is too busy, -EPROTO anything else.
  * A process that forks must open its clients afterwards (gRPC has threads).
  */
@@ -84,8 +83,8 @@ struct ha_ina_group_info {
 
 /*
  * A rank begins: of the lease, number, key and switch are looked at. With beat->live *info is what
- * the group is. Each rank joins once: -EINVAL when another
- * incarnation (not 0) has joined; asked again with the same one it is the same.
+ * the group is. Each rank joins once: -EINVAL when another incarnation (not 0) has joined; asked
+ * again with the same one it is the same.
  */
 int ha_ina_client_join(struct ha_ina_client *client, const struct ha_ina_lease *lease,
 		       unsigned rank, uint64_t incarnation, struct ha_ina_group_info *info,

@@ -114,6 +114,13 @@ static int network_open(struct ha_controller *c, const struct ha_controller_opti
 	return wrong ? complain("--metrics", wrong), 2 : 0;
 }
 
+static const char *name_tls(const struct ha_tls *tls)
+{
+	if (!ha_tls_wanted(tls))
+		return "";
+	return tls->ca ? ", mutual TLS" : ", TLS";
+}
+
 int ha_controller_open(struct ha_controller *c, const struct ha_controller_options *o)
 {
 	struct rlimit files;
@@ -138,10 +145,7 @@ int ha_controller_open(struct ha_controller *c, const struct ha_controller_optio
 	}
 	for (unsigned i = 0; i < o->server.nlisten; i++)
 		HA_INFO("controller", "listening at %s (port %d)%s, metrics on port %u",
-			o->server.listen[i], ha_server_port(c->server, i),
-			!ha_tls_wanted(&o->server.tls) ? ""
-			: o->server.tls.ca             ? ", mutual TLS"
-						       : ", TLS",
+			o->server.listen[i], ha_server_port(c->server, i), name_tls(&o->server.tls),
 			c->http.port);
 	HA_INFO("controller", "%u switches, %u groups, %u in quarantine", c->service.groups.nsw,
 		c->service.groups.live, c->service.groups.closed);

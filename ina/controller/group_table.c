@@ -33,7 +33,9 @@ static const char *clean(const char *s, char *buf)
 
 static const char *state_text(Inc__State state)
 {
-	return state == INC__STATE__LIVE ? "live" : state == INC__STATE__CLOSED ? "ended" : "?";
+	if (state == INC__STATE__LIVE)
+		return "live";
+	return state == INC__STATE__CLOSED ? "ended" : "?";
 }
 
 /* ---- for people ---- */

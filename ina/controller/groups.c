@@ -180,7 +180,9 @@ struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now)
 /* Later by so much, but nothing that was set after that time. */
 static uint64_t later(uint64_t t, uint64_t still, uint64_t most)
 {
-	return t + still < most ? t + still : t < most ? most : t;
+	if (t + still < most)
+		return t + still;
+	return t < most ? most : t;
 }
 
 void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now)

@@ -7,16 +7,14 @@
  *
  *     create          lease runs out, destroyed, switch gone           late_ns later
  *   ---------> LIVE ------------------------------------------> CLOSED ----------------------->
- * forgotten ^  | renewed by any member
+ *   forgotten
+ *              ^  | renewed by any member
  *              +--+
  *
  * LIVE: the switch aggregates for it. CLOSED: it was ended here, and its switch's table lacks it;
- * its number and its range
- * are nobody's while late packets may still arrive. Each incarnation of a number has an epoch of
- * its own, which also advances
- * when the switch has lost its memory. After a restart every lease and every quarantine begins
- * anew: no clock is trusted
- * across it.
+ * its number and its range are nobody's while late packets may still arrive. Each incarnation of a
+ * number has an epoch of its own, which also advances when the switch has lost its memory. After a
+ * restart every lease and every quarantine begins anew: no clock is trusted across it.
  */
 #ifndef HA_INA_GROUPS_H
 #define HA_INA_GROUPS_H
@@ -191,8 +189,7 @@ void ha_groups_forget(struct ha_groups *g, struct ha_group *group);
 struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now);
 /*
  * For `still` ns before now nothing could be received: the process was stopped, or waited for its
- * disk. Leases, quarantines and silences are as if that time had
- * not been.
+ * disk. Leases, quarantines and silences are as if that time had not been.
  */
 void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now);
 /* Ranks that have renewed before and have now been silent for a lease: a bit each. */

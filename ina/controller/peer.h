@@ -7,8 +7,8 @@
 
 /*
  * uri: "ipv4:10.0.0.1:4711", "ipv6:[::1]:4711" (its brackets may be percent-encoded), "unix:...".
- * name: the common name
- * of its certificate, NULL = the connection has none. false: it cannot be named.
+ * name: the common name of its certificate, NULL = the connection has none. false: it cannot be
+ * named.
  */
 bool ha_peer_caller(const char *uri, const char *name, const struct ha_settings *settings,
 		    struct ha_caller *caller);

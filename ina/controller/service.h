@@ -3,9 +3,8 @@
  * service.h - the controller without its network: settings, groups, what is kept of them, counters
  *
  * What changes in memory is written by the same call; nobody may be told of it before
- * ha_service_commit. When that
- * fails, memory is thrown away and loaded again, as after a restart: what was not kept has not
- * happened.
+ * ha_service_commit. When that fails, memory is thrown away and loaded again, as after a restart:
+ * what was not kept has not happened.
  */
 #ifndef HA_INA_SERVICE_H
 #define HA_INA_SERVICE_H

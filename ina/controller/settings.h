@@ -5,12 +5,14 @@
  * A statement per line, # begins a comment:
  *   switch NAME address A slots N serves PREFIX[,PREFIX...] [registers]
  *   register none|any|NAME[,NAME...]    clients that may announce switches which are not in this
- * file admin NAME[,NAME...]                clients that may end any group quota NAME|* groups N
- * slots N       * = who has no line of its own lease MIN MAX PLAIN                 seconds; PLAIN =
- * of a client that cannot renew late SECONDS                        packets may live so long: the
- * quarantine silence SECONDS                     a switch that registers and is silent for so long
- * is away length N                            aggregators when nobody asks for another number A
- * client's name is its certificate's common name, or its address, or "local" on a Unix socket.
+ *                                       file
+ *   admin NAME[,NAME...]                clients that may end any group
+ *   quota NAME|* groups N slots N       * = who has no line of its own
+ *   lease MIN MAX PLAIN                 seconds; PLAIN = of a client that cannot renew
+ *   late SECONDS                        packets may live so long: the quarantine
+ *   silence SECONDS                     a switch that registers and is silent for so long is away
+ *   length N                            aggregators when nobody asks for another number
+ * A client's name is its certificate's common name, or its address, or "local" on a Unix socket.
  */
 #ifndef HA_INA_SETTINGS_H
 #define HA_INA_SETTINGS_H

@@ -4,8 +4,8 @@
  * serial
  *
  * Write-ahead log, synchronous: what was committed is there after a crash of the process or the
- * machine. Writes gather
- * in one transaction until ha_store_commit. The database belongs to one process at a time.
+ * machine. Writes gather in one transaction until ha_store_commit. The database belongs to one
+ * process at a time.
  */
 #ifndef HA_INA_STORE_H
 #define HA_INA_STORE_H

@@ -61,8 +61,7 @@ static inline void ina_put32(void *at, uint32_t v)
 
 /*
  * An Ethernet address as a number, its bytes as they lie. Read as it is written: a load of what was
- * just stored in other pieces waits until that
- * has reached the cache.
+ * just stored in other pieces waits until that has reached the cache.
  */
 static inline uint64_t ina_get_mac(const uint8_t mac[6])
 {

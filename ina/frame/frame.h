@@ -4,9 +4,8 @@
  * extended one (253)
  *
  * Both are Ethernet and IPv4 (no tag, no options, DF), a header, and 64 big-endian 32-bit words or
- * none. The byte tables are in
- * docs/ina.md. A frame from a rank is a contribution, one from the switch an answer; of the old
- * kind only the addresses tell which.
+ * none. The byte tables are in docs/ina.md. A frame from a rank is a contribution, one from the
+ * switch an answer; of the old kind only the addresses tell which.
  */
 #ifndef INA_FRAME_H
 #define INA_FRAME_H

@@ -3,16 +3,13 @@
  * quant.h - float32 to the 32-bit integers that a switch can add, and back
  *
  * Two ways. A factor for a whole tensor is NetCCL's: q = truncate(x * factor) with factor = (2^31 -
- * 2^7) / the sum of
- * all ranks' largest |x|, and x = sum / factor. An exponent for each block of 64 is ours: m =
- * round(x * 2^-e), to even, with e the least that
- * leaves room for the ranks' sum; it needs no agreement among the ranks beforehand, loses less, and
- * says where there is no number.
+ * 2^7) / the sum of all ranks' largest |x|, and x = sum / factor. An exponent for each block of 64
+ * is ours: m = round(x * 2^-e), to even, with e the least that leaves room for the ranks' sum; it
+ * needs no agreement among the ranks beforehand, loses less, and says where there is no number.
  *
  * Written three times, for AVX-512, for AVX2, and plainly; the processor that runs decides. All
- * give the same bits, as long as the
- * thread has the default floating-point mode (to nearest, denormals kept). docs/ina.md has errors
- * and limits.
+ * give the same bits, as long as the thread has the default floating-point mode (to nearest,
+ * denormals kept). docs/ina.md has errors and limits.
  */
 #ifndef INA_QUANT_H
 #define INA_QUANT_H
@@ -56,8 +53,8 @@ const struct ina_quant *ina_quant_best(void);
 
 /*
  * NetCCL's factor. sum_of_largest: each rank's largest |x|, added. 0, or -EDOM when it is no finite
- * number, -ERANGE when it is so small that
- * the factor is none (below 6.32e-30): the tensor must go another way. All zero: the factor is 1.
+ * number, -ERANGE when it is so small that the factor is none (below 6.32e-30): the tensor must go
+ * another way. All zero: the factor is 1.
  */
 int ina_quant_factor(float sum_of_largest, float *factor);
 

@@ -36,7 +36,11 @@ static size_t scale(const float *x, int32_t *q, size_t n, float factor)
 			q[i] = (int32_t)y;
 			continue;
 		}
-		q[i] = y > 0 ? INT32_MAX : y < 0 ? INT32_MIN : 0;
+		q[i] = 0;
+		if (y > 0)
+			q[i] = INT32_MAX;
+		else if (y < 0)
+			q[i] = INT32_MIN;
 		held++;
 	}
 	return held;

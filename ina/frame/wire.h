@@ -24,8 +24,8 @@
 
 /*
  * RFC 1071: are the 20 bytes of a header without options sound, with the checksum among them? The
- * sum of ones' complement does not care how bytes lie, nor
- * how many are added at once: halves are added up to their upper one, with what that carries.
+ * sum of ones' complement does not care how bytes lie, nor how many are added at once: halves are
+ * added up to their upper one, with what that carries.
  */
 INA_WIRE bool ina_wire_checks(const uint8_t *ip)
 {

@@ -4,10 +4,9 @@
  * al., SIGCOMM 2015) for a window
  *
  * Once per interval in which answers came: was any marked, or anything lost, the window shrinks by
- * half of alpha, which follows how often
- * that happens; else it grows. First it returns half-way to where it was, five times (fast
- * recovery), then the goal moves up by one packet
- * each time (additive increase), and after five of those faster and faster (hyper increase).
+ * half of alpha, which follows how often that happens; else it grows. First it returns half-way to
+ * where it was, five times (fast recovery), then the goal moves up by one packet each time
+ * (additive increase), and after five of those faster and faster (hyper increase).
  */
 #ifndef INA_CWND_H
 #define INA_CWND_H
@@ -19,7 +18,8 @@
 #define INA_CWND_RECOVERY 5   /* intervals of fast recovery, and of additive increase */
 #define INA_CWND_ADDITIVE 1.0 /* packets */
 #define INA_CWND_HYPER 5.0    /* packets, times the intervals of hyper increase */
-#define INA_CWND_MIN 8.0      /* so that the packets behind a lost one tell of it, not a time-out */
+/* so that the packets behind a lost one tell of it, not a time-out */
+#define INA_CWND_MIN 8.0
 
 struct ina_cwnd {
 	double cwnd, target, alpha, max; /* packets; alpha in 0..1 */

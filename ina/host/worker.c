@@ -27,22 +27,36 @@ uint32_t ina_worker_window(const struct ina_worker_config *c)
 	return each / 2;
 }
 
+static bool is_power_of_two(uint32_t n)
+{
+	return n && !(n & (n - 1));
+}
+
+static bool rank_is_sound(const struct ina_worker_config *c)
+{
+	return c->ranks >= 2 && c->ranks <= INA_RANKS_MAX && c->rank < c->ranks;
+}
+
+static bool times_are_sound(const struct ina_worker_config *c)
+{
+	return c->rto_min_ns && c->rto_max_ns >= c->rto_min_ns && c->peer_ns && c->switch_ns;
+}
+
 static int check_config(const struct ina_worker_config *c, uint32_t capacity, const char **why)
 {
 	*why = NULL;
-	if (!c->group || c->ranks < 2 || c->ranks > INA_RANKS_MAX || c->rank >= c->ranks)
+	if (!c->group || !rank_is_sound(c))
 		*why = "a group has a number from 1 and 2 to 32 ranks, of which this is one";
 	else if (!c->workers || c->worker >= c->workers || c->workers > INA_WORKERS_MAX)
 		*why = "a rank has 1 to 64 workers, of which this is one";
-	else if (!c->len || c->len & (c->len - 1) || c->workers & (c->workers - 1) ||
+	else if (!is_power_of_two(c->len) || !is_power_of_two(c->workers) ||
 		 c->len / c->workers < 2)
 		*why = "slots and workers must be powers of two, with two slots or more for each "
 		       "worker";
-	else if (!capacity || capacity & (capacity - 1) || capacity < ina_worker_window(c))
+	else if (!is_power_of_two(capacity) || capacity < ina_worker_window(c))
 		*why = "the table of packets in flight must be a power of two, and hold half of a "
 		       "worker's slots";
-	else if (!c->burst || !c->rto_min_ns || c->rto_max_ns < c->rto_min_ns || !c->peer_ns ||
-		 !c->switch_ns)
+	else if (!c->burst || !times_are_sound(c))
 		*why = "burst and time limits must not be 0, nor the longest time-out shorter than "
 		       "the shortest";
 	return *why ? -EINVAL : 0;
@@ -332,8 +346,7 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why)
 
 /*
  * Why, as far as this rank can know. A switch also drops frames without a word (switch.h has the
- * reasons): to the rank that is the same as a
- * switch that is gone or a path that is cut.
+ * reasons): to the rank that is the same as a switch that is gone or a path that is cut.
  */
 #define LOOK_AT                                                                                    \
 	"look at the path to it, its counters of dropped frames, another collective or root than " \
@@ -343,24 +356,26 @@ static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 {
 	const struct ina_worker_config *c = &w->config;
 	uint32_t a = c->switch_addr;
+	const char *cause =
+		" says nothing, or waits for a rank that is gone or has stopped: " LOOK_AT;
 	char why[sizeof(w->why)];
 
+	if (silent)
+		cause = ": " LOOK_AT;
+	else if (c->extended)
+		cause = " answers: another rank of the group is gone or has stopped";
 	snprintf(why, sizeof(why),
 		 "group %u, rank %u: no answer to packet %u for %.1f s; %sswitch %u.%u.%u.%u%s",
 		 c->group, c->rank, w->left,
 		 (double)(now - (silent ? w->heard_at : w->progress_at)) / 1e9,
 		 silent ? "not a word from " : "", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255,
-		 silent        ? ": " LOOK_AT
-		 : c->extended ? " answers: another rank of the group is gone or has stopped"
-			       : " says nothing, or waits for a rank that is gone or has "
-				 "stopped: " LOOK_AT);
+		 cause);
 	ina_worker_abort(w, -ETIMEDOUT, why);
 }
 
 /*
  * Time in which nobody called, though an answer was due, is nobody's silence: this thread stood
- * still, or its machine. Both time_limits begin
- * where they were, and the time-out comes first.
+ * still, or its machine. Both time_limits begin where they were, and the time-out comes first.
  */
 static void forgive_absence(struct ina_worker *w, uint64_t now)
 {
@@ -390,9 +405,8 @@ static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
 
 /*
  * Of a time-out: a burst. If the one before has moved nothing, not as many as then: a queue on the
- * way that is shorter loses the end of each, and if
- * bursts were alike it would lose the same packets for ever. What is left out comes first the next
- * time.
+ * way that is shorter loses the end of each, and if bursts were alike it would lose the same
+ * packets for ever. What is left out comes first the next time.
  */
 static uint32_t repeated_at_once(const struct ina_worker *w, bool in_vain)
 {
@@ -517,8 +531,8 @@ static uint32_t send_older(struct ina_worker *w, const struct ina_entries *all, 
 
 /*
  * What was sent well before the answered packet, and has no answer, is lost. But the answer to a
- * repetition comes at once, while packets sent
- * once wait for the slowest rank: it says nothing about those.
+ * repetition comes at once, while packets sent once wait for the slowest rank: it says nothing
+ * about those.
  */
 static void send_lost(struct ina_worker *w, uint32_t order, bool again)
 {

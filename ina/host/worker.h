@@ -4,29 +4,30 @@
  * happens when answers do not come
  *
  * A state machine without socket, thread or memory of its own: time comes from a clock, packets go
- * to a table, answers are handed in. One
- * worker is one stream: one group, one worker number, its own psns.
+ * to a table, answers are handed in. One worker is one stream: one group, one worker number, its
+ * own psns.
  *
  * Timers, all looked at by ina_worker_poll():
  *   time-out  nothing new was answered for so long: a burst of the oldest is sent again; doubled
- * each time deadline  nothing new was answered for config.peer_ns, or nothing at all came from the
- * switch for config.switch_ns: the end, with one error abort     the switch has not yet said that
- * it knows of the end (extended frames): it is told again; doubled each time, INA_TELLS times in
- * all
+ *             each time
+ *   deadline  nothing new was answered for config.peer_ns, or nothing at all came from the switch
+ *             for config.switch_ns: the end, with one error
+ *   abort     the switch has not yet said that it knows of the end (extended frames): it is told
+ *             again; doubled each time, INA_TELLS times in all
  *
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it
- * was last sent again, have been answered
- * (RFC 8985's idea, by count). So also a repetition that gets lost is found. The answer to a
- * repetition says nothing about packets sent once: those
- * wait for other ranks, it does not. The old frame is repeated with its words. The extended one
- * asks
+ * was last sent again, have been answered (RFC 8985's idea, by count). So also a repetition that
+ * gets lost is found. The answer to a repetition says nothing about packets sent once: those wait
+ * for other ranks, it does not. The old frame is repeated with its words. The extended one asks
  * first (probe): the switch says that it has it, gives the sum, or wants it again; only the rank
  * whose packet was lost sends words twice.
  *
  * Which calls are allowed inside of the callbacks:
  *   bring, take, done, send  ina_worker_post(), ina_worker_abort(), ina_worker_due(),
- * ina_worker_in_flight() send                     also ina_worker_receive(): a switch in the same
- * thread may answer at once none of them             ina_worker_poll(), ina_worker_init()
+ *                            ina_worker_in_flight()
+ *   send                     also ina_worker_receive(): a switch in the same thread may answer at
+ *                            once
+ *   none of them             ina_worker_poll(), ina_worker_init()
  * ina_worker_abort() calls done() of all operations before it returns: whoever called it from
  * bring() or take() finds its operation gone.
  */
@@ -171,11 +172,10 @@ uint32_t ina_worker_window(const struct ina_worker_config *config);
  * *why.
  *
  * A worker begins at first_psn, and so only in an epoch in which this worker number of this rank
- * has sent nothing yet. In any other the switch
- * takes its packets for repetitions and answers with old sums, which nobody can tell from valid
- * ones. So a rank that starts never joins an
- * epoch in which this rank has already sent, or may have: it aborts that epoch (ina_worker_abort()
- * before the first ina_worker_post();
+ * has sent nothing yet. In any other the switch takes its packets for repetitions and answers with
+ * old sums, which nobody can tell from valid ones. So a rank that starts never joins an epoch in
+ * which this rank has already sent, or may have: it aborts that epoch (ina_worker_abort() before
+ * the first ina_worker_post();
  * extended frames) or asks the controller for a new incarnation first. The worker cannot check
  * this; its caller must (docs/ina.md, "Incarnations").
  */
@@ -192,17 +192,15 @@ uint64_t ina_worker_due(const struct ina_worker *w);
 void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f);
 /*
  * The end, for all ranks: operations end with err (negative), the others are told where the frame
- * can. That takes until ina_worker_telling() is
- * false: whoever wants the others to know goes on with ina_worker_poll(), ina_worker_due() and
- * ina_worker_receive() as before.
+ * can. That takes until ina_worker_telling() is false: whoever wants the others to know goes on
+ * with ina_worker_poll(), ina_worker_due() and ina_worker_receive() as before.
  */
 void ina_worker_abort(struct ina_worker *w, int err, const char *why);
 
 /*
  * An abort may get lost, and so may the switch's answer: it is repeated until that has come, or
- * this often, which with the limits of
- * ina_worker_defaults() takes 2 s. Counted and not timed, so that a process that stands still does
- * not use them up.
+ * this often, which with the limits of ina_worker_defaults() takes 2 s. Counted and not timed, so
+ * that a process that stands still does not use them up.
  */
 #define INA_TELLS 28u
 

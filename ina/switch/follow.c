@@ -46,7 +46,9 @@ static void try_install(struct ina_follow *f, struct followed *l)
 	const char *why = NULL;
 	int err = f->ops.install(f->ops.arg, &l->config, &why);
 
-	l->state = !err ? LIVE : err == -EAGAIN ? WAITING : REFUSED;
+	l->state = err == -EAGAIN ? WAITING : REFUSED;
+	if (!err)
+		l->state = LIVE;
 	if (l->state == REFUSED)
 		HA_WARN(f->options.name, "group %u of the controller cannot be: %s", l->config.id,
 			why ? why : strerror(-err));
@@ -87,10 +89,10 @@ static void make_room(struct ina_follow *f, const struct ina_group_config *c)
 static bool config_from(const struct ina_follow *f, const Inc__GroupInfo *info,
 			struct ina_group_config *c)
 {
-	uint32_t workers = info->workers        ? info->workers
-			   : f->options.workers ? f->options.workers
-						: 1;
+	uint32_t workers = f->options.workers ? f->options.workers : 1;
 
+	if (info->workers)
+		workers = info->workers;
 	if (!info->groupid || info->groupid >= INA_GROUPS || info->n_member > INA_RANKS_MAX ||
 	    info->aggaddr > UINT16_MAX || workers > INA_WORKERS_MAX)
 		return false;

@@ -4,9 +4,8 @@
  * hands on what begins and what ends
  *
  * For a switch of any make. While the controller cannot be reached all groups go on as they are. A
- * group that is no longer in the
- * controller's table is ended first (its ranks receive abort), and removed LINGER_S later, or when
- * another needs its slots.
+ * group that is no longer in the controller's table is ended first (its ranks receive abort), and
+ * removed LINGER_S later, or when another needs its slots.
  */
 #ifndef INA_FOLLOW_H
 #define INA_FOLLOW_H
@@ -33,9 +32,8 @@ struct ina_follow_seen {
 struct ina_follow_ops {
 	/*
 	 * A group begins, or begins a new incarnation; the members' MAC addresses are 0: the switch
-	 * finds them. 0; -EAGAIN: not yet, it is asked again
-	 * soon; any other negative errno, with *why: said once, and tried again when the table
-	 * changes.
+	 * finds them. 0; -EAGAIN: not yet, it is asked again soon; any other negative errno, with
+	 * *why: said once, and tried again when the table changes.
 	 */
 	int (*install)(void *arg, const struct ina_group_config *config, const char **why);
 	/* Its ranks shall receive abort from now on. */

@@ -3,15 +3,12 @@
  * slot.h - one slot: the blocks that have come for one psn, and what is left of them
  *
  * A slot is open (waits for its psn, has nothing), live (has some ranks' contributions) or done
- * (has all, keeps the sum for
- * those whose answer gets lost). A range of l slots serves psn p in slot p mod l; the ranks keep at
- * most l/2 packets in flight.
+ * (has all, keeps the sum for those whose answer gets lost). A range of l slots serves psn p in
+ * slot p mod l; the ranks keep at most l/2 packets in flight.
  * Whoever sends p + l/2 or later has its answer to p, for p is behind its window; and all ranks had
- * contributed to p + l/2 before
- * anybody may send p + l. So one half of the range is live while the other holds what may still be
- * asked for: the two pools. The
- * only psn that may take a slot from p is p + l, and only when p is done; everything else is late,
- * or a lie.
+ * contributed to p + l/2 before anybody may send p + l. So one half of the range is live while the
+ * other holds what may still be asked for: the two pools. The only psn that may take a slot from p
+ * is p + l, and only when p is done; everything else is late, or a lie.
  */
 #ifndef INA_SLOT_H
 #define INA_SLOT_H

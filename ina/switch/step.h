@@ -259,10 +259,9 @@ INA_STEP enum ina_reason ina_step_enter(struct ina_slot *s, uint32_t each,
 
 /*
  * Who receives something, and with which flags but those of the sum. The old frame has words for a
- * sum only: else silence, and the rank's own time
- * limit. The epoch stays the packet's: an abort names the incarnation that is over, so that the
- * answer to a straggler from the last incarnation does not
- * end the present one.
+ * sum only: else silence, and the rank's own time limit. The epoch stays the packet's: an abort
+ * names the incarnation that is over, so that the answer to a straggler from the last incarnation
+ * does not end the present one.
  */
 INA_STEP enum ina_action ina_step_action(enum ina_reason reason, bool extended, uint8_t *flags)
 {

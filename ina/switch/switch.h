@@ -4,10 +4,9 @@
  * all
  *
  * No clock, no memory of its own, no input or output: what a switch of any make does with a packet
- * is decided here, and every
- * switch of hawser is this code or is held against it. Packets are believed only as far as they are
- * checked: group, kind of
- * frame, rank, the rank's address, epoch, slot, age, collective, words; in this order.
+ * is decided here, and every switch of hawser is this code or is held against it. Packets are
+ * believed only as far as they are checked: group, kind of frame, rank, the rank's address, epoch,
+ * slot, age, collective, words; in this order.
  */
 #ifndef INA_SWITCH_H
 #define INA_SWITCH_H

@@ -23,7 +23,10 @@
 	X(DEVICE, "device")           /* the device, port or a queue spoke */                      \
 	X(PEER_CLOSED, "peer_closed") /* the peer has closed its end in order */                   \
 	X(ADVICE,                                                                                  \
-	  "advice") /* an agent's hints are followed, or not any more; the cause says which */
+	  "advice") /* an agent's hints are followed, or not any more; the cause says which */     \
+	X(FALSE_ALARM, "false_alarm") /* a rail that was given up for its silence had been alive   \
+				       */                                                          \
+	X(SLOW, "slow") /* a rail works and is far too slow; another one carries instead */
 
 #define HA_EVENT_CAUSES(X)                                                                        \
 	X(NONE, "none")                                                                           \
@@ -53,7 +56,10 @@
 	X(NO_AGENT, "no_agent") /* there is no file of hints, or one that is not to be trusted */ \
 	X(AGENT_STALE, "agent_stale") /* the agent's heartbeat stands still */                    \
 	X(BAD_HINT, "bad_hint")       /* none, torn, out of range, or of another flow */          \
-	X(NO_SLOT, "no_slot") /* the agent has no room for some connections: they get no hints */
+	X(NO_SLOT, "no_slot") /* the agent has no room for some connections: they get no hints */ \
+	X(SURPLUS,                                                                                \
+	  "surplus") /* a standby is closed that others make superfluous; nothing is wrong */     \
+	X(SILENCE, "silence") /* asked for a sign, its standby gave one and it did not */
 
 enum ha_event_kind {
 #define X(name, text) HA_EVENT_##name,

@@ -19,16 +19,19 @@
  * what it has from before ends with -ENOTCONN.
  *
  *   -ENOTCONN   no backend on this host, or it has gone; every operation in flight ends with it.
- * ha_ina_open() again when it is back -EAGAIN     (open) the backend has as many clients as it
- * takes; (group_create) the controller has nothing free: do without the switch; (join) too many
- * groups here; (post) too many operations in flight: test some -ETIMEDOUT  a peer, the switch or
- * the controller was silent for its limit -ECANCELED  the group has ended: another rank, the
- * controller or the switch ended it -EINVAL     what no call can mean: the sentence says which
- * argument -EIO        CUDA refused a copy; the group has ended with it -EOPNOTSUPP the group's
- * frames cannot carry it (float32 sums and ha-backend --old-frames); the group has ended with it
+ *               ha_ina_open() again when it is back
+ *   -EAGAIN     (open) the backend has as many clients as it takes; (group_create) the controller
+ *               has nothing free: do without the switch; (join) too many groups
+ *               here; (post) too many operations in flight: test some
+ *   -ETIMEDOUT  a peer, the switch or the controller was silent for its limit
+ *   -ECANCELED  the group has ended: another rank, the controller or the switch ended it
+ *   -EINVAL     what no call can mean: the sentence says which argument
+ *   -EIO        CUDA refused a copy; the group has ended with it
+ *   -EOPNOTSUPP the group's frames cannot carry it (float32 sums and ha-backend --old-frames); the
+ *   group has ended with it
  *   -ENOSYS     (post) memory of a GPU, and this process finds no CUDA runtime
  *   -ENOMEM     no memory; -EPROTO the backend says what cannot be, or is of another release;
- * -EACCES this user may not attach
+ *               -EACCES this user may not attach
  */
 #ifndef HAWSER_INA_H
 #define HAWSER_INA_H
@@ -55,8 +58,8 @@ struct ha_ina_op;    /* an operation */
 /* Zero is the default of every field. */
 struct ha_ina_options {
 	const char *backend; /* the backend's socket; NETCCL_BACKEND, else /run/hawser/ina.sock */
-	size_t buffer; /* bytes of the copy buffer; NETCCL_COPY_BUFFER, else 64 MiB; rounded up to
-			  segments */
+	/* bytes of the copy buffer; NETCCL_COPY_BUFFER, else 64 MiB; rounded up to segments */
+	size_t buffer;
 	/*
 	 * No backend: what is posted comes back as if every rank had brought what this one did
 	 * (NETCCL_FRONTEND_LOOPBACK, set to anything but 0). Sums are this rank's value times
@@ -133,8 +136,9 @@ struct ha_ina_request {
 	const void *in;
 	void *out;
 	enum ha_ina_memory memory;
-	void *stream; /* cudaStream_t: `in` is ready when what is before in it is; with HA_INA_HOST
-			 not looked at */
+	/* cudaStream_t: `in` is ready when what is before in it is; with HA_INA_HOST not looked
+	 * at */
+	void *stream;
 };
 
 /* The memory is the operation's until it has ended. */

@@ -20,8 +20,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define HA_STATUS_MAGIC \
-	UINT64_C(0x3153544154534148) /* "HASTATS1" in memory of a little-endian machine */
+/* "HASTATS1" in memory of a little-endian machine */
+#define HA_STATUS_MAGIC UINT64_C(0x3153544154534148)
 #define HA_STATUS_VERSION 2u
 
 #define HA_STATUS_DEVICES 32
@@ -38,6 +38,15 @@ enum ha_status_rail_state {
 	HA_STATUS_RAIL_DOWN
 };
 enum ha_status_protection { HA_PROTECTION_UNKNOWN, HA_PROTECTION_YES, HA_PROTECTION_NO };
+/* Which single failures the rails that are up survive. NOTHING also on pages of versions that did
+ * not say. */
+enum ha_status_against {
+	HA_AGAINST_NOTHING,
+	HA_AGAINST_NIC_HERE,  /* of a NIC at this end only: the peer's is the same on all rails */
+	HA_AGAINST_NIC_THERE, /* of one of the peer's only */
+	HA_AGAINST_NIC,       /* of any one NIC; of a switch it is not known, or not so */
+	HA_AGAINST_SWITCH,    /* of any one NIC or leaf switch (rail, plane in NCCL_IB_HCA) */
+};
 
 /* Written once, magic last; never changes afterwards. */
 struct ha_status_header {
@@ -46,9 +55,9 @@ struct ha_status_header {
 	uint32_t size; /* of the whole page, bytes */
 	uint32_t pid;
 	uint32_t uid;
-	uint64_t pid_space;   /* inode of the process's pid namespace; 0 = unknown */
-	uint64_t start_ticks; /* field 22 of /proc/<pid>/stat: tells a process from a later one with
-				 its pid */
+	uint64_t pid_space; /* inode of the process's pid namespace; 0 = unknown */
+	/* field 22 of /proc/<pid>/stat: tells a process from a later one with its pid */
+	uint64_t start_ticks;
 	uint64_t started_wall;
 	uint64_t started_mono;
 	char host[64];
@@ -62,7 +71,9 @@ struct ha_status_totals {
 	uint32_t seq;
 	uint32_t connections; /* open now */
 	uint32_t unlisted;    /* of them, without a record because the table is full */
-	uint32_t reserved;
+	/* calls that found their connection in the service thread's hands and returned "not now",
+	 * modulo 2^32; 0 on pages of versions that did not count */
+	uint32_t kept_out;
 	uint64_t updated_mono; /* when the service thread last looked at the connections */
 	uint64_t lines_lost;   /* of HA_NCCL_EVENTS: could not be written */
 	uint64_t next_event;   /* number of the event to come; the last HA_STATUS_EVENTS are kept */
@@ -98,9 +109,9 @@ struct ha_status_connection {
 	uint32_t nrails;
 	uint32_t failovers;
 	uint32_t lost; /* it has ended with an error */
-	uint32_t
-		gate; /* a sender's messages below so many bytes go over one rail; 0: they all do */
-	uint32_t reserved;
+	/* a sender's messages below so many bytes go over one rail; 0: they all do */
+	uint32_t gate;
+	uint32_t against; /* enum ha_status_against */
 	uint64_t since_wall;
 	uint64_t messages; /* served (sender), arrived whole (receiver) */
 	uint64_t replayed_requests;

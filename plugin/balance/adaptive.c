@@ -248,8 +248,8 @@ static void rest_and_probe(struct ha_adaptive *a, const uint64_t *rate, unsigned
 		unsigned i = (unsigned)__builtin_ctz(mask);
 		uint64_t probe = size / PROBE_PART < PROBE_MAX ? size / PROBE_PART : PROBE_MAX;
 
-		if (probe >
-		    rate[i]) /* no more than it did in a millisecond: the message waits for it */
+		/* no more than it did in a millisecond: the message waits for it */
+		if (probe > rate[i])
 			probe = rate[i] > PROBE_MIN ? rate[i] : PROBE_MIN;
 
 		if (part[i] >= size / LEAST && part[i]) {
@@ -286,6 +286,9 @@ static void take_parts(struct ha_bundle *b, const uint64_t *part, unsigned best)
 		b->balance.share[i] = share[b->balance.lead[i]];
 		b->balance.weight[i] = b->active >> i & 1 ? b->balance.share[i] : 0;
 	}
+	/* A spare that carried; the data rail that came back had no share to take then. */
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
+		b->balance.weight[i] = 0;
 	for (unsigned i = b->balance.ndata; i-- > 0;)
 		if (b->active >> i & 1 && b->balance.lead[i] == best)
 			b->balance.first = (uint8_t)i;

@@ -35,12 +35,15 @@ struct ha_pace {
 	uint64_t out;       /* bytes posted and not complete */
 	uint64_t last;      /* bytes that completed last */
 	/* Since the last halving, and between it and the one before: */
-	uint64_t flight[2];   /* the most that was out: fewer bytes than that say nothing, for they
-				 may come back in one burst */
-	uint64_t pause[2];    /* the longest in which nothing completed */
-	unsigned parts;       /* that bytes and ns are of; halved with them, */
-	unsigned parts_least; /* and never below these: answers that waited in a queue come in
-				 bursts */
+	/*
+	 * the most that was out: fewer bytes than that say nothing, for they may come back in one
+	 * burst
+	 */
+	uint64_t flight[2];
+	uint64_t pause[2]; /* the longest in which nothing completed */
+	unsigned parts;    /* that bytes and ns are of; halved with them, */
+	/* and never below these: answers that waited in a queue come in bursts */
+	unsigned parts_least;
 };
 
 /* Bytes have been posted; a part of `bytes` is complete; bytes are lost with their queue pair. */
@@ -93,9 +96,9 @@ struct ha_adaptive {
 		struct ha_seen seen;
 		struct ha_pace pace;
 	} trial;
-	uint64_t without[HA_MAX_RAILS]; /* rate without this device, as the last trial showed; 0 =
-					   not tried */
-	uint64_t kept;                  /* rate of all when something was left out last */
+	/* rate without this device, as the last trial showed; 0 = not tried */
+	uint64_t without[HA_MAX_RAILS];
+	uint64_t kept; /* rate of all when something was left out last */
 };
 
 /* The connection is launched with its shares. */

@@ -35,11 +35,11 @@ struct ha_advice {
 /* Of a connection. */
 struct ha_advised {
 	bool on;
-	bool across;  /* MPIB: the peer is in another island; set before the connection is launched
-		       */
-	bool gated;   /* messages below the gate go over SOUT, whatever the hint is */
-	uint8_t hint; /* enum ha_hint: of the last look */
-	uint8_t told; /* and of the last that was told */
+	/* MPIB: the peer is in another island; set before the connection is launched */
+	bool across;
+	bool gated;      /* messages below the gate go over SOUT, whatever the hint is */
+	uint8_t hint;    /* enum ha_hint: of the last look */
+	uint8_t told;    /* and of the last that was told */
 	uint32_t sup_bw; /* the share followed, when hint is HA_HINT_OK */
 	uint8_t sup;     /* mask of the data rails on SUP */
 	struct ha_agent_flow flow;
@@ -52,8 +52,8 @@ static inline bool ha_advice_rules(const struct ha_advised *d)
 	return d->on && d->hint == HA_HINT_OK && !d->gated;
 }
 
-/* What cannot be had is a line, and no hint is followed. hints: memory instead of the file; NULL.
- */
+/* What cannot be had is a line, and no hint is followed. hints: memory instead of the file;
+ * NULL. */
 void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints);
 void ha_advice_close(struct ha_ctx *ctx);
 

@@ -20,7 +20,7 @@
 #define PAUSE_LAST_NS (5 * HA_NS_PER_S)
 #define PATIENCE_NS HA_NS_PER_S    /* for an answer */
 #define RETRY_NS (5 * HA_NS_PER_S) /* of a refused flow */
-#define FAREWELLS_MAX 65536        /* more connections than a process can number */
+#define DEREGISTRATIONS_MAX 65536  /* more connections than a process can number */
 
 int ha_agent_client_open(struct ha_agent_client *c, const char *path)
 {
@@ -40,8 +40,8 @@ void ha_agent_client_close(struct ha_agent_client *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
-	free(c->farewell);
-	c->farewell = NULL;
+	free(c->to_deregister);
+	c->to_deregister = NULL;
 }
 
 /* ---- flows ---- */
@@ -74,8 +74,8 @@ static bool listed(const struct ha_agent_flows *list, uint32_t conn_id)
 
 static bool parting(const struct ha_agent_client *c, uint32_t conn_id)
 {
-	for (uint32_t i = 0; i < c->nfarewell; i++)
-		if (c->farewell[i] == conn_id)
+	for (uint32_t i = 0; i < c->deregister_count; i++)
+		if (c->to_deregister[i] == conn_id)
 			return true;
 	for (unsigned i = 0; i < c->asked; i++)
 		if (c->question[(c->first + i) % HA_AGENT_WINDOW].conn_id == conn_id)
@@ -112,17 +112,18 @@ void ha_agent_add(struct ha_agent_client *c, struct ha_agent_flow *flow)
 /* Without memory it goes unsaid; the agent finds out when the process ends. */
 static void say_farewell(struct ha_agent_client *c, uint32_t conn_id)
 {
-	if (c->nfarewell == c->room) {
+	if (c->deregister_count == c->room) {
 		uint32_t room = c->room ? 2 * c->room : 64;
-		uint32_t *more =
-			room > FAREWELLS_MAX ? NULL : realloc(c->farewell, room * sizeof(*more));
+		uint32_t *more = room > DEREGISTRATIONS_MAX
+					 ? NULL
+					 : realloc(c->to_deregister, room * sizeof(*more));
 
 		if (!more)
 			return;
-		c->farewell = more;
+		c->to_deregister = more;
 		c->room = room;
 	}
-	c->farewell[c->nfarewell++] = conn_id;
+	c->to_deregister[c->deregister_count++] = conn_id;
 }
 
 void ha_agent_remove(struct ha_agent_client *c, struct ha_agent_flow *flow)
@@ -155,7 +156,7 @@ static void hang_up(struct ha_agent_client *c, uint64_t now, enum ha_agent_state
 	for (; c->asked; c->asked--, c->first = (c->first + 1) % HA_AGENT_WINDOW) {
 		struct ha_agent_question *q = &c->question[c->first];
 
-		if (q->farewell)
+		if (q->deregisters)
 			say_farewell(c, q->conn_id);
 		else if (q->flow)
 			q->flow->asked = false;
@@ -180,7 +181,7 @@ static bool trusted(int fd)
 static bool anything_to_say(const struct ha_agent_client *c)
 {
 	return !TAILQ_EMPTY(&c->waiting) || !TAILQ_EMPTY(&c->held) || !TAILQ_EMPTY(&c->refused) ||
-	       c->nfarewell;
+	       c->deregister_count;
 }
 
 static void dial(struct ha_agent_client *c, uint64_t now)
@@ -220,7 +221,7 @@ static int answer(struct ha_agent_client *c, const uint8_t *at, size_t len, uint
 {
 	const struct ha_agent_question *q = &c->question[c->first];
 	struct mpib_register_response r;
-	size_t want = q->farewell ? sizeof(struct mpib_deregister_response) : sizeof(r);
+	size_t want = q->deregisters ? sizeof(struct mpib_deregister_response) : sizeof(r);
 
 	if (!c->asked)
 		return -EPROTO;
@@ -272,8 +273,8 @@ static bool say(struct ha_agent_client *c, const void *message, size_t size)
 {
 	ssize_t n = send(c->fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	if (n > 0 && (size_t)n < size) /* the kernel takes so few bytes whole; if not, that is the
-					  end of this talk */
+	/* the kernel takes so few bytes whole; if not, that is the end of this talk */
+	if (n > 0 && (size_t)n < size)
 		shutdown(c->fd, SHUT_RDWR);
 	return n == (ssize_t)size;
 }
@@ -282,7 +283,7 @@ static void remember(struct ha_agent_client *c, struct ha_agent_flow *flow, uint
 		     uint64_t now)
 {
 	c->question[(c->first + c->asked) % HA_AGENT_WINDOW] = (struct ha_agent_question) {
-		.flow = flow, .conn_id = conn_id, .farewell = !flow, .at = now
+		.flow = flow, .conn_id = conn_id, .deregisters = !flow, .at = now
 	};
 	c->asked++;
 }
@@ -305,7 +306,7 @@ static bool ask(struct ha_agent_client *c, struct ha_agent_flow *flow, uint64_t 
 	return true;
 }
 
-static bool bid_farewell(struct ha_agent_client *c, uint32_t conn_id, uint64_t now)
+static bool send_deregistration(struct ha_agent_client *c, uint32_t conn_id, uint64_t now)
 {
 	struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 },
 				     conn_id };
@@ -320,9 +321,9 @@ static void talk(struct ha_agent_client *c, uint64_t now)
 {
 	struct ha_agent_flow *flow = TAILQ_FIRST(&c->waiting);
 
-	while (c->nfarewell && c->asked < HA_AGENT_WINDOW &&
-	       bid_farewell(c, c->farewell[c->nfarewell - 1], now))
-		c->nfarewell--;
+	while (c->deregister_count && c->asked < HA_AGENT_WINDOW &&
+	       send_deregistration(c, c->to_deregister[c->deregister_count - 1], now))
+		c->deregister_count--;
 	for (; flow && c->asked < HA_AGENT_WINDOW; flow = TAILQ_NEXT(flow, entry))
 		if (!flow->asked && !ask(c, flow, now))
 			return;
@@ -375,7 +376,7 @@ uint64_t ha_agent_due(const struct ha_agent_client *c)
 		return anything_to_say(c) ? c->dial_at : UINT64_MAX;
 	if (c->asked)
 		due = c->question[c->first].at + PATIENCE_NS;
-	else if (!TAILQ_EMPTY(&c->waiting) || c->nfarewell)
+	else if (!TAILQ_EMPTY(&c->waiting) || c->deregister_count)
 		due = 0;
 	if (!TAILQ_EMPTY(&c->refused) && c->refused_at + RETRY_NS < due)
 		due = c->refused_at + RETRY_NS;

@@ -30,26 +30,26 @@ struct ha_agent_flow {
 	uint32_t sout_src, sout_dst, sup_src, sup_dst;
 	uint32_t conn_id;
 	uint32_t status; /* enum mpib_status: the last answer */
-	bool held, asked,
-		told; /* has its slot; a question is on its way; the agent may know of it */
+	/* has its slot; a question is on its way; the agent may know of it */
+	bool held, asked, told;
 	struct ha_agent_flows *list;
 	TAILQ_ENTRY(ha_agent_flow) entry;
 };
 
 struct ha_agent_question {
-	struct ha_agent_flow
-		*flow; /* NULL: a deregistration, or a flow that was removed meanwhile */
+	/* NULL: a deregistration, or a flow that was removed meanwhile */
+	struct ha_agent_flow *flow;
 	uint32_t conn_id;
-	bool farewell;
+	bool deregisters;
 	uint64_t at; /* ns */
 };
 
 enum ha_agent_state {
-	HA_AGENT_IDLE,    /* there was nothing to say yet */
-	HA_AGENT_ABSENT,  /* nobody listens */
-	HA_AGENT_REFUSED, /* it runs as a user whom we do not trust, or breaks the protocol, or
-			     turns us away */
-	HA_AGENT_HANGS,   /* no answer for a second */
+	HA_AGENT_IDLE,   /* there was nothing to say yet */
+	HA_AGENT_ABSENT, /* nobody listens */
+	/* it runs as a user whom we do not trust, or breaks the protocol, or turns us away */
+	HA_AGENT_REFUSED,
+	HA_AGENT_HANGS, /* no answer for a second */
 	HA_AGENT_TALKS,
 };
 
@@ -61,8 +61,8 @@ struct ha_agent_client {
 	uint64_t dial_at, pause, refused_at;
 	struct ha_agent_flows waiting, held, refused;
 	struct ha_agent_question question[HA_AGENT_WINDOW];
-	unsigned first, asked;               /* a ring */
-	uint32_t *farewell, nfarewell, room; /* connections to deregister */
+	unsigned first, asked;                           /* a ring */
+	uint32_t *to_deregister, deregister_count, room; /* connections to deregister */
 	uint32_t pid;
 	uint32_t counter; /* of connections */
 	uint8_t in[16 * HA_AGENT_WINDOW];

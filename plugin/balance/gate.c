@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/balance/gate.h"
 
+#include "base/clamp.h"
 #include "base/clock.h"
 #include "plugin/channel/board.h"
 #include "plugin/connect/ctx.h"
@@ -29,8 +30,8 @@ void ha_gate_join(struct ha_bundle *b, bool several_devices)
 {
 	b->balance.gate.on = b->is_send && several_devices;
 	if (!several_devices)
-		b->balance.gate.bytes =
-			1; /* queue pairs of one device share whatever they do not take turns for */
+		/* queue pairs of one device share whatever they do not take turns for */
+		b->balance.gate.bytes = 1;
 	ha_gate_arm(b);
 }
 
@@ -153,7 +154,7 @@ static void open_or_close(struct ha_bundle *b)
 	if (rtt > HA_GATE_FAR_NS)
 		rtt = HA_GATE_FAR_NS;
 	bytes = (uint64_t)((unsigned __int128)rate * rtt >> 20);
-	bytes = bytes < HA_GATE_LEAST ? HA_GATE_LEAST : bytes > HA_GATE_MOST ? HA_GATE_MOST : bytes;
+	bytes = (uint64_t)ha_clamp((int64_t)bytes, HA_GATE_LEAST, HA_GATE_MOST);
 	if (bytes > now - now / CHANGE && bytes < now + now / CHANGE && g->bytes)
 		return;
 	g->bytes = (uint32_t)bytes;
@@ -164,9 +165,8 @@ static void open_or_close(struct ha_bundle *b)
 static void turn_page(struct ha_gate_path *p)
 {
 	p->rtt_ns = p->next_rtt;
-	if (tells(p, &p->next) ||
-	    rate_of(p, &p->next) >
-		    rate_of(p, &p->fastest)) /* small messages alone do not make it slower */
+	/* small messages alone do not make it slower */
+	if (tells(p, &p->next) || rate_of(p, &p->next) > rate_of(p, &p->fastest))
 		p->fastest = p->next;
 	p->next_rtt = 0;
 	p->next = (struct ha_gate_sample) { 0 };

@@ -31,18 +31,19 @@ struct ha_bundle;
 
 #define HA_GATE_FIRST (64u << 10) /* bytes, until it has been measured */
 #define HA_GATE_LEAST (16u << 10) /* a second completion is never worth less, */
-#define HA_GATE_FAR_NS                                                                           \
-	100000 /* what takes longer to come back has stood in a queue: there is no such distance \
-		  inside a cluster */
-#define HA_GATE_MOST (256u << 10) /* and half of NCCL's usual step of 512 KiB is always shared */
+/* what takes longer to come back has stood in a queue: there is no such distance inside a
+ * cluster */
+#define HA_GATE_FAR_NS 100000
+/* and half of NCCL's usual step of 512 KiB is always shared */
+#define HA_GATE_MOST (256u << 10)
 
 struct ha_gate_sample {
 	uint64_t bytes, ns; /* of data, and until it was complete; 0: none */
 };
 
 struct ha_gate_path {
-	uint64_t rtt_ns, next_rtt; /* the shortest of late, and of the samples that will count when
-				      they are enough; 0: none */
+	/* the shortest of late, and of the samples that will count when they are enough; 0: none */
+	uint64_t rtt_ns, next_rtt;
 	struct ha_gate_sample fastest, next;
 	uint8_t samples; /* towards the next SAMPLES */
 };
@@ -55,9 +56,9 @@ struct ha_gate {
 	uint8_t skip;             /* large messages until the next sample */
 	uint8_t known;            /* samples so far, up to those that a first gate needs */
 	bool probe_out, data_out; /* of the one sample that is under way */
-	uint8_t rail, entry; /* on this rail, its data in this slot; the stripe is called after the
-				rail */
-	uint64_t at, length; /* posted when, and so many bytes */
+	/* on this rail, its data in this slot; the stripe is called after the rail */
+	uint8_t rail, entry;
+	uint64_t at, length;                    /* posted when, and so many bytes */
 	struct ha_gate_path path[HA_MAX_RAILS]; /* by the device's first rail */
 };
 

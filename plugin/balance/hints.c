@@ -27,8 +27,8 @@ void ha_hints_close(struct ha_hints *h)
 	h->nfiles = 0;
 }
 
-/* Another user who may write to the file could also make it shorter, which kills whoever reads it.
- */
+/* Another user who may write to the file could also make it shorter, which kills whoever reads
+ * it. */
 static const char *distrust(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))

@@ -34,9 +34,9 @@ enum ha_hint {
 };
 
 enum ha_hints_state {
-	HA_HINTS_ABSENT,  /* there is no file */
-	HA_HINTS_REFUSED, /* there is one, not to be trusted or not of this layout; `why` says which
-			   */
+	HA_HINTS_ABSENT, /* there is no file */
+	/* there is one, not to be trusted or not of this layout; `why` says which */
+	HA_HINTS_REFUSED,
 	HA_HINTS_WAITING, /* its writer has not shown a heartbeat yet */
 	HA_HINTS_FRESH,   /* may be read */
 	HA_HINTS_STALE,   /* the heartbeat has stood still for too long */
@@ -60,8 +60,8 @@ struct ha_hints {
 	bool gone; /* the current one is no longer what `path` names */
 };
 
-/* Nothing is opened yet. stale_ns: how long the agent's heartbeat may stand still. -ENAMETOOLONG.
- */
+/* Nothing is opened yet. stale_ns: how long the agent's heartbeat may stand still.
+ * -ENAMETOOLONG. */
 int ha_hints_open(struct ha_hints *h, const char *path, uint64_t stale_ns);
 /* No reader may be left. */
 void ha_hints_close(struct ha_hints *h);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/balance/policy.h"
 
+#include "plugin/balance/lag.h"
+
 static uint64_t sum_weights(const uint16_t *weight, unsigned mask)
 {
 	uint64_t all = 0;
@@ -10,8 +12,8 @@ static uint64_t sum_weights(const uint16_t *weight, unsigned mask)
 	return all;
 }
 
-/* The rail for what stays on one: the heaviest; SOUT's where the gate sends small messages there.
- */
+/* The rail for what stays on one: the heaviest; SOUT's where the gate sends small messages
+ * there. */
 static unsigned find_first(const struct ha_bundle *b)
 {
 	unsigned first = b->active ? (unsigned)__builtin_ctz(b->active) : 0;
@@ -40,11 +42,12 @@ void ha_policy_update(struct ha_bundle *b)
 			polled |= 1u << i;
 		}
 	}
-	ha_bundle_set_polled(b, polled | (b->active & 1u << b->balance.first));
 	b->balance.stripe_min = weighted > 1 ? 0 : UINT64_MAX;
 	ha_policy_weigh(b);
 	ha_gate_forget(b);
 	ha_gate_apply(b);
+	ha_lag_roles(b);
+	ha_bundle_set_polled(b, polled | ha_lag_polled(b) | (b->active & 1u << b->balance.first));
 }
 
 void ha_policy_weigh(struct ha_bundle *b)

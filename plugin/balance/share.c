@@ -143,13 +143,22 @@ static bool any_weight(const struct ha_bundle *b)
 	return false;
 }
 
+static bool spare_carries(const struct ha_bundle *b)
+{
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
+		if (b->active >> i & 1 && b->balance.weight[i])
+			return true;
+	return false;
+}
+
 void ha_share_roles(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (!(b->active >> i & 1))
 			b->balance.weight[i] = 0;
-	/* Nobody is left who carries data: all those that should, else the first that can. */
-	if (!any_weight(b))
+	/* No spare carries, or not any more: all those do that should, also one that stood by for
+	 * the spare while others were down; else the first that can. */
+	if (!spare_carries(b))
 		for (unsigned i = 0; i < b->balance.ndata; i++)
 			b->balance.weight[i] = b->active >> i & 1 ? b->balance.share[i] : 0;
 	for (unsigned i = 0; i < b->nrails && !any_weight(b); i++)
@@ -160,9 +169,14 @@ void ha_share_roles(struct ha_bundle *b)
 
 void ha_share_change(struct ha_bundle *b, const uint16_t share[HA_MAX_RAILS])
 {
+	bool any = false;
+
 	for (unsigned i = 0; i < b->balance.ndata; i++) {
 		b->balance.share[i] = share[i];
 		b->balance.weight[i] = b->active >> i & 1 ? share[i] : 0;
+		any |= b->balance.weight[i] != 0;
 	}
+	for (unsigned i = b->balance.ndata; any && i < b->nrails; i++)
+		b->balance.weight[i] = 0;
 	ha_share_roles(b);
 }

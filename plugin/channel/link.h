@@ -24,8 +24,8 @@ struct ha_link {
 	struct ha_bundle *next_by_ring;
 	struct ha_inbox_message *inbox; /* messages that have come (inbox.h) */
 	unsigned inbox_count;           /* how many */
-	uint64_t for_another; /* the next message is for the connection with this ring; 0 = for this
-				 one */
+	/* the next message is for the connection with this ring; 0 = for this one */
+	uint64_t for_another;
 };
 
 #endif

@@ -224,18 +224,22 @@ static int tcp_connected(struct ha_oob_conn *conn)
 	return err ? -err : -EAGAIN;
 }
 
+/* What send() or recv() returned; interrupted: again. */
+static ssize_t result_of(ssize_t n)
+{
+	if (n >= 0)
+		return n;
+	return errno == EINTR ? -EAGAIN : -errno;
+}
+
 static ssize_t tcp_send(struct ha_oob_conn *conn, const void *data, size_t size)
 {
-	ssize_t n = send(conn->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
+	return result_of(send(conn->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 static ssize_t tcp_recv(struct ha_oob_conn *conn, void *data, size_t size)
 {
-	ssize_t n = recv(conn->fd, data, size, MSG_DONTWAIT);
-
-	return n >= 0 ? n : errno == EINTR ? -EAGAIN : -errno;
+	return result_of(recv(conn->fd, data, size, MSG_DONTWAIT));
 }
 
 static void tcp_close(struct ha_oob_conn *conn)

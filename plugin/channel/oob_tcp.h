@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* oob_tcp.h - the live out-of-band stream: TCP over the interface that NCCL_SOCKET_IFNAME chooses
- */
+/* oob_tcp.h - the live out-of-band stream: TCP over the interface that NCCL_SOCKET_IFNAME
+ * chooses */
 #ifndef HA_CORE_OOB_TCP_H
 #define HA_CORE_OOB_TCP_H
 

@@ -10,12 +10,15 @@ struct ha_bundle;
 
 /* Times are ns of the context's clock; UINT64_MAX: never. */
 struct ha_schedule {
-	uint64_t due;      /* when the driver must make a step */
-	uint64_t look_due; /* when it must at least see whether the rails move, which is a step only
-			      when one does not (heartbeat.c) */
-	uint64_t urgent_until; /* what is not urgent waits for it until then; 0: nothing of it is
-				  urgent */
-	bool calm;             /* nothing but looks was to be done when the last step ended */
+	uint64_t due; /* when the driver must make a step */
+	/*
+	 * when it must at least see whether the rails move, which is a step only when one does not
+	 * (heartbeat.c)
+	 */
+	uint64_t look_due;
+	/* what is not urgent waits for it until then; 0: nothing of it is urgent */
+	uint64_t urgent_until;
+	bool calm; /* nothing but looks was to be done when the last step ended */
 };
 
 /* Look again at `at` (ns of the context's clock) at the latest. The bundle is taken (guard.h). */

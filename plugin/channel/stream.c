@@ -69,8 +69,8 @@ int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size)
 	free(s->out);
 	s->out_len = s->out_sent = 0;
 	s->out = malloc(size - sent);
-	s->write_stopped =
-		!s->out && sent; /* the rest of a message that has begun cannot be left out */
+	/* the rest of a message that has begun cannot be left out */
+	s->write_stopped = !s->out && sent;
 	if (!s->out)
 		return -ENOMEM;
 	s->out_len = (uint32_t)(size - sent);

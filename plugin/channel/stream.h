@@ -21,6 +21,8 @@ union ha_message {
 	struct ha_msg_keys keys;
 	struct ha_msg_keys_ack keys_ack;
 	struct ha_msg_for about;
+	struct ha_msg_windows windows;
+	struct ha_msg_windows_ack windows_ack;
 };
 
 struct ha_stream {

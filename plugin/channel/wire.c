@@ -51,6 +51,8 @@ int ha_wire_check_header(const struct ha_msg_header *header)
 		[HA_MSG_ABORT] = sizeof(struct ha_msg_cause),
 		[HA_MSG_RAIL_BACK] = sizeof(struct ha_msg_rail),
 		[HA_MSG_FOR] = sizeof(struct ha_msg_for),
+		[HA_MSG_WINDOWS] = sizeof(struct ha_msg_windows),
+		[HA_MSG_WINDOWS_ACK] = sizeof(struct ha_msg_windows_ack),
 	};
 	const uint32_t base = offsetof(struct ha_msg_hello, rail);
 
@@ -85,6 +87,17 @@ static int check_hello(const struct ha_msg_hello *hello)
 	return 0;
 }
 
+static int check_windows(const struct ha_msg_windows *m)
+{
+	if (m->n > HA_WINDOWS_SENT || m->next > HA_WINDOWS_MAX)
+		return -EPROTO;
+	for (unsigned i = 0; i < m->n; i++)
+		if (m->window[i].window >= HA_WINDOWS_MAX ||
+		    m->window[i].addr + m->window[i].size < m->window[i].addr)
+			return -EPROTO;
+	return 0;
+}
+
 /* A rail that can be, and what only this type has. */
 static int check_rail(const struct ha_msg_rail *m)
 {
@@ -105,6 +118,8 @@ static int check_rail(const struct ha_msg_rail *m)
 			       : -EPROTO;
 	case HA_MSG_RAIL_KEYS:
 		return ((const struct ha_msg_keys *)m)->n <= HA_KEYS_MAX ? 0 : -EPROTO;
+	case HA_MSG_WINDOWS:
+		return check_windows((const struct ha_msg_windows *)m);
 	}
 	return 0;
 }
@@ -128,7 +143,7 @@ int ha_wire_check_message(const void *message, size_t length)
 
 	if (length < sizeof(*header) || ha_wire_check_header(header) || header->length != length)
 		return -EPROTO;
-	if (header->type >= HA_MSG_RAIL_DOWN && header->type < HA_MSG_FOR)
+	if (header->type >= HA_MSG_RAIL_DOWN && header->type != HA_MSG_FOR)
 		return check_rail(message);
 	switch (header->type) {
 	case HA_MSG_HELLO:

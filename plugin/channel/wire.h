@@ -26,13 +26,17 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 #define HA_FLAG_DUAL_PATH 1u /* bit 0: this end can keep a standby path */
 #define HA_FLAG_FAILOVER 2u  /* its rails can end and begin again: the epoch protocol */
-#define HA_FLAG_ACK_MEMORY \
-	4u /* it wants sends to complete on the receiver's count; one end's flag is enough */
-#define HA_FLAG_MOVES                                                                              \
-	16u /* its standby may leave a device and come back to it: it counts, and heeds, how often \
-	       keys are forgotten */
-#define HA_FLAG_BATCHES \
-	8u /* a socket of this end takes control messages for its other connections too */
+/* it wants sends to complete on the receiver's count; one end's flag is enough */
+#define HA_FLAG_ACK_MEMORY 4u
+/* its standby may leave a device and come back to it: it counts, and heeds, how often keys are
+ * forgotten */
+#define HA_FLAG_MOVES 16u
+/* the sender names what is written; both ends must want it, or the listener refuses */
+#define HA_FLAG_ONE_SIDED 32u
+/* a socket of this end takes control messages for its other connections too */
+#define HA_FLAG_BATCHES 8u
+/* all rails behind the data rails are there, and each may be on any pair of devices */
+#define HA_FLAG_PAIRS 64u
 
 /* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
 struct ha_wire_addr {
@@ -63,9 +67,9 @@ struct ha_wire_handle {
 	uint32_t reserved;
 	uint64_t nonce; /* the connector shows it; an unauthenticated peer cannot guess it */
 	struct ha_wire_addr oob;
-	struct ha_wire_qp qp;   /* the primary */
-	uint8_t second_gid[16]; /* of the listener's second RoCE device; 0: there is none, or an
-				   older hawser */
+	struct ha_wire_qp qp; /* the primary */
+	/* of the listener's second RoCE device; 0: there is none, or an older hawser */
+	uint8_t second_gid[16];
 };
 static_assert(sizeof(struct ha_wire_handle) == 96, "wire layout");
 static_assert(sizeof(struct ha_wire_handle) <= HA_HANDLE_MAX, "NCCL carries 128 bytes");
@@ -85,13 +89,16 @@ enum ha_msg_type {
 	HA_MSG_RAIL_ACK,    /* either: I have acted on your RAIL_FENCED */
 	HA_MSG_RAIL_OFFER,  /* sender: a new incarnation, my queue pair */
 	HA_MSG_RAIL_ANSWER, /* receiver: mine is ready */
-	HA_MSG_RAIL_KEYS,   /* receiver: keys of this rail's device for receives that are announced
-			       already */
+	/* receiver: keys of this rail's device for receives that are announced already */
+	HA_MSG_RAIL_KEYS,
 	HA_MSG_RAIL_KEYS_ACK, /* sender: I have them */
 	HA_MSG_ABORT,         /* either: this connection has ended with an error */
-	HA_MSG_RAIL_BACK, /* receiver: my port is back, so offer the next incarnation now; a hint,
-			     never repeated */
+	/* receiver: my port is back, so offer the next incarnation now; a hint, never repeated */
+	HA_MSG_RAIL_BACK,
 	HA_MSG_FOR, /* either: the next message on this socket is for another of your connections */
+	HA_MSG_WINDOWS,     /* receiver: what may be written here, with keys for one rail
+			       (HA_FLAG_ONE_SIDED) */
+	HA_MSG_WINDOWS_ACK, /* sender: I have them */
 	HA_MSG_TYPES
 };
 
@@ -100,7 +107,8 @@ struct ha_msg_header {
 	uint16_t version;
 	uint16_t type;
 	uint32_t length; /* of the whole message, this header included */
-	uint32_t reserved;
+	/* HELLO, WELCOME: of this end, on which a rail may be (HA_FLAG_PAIRS); else 0 */
+	uint32_t ports;
 };
 static_assert(sizeof(struct ha_msg_header) == 16, "wire layout");
 
@@ -116,13 +124,27 @@ struct ha_wire_rail {
 	uint64_t guid;
 	char name[24]; /* device name and port, for the peer's log lines */
 	struct ha_wire_ece ece;
-	uint32_t keys; /* RAIL_ANSWER: changes whenever this end forgets the keys of the rail's
-			  device (HA_FLAG_MOVES) */
+	/*
+	 * RAIL_ANSWER: changes whenever this end forgets the keys of the rail's device
+	 * (HA_FLAG_MOVES). With HA_FLAG_PAIRS that count is the low byte, and above it, in all
+	 * messages, is the device's place in the fabric.
+	 */
+	uint32_t keys;
 };
 static_assert(sizeof(struct ha_wire_rail) == 80, "wire layout");
 
-/* HELLO and WELCOME: an end and its rails. nonce: the handle's in HELLO, the same again in WELCOME.
+/*
+ * A place: rail + 1 in bits 12-23, plane + 1 in bits 0-11; 0 as the rail's part: not known. Equal
+ * ones are one leaf switch. HA_PLACE_MAX: the largest rail and plane that can be told.
  */
+#define HA_PLACE_MAX 4094
+static inline uint32_t ha_wire_place(uint32_t keys)
+{
+	return keys >> 20 ? keys >> 8 : 0;
+}
+
+/* HELLO and WELCOME: an end and its rails. nonce: the handle's in HELLO, the same again in
+ * WELCOME. */
 struct ha_msg_hello {
 	struct ha_msg_header header;
 	uint64_t nonce;
@@ -153,8 +175,8 @@ static_assert(sizeof(struct ha_msg_ready) == 24, "wire layout");
 
 struct ha_msg_bye {
 	struct ha_msg_header header;
-	uint64_t done; /* messages below this absolute index had arrived whole (receiver), or were
-			  sent (sender) */
+	/* messages below this absolute index had arrived whole (receiver), or were sent (sender) */
+	uint64_t done;
 };
 static_assert(sizeof(struct ha_msg_bye) == 24, "wire layout");
 
@@ -235,6 +257,29 @@ struct ha_msg_for {
 };
 static_assert(sizeof(struct ha_msg_for) == 24, "wire layout");
 
+/* A window of the receiver's memory. key 0: the rail's device does not have it. */
+struct ha_wire_window {
+	uint32_t window; /* its number, the same at every rank */
+	uint32_t key;
+	uint64_t addr, size;
+};
+static_assert(sizeof(struct ha_wire_window) == 24, "wire layout");
+
+#define HA_WINDOWS_MAX (1u << 16) /* windows of one connection */
+#define HA_WINDOWS_SENT 18        /* in one WINDOWS */
+struct ha_msg_windows {
+	struct ha_msg_rail rail;
+	uint32_t n;
+	uint32_t next; /* so many have been offered by now, in the order in which they were
+			  registered */
+	struct ha_wire_window window[HA_WINDOWS_SENT];
+};
+
+struct ha_msg_windows_ack {
+	struct ha_msg_rail rail;
+	uint64_t next; /* the keys of so many are known, for this rail */
+};
+
 #define HA_MSG_MAX (sizeof(struct ha_msg_hello))
 
 /* Is this the start of a message that we can take? 0, or -EPROTO. Looks at sizeof(struct
@@ -256,8 +301,8 @@ int ha_wire_check_handle(const void *handle, const char **why);
 struct ha_cts {
 	uint64_t addr;
 	uint64_t size;
-	uint32_t rkey[HA_MAX_RAILS]; /* by rail; 0 = the buffer is not registered on that rail's
-					device */
+	/* by rail; 0 = the buffer is not registered on that rail's device */
+	uint32_t rkey[HA_MAX_RAILS];
 	uint32_t tag;
 	uint8_t n; /* buffers of this receive */
 	uint8_t reserved[3];
@@ -274,6 +319,8 @@ struct ha_sizes {
 };
 static_assert(sizeof(struct ha_sizes) == 64, "one cache line");
 #define HA_SIZES_RING_SIZE (HA_SLOTS * sizeof(struct ha_sizes))
+static_assert(sizeof(struct ha_sizes) == HA_RECORD_SIZE,
+	      "a one-sided connection has its records there");
 
 /*
  * The board: where the peer's driver writes to ours over the rails themselves. It lies behind the
@@ -281,27 +328,35 @@ static_assert(sizeof(struct ha_sizes) == 64, "one cache line");
  * none of an older incarnation counts.
  */
 struct ha_beat {
-	uint64_t ping;  /* epoch << 32 | number: the sender's proof that the path works */
-	uint64_t pong;  /* the same, as the receiver's answer */
-	uint64_t still; /* the heartbeat, either end's; never read: the NIC's acknowledgement is the
-			   answer */
-	uint64_t count; /* HA_FLAG_ACK_MEMORY: receives that are complete, from the first; each
-			   rail's word only grows */
+	uint64_t ping; /* epoch << 32 | number: the sender's proof that the path works */
+	uint64_t pong; /* the same, as the receiver's answer */
+	/*
+	 * the heartbeat, either end's: work requests posted; the NIC's acknowledgement is the
+	 * answer. From the sender, above these 32 bits: 1 = keys are wanted on this rail though it
+	 * carries nothing, 2 = it carries because another one is slow (balance/lag.c)
+	 */
+	uint64_t still;
+	/*
+	 * Each rail's word only grows. HA_FLAG_ACK_MEMORY: receives that are complete, from the
+	 * first. HA_FLAG_ONE_SIDED: messages that were taken, so that HA_SLOTS more may come.
+	 */
+	uint64_t count;
 };
 #define HA_BOARD_BODY 496
-#define HA_BOARD_SLOTS                                                                           \
-	2 /* slots per rail, used in turn; a message that overwrites another is no loss, because \
-	     all are repeated */
+/* slots per rail, used in turn; a message that overwrites another is no loss, because all are
+ * repeated */
+#define HA_BOARD_SLOTS 2
 struct ha_board_message {
 	uint32_t number; /* of the message on this rail, from 1 */
 	uint32_t length;
-	uint64_t check; /* ha_wire_board_sum() of number, length and body: half a message does not
-			   count */
+	/* ha_wire_board_sum() of number, length and body: half a message does not count */
+	uint64_t check;
 	uint8_t body[HA_BOARD_BODY];
 };
 static_assert(sizeof(struct ha_board_message) == 512, "wire layout");
 static_assert(sizeof(struct ha_msg_fenced) <= HA_BOARD_BODY &&
 		      sizeof(struct ha_msg_keys) <= HA_BOARD_BODY &&
+		      sizeof(struct ha_msg_windows) <= HA_BOARD_BODY &&
 		      sizeof(struct ha_msg_incarnation) <= HA_BOARD_BODY,
 	      "control messages fit a slot");
 struct ha_board {

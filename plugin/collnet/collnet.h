@@ -29,13 +29,13 @@ struct ha_collnet_params {
 	struct ha_ctx *core;
 	struct ha_comm_opts opts;
 	const struct ha_ina_ops *ina; /* &ha_ina_ops_live */
-	const char *backend; /* its socket; NULL: libhawser-ina's own choice. Exists as long as the
-				communicator */
+	/* its socket; NULL: libhawser-ina's own choice. Exists as long as the communicator */
+	const char *backend;
 	const struct ha_clock *clock; /* NULL: the live one */
 	uint64_t timeout_ns;          /* for connecting */
-	uint64_t
-		silence_ns; /* of the switch, after which an operation is finished over the rails */
-	bool always;        /* HA_NCCL_COLLNET=1: without a switch, too */
+	/* of the switch, after which an operation is finished over the rails */
+	uint64_t silence_ns;
+	bool always; /* HA_NCCL_COLLNET=1: without a switch, too */
 };
 
 #define HA_COLLNET_RANKS 32
@@ -75,8 +75,8 @@ struct ha_collnet_stats {
 	uint64_t breaks;           /* and left it again */
 	uint64_t attempts;         /* at it, the unsuccessful ones included */
 	uint64_t switched, railed; /* operations that ended by the switch alone; all others */
-	uint64_t given,
-		summed; /* segments: of a broken group, by a rank that had them; round the ring */
+	/* segments: of a broken group, by a rank that had them; round the ring */
+	uint64_t given, summed;
 };
 void ha_collnet_stats(const struct ha_collnet *comm, struct ha_collnet_stats *stats);
 

@@ -43,8 +43,8 @@ struct ha_collnet_op {
 	size_t stored, need; /* bytes of `out` that have come, and that must */
 	unsigned segment;    /* what this rank injects next */
 	size_t at;
-	uint32_t mark[HA_COLLNET_LANES]; /* how far each lane must have posted before NCCL learns of
-					    the end */
+	/* how far each lane must have posted before NCCL learns of the end */
+	uint32_t mark[HA_COLLNET_LANES];
 	struct ha_collnet_vote vote[HA_COLLNET_SEGMENTS_MAX];
 };
 
@@ -69,10 +69,10 @@ struct ha_collnet_agreement {
 
 /* What the communicator does with new operations. */
 enum ha_collnet_mode {
-	HA_COLLNET_RAILS,    /* round the ring */
-	HA_COLLNET_SWITCH,   /* from operation `switch_from` on: to the switch */
-	HA_COLLNET_LEAVING,  /* the group is broken; its operations in flight have not all ended yet
-			      */
+	HA_COLLNET_RAILS,  /* round the ring */
+	HA_COLLNET_SWITCH, /* from operation `switch_from` on: to the switch */
+	/* the group is broken; its operations in flight have not all ended yet */
+	HA_COLLNET_LEAVING,
 	HA_COLLNET_COUNTING, /* they have; the ranks agree which ones there were */
 };
 
@@ -80,8 +80,8 @@ enum ha_collnet_mode {
 enum ha_collnet_joining {
 	HA_COLLNET_WAITING,  /* rank 0: for next_try; others: for an offer */
 	HA_COLLNET_CREATING, /* rank 0: the pilot asks the controller */
-	HA_COLLNET_OFFERED,  /* there is an offer; what is unfinished of the last group comes first
-			      */
+	/* there is an offer; what is unfinished of the last group comes first */
+	HA_COLLNET_OFFERED,
 	HA_COLLNET_BOARDING, /* the pilot joins */
 	HA_COLLNET_JOINED,   /* or not; the ranks agree */
 };
@@ -136,8 +136,8 @@ struct ha_collnet {
 
 	/* agreements; agree.c */
 	struct ha_collnet_agreement agree[HA_COLLNET_TOPICS];
-	uint64_t own_next,
-		own_last; /* operations of the last group whose segments are still to be voted on */
+	/* operations of the last group whose segments are still to be voted on */
+	uint64_t own_next, own_last;
 
 	/* the way back; join.c */
 	enum ha_collnet_joining joining;

@@ -31,7 +31,7 @@ struct ha_collnet_listen {
 };
 
 /* An accepted connection that has not said yet which lane it is. */
-struct knock {
+struct incoming {
 	struct ha_recv *comm;
 	struct ha_mr *mr;
 	struct ha_request *req;
@@ -41,10 +41,10 @@ struct knock {
 struct ha_collnet_connecting {
 	struct ha_collnet_listen *listen;
 	uint64_t deadline;
-	uint8_t handle[HA_COLLNET_LANES][HA_HANDLE_MAX]; /* the core knows a connection in the
-							    making by its handle's place */
+	/* the core knows a connection in the making by its handle's place */
+	uint8_t handle[HA_COLLNET_LANES][HA_HANDLE_MAX];
 	bool dialled[HA_COLLNET_LANES], greeted[HA_COLLNET_LANES];
-	struct knock knock[HA_COLLNET_LANES];
+	struct incoming incoming[HA_COLLNET_LANES];
 	bool named;
 };
 
@@ -142,17 +142,17 @@ static int dial(struct ha_collnet *c, unsigned lane)
 
 /* ---- accepting ---- */
 
-static void knock_free(struct knock *n)
+static void incoming_close(struct incoming *n)
 {
 	if (n->mr)
 		ha_dereg_mr((struct ha_bundle *)n->comm, n->mr);
 	if (n->comm)
 		ha_close_recv(n->comm);
 	free(n->memory);
-	*n = (struct knock) { 0 };
+	*n = (struct incoming) { 0 };
 }
 
-static int knock_open(struct knock *n, struct ha_recv *comm)
+static int incoming_open(struct incoming *n, struct ha_recv *comm)
 {
 	int err;
 
@@ -166,7 +166,7 @@ static int knock_open(struct knock *n, struct ha_recv *comm)
 }
 
 /* -EAGAIN: it has said nothing yet. */
-static int knock_heard(struct knock *n)
+static int incoming_greeting(struct incoming *n)
 {
 	size_t room = HELLO_ROOM;
 	void *data = n->memory;
@@ -183,7 +183,7 @@ static int knock_heard(struct knock *n)
 	return bytes == sizeof(struct ha_collnet_msg) ? 0 : -EPROTO;
 }
 
-static int greeted(struct ha_collnet *c, struct knock *n)
+static int greeted(struct ha_collnet *c, struct incoming *n)
 {
 	const struct ha_collnet_msg *m = (const struct ha_collnet_msg *)n->memory;
 	unsigned lane = (unsigned)m->a, ranks = (unsigned)c->ranks;
@@ -196,7 +196,7 @@ static int greeted(struct ha_collnet *c, struct knock *n)
 		return -EPROTO;
 	ha_dereg_mr((struct ha_bundle *)comm, n->mr);
 	free(n->memory);
-	*n = (struct knock) { 0 };
+	*n = (struct incoming) { 0 };
 	c->connecting->greeted[lane] = true;
 	return ha_lane_in_open(&c->in[lane], comm, lane_slot(lane));
 }
@@ -208,7 +208,7 @@ static int accept_lanes(struct ha_collnet *c)
 	int err;
 
 	for (unsigned i = 0; i < HA_COLLNET_LANES; i++) {
-		struct knock *n = &k->knock[i];
+		struct incoming *n = &k->incoming[i];
 
 		if (!n->comm) {
 			err = ha_accept(k->listen->listen, &comm);
@@ -216,11 +216,11 @@ static int accept_lanes(struct ha_collnet *c)
 				return err;
 			if (!comm)
 				continue;
-			err = knock_open(n, comm);
+			err = incoming_open(n, comm);
 			if (err)
 				return err;
 		}
-		err = knock_heard(n);
+		err = incoming_greeting(n);
 		if (!err)
 			err = greeted(c, n);
 		if (err && err != -EAGAIN)
@@ -285,25 +285,15 @@ static int take_handles(struct ha_collnet *c, void *const *handles,
 	return 0;
 }
 
-int ha_collnet_connect(struct ha_collnet_listen *l, void *const *handles, int nranks, int rank,
-		       struct ha_collnet **out)
+static struct ha_collnet *collnet_new(struct ha_collnet_listen *l, int nranks, int rank)
 {
-	struct ha_collnet *c;
-	int err;
+	struct ha_collnet *c = calloc(1, sizeof(*c));
+	struct ha_collnet_connecting *connecting = calloc(1, sizeof(*connecting));
 
-	*out = NULL;
-	if (!l || !l->give_up || !handles || nranks < 1 || rank < 0 ||
-	    rank >= nranks) /* a listener is for one communicator */
-		return -EINVAL;
-	if (nranks > HA_COLLNET_RANKS) {
-		HA_INFO(NULL, "collnet: a switch adds for %d ranks at most, these are %d",
-			HA_COLLNET_RANKS, nranks);
-		return -ERANGE;
-	}
-	c = calloc(1, sizeof(*c));
-	if (!c || !(c->connecting = calloc(1, sizeof(*c->connecting)))) {
+	if (!c || !connecting) {
 		free(c);
-		return -ENOMEM;
+		free(connecting);
+		return NULL;
 	}
 	c->core = l->params.core;
 	c->ops = l->params.ina;
@@ -322,8 +312,30 @@ int ha_collnet_connect(struct ha_collnet_listen *l, void *const *handles, int nr
 	c->own_next = 1;
 	c->switch_from = UINT64_MAX;
 	c->post_limit = UINT64_MAX;
-	c->connecting->listen = l;
-	c->connecting->deadline = ha_collnet_now(c) + c->timeout_ns;
+	c->connecting = connecting;
+	connecting->listen = l;
+	connecting->deadline = ha_collnet_now(c) + c->timeout_ns;
+	return c;
+}
+
+int ha_collnet_connect(struct ha_collnet_listen *l, void *const *handles, int nranks, int rank,
+		       struct ha_collnet **out)
+{
+	struct ha_collnet *c;
+	int err;
+
+	*out = NULL;
+	/* a listener is for one communicator */
+	if (!l || !l->give_up || !handles || nranks < 1 || rank < 0 || rank >= nranks)
+		return -EINVAL;
+	if (nranks > HA_COLLNET_RANKS) {
+		HA_INFO(NULL, "collnet: a switch adds for %d ranks at most, these are %d",
+			HA_COLLNET_RANKS, nranks);
+		return -ERANGE;
+	}
+	c = collnet_new(l, nranks, rank);
+	if (!c)
+		return -ENOMEM;
 	err = take_handles(c, handles, l);
 	if (err) {
 		free(c->connecting);
@@ -352,7 +364,7 @@ void ha_collnet_connecting_free(struct ha_collnet *c)
 	if (!c->connecting)
 		return;
 	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
-		knock_free(&c->connecting->knock[i]);
+		incoming_close(&c->connecting->incoming[i]);
 	free(c->connecting);
 	c->connecting = NULL;
 }
@@ -391,8 +403,10 @@ int ha_collnet_connect_step(struct ha_collnet *c)
 	struct ha_collnet_connecting *k = c->connecting;
 	int err;
 
+	if (!k && c->error)
+		return c->error;
 	if (!k)
-		return c->error ? c->error : c->connected ? 0 : -EINVAL;
+		return c->connected ? 0 : -EINVAL;
 	if (k->named) {
 		err = decide(c); /* at its end k is no more */
 	} else {

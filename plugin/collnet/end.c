@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define FAREWELL_NS (2 * HA_NS_PER_S)
+#define BYE_NS (2 * HA_NS_PER_S)
 
 static uint64_t last_done(struct ha_collnet *c)
 {
@@ -28,9 +28,9 @@ static bool outs_idle(const struct ha_collnet *c)
 }
 
 /* What the others still need has arrived, and they know that no more comes. */
-static void farewell(struct ha_collnet *c)
+static void send_bye(struct ha_collnet *c)
 {
-	uint64_t until = ha_collnet_now(c) + FAREWELL_NS, done = last_done(c);
+	uint64_t until = ha_collnet_now(c) + BYE_NS, done = last_done(c);
 	bool said[HA_COLLNET_ROUNDS] = { false }, all = false;
 
 	while (ha_collnet_now(c) < until && !(all && outs_idle(c))) {
@@ -59,7 +59,7 @@ void ha_collnet_close(struct ha_collnet *c)
 		return;
 	ha_collnet_connecting_free(c);
 	if (c->connected && !c->error && c->ranks > 1)
-		farewell(c);
+		send_bye(c);
 	ha_pilot_recall(&c->pilot);
 	if (c->pilot.ina) { /* it was still under way */
 		c->ina = c->pilot.ina;

@@ -18,8 +18,8 @@
 
 #define PAUSE_FIRST (200 * HA_NS_PER_MS)
 #define PAUSE_LAST (3 * HA_NS_PER_S)
-#define STEADY (10 * HA_NS_PER_S) /* a group that lasted so long is not held against the next one \
-				   */
+/* a group that lasted so long is not held against the next one */
+#define STEADY (10 * HA_NS_PER_S)
 
 void ha_collnet_group_pause(struct ha_collnet *c)
 {
@@ -82,8 +82,8 @@ int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
 		err = c->ops->post(c->group, &request, &op->ina);
 	if (err) {
 		op->ina = NULL;
-		if (err == -EAGAIN &&
-		    !over) /* a group that has ended stays so, with whatever errno */
+		/* a group that has ended stays so, with whatever errno */
+		if (err == -EAGAIN && !over)
 			return err;
 		leave(c, err);
 		return 0;

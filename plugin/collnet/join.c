@@ -17,9 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define JOIN_LIMIT                                                                           \
-	HA_NS_PER_S /* on the way back: others post few operations more until this rank says \
-		       whether it could join */
+/* on the way back: others post few operations more until this rank says whether it could join */
+#define JOIN_LIMIT HA_NS_PER_S
 
 static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
 {

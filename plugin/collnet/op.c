@@ -33,8 +33,9 @@ int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	HA_WARN(c->name, "%s: this communicator's operations end with an error", text);
-	if (c->group) /* what the switch still has is the caller's memory: nothing is written there
-			 from here on */
+	/* what the switch still has is the caller's memory: nothing is written there from here
+	 * on */
+	if (c->group)
 		c->ops->group_leave(c->group);
 	c->group = NULL;
 	ha_collnet_hang_up(c);

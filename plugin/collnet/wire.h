@@ -32,17 +32,19 @@ enum ha_collnet_type {
 	/* on every lane, first */
 	HA_COLLNET_HELLO = 1, /* id: rank 0's nonce; a: lane; b: version */
 	/* control lanes */
-	HA_COLLNET_HAVE,  /* id: epoch; a: all operations up to this one have the switch's result,
-			     here and at the ranks counted so far */
+	/* id: epoch; a: all operations up to this one have the switch's result, here and at the
+	 * ranks counted so far */
+	HA_COLLNET_HAVE,
 	HA_COLLNET_BREAK, /* id: epoch; I have left the switch's group, do so too */
-	HA_COLLNET_OFFER, /* id: attempt; a: 1 = the payload is a ticket, 0 = there is none to be
-			     had */
-	HA_COLLNET_AGREE_JOIN,  /* id: attempt; a: 1 = joined; b: the last operation posted */
-	HA_COLLNET_AGREE_BREAK, /* id: epoch; a: the last operation posted to the switch; b: the
-				   last that all ranks have */
-	HA_COLLNET_AGREE_OWN,   /* id: operation; payload: one struct ha_collnet_vote for each
-				   segment, or none: all of it was mine */
-	HA_COLLNET_BYE,         /* a: the last operation that is done; no more comes from here */
+	/* id: attempt; a: 1 = the payload is a ticket, 0 = there is none to be had */
+	HA_COLLNET_OFFER,
+	HA_COLLNET_AGREE_JOIN, /* id: attempt; a: 1 = joined; b: the last operation posted */
+	/* id: epoch; a: the last operation posted to the switch; b: the last that all ranks have */
+	HA_COLLNET_AGREE_BREAK,
+	/* id: operation; payload: one struct ha_collnet_vote for each segment, or none: all of
+	 * it was mine */
+	HA_COLLNET_AGREE_OWN,
+	HA_COLLNET_BYE, /* a: the last operation that is done; no more comes from here */
 	/* the data lane */
 	HA_COLLNET_SUM,  /* id: operation; a: offset into it in bytes; b: whose part it is; hop */
 	HA_COLLNET_GIVE, /* id: operation; a: offset; b: the rank whose bytes these are; hop */
@@ -67,8 +69,8 @@ struct ha_collnet_vote {
 };
 #define HA_COLLNET_NOBODY 255
 
-#define HA_COLLNET_BYTES_MAX \
-	(UINT64_C(1) << 30) /* of one operation: its votes fit into a control message */
+/* of one operation: its votes fit into a control message */
+#define HA_COLLNET_BYTES_MAX (UINT64_C(1) << 30)
 #define HA_COLLNET_SEGMENTS_MAX (HA_COLLNET_BYTES_MAX / HA_INA_SEGMENT)
 #define HA_COLLNET_CONTROL_SLOT 2048  /* bytes; a multiple of a cache line */
 #define HA_COLLNET_PIECE (128u << 10) /* payload of a data message, at most */

@@ -89,7 +89,8 @@ static int take_bundle(struct ha_pending *p, const struct ha_msg_hello *hello)
 	int dev = near_peer(l, hello), err;
 
 	if (dev != l->asked) {
-		opts = (struct ha_comm_opts) { .traffic_class = l->opts.traffic_class };
+		opts = (struct ha_comm_opts) { .traffic_class = l->opts.traffic_class,
+					       .one_sided = l->opts.one_sided };
 		err = ha_fused_resolve(l->ctx, &dev, NULL, &opts);
 		return err ? err : ha_bundle_new(l->ctx, false, dev, &opts, &p->bundle);
 	}
@@ -346,6 +347,30 @@ static void link_listen(struct ha_listen *l)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
+/* The listener's address goes into *addr, and the loop watches it. */
+static int open_oob(struct ha_listen *l, struct ha_wire_addr *addr)
+{
+	struct ha_ctx *ctx = l->ctx;
+	const char *name = ha_device_name(&ctx->devices[l->dev]);
+	int err = ctx->oob->listen(ctx->oob_net, &l->oob, addr);
+
+	if (err) {
+		HA_WARN(name,
+			"cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses the "
+			"interface",
+			ctx->oob->name, strerror(-err));
+		return err;
+	}
+	l->watch.ready = listen_ready;
+	l->watch.fd = ctx->oob->fd(l->oob);
+	err = ha_loop_add(&ctx->loop, &l->watch, EPOLLIN);
+	if (err) {
+		HA_WARN(name, "cannot watch a listener: %s", strerror(-err));
+		ctx->oob->close(l->oob);
+	}
+	return err;
+}
+
 int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void *handle,
 	      struct ha_listen **out)
 {
@@ -370,29 +395,14 @@ int ha_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void
 	err = ha_bundle_new(ctx, false, dev, &l->opts, &l->spare);
 	if (err)
 		goto free_listen;
-	err = ctx->oob->listen(ctx->oob_net, &l->oob, &addr);
-	if (err) {
-		HA_WARN(ha_device_name(&ctx->devices[dev]),
-			"cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses the "
-			"interface",
-			ctx->oob->name, strerror(-err));
+	err = open_oob(l, &addr);
+	if (err)
 		goto free_bundle;
-	}
 	fill_handle(l, &addr, handle);
-	l->watch.ready = listen_ready;
-	l->watch.fd = ctx->oob->fd(l->oob);
-	err = ha_loop_add(&ctx->loop, &l->watch, EPOLLIN);
-	if (err) {
-		HA_WARN(ha_device_name(&ctx->devices[dev]), "cannot watch a listener: %s",
-			strerror(-err));
-		goto close_oob;
-	}
 	link_listen(l);
 	*out = l;
 	return 0;
 
-close_oob:
-	ctx->oob->close(l->oob);
 free_bundle:
 	ha_bundle_free(l->spare);
 free_listen:

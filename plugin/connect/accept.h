@@ -9,15 +9,15 @@
 struct ha_listen {
 	struct ha_watch watch; /* first, so that ready() finds the listener */
 	struct ha_ctx *ctx;
-	struct ha_listen *next,
-		**pprev; /* ctx->listens, under ctx->lock; removed under ctx->drive as well */
+	/* ctx->listens, under ctx->lock; removed under ctx->drive as well */
+	struct ha_listen *next, **pprev;
 	struct ha_oob_conn *oob;
 	struct ha_pending *accepts; /* under ctx->lock */
 	_Atomic unsigned ready;     /* of them, connections that ha_accept has not collected */
-	struct ha_bundle *spare;  /* whose queue pair the handle names, until a peer takes it; under
-				     ctx->drive */
-	unsigned unauthenticated; /* incoming connections that have not shown the nonce; under
-				     ctx->drive */
+	/* whose queue pair the handle names, until a peer takes it; under ctx->drive */
+	struct ha_bundle *spare;
+	/* incoming connections that have not shown the nonce; under ctx->drive */
+	unsigned unauthenticated;
 	uint64_t nonce;
 	int asked;                /* the device that NCCL named, fused or not; */
 	int dev;                  /* the port of its first rail, */

@@ -5,6 +5,11 @@
  * Our queue pair exists before we dial, so that HELLO can name it. The listener's is ready to
  * receive and to send when WELCOME comes; ours follows, and READY says so. The queue pair in the
  * handle belongs to the first connector only; what counts is WELCOME's.
+ *
+ * READY is sent by the call of ha_connect that returns the connection, and by nothing else. Where
+ * several GPUs of a host share connections (PXN), NCCL connects to several listeners of a peer at
+ * once, takes the first connection that it gets, and never asks for the others again; the peer
+ * takes what its first ha_accept returns. The two must be the same.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -136,16 +141,30 @@ static int welcomed(struct ha_pending *p, const struct ha_msg_hello *welcome)
 
 static int step_ours(struct ha_pending *p)
 {
-	struct ha_msg_ready ready = {
-		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_READY, sizeof(ready), 0 },
-		.nonce = p->handle.nonce,
-	};
 	int err = ha_bundle_connected(p->bundle);
 
 	p->explained = err && err != -EAGAIN;
 	if (err)
 		return err;
 	p->why[0] = 0;
+	return HA_PENDING_OFFERED;
+}
+
+/* What nobody takes ends with the listener, or at the time limit: no fault, unless ha_connect asks
+ * for it afterwards. */
+static int step_offered(struct ha_pending *p)
+{
+	struct ha_msg_ready ready = {
+		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_READY, sizeof(ready), 0 },
+		.nonce = p->handle.nonce,
+	};
+	const union ha_message *m;
+	int err;
+
+	if (!p->taken) {
+		err = ha_stream_get(p->stream, &m);
+		return err ? err : -EPROTO;
+	}
 	err = ha_stream_put(p->stream, &ready);
 	return err && err != -EAGAIN ? err : HA_PENDING_READY_OUT;
 }
@@ -182,6 +201,7 @@ static const struct ha_pending_side connecting = {
 		[HA_PENDING_HELLO_OUT] = { step_hello_out, "sending HELLO" },
 		[HA_PENDING_WELCOME_IN] = { step_welcome_in, "waiting for WELCOME" },
 		[HA_PENDING_OURS] = { step_ours, "connecting the queue pairs" },
+		[HA_PENDING_OFFERED] = { step_offered, "waiting for NCCL to take it" },
 		[HA_PENDING_READY_OUT] = { step_ready_out, "sending READY" },
 	},
 };
@@ -254,6 +274,50 @@ static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, c
 	return 0;
 }
 
+void ha_connect_abandon(struct ha_ctx *ctx, const void *handle)
+{
+	struct ha_wire_handle h;
+	struct ha_pending *p;
+
+	memcpy(&h, handle, sizeof(h));
+	pthread_mutex_lock(&ctx->drive);
+	p = find(ctx, handle, h.nonce);
+	if (p) {
+		pthread_mutex_lock(&ctx->lock);
+		ha_pending_unlink(p);
+		ha_pending_forget(p);
+		pthread_mutex_unlock(&ctx->lock);
+		if (atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_UP)
+			ha_bundle_retire(p->bundle);
+		ha_stream_close(p->stream);
+		p->stream = NULL;
+	}
+	pthread_mutex_unlock(&ctx->drive);
+	if (p)
+		ha_pending_free(p);
+}
+
+/* An offered connection is taken. Acquire: pairs with the driver's release; once the state is
+ * final, the bundle and everything in it are ours. */
+static int take_offered(struct ha_pending *p)
+{
+	int state = atomic_load_explicit(&p->state, memory_order_acquire);
+
+	if (state != HA_PENDING_OFFERED)
+		return state;
+	pthread_mutex_lock(&p->ctx->drive);
+	state = atomic_load_explicit(&p->state, memory_order_relaxed);
+	if (state == HA_PENDING_OFFERED) {
+		p->taken = true;
+		ha_pending_push(p);
+	}
+	pthread_mutex_unlock(&p->ctx->drive);
+	/* The round that the new bundle waits for. */
+	ha_loop_wake(&p->ctx->loop);
+	p->ctx->progress(p->ctx);
+	return atomic_load_explicit(&p->state, memory_order_acquire);
+}
+
 int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle,
 	       struct ha_send **out)
 {
@@ -267,15 +331,16 @@ int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, con
 	if (!p)
 		return begin(ctx, dev, opts, handle);
 	ctx->progress(ctx);
-	/* Acquire: pairs with the driver's release; the bundle and everything in it are ours after
-	 * it. */
-	state = atomic_load_explicit(&p->state, memory_order_acquire);
+	state = take_offered(p);
 	if (state < HA_PENDING_UP)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
 	ha_pending_unlink(p);
 	pthread_mutex_unlock(&ctx->lock);
 	err = p->error;
+	if (err && p->untaken)
+		HA_WARN(NULL, "connecting to %s failed while NCCL did not ask for it: %s", p->who,
+			strerror(-err));
 	*out = (struct ha_send *)p->bundle;
 	p->bundle = NULL;
 	ha_pending_free(p);

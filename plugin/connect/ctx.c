@@ -92,8 +92,8 @@ static int discover(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 		ha_device_init(&ctx->devices[i], ctx, &ctx->topo->devices[i], i);
 	for (int a = 0; a < ctx->nports; a++)
 		for (int b = 0; b < ctx->nports; b++)
-			ctx->devices[a].has_second |=
-				a != b && ha_standby_classify(ctx->topo, a, b, &class);
+			ctx->devices[a].ports +=
+				a == b || ha_standby_classify(ctx->topo, a, b, &class);
 	return 0;
 }
 

@@ -4,9 +4,10 @@
  *
  * Two locks, always taken in this order:
  *   drive  the right to run a round (service.h). Whoever holds it alone touches ctx->driven,
- * ctx->bundles, the sockets and the connections in the making. Slow verbs run under it; no call
- * that NCCL repeats waits for it. lock   held for moments: the lists in which connect, accept and
- * listen meet the one who drives (connects, incoming, listens, each listener's accepts).
+ *          ctx->bundles, the sockets and the connections in the making. Slow verbs run under it; no
+ *          call that NCCL repeats waits for it.
+ *   lock   held for moments: the lists in which connect, accept and listen meet the one who drives
+ *          (connects, incoming, listens, each listener's accepts).
  */
 #ifndef HA_CORE_CTX_H
 #define HA_CORE_CTX_H
@@ -40,21 +41,21 @@ struct ha_ctx {
 	const struct ha_clock *clock;
 	const struct ha_oob_ops *oob;
 	void *oob_net;
-	struct ha_verbs_ops
-		*own_verbs; /* the defaults that we made ourselves; NULL = the caller's */
+	/* the defaults that we made ourselves; NULL = the caller's */
+	struct ha_verbs_ops *own_verbs;
 	struct ha_oob_tcp *own_tcp;
 	struct ha_topo *topo;
 	struct ha_device *devices;
 	int ndevices; /* reported to NCCL */
-	int nports; /* of devices[]: with those that were not usable at the start and may come up as
-		       standbys */
+	/* of devices[]: with those that were not usable at the start and may come up as standbys */
+	int nports;
 	struct ha_fused_list fused;
 	struct ha_mpib mpib;
 	struct ha_weights weights; /* of HA_NCCL_WEIGHTS */
 	struct ha_advice advice;
 	bool own_barrier; /* no membarrier(2): see guard.h */
-	bool soft_oob; /* the out-of-band streams have no descriptors: every round asks all of them
-			*/
+	/* the out-of-band streams have no descriptors: every round asks all of them */
+	bool soft_oob;
 	void (*progress)(struct ha_ctx *ctx); /* ha_ctx_progress, for the floors below */
 	struct ha_loop loop; /* sockets and devices; under drive, but for ha_loop_wake */
 	struct ha_service service;
@@ -71,13 +72,14 @@ struct ha_ctx {
 	atomic_bool called; /* an owner has asked for the driver since */
 	struct ha_bundle *by_ring[256]; /* the same by the address of their rings (peer.h) */
 	struct ha_peer *peers;          /* the processes that they lead to */
+	bool shared_switch_reported;    /* once is enough */
 	uint64_t id;                    /* what peers know this context by; random */
-	struct ha_stream
-		*leaving; /* streams of connections that are closed, until BYE has arrived */
-	uint64_t unauthenticated_since; /* start of the interval in which connections of
-					   unauthenticated peers are counted */
-	unsigned unauthenticated_logged,
-		unauthenticated_silent; /* in it: lines written and left out */
+	/* streams of connections that are closed, until BYE has arrived */
+	struct ha_stream *leaving;
+	/* start of the interval in which connections of unauthenticated peers are counted */
+	uint64_t unauthenticated_since;
+	/* in it: lines written and left out */
+	unsigned unauthenticated_logged, unauthenticated_silent;
 
 	pthread_mutex_t lock;
 	struct ha_pending *incoming; /* new ones, for the next round */

@@ -104,8 +104,8 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context,
 	}
 }
 
-/* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for that.
- */
+/* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for
+ * that. */
 static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
 {
 	if (!b || atomic_load(&b->closing)) /* NULL: of an incarnation that is over (reaper.h) */

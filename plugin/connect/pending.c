@@ -131,7 +131,7 @@ static const char *reason(const struct ha_pending *p, int err)
 
 static void explain(const struct ha_pending *p, int state, int err)
 {
-	if (p->explained)
+	if (p->explained || p->untaken)
 		return;
 	if (!p->listen)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s",
@@ -149,6 +149,7 @@ static void explain(const struct ha_pending *p, int state, int err)
  * one ends here. */
 static void fail(struct ha_pending *p, int state, int err)
 {
+	p->untaken = state == HA_PENDING_OFFERED && !p->taken;
 	explain(p, state, err);
 	release(p);
 	if (p->side->failed) {
@@ -247,16 +248,33 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 	return next;
 }
 
+static bool take_out(struct ha_pending **list, struct ha_pending *p)
+{
+	for (struct ha_pending **at = list; *at; at = &(*at)->next_driven)
+		if (*at == p) {
+			*at = p->next_driven;
+			return true;
+		}
+	return false;
+}
+
+void ha_pending_push(struct ha_pending *p)
+{
+	int state, result = step(p, &state);
+
+	if (!result)
+		return;
+	take_out(&p->ctx->driven, p);
+	if (result > 0)
+		succeed(p);
+	else
+		fail(p, state, result);
+}
+
 void ha_pending_forget(struct ha_pending *p)
 {
-	struct ha_pending **lists[] = { &p->ctx->driven, &p->ctx->incoming };
-
 	if (p->bundle)
 		ha_bundle_unhook(p->bundle);
-	for (int i = 0; i < 2; i++)
-		for (struct ha_pending **at = lists[i]; *at; at = &(*at)->next_driven)
-			if (*at == p) {
-				*at = p->next_driven;
-				return;
-			}
+	if (!take_out(&p->ctx->driven, p))
+		take_out(&p->ctx->incoming, p);
 }

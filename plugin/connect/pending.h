@@ -27,6 +27,7 @@ enum ha_pending_state {
 	HA_PENDING_HELLO_OUT,  /* HELLO is on its way out */
 	HA_PENDING_WELCOME_IN, /* WELCOME or REFUSE must come */
 	HA_PENDING_OURS,       /* our queue pairs are being connected */
+	HA_PENDING_OFFERED,    /* ha_connect must take it */
 	HA_PENDING_READY_OUT,  /* READY is on its way out */
 	/* The listening end. */
 	HA_PENDING_HELLO_IN,    /* anybody may have connected; HELLO with the nonce must come */
@@ -72,6 +73,8 @@ struct ha_pending {
 	bool runnable;                    /* its socket has something, or it is new */
 	bool unauthenticated;             /* has not shown the nonce */
 	bool explained;                   /* the log has said why already */
+	bool taken;                       /* by the call of ha_connect that returns it */
+	bool untaken;                     /* it has failed before that */
 	const void *key;                  /* where the caller keeps the handle */
 	struct ha_wire_handle handle;
 	int dev;
@@ -99,6 +102,8 @@ void ha_pending_forget(struct ha_pending *p);
 /* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be
  * looked at (ns of the context's clock, UINT64_MAX = when a socket says so). */
 uint64_t ha_pending_drive(struct ha_ctx *ctx);
+/* The same for one of them, in ctx->driven, whether its socket has something or not. */
+void ha_pending_push(struct ha_pending *p);
 /* ready() of a pending connection's stream. */
 void ha_pending_ready(struct ha_watch *watch, uint32_t events);
 /* tell() of its queue pairs. */

@@ -22,9 +22,8 @@
 #define SOFT_POLL_NS HA_NS_PER_MS /* how often streams without descriptors are looked at */
 #define SLEEP_MAX_NS (60 * HA_NS_PER_S)
 #define SLEEP_MIN_NS (20 * HA_NS_PER_US)
-#define SLEEP_MIN_URGENT_NS                                                                        \
-	HA_NS_PER_MS /* a fence is timed in microseconds, and short: a thread that sleeps wakes up \
-			late */
+/* a fence is timed in microseconds, and short: a thread that sleeps wakes up late */
+#define SLEEP_MIN_URGENT_NS HA_NS_PER_MS
 
 /* For out-of-band streams and devices without descriptors. */
 static void ask_everybody(struct ha_ctx *ctx)

@@ -21,12 +21,12 @@ struct ha_ctx;
 
 struct ha_service {
 	pthread_t thread;
-	bool stop;            /* under ctx->drive */
-	uint64_t muted_until; /* listeners are not looked at before; 0 = they are. Under ctx->drive
-			       */
-	uint64_t rounds;      /* so far. Under ctx->drive */
-	bool busy;            /* more work is due already. Its own */
-	int awake; /* rounds without work still to come before the thread sleeps. Its own */
+	bool stop; /* under ctx->drive */
+	/* listeners are not looked at before; 0 = they are. Under ctx->drive */
+	uint64_t muted_until;
+	uint64_t rounds; /* so far. Under ctx->drive */
+	bool busy;       /* more work is due already. Its own */
+	int awake;       /* rounds without work still to come before the thread sleeps. Its own */
 };
 
 /* Opens ctx->loop: watches can be added from here on. A failure is one line. */

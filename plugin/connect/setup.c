@@ -12,6 +12,7 @@
 #include "plugin/device/rail.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
+#include "plugin/transfer/one_sided.h"
 #include "rdma/topo/device.h"
 #include "rdma/topo/gid.h"
 
@@ -84,9 +85,9 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 	if (!config->enable_backup)
 		return offers;
 	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) &&
-	    b->rail[0].dev->has_second)
+	    b->rail[0].dev->ports > 1)
 		offers |= HA_FLAG_DUAL_PATH;
-	return offers | HA_FLAG_FAILOVER | HA_FLAG_BATCHES | HA_FLAG_MOVES;
+	return offers | HA_FLAG_FAILOVER | HA_FLAG_BATCHES | HA_FLAG_MOVES | HA_FLAG_PAIRS;
 }
 
 /* A software NIC stands still, or needs a thread to be woken, while nobody polls it. */
@@ -122,6 +123,8 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	pthread_mutex_init(&b->registered.list_lock, NULL);
 	snprintf(b->name, sizeof(b->name), "%s", ha_device_name(&ctx->devices[dev]));
 	err = ring_new(b);
+	if (!err && opts->one_sided)
+		err = ha_one_sided_new(b);
 	if (!err)
 		err = rails_open(b, dev, opts);
 	if (err) {
@@ -129,7 +132,7 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 		return err;
 	}
 	b->poll.always = polls_always(b);
-	b->terms.offers = what_it_offers(b);
+	b->terms.offers = what_it_offers(b) | (opts->one_sided ? HA_FLAG_ONE_SIDED : 0);
 	*bundle = b;
 	return 0;
 }
@@ -144,6 +147,7 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type,
 		.type = (uint16_t)type,
 		.length = (uint32_t)(offsetof(struct ha_msg_hello, rail) +
 				     b->nrails * sizeof(hello->rail[0])),
+		.ports = b->rail[0].dev->ports,
 	};
 	hello->nonce = b->terms.nonce;
 	hello->ring_addr = (uintptr_t)b->ring;
@@ -155,8 +159,13 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type,
 	hello->pid = (uint32_t)getpid();
 	hello->context = b->ctx->id;
 	gethostname(hello->host, sizeof(hello->host) - 1);
-	for (unsigned i = 0; i < b->nrails; i++)
+	for (unsigned i = 0; i < b->nrails; i++) {
 		ha_rail_describe_whole(&b->rail[i], &hello->rail[i]);
+		/* An old sender compares what WELCOME has in `keys` with the count in the first
+		 * answer. */
+		if (type == HA_MSG_HELLO || b->terms.flags & HA_FLAG_PAIRS)
+			hello->rail[i].keys = ha_device_place(b->rail[i].dev) << 8;
+	}
 }
 
 /* Rails that share a device here do so there. */
@@ -186,6 +195,12 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 			 HA_WIRE_VERSION_MIN, HA_WIRE_VERSION, peer->version_min, peer->version);
 		return -EPROTO;
 	}
+	if ((b->terms.offers ^ peer->flags) & HA_FLAG_ONE_SIDED) {
+		snprintf(why, why_size,
+			 "one end wants a one-sided connection, the other does not; install one "
+			 "version");
+		return -EPROTO;
+	}
 	if (peer->slots != HA_SLOTS) {
 		snprintf(why, why_size, "rings of %u slots here, %u there; install one version",
 			 HA_SLOTS, peer->slots);
@@ -209,6 +224,8 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 		return -EPROTO;
 	}
 	b->link.peer_context = peer->context;
+	b->failover.spares.peer_ports =
+		peer->header.ports < UINT8_MAX ? (uint8_t)peer->header.ports : UINT8_MAX;
 	b->terms.version = version;
 	b->terms.flags = b->terms.offers & peer->flags;
 	b->terms.flags |= (b->terms.offers | peer->flags) & HA_FLAG_ACK_MEMORY;
@@ -351,6 +368,7 @@ void ha_bundle_free(struct ha_bundle *b)
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		ha_rail_close(b, &b->rail[i]);
 	ha_bundle_free_mrs(b);
+	ha_one_sided_free(b);
 	ha_inbox_drop(b);
 	ha_journal_flush(b->ctx); /* what was found since it retired */
 	if (b->ring)

@@ -13,8 +13,8 @@
 
 struct ha_stream;
 
-/* A send or recv with its ring memory and a queue pair per rail. Slow verbs. A failure is one line.
- */
+/* A send or recv with its ring memory and a queue pair per rail. Slow verbs. A failure is one
+ * line. */
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts,
 		  struct ha_bundle **bundle);
 /* Our HELLO or WELCOME. */

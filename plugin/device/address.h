@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* address.h - how peers reach a port: what of it may change while the process runs (GID, LID, MTU)
- */
+/* address.h - how peers reach a port: what of it may change while the process runs (GID, LID,
+ * MTU) */
 #ifndef HA_CORE_ADDRESS_H
 #define HA_CORE_ADDRESS_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/device/device.h"
 
+#include "base/clamp.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/budget.h"
@@ -45,9 +47,7 @@ static void budget(struct ha_device *dev)
 		.max_qp = dev->topo->attr.max_qp,
 		.max_cqe = dev->topo->attr.max_cqe,
 		/* Each channel has that many queue pairs, and work in flight on each. */
-		.channels = config->expected_channels * (qps < 1              ? 1
-							 : qps > HA_MAX_RAILS ? HA_MAX_RAILS
-									      : qps),
+		.channels = config->expected_channels * (int)ha_clamp(qps, 1, HA_MAX_RAILS),
 		.wr = config->wr_per_conn,
 		.recvs = config->max_recvs,
 	};
@@ -140,6 +140,7 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	take_address(dev);
 	atomic_init(&dev->relaxed, topo->relaxed_ordering);
 	budget(dev);
+	ha_silence_init(&dev->silence, (uint64_t)config->silence_ms * HA_NS_PER_MS);
 	dev->send_depth = (uint32_t)min_int(
 		max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);
 	/* Clear-to-sends ask for a completion only every so often. */
@@ -383,6 +384,15 @@ uint32_t ha_device_max_msg(const struct ha_device *dev)
 	return port && port < MAX_MSG ? port : MAX_MSG;
 }
 
+uint32_t ha_device_place(const struct ha_device *dev)
+{
+	int rail = dev->topo->rail_id, plane = dev->topo->plane_id;
+
+	if (rail < 0 || rail >= HA_PLACE_MAX || plane >= HA_PLACE_MAX)
+		return 0;
+	return (uint32_t)(rail + 1) << 12 | (uint32_t)(plane < 0 ? 0 : plane + 1);
+}
+
 /* Bytes of one message that fit the send queue in the worst case: a group of the most buffers, all
  * of this size, one rail. */
 static size_t max_message(const struct ha_device *dev)
@@ -405,11 +415,12 @@ void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props)
 		.ptr_support = HA_MEM_HOST | (topo->peer_memory ? HA_MEM_CUDA : 0) |
 			       (topo->dma_buf ? HA_MEM_DMABUF : 0),
 		/* A handle holds the keys for the rails of one connection; it means nothing to
-		   another. */
+		 * another. */
 		.reg_is_global = false,
-		.force_flush = false,
-		.latency_us = 0, /* not measured: NCCL then takes its own estimate for the kind of
-				    network */
+		/* what says that data has come takes another way than the data */
+		.force_flush = topo->data_direct,
+		/* not measured: NCCL then takes its own estimate for the kind of network */
+		.latency_us = 0,
 		.max_comms = dev->max_comms,
 		.max_recvs = dev->ctx->config.max_recvs,
 		.rail_id = topo->rail_id,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.h - one RDMA device and port: protection domain, shared receive queue, registration cache
- */
+/* device.h - one RDMA device and port: protection domain, shared receive queue, registration
+ * cache */
 #ifndef HA_CORE_DEVICE_H
 #define HA_CORE_DEVICE_H
 
 #include "base/loop.h"
 #include "plugin/core.h"
 #include "plugin/device/address.h"
+#include "plugin/device/silence.h"
 #include "rdma/verbs/ops.h"
 
 #include <infiniband/verbs.h>
@@ -14,8 +15,8 @@
 #include <stdatomic.h>
 
 #define HA_FAILED_SRQS 4
-#define HA_REFILL 32 /* receives given back to the shared queue at once, where it is long enough \
-		      */
+/* receives given back to the shared queue at once, where it is long enough */
+#define HA_REFILL 32
 
 struct ha_topo_device;
 struct ha_mr_cache;
@@ -25,12 +26,12 @@ struct ha_device {
 	 * queue pair takes them from. Under lock. NULL: it failed, and no other could be made
 	 * since. */
 	struct ibv_srq *srq;
-	struct ibv_srq
-		*failed_srq[HA_FAILED_SRQS]; /* under lock; kept while queue pairs are on them */
+	/* under lock; kept while queue pairs are on them */
+	struct ibv_srq *failed_srq[HA_FAILED_SRQS];
 	struct ha_verbs_hot hot;
 	_Atomic uint32_t polls; /* of connections that keep polling (bundle.h), all together */
-	struct ibv_recv_wr
-		refill[HA_REFILL]; /* a chain, read-only after set-up, so threads may share it */
+	/* a chain, read-only after set-up, so threads may share it */
+	struct ibv_recv_wr refill[HA_REFILL];
 	/* Below: set-up. */
 	struct ha_ctx *ctx;
 	const struct ha_topo_device *topo;
@@ -38,26 +39,32 @@ struct ha_device {
 	struct ibv_pd *pd;
 	struct ha_mr_cache *mr_cache;
 	int index;
-	bool has_second;           /* another port could stand in for this one, some time */
+	/* of this host, up or not, that could stand in for this one; itself is one of them */
+	unsigned ports;
 	struct ha_address address; /* under lock; how peers reach it, when it was last asked */
 	bool up;                   /* under lock; active and with an address */
 	int speed_mbps;            /* under lock; what the port ran at when it was last up */
 	unsigned hookups; /* threads that connect queue pairs of it now; under ctx->hookups.lock */
+	struct ha_silence silence; /* under ctx->drive; how long its paths may stand still */
+	/* under ctx->drive; senders' work requests on it, and when they were counted
+	 * (balance/lag.c) */
+	uint32_t load;
+	uint64_t load_at;
 	_Atomic int failed; /* 0, or the negative errno of a device that is gone for good */
 	int max_comms;
 	pthread_mutex_t lock; /* open, srq_promised, srq_posted, receivers */
 	bool open;
 	uint32_t srq_depth;
 	uint32_t srq_promised; /* receives that connections may consume at once, all together */
-	uint32_t srq_posted; /* put into the queue for them; never shrinks, because nobody can take
-				a receive back */
-	uint32_t receivers;  /* connections that promised */
-	_Atomic uint32_t portion; /* receives that each gives back at once: HA_REFILL, or a power of
-				     two below */
+	/* put into the queue for them; never shrinks, because nobody can take a receive back */
+	uint32_t srq_posted;
+	uint32_t receivers; /* connections that promised */
+	/* receives that each gives back at once: HA_REFILL, or a power of two below */
+	_Atomic uint32_t portion;
 	uint32_t send_depth; /* work requests in the send queue of a sending connection's rail */
 	uint32_t recv_depth; /* of a receiving one's */
-	atomic_bool
-		relaxed; /* register memory with relaxed ordering, until the device refuses it */
+	/* register memory with relaxed ordering, until the device refuses it */
+	atomic_bool relaxed;
 	struct ha_watch events;
 	char name[IBV_SYSFS_NAME_MAX + 8]; /* "mlx5_0:1" */
 };
@@ -106,6 +113,9 @@ int ha_device_speed(struct ha_device *dev);
 uint32_t ha_device_max_msg(const struct ha_device *dev);
 
 void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props);
+
+/* Where it is in the fabric, as NCCL_IB_HCA says (wire.h); 0: it does not say. */
+uint32_t ha_device_place(const struct ha_device *dev);
 
 static inline const char *ha_device_name(const struct ha_device *dev)
 {

@@ -34,8 +34,8 @@ struct ha_dmabufs {
 };
 
 /* Keeps a copy of want->fd, or counts one more user of the one that is kept for this buffer. NULL
- * with errno: no descriptor or no memory is left, or half of the process's limit is used for this.
- */
+ * with errno: no descriptor or no memory is left, or half of the process's limit is used for
+ * this. */
 struct ha_dmabuf *ha_dmabuf_keep(struct ha_dmabufs *all, const struct ha_mr_want *want);
 void ha_dmabuf_drop(struct ha_dmabufs *all, struct ha_dmabuf *one);
 /* The first call of a context is true: somebody shall say that there are no more. */

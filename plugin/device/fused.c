@@ -23,8 +23,19 @@ static const struct ha_fused *find(struct ha_ctx *ctx, int dev)
 		       : NULL;
 }
 
+/* The variable is followed in part: a warning, once. */
+static void tell_fewer(struct ha_ctx *ctx, int devices, int each)
+{
+	if (!atomic_exchange_explicit(&ctx->fused.told_queue_pairs, true, memory_order_relaxed))
+		HA_WARN(NULL,
+			"NCCL_IB_QPS_PER_CONNECTION=%d: a connection over %d device%s has %d queue "
+			"pairs on each here; there are %d at most, and the standby is one of them",
+			ctx->config.ib_qps_per_connection, devices, devices > 1 ? "s" : "", each,
+			HA_MAX_RAILS);
+}
+
 /* NCCL_IB_QPS_PER_CONNECTION: so many rails on each device, as far as there is room. */
-static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
+static void multiply(struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
 {
 	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection,
 	    room = HA_MAX_RAILS, list[HA_MAX_RAILS] = { first };
@@ -32,13 +43,11 @@ static void multiply(const struct ha_ctx *ctx, int first, struct ha_comm_opts *o
 	if (each <= 1 || devices < 1 || devices > HA_MAX_RAILS)
 		return; /* what makes no sense is refused where the rails are opened */
 	/* A connection on one device keeps a place for its standby. */
-	if (devices == 1 && ctx->config.enable_backup && ctx->devices[first].has_second)
+	if (devices == 1 && ctx->config.enable_backup && ctx->devices[first].ports > 1)
 		room--;
 	if (each > room / devices) {
-		HA_TRACE(ha_device_name(&ctx->devices[first]),
-			 "NCCL_IB_QPS_PER_CONNECTION=%d: a connection has %d queue pairs here",
-			 each, room / devices * devices);
 		each = room / devices;
+		tell_fewer(ctx, devices, each);
 	}
 	memcpy(list + 1, opts->more, (size_t)opts->nmore * sizeof(list[0]));
 	opts->nmore = devices * each - 1;
@@ -211,9 +220,9 @@ int ha_ctx_ndevices(const struct ha_ctx *ctx)
 	return ctx->mpib.on ? 1 : ctx->ndevices;
 }
 
-#define PLANE_SET                                                                               \
-	0x4000 /* this number stands for several planes: a bit for each, by its place among the \
-		  planes of this host */
+/* this number stands for several planes: a bit for each, by its place among the planes of this
+ * host */
+#define PLANE_SET 0x4000
 #define PLANES_MAX 14
 
 /* The places are those of the numbers in ascending order, so that hosts whose devices are listed

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#define PATIENCE_NS HA_NS_PER_MS /* a hookup that has waited for so long gets a thread of its own \
-				  */
+/* a hookup that has waited for so long gets a thread of its own */
+#define PATIENCE_NS HA_NS_PER_MS
 #define PER_DEVICE 64 /* threads that a device which hangs may hold; more hookups on it wait */
 #define IDLE_S 10     /* a thread without work ends */
 
@@ -77,25 +77,36 @@ static void destroy(struct ha_hookup *h)
 	free(h);
 }
 
-void ha_hookup_run(struct ha_hookup *h)
+/* Under the lock. False: abandoned. */
+static bool publish(struct ha_hookups *all, struct ha_hookup *h)
 {
-	struct ha_hookups *all = &h->ctx->hookups;
-	struct ha_ctx *ctx = h->ctx;
-	bool abandoned;
+	if (h->abandoned)
+		return false;
+	h->next = all->over;
+	all->over = h;
+	atomic_store_explicit(&h->state, HA_HOOKUP_OVER, memory_order_release);
+	return true;
+}
 
-	connect_qp(h);
-	pthread_mutex_lock(&all->lock);
-	abandoned = h->abandoned;
-	if (!abandoned) {
-		h->next = all->over;
-		all->over = h;
-		atomic_store_explicit(&h->state, HA_HOOKUP_OVER, memory_order_release);
-	}
-	pthread_mutex_unlock(&all->lock);
-	if (!abandoned)
+/* A published one may be freed by now. */
+static void wake_or_destroy(struct ha_ctx *ctx, struct ha_hookup *h, bool published)
+{
+	if (published)
 		ha_loop_wake(&ctx->loop);
 	else
 		destroy(h);
+}
+
+void ha_hookup_run(struct ha_hookup *h)
+{
+	struct ha_ctx *ctx = h->ctx;
+	bool published;
+
+	connect_qp(h);
+	pthread_mutex_lock(&ctx->hookups.lock);
+	published = publish(&ctx->hookups, h);
+	pthread_mutex_unlock(&ctx->hookups.lock);
+	wake_or_destroy(ctx, h, published);
 }
 
 /* ---- threads ---- */
@@ -134,6 +145,7 @@ static void end_worker(struct ha_hookups *all, struct ha_hookup_worker *me)
 	while (*at != me)
 		at = &(*at)->next;
 	*at = me->next;
+	all->nworkers--;
 	me->next = all->ended;
 	all->ended = me;
 	atomic_store_explicit(&all->some_ended, true, memory_order_relaxed);
@@ -141,32 +153,56 @@ static void end_worker(struct ha_hookups *all, struct ha_hookup_worker *me)
 	pthread_cond_signal(&all->gone);
 }
 
+/* Under the lock, from the kernel. */
+static void come_back(struct ha_hookups *all, struct ha_device *dev)
+{
+	all->held_up--;
+	dev->hookups--;
+}
+
+/* Under the lock, which is released while the kernel works. */
+static void work_on(struct ha_ctx *ctx, struct ha_hookup **at)
+{
+	struct ha_hookups *all = &ctx->hookups;
+	struct ha_hookup *h = *at;
+	struct ha_device *dev = h->dev;
+	bool published;
+
+	unqueue(all, at);
+	dev->hookups++;
+	all->held_up++;
+	atomic_store_explicit(&h->state, HA_HOOKUP_RUNNING, memory_order_relaxed);
+	pthread_mutex_unlock(&all->lock);
+	connect_qp(h);
+	pthread_mutex_lock(&all->lock);
+	published = publish(all, h);
+	if (published)
+		come_back(all, dev);
+	pthread_mutex_unlock(&all->lock);
+	wake_or_destroy(ctx, h, published);
+	pthread_mutex_lock(&all->lock);
+	if (!published) /* destroying is the kernel's work, too */
+		come_back(all, dev);
+}
+
 static void *worker_main(void *arg)
 {
 	struct ha_hookup_worker *me = arg;
 	struct ha_hookups *all = &me->ctx->hookups;
+	struct ha_hookup **at;
 	bool again = true;
 
 	pthread_mutex_lock(&all->lock);
 	for (;;) {
-		struct ha_hookup **at = next_waiting(all), *h = *at;
-		struct ha_device *dev;
-
-		if (!h && (all->stop || !again))
+		at = next_waiting(all);
+		if (*at) {
+			again = true;
+			work_on(me->ctx, at);
+		} else if (all->stop || !again) {
 			break;
-		if (!h) {
+		} else {
 			again = sleep_on(all);
-			continue;
 		}
-		again = true;
-		unqueue(all, at);
-		dev = h->dev;
-		dev->hookups++;
-		atomic_store_explicit(&h->state, HA_HOOKUP_RUNNING, memory_order_relaxed);
-		pthread_mutex_unlock(&all->lock);
-		ha_hookup_run(h);
-		pthread_mutex_lock(&all->lock);
-		dev->hookups--;
 	}
 	end_worker(all, me);
 	pthread_mutex_unlock(&all->lock);
@@ -220,6 +256,7 @@ static bool add_worker(struct ha_ctx *ctx)
 	if (!err) {
 		w->next = all->workers;
 		all->workers = w;
+		all->nworkers++;
 	}
 	pthread_mutex_unlock(&all->lock);
 	if (err)
@@ -246,20 +283,25 @@ static bool enqueue(struct ha_ctx *ctx, struct ha_hookup *h)
 	return true;
 }
 
-/* One that waits because all threads are held up gets another. When to look again. */
+/* One that waits because all threads are held up gets another. When to look again. A thread that
+ * has been woken and has no processor yet is idle, not held up. */
 static uint64_t add_if_held_up(struct ha_ctx *ctx)
 {
 	struct ha_hookups *all = &ctx->hookups;
 	uint64_t now = ha_clock_now(ctx->clock), at = UINT64_MAX;
 	const struct ha_hookup *h;
+	bool all_held_up;
 
 	pthread_mutex_lock(&all->lock);
 	h = *next_waiting(all);
 	if (h)
 		at = h->since + PATIENCE_NS;
+	all_held_up = all->held_up == all->nworkers;
 	pthread_mutex_unlock(&all->lock);
 	if (at > now)
 		return at;
+	if (!all_held_up)
+		return now + PATIENCE_NS;
 	(void)add_worker(ctx); /* without it waits on */
 	return now + PATIENCE_NS;
 }

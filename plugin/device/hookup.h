@@ -70,6 +70,7 @@ struct ha_hookups {
 	pthread_cond_t wake, gone; /* there is work; a thread has ended */
 	struct ha_hookup *queue, **queue_end, *over;
 	struct ha_hookup_worker *workers, *ended;
+	unsigned nworkers, held_up; /* how many there are; in the kernel */
 	bool stop;
 	atomic_bool some_ended;          /* `ended` is worth a look */
 	_Atomic unsigned out;            /* started, and its end not seen by a round */

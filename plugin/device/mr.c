@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/device/mr.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 #include "plugin/device/dmabuf.h"
+#include "plugin/device/fused.h"
 #include "plugin/device/rail.h"
 #include "plugin/transfer/bundle.h"
 
@@ -173,8 +175,8 @@ static void unlink_mr(struct ha_bundle *b, struct ha_mr *mr)
 	pthread_mutex_unlock(&b->registered.list_lock);
 }
 
-int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd,
-	      unsigned flags, struct ha_mr **out)
+static struct ha_mr_want describe(void *data, size_t size, int type, uint64_t offset, int fd,
+				  unsigned flags)
 {
 	struct ha_mr_want want = {
 		.addr = (uintptr_t)data,
@@ -185,6 +187,14 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 		.strict = flags & HA_MR_FORCE_SO,
 		.type = (uint8_t)type,
 	};
+
+	return round_to_pages(&want);
+}
+
+int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd,
+	      unsigned flags, struct ha_mr **out)
+{
+	struct ha_mr_want want = describe(data, size, type, offset, fd, flags);
 	struct ha_mr *mr;
 	int err;
 
@@ -197,7 +207,6 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	mr->type = (uint8_t)type;
 	mr->addr = data;
 	mr->size = size;
-	want = round_to_pages(&want);
 	mr->want = want;
 	pthread_mutex_lock(&b->registered.lock);
 	err = register_all(b, mr, &want);
@@ -218,6 +227,56 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	return 0;
 }
 
+/* ---- before there is a connection ---- */
+
+struct ha_held {
+	unsigned n;
+	struct ha_device *dev[HA_MAX_RAILS];
+	struct ha_mr_entry *entry[HA_MAX_RAILS];
+};
+
+void ha_unhold_mr(struct ha_held *held)
+{
+	for (unsigned i = 0; held && i < held->n; i++)
+		ha_mr_cache_put(held->dev[i]->mr_cache, held->entry[i]);
+	free(held);
+}
+
+int ha_hold_mr(struct ha_ctx *ctx, int dev, void *data, size_t size, int type, uint64_t offset,
+	       int fd, unsigned flags, struct ha_held **out)
+{
+	struct ha_comm_opts opts = { .traffic_class = -1 };
+	struct ha_mr_want want = describe(data, size, type, offset, fd, flags);
+	struct ha_held *held;
+	int err;
+
+	*out = NULL;
+	if (!size || (type != HA_MEM_HOST && type != HA_MEM_CUDA))
+		return -EINVAL;
+	err = ha_fused_resolve(ctx, &dev, NULL, &opts);
+	if (err)
+		return err;
+	held = calloc(1, sizeof(*held));
+	if (!held)
+		return -ENOMEM;
+	for (int i = 0; i <= opts.nmore && !err; i++) {
+		held->dev[i] = &ctx->devices[i ? opts.more[i - 1] : dev];
+		err = ha_mr_cache_get(held->dev[i]->mr_cache, &want, &held->entry[i]);
+		held->n += !err;
+	}
+	if (err) {
+		HA_WARN(ha_device_name(held->dev[held->n]),
+			"cannot register %zu bytes of %s memory at %p%s: %s; %s", size,
+			type == HA_MEM_HOST ? "host" : "GPU", data,
+			want.dmabuf ? " by dma-buf" : "", strerror(-err),
+			advice(err, want.dmabuf, type));
+		ha_unhold_mr(held);
+		return err;
+	}
+	*out = held;
+	return 0;
+}
+
 bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr)
 {
 	const struct ha_mr *at;
@@ -235,6 +294,8 @@ int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
 	unlink_mr(b, mr);
 	release(b, mr);
 	pthread_mutex_unlock(&b->registered.lock);
+	atomic_store_explicit(&b->registered.given_back_at, ha_clock_now(b->ctx->clock),
+			      memory_order_relaxed);
 	return 0;
 }
 

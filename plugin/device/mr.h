@@ -38,10 +38,10 @@ struct ha_mr {
 	void *addr;
 	size_t size;
 	struct ha_mr_entry *entry[HA_MAX_RAILS];
-	struct ha_mr_want want; /* for devices that it is registered on later; its descriptor is
-				   that of `kept`, or -1 */
-	struct ha_dmabuf *kept; /* NULL: not a dma-buf, no other rail will want it, or no descriptor
-				   was left */
+	/* for devices that it is registered on later; its descriptor is that of `kept`, or -1 */
+	struct ha_mr_want want;
+	/* NULL: not a dma-buf, no other rail will want it, or no descriptor was left */
+	struct ha_dmabuf *kept;
 	struct ha_mr *next, **pprev; /* its bundle's list, under registered.list_lock */
 };
 
@@ -57,6 +57,7 @@ struct ha_registered {
 	/* Mask of the rails on whose device every buffer is registered. Changed under `lock`; the
 	 * driver also looks without. */
 	_Atomic uint8_t rails;
+	_Atomic uint64_t given_back_at; /* when the last buffer was, ns; 0 = none was */
 };
 
 /* Is it one that the connection still has? For receives and sends whose buffer may have been given

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "rdma/topo/device.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -40,8 +41,8 @@ struct ha_mr_entry {
 
 struct ha_mr_cache {
 	struct ha_device *dev;
-	pthread_mutex_t lock; /* everything below; across the slow verbs, so that two threads
-				 register a buffer once */
+	/* everything below; across the slow verbs, so that two threads register a buffer once */
+	pthread_mutex_t lock;
 	unsigned limit, used, kept;
 	struct ha_mr_entry *newest, *oldest;
 	struct ha_mr_entry *bucket[BUCKETS];
@@ -63,6 +64,9 @@ static int verbs_register(struct ha_device *dev, const struct ha_mr_want *w, uns
 {
 	const struct ha_verbs_ops *v = dev->ctx->verbs;
 
+	if (w->dmabuf && dev->topo->data_direct)
+		return v->reg_data_direct_mr(v, dev->pd, w->offset, w->size, w->addr, w->fd,
+					     (int)access, mr);
 	if (w->dmabuf)
 		return v->reg_dmabuf_mr(v, dev->pd, w->offset, w->size, w->addr, w->fd, (int)access,
 					mr);

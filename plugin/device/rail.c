@@ -19,8 +19,8 @@
 #define INLINE_RECV (HA_MAX_RECVS * sizeof(struct ha_cts))
 #define INLINE_SEND sizeof(struct ha_sizes)
 
-#define RNR_RETRY_FOREVER \
-	7 /* IBTA 9.7.5.2.8: our shared queue may run dry for a moment, that is no fault */
+/* IBTA 9.7.5.2.8: our shared queue may run dry for a moment, that is no fault */
+#define RNR_RETRY_FOREVER 7
 #define RNR_TIMER_640US 12 /* IBTA table 45 */
 #define HOP_LIMIT 255
 #define CLOSE_DRAIN_MAX 4096 /* completions looked at when a rail closes */
@@ -325,6 +325,25 @@ int ha_rail_mtu_bytes(const struct ha_rail *r)
 
 /* ---- flush ---- */
 
+/* A flush reads from this very port. */
+static int connect_to_self(struct ha_bundle *b, struct ha_rail *r, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr rtr, rts;
+	struct ha_wire_qp self;
+	int err;
+
+	ha_rail_describe(r, &self);
+	self.qpn = qp->qp_num;
+	rtr = rtr_attr(b, r, &self);
+	rts = rts_attr(b, self.psn);
+	err = to_init(b, r->dev, qp, IBV_ACCESS_REMOTE_READ);
+	if (!err)
+		err = verbs(b)->modify_qp(verbs(b), qp, &rtr, HA_RTR_MASK);
+	if (!err)
+		err = verbs(b)->modify_qp(verbs(b), qp, &rts, HA_RTS_MASK);
+	return err;
+}
+
 int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ibv_qp_init_attr init = {
@@ -336,8 +355,6 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 	};
-	struct ibv_qp_attr rtr, rts;
-	struct ha_wire_qp self;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	int err;
@@ -353,21 +370,13 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 		failed(b, r, "create the queue pair for flushes", err, NULL);
 		goto destroy_cq;
 	}
-	ha_rail_describe(r, &self);
-	self.qpn = qp->qp_num;
-	err = to_init(b, r->dev, qp, IBV_ACCESS_REMOTE_READ);
-	rtr = rtr_attr(b, r, &self);
-	rts = rts_attr(b, self.psn);
-	if (!err)
-		err = verbs(b)->modify_qp(verbs(b), qp, &rtr, HA_RTR_MASK);
-	if (!err)
-		err = verbs(b)->modify_qp(verbs(b), qp, &rts, HA_RTS_MASK);
+	err = connect_to_self(b, r, qp);
 	if (err) {
 		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
 		goto destroy_qp;
 	}
-	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this connection.
-	 */
+	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this
+	 * connection. */
 	r->flush_qp = qp;
 	__atomic_store_n(&r->flush_cq, cq, __ATOMIC_RELEASE);
 	return 0;

@@ -16,8 +16,8 @@ static bool matches_any(const struct ha_ctx *ctx, const union ibv_gid *gid,
 	return false;
 }
 
-/* Every RoCE port of the device, and it has one: a rail of it on another subnet would lead nowhere.
- */
+/* Every RoCE port of the device, and it has one: a rail of it on another subnet would lead
+ * nowhere. */
 static bool matches(struct ha_ctx *ctx, int dev, const union ibv_gid *peer, int n)
 {
 	struct ha_dev_props props;

@@ -1,17 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * choice.c - of all devices of this end, the one for a spare's next incarnation
+ *
+ * Each candidate gets a number, and the smallest is taken. From the most to the least significant:
+ * how often it has been tried in vain, or without any rail how recently; whether rails that are up
+ * lie on it; whether it is on a leaf switch that carries data; how likely it reaches the other
+ * end's device (rail and plane, network, name); its place in the standby order (`ha topo`), behind
+ * which come the data rails' own.
+ */
 #include "plugin/failover/choice.h"
 
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/failover/protection.h"
+#include "rdma/topo/gid.h"
 #include "rdma/topo/standby.h"
 
 #include <string.h>
 
-#define STAY_NS                                                                                    \
-	(2 * HA_NS_PER_S) /* a standby's device that is down may come back so soon, before another \
-			     takes its place; */
-#define STAY_TRIES 2      /* of one that seems to be well so many tries must fail */
+/* a standby's device that is down may come back so soon, before another takes its place; of one
+ * that seems to be well so many tries must fail */
+#define STAY_NS (2 * HA_NS_PER_S)
+#define STAY_TRIES 2
+
+/* The number's parts. */
+#define TRIES_SHIFT 18
+#define SHARED_SHIFT 16 /* 2: with a rail that carries, 1: with one that waits */
+#define SWITCH_SHIFT 15
+#define PLACE_SHIFT 14
+#define NETWORK_SHIFT 9 /* leading bytes of the network that are different, of 16 */
+#define NAME_SHIFT 8
+static_assert(HA_TOPO_PORTS_MAX <= 1 << NAME_SHIFT, "the order's part");
+
+struct candidates {
+	unsigned n;
+	struct ha_device *dev[HA_TOPO_PORTS_MAX];
+	unsigned rank[HA_TOPO_PORTS_MAX]; /* its place in the order */
+};
 
 /* A standby's device that was well is waited for, longer where another rail carries: it may be back
  * in a moment. */
@@ -19,126 +45,212 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 {
 	const struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (!k->proven || atomic_load_explicit(&r->dev->failed, memory_order_acquire))
+	if (!r->dev || !k->proven || atomic_load_explicit(&r->dev->failed, memory_order_acquire))
 		return false;
 	if (!b->is_send && !(b->terms.flags & HA_FLAG_MOVES))
 		return true;
+	if (!b->active && b->terms.flags & HA_FLAG_PAIRS)
+		return false;
 	if (ha_device_usable(r->dev))
 		return k->join.attempts < (b->active ? STAY_TRIES : 1);
 	return b->active && now - k->join.lost_at < STAY_NS;
 }
 
-/* The standby's candidates that are up, in their order from the one behind `after` on, which comes
- * last; NULL: from the first. */
-static unsigned candidates(const struct ha_bundle *b, const struct ha_device *after,
-			   struct ha_device *out[HA_TOPO_PORTS_MAX])
+/* Those that are up. An old peer expects that the standby is never on the data rails' device. */
+static void list_candidates(const struct ha_bundle *b, struct candidates *c)
 {
 	struct ha_ctx *ctx = b->ctx;
-	int order[HA_TOPO_PORTS_MAX],
-		n = ha_topo_standby(ctx->topo, b->rail[0].dev->index, order, HA_TOPO_PORTS_MAX),
-		from = 0;
-	unsigned usable = 0;
+	int order[HA_TOPO_PORTS_MAX + 1],
+		n = ha_topo_standby(ctx->topo, b->rail[0].dev->index, order, HA_TOPO_PORTS_MAX);
 
-	for (int i = 0; i < n; i++)
-		if (&ctx->devices[order[i]] == after)
-			from = i + 1;
+	c->n = 0;
+	n = n < 0 ? 0 : n;
+	if (b->terms.flags & HA_FLAG_PAIRS)
+		order[n++] = b->rail[0].dev->index;
 	for (int i = 0; i < n; i++) {
-		struct ha_device *dev = &ctx->devices[order[(from + i) % n]];
+		struct ha_device *dev = &ctx->devices[order[i]];
 
-		if (ha_device_usable(dev))
-			out[usable++] = dev;
+		if (!ha_device_usable(dev))
+			continue;
+		c->dev[c->n] = dev;
+		c->rank[c->n++] = (unsigned)i;
 	}
-	return usable;
+}
+
+static unsigned shared(const struct ha_bundle *b, const struct ha_rail *r,
+		       const struct ha_device *dev)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && i != r->index && b->rail[i].dev == dev)
+			most = most < 2 && !b->balance.weight[i] ? 1 : 2;
+	return most;
+}
+
+/* Is this device on a leaf switch that a rail with weight has an end on? By name where no place is
+ * known: on hosts that are alike, NICs of one name mostly hang on one switch. */
+static bool on_switch_of_data(const struct ha_bundle *b, const struct ha_device *dev)
+{
+	uint32_t place = ha_device_place(dev);
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		const struct ha_rail *r = &b->rail[i];
+		uint32_t there = ha_peer_place(b, &r->peer);
+
+		if (!(b->active >> i & 1) || !b->balance.weight[i])
+			continue;
+		if (place && (place == ha_device_place(r->dev) || place == there))
+			return true;
+		if ((!place || !there) && !strcmp(r->peer.name, ha_device_name(dev)))
+			return true;
+	}
+	return false;
+}
+
+/* Leading bytes in which the addresses' networks differ; the host's part says nothing. */
+static unsigned network_apart(const struct ha_device *dev, const struct ha_wire_rail *end)
+{
+	const union ibv_gid *gid = &dev->topo->gid;
+	unsigned n = 0, most = ha_gid_is_ipv4(gid) ? 15 : 8;
+
+	while (n < most && gid->raw[n] == end->qp.gid[n])
+		n++;
+	return 16 - n;
+}
+
+/* ---- the sender ---- */
+
+/* Other rails that are on it, or may be soon; a device has a pair with each of the peer's, and not
+ * more. */
+static unsigned rails_on(const struct ha_bundle *b, const struct ha_rail *r,
+			 const struct ha_device *dev)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		const struct ha_rail *o = &b->rail[i];
+		bool there = i < b->balance.ndata
+				     ? b->balance.lead[i] == i
+				     : o->state == HA_RAIL_UP || o->state == HA_RAIL_JOIN ||
+					       o->state == HA_RAIL_PROBE ||
+					       b->failover.ctl[i].slow == HA_SLOW_OPEN;
+
+		n += there && i != r->index && o->dev == dev;
+	}
+	return n;
 }
 
 static struct ha_device *sender_device(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	struct ha_device *next[HA_TOPO_PORTS_MAX];
+	struct ha_device *best = NULL;
+	unsigned smallest = UINT32_MAX;
+	struct candidates c;
 
-	if (r->dev && waits_for_device(b, r, now))
+	if (waits_for_device(b, r, now))
 		return r->dev;
-	return candidates(b, r->dev, next) ? next[0] : NULL;
-}
+	list_candidates(b, &c);
+	for (unsigned i = 0; i < c.n; i++) {
+		const struct ha_pair *pair = ha_spares_pair(b, 0, c.dev[i]);
+		unsigned rails = rails_on(b, r, c.dev[i]), number;
 
-/* Which device of the peer it is, as a number. */
-static uint64_t end_mark(const struct ha_wire_rail *end)
-{
-	uint64_t mark = end->guid;
-
-	for (unsigned i = 0; i < sizeof(end->name) && end->name[i]; i++)
-		mark = (mark ^ (uint8_t)end->name[i]) * UINT64_C(0x100000001b3);
-	return mark | 1; /* 0: none */
-}
-
-/* Of which the addresses have more leading bytes in common are more likely in one network. */
-static unsigned common_bytes(const struct ha_device *dev, const struct ha_wire_rail *end)
-{
-	const uint8_t *gid = dev->topo->gid.raw;
-	unsigned n = 0;
-
-	while (n < sizeof(end->qp.gid) && gid[n] == end->qp.gid[n])
-		n++;
-	return n;
-}
-
-/* Among equals the present one. */
-static struct ha_device *nearest(struct ha_device *const *dev, unsigned n,
-				 const struct ha_device *present, const struct ha_wire_rail *end)
-{
-	struct ha_device *best = dev[n - 1] == present ? dev[n - 1] : dev[0];
-
-	for (unsigned i = 0; i < n; i++)
-		if (common_bytes(dev[i], end) > common_bytes(best, end))
-			best = dev[i];
+		if (b->terms.flags & HA_FLAG_PAIRS && rails >= b->failover.spares.peer_ports)
+			continue;
+		if (b->active)
+			number = pair->tries / STAY_TRIES << TRIES_SHIFT |
+				 shared(b, r, c.dev[i]) << SHARED_SHIFT |
+				 (unsigned)on_switch_of_data(b, c.dev[i]) << SWITCH_SHIFT;
+		else
+			number = ha_spares_recent(b, pair) << TRIES_SHIFT;
+		number |= c.rank[i];
+		if (number < smallest) {
+			smallest = number;
+			best = c.dev[i];
+		}
+	}
 	return best;
 }
 
-/* What this end has tried last with that device of the sender; a new entry takes the place of the
- * oldest. */
-static struct ha_meeting *meeting(struct ha_control *k, uint64_t mark)
+/* ---- the receiver ---- */
+
+/* Another rail is on this pair, or about to be. */
+static bool taken(const struct ha_bundle *b, const struct ha_rail *r, uint64_t peer,
+		  const struct ha_device *dev)
 {
-	for (unsigned i = 0; i < HA_MEETINGS; i++)
-		if (k->join.met[i].sender == mark)
-			return &k->join.met[i];
-	return &k->join.met[k->join.meetings++ % HA_MEETINGS];
+	for (unsigned i = 0; i < b->nrails; i++) {
+		const struct ha_rail *o = &b->rail[i];
+		const struct ha_control *k = &b->failover.ctl[i];
+		bool opens = o->state == HA_RAIL_DOWN && k->slow != HA_SLOW_NONE &&
+			     k->slow != HA_SLOW_TIDY;
+
+		if (i == r->index || o->dev != dev)
+			continue;
+		if (opens && ha_peer_device(&k->join.offer) == peer)
+			return true;
+		if ((i < b->balance.ndata || o->state == HA_RAIL_UP || o->state == HA_RAIL_JOIN) &&
+		    ha_peer_device(&o->peer) == peer)
+			return true;
+	}
+	return false;
 }
 
-/*
- * The sender comes with another device after each try or two. The receiver goes through its own for
- * each of them apart, so that sooner or later every one has met every one. It begins with the
- * nearest, among equals with the one that it has.
- */
+static unsigned receiver_number(struct ha_bundle *b, const struct ha_rail *r,
+				const struct ha_device *dev, const struct ha_pair *pair)
+{
+	const struct ha_wire_rail *end = &b->failover.ctl[r->index].join.offer;
+	uint32_t here = ha_device_place(dev), there = ha_peer_place(b, end);
+	unsigned number = (unsigned)(here && there && here != there) << PLACE_SHIFT |
+			  network_apart(dev, end) << NETWORK_SHIFT |
+			  (unsigned)!!strcmp(ha_device_name(dev), end->name) << NAME_SHIFT;
+
+	if (!b->active)
+		return number | ha_spares_recent(b, pair) << TRIES_SHIFT;
+	return number | pair->tries / STAY_TRIES << TRIES_SHIFT |
+	       shared(b, r, dev) << SHARED_SHIFT |
+	       (unsigned)on_switch_of_data(b, dev) << SWITCH_SHIFT;
+}
+
 static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
-	struct ha_device *next[HA_TOPO_PORTS_MAX], *dev = r->dev;
-	uint64_t mark = end_mark(&k->join.offer);
-	struct ha_meeting *met;
-	unsigned n;
+	const struct ha_wire_rail *end = &b->failover.ctl[r->index].join.offer;
+	uint64_t peer = ha_peer_device(end);
+	bool same = peer == ha_peer_device(&r->peer) || !(b->terms.flags & HA_FLAG_MOVES);
+	unsigned smallest = UINT32_MAX;
+	struct ha_device *best = NULL;
+	struct candidates c;
 
-	if (!k->join.attempts)
-		memset(k->join.met, 0,
-		       sizeof(k->join.met)); /* it was up, and all that is long ago */
-	met = meeting(k, mark);
-	if (!dev || !waits_for_device(b, r, now) ||
-	    (!k->join.attempts && mark != end_mark(&r->peer) && b->terms.flags & HA_FLAG_MOVES)) {
-		n = candidates(b, met->sender == mark ? met->ours : dev, next);
-		if (!n)
-			dev = NULL;
-		else if (!dev || met->sender == mark)
-			dev = next[0];
-		else
-			dev = nearest(next, n, dev, &k->join.offer);
+	if (same && waits_for_device(b, r, now) && !taken(b, r, peer, r->dev))
+		return r->dev;
+	list_candidates(b, &c);
+	for (unsigned i = 0; i < c.n; i++) {
+		unsigned number;
+
+		if (taken(b, r, peer, c.dev[i]))
+			continue;
+		number = receiver_number(b, r, c.dev[i], ha_spares_pair(b, peer, c.dev[i])) |
+			 c.rank[i];
+		if (number < smallest) {
+			smallest = number;
+			best = c.dev[i];
+		}
 	}
-	*met = (struct ha_meeting) { mark, dev };
-	return dev;
+	return best;
 }
 
 struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
+	struct ha_device *dev;
+
 	if (r->index < b->balance.ndata)
 		return r->dev;
-	return b->is_send ? sender_device(b, r, now) : receiver_device(b, r, now);
+	dev = b->is_send ? sender_device(b, r, now) : receiver_device(b, r, now);
+	if (dev)
+		ha_spares_tried(
+			b, b->is_send ? 0 : ha_peer_device(&b->failover.ctl[r->index].join.offer),
+			dev);
+	if (b->active && now >= b->failover.spares.improve_at)
+		b->failover.spares.improve = false;
+	return dev;
 }
 
 bool ha_incarnation_possible(const struct ha_bundle *b)

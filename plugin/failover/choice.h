@@ -6,9 +6,10 @@
 #include "plugin/transfer/bundle.h"
 
 /*
- * A data rail has its own. A standby keeps one that has proven itself for a while, and then, as one
- * that never was up, takes the next with each try. NULL: none is usable. The bundle is taken; of a
- * receiver, what the sender offers is in its control.
+ * A data rail has its own. A spare keeps the one that was up on it for a while if another rail
+ * carries; else it takes the one that shares least with the rails that are up, and has failed
+ * least. NULL: none is usable. The bundle is taken; of a receiver, what the sender offers is in its
+ * control.
  */
 struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 

@@ -13,6 +13,7 @@
 #include "plugin/channel/wire.h"
 #include "plugin/core.h"
 #include "plugin/failover/rto.h"
+#include "plugin/failover/spares.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,9 +28,11 @@ struct ha_rail;
  *
  *   NONE ──► UP ──► FENCING ──► FENCED ──► DOWN ──► JOIN ──► PROBE (sender) ──► UP
  *     └──► DOWN        ▲                    │         │        │
- *                      ├────────────────────┘         │        │   DOWN ──► FENCING: the peer names
- * an incarnation whose └──────────────────────────────┴────────┘   offer was lost; it is over
- * before it began here
+ *                      ├────────────────────┘         │        │
+ *                      └──────────────────────────────┴────────┘
+ *
+ * DOWN ──► FENCING: the peer names an incarnation whose offer was lost; it is over before it began
+ * here.
  *
  * FENCING goes on by fence.stage, DOWN and JOIN by `slow`.
  */
@@ -70,13 +73,6 @@ enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 /* Messages due, by type. */
 #define HA_SEND(type) (1u << (HA_MSG_##type))
 
-#define HA_MEETINGS 8 /* the sender's devices that are remembered */
-
-struct ha_meeting {
-	uint64_t sender;        /* a device of the peer's, as a number; 0 = none */
-	struct ha_device *ours; /* the last of ours that was tried with it */
-};
-
 /* fence.c: the end of an incarnation, at this end. */
 struct ha_fence {
 	uint8_t stage;      /* enum ha_fence_stage */
@@ -84,11 +80,15 @@ struct ha_fence {
 	bool marker_posted; /* behind all that was posted; */
 	bool drained;       /* and it has come back */
 	bool local;         /* the fault is at our own NIC */
-	bool by_timeout;    /* silence took the rail down, its own time-out's or a sibling's */
+	/* silence took the rail down: its own time-out's, a sibling's, or what sign.c takes for it,
+	 * here or at the peer */
+	bool by_timeout;
 	atomic_bool last_receive; /* the queue pair takes no receive any more (device event) */
 	uint64_t suspected_at, quiet_until, deadline;
-	uint64_t tidy_at; /* the queue pair, in error and drained, is still there; destroyed then. 0
-			     = there is none */
+	/*
+	 * the queue pair, in error and drained, is still there; destroyed then. 0 = there is none
+	 */
+	uint64_t tidy_at;
 };
 
 /* reconcile.c: what either end had of the incarnation, and what was posted again. */
@@ -96,7 +96,8 @@ struct ha_compare {
 	bool has_state;      /* ours is in `state` */
 	bool has_peer_state; /* the peer's RAIL_FENCED of this epoch is in peer_state */
 	bool acked;          /* the peer has acted on our RAIL_FENCED of this epoch */
-	bool unreported;     /* that the failure was survived is not reported yet */
+	bool unreported;     /* that the failure was survived is not reported yet; */
+	uint8_t cause;       /* what it was: enum ha_event_cause */
 	struct ha_fence_state state, peer_state;
 	uint64_t replayed_requests, replayed_bytes;
 	uint64_t registration_ns; /* spent for this rail's failure */
@@ -122,15 +123,13 @@ struct ha_join {
 	bool has_offer; /* `offer` is that of the next epoch (receiver), of this one (sender) */
 	struct ha_wire_rail offer; /* the peer's end of the coming incarnation */
 	uint64_t retry_at;         /* sender: not before */
-	uint64_t deadline;         /* of JOIN and PROBE */
+	uint64_t since, deadline;  /* of JOIN and PROBE */
 	unsigned attempts;         /* that were offered and did not come up */
 	unsigned flaps;            /* short incarnations in a row */
 	uint64_t up_since;
 	uint64_t lost_at; /* when it was up for the last time */
 	uint32_t pings, pongs;
-	uint64_t ping_answered;             /* receiver: the last ping that has its pong */
-	unsigned meetings;                  /* entries made in `met` */
-	struct ha_meeting met[HA_MEETINGS]; /* receiver: of a standby since it was up */
+	uint64_t ping_answered; /* receiver: the last ping that has its pong */
 };
 
 /* heartbeat.c: heartbeats. */
@@ -141,12 +140,28 @@ struct ha_beat_watch {
 	uint32_t mark;         /* the send queue's count with it */
 	uint32_t retired_seen; /* at the last look, */
 	bool idle_seen;        /* and that nothing was outstanding, */
-	bool watched;          /* it was up when the driver's last step ended: look_at counts */
-	bool doubted; /* another connection has proved its path silent, and it has not moved since
-		       */
+	bool watched;          /* it was up when the driver's last step ended: look_at counts, */
+	bool closely;          /* and looks come as often as sign.c wants them */
+	/* another connection has proved its path silent, and it has not moved since */
+	bool doubted;
 	uint64_t looked_at;   /* the last look was then; */
 	uint64_t look_at;     /* the next one */
 	uint64_t still_since; /* work is outstanding and nothing moves since */
+	uint64_t busy_at;     /* more than a heartbeat had moved then */
+};
+
+/* sign.c: the rail stands still, and it and another have been asked for a sign. */
+struct ha_sign {
+	uint64_t asked_at;    /* 0 = they have not */
+	uint64_t answered_at; /* the other's sign was seen; 0 = it was not */
+	uint64_t seen_at;     /* the last look while this was so */
+	uint64_t still_at;    /* the last time that its queue was asked, and nothing had come */
+	uint32_t retired;     /* the send queue's count when another's witness was asked of it */
+	uint8_t witness;      /* the rail that has answered */
+	/* the last incarnation was given up for it, on this device; 0 = it was not */
+	uint64_t alarm_at;
+	const struct ha_device *alarm_dev;
+	bool alarm_here; /* by this end, not the peer */
 };
 
 /* keys.c: keys of this rail's device for receives that were announced without: [next, end) must be
@@ -159,11 +174,20 @@ struct ha_late_keys {
 	uint64_t next, end;
 };
 
+/* windows.c: how many of the offered windows the peer has keys of, for this rail; how many were
+ * sent. */
+struct ha_told_windows {
+	unsigned known, sent;
+};
+
 struct ha_control {
-	uint8_t cause;        /* enum ha_event_cause: why this incarnation ends */
-	uint8_t fence_wanted; /* enum ha_event_cause: somebody wants the rail fenced (events,
-				 siblings). Under ctx->drive alone */
-	uint8_t slow;         /* enum ha_slow */
+	uint8_t cause; /* enum ha_event_cause: why this incarnation ends */
+	/* enum ha_event_cause: somebody wants the rail fenced (events, siblings). Under
+	 * ctx->drive alone */
+	uint8_t fence_wanted;
+	/* the port that this rail waits for is back, says its device. Under ctx->drive alone */
+	bool port_back;
+	uint8_t slow; /* enum ha_slow */
 	int slow_result;
 	bool proven;  /* it has been up in some incarnation, */
 	bool working; /* and in this one */
@@ -173,19 +197,22 @@ struct ha_control {
 	struct ha_board_state mail;
 	struct ha_join join;
 	struct ha_beat_watch beat;
+	struct ha_sign sign;
 	struct ha_late_keys keys;
+	struct ha_told_windows windows;
 };
 
 /* Of a connection. */
 struct ha_failover {
 	struct ha_control ctl[HA_MAX_RAILS];
 	unsigned parked;        /* stripes and clear-to-sends that wait for a rail */
-	bool protected;         /* and that has been reported */
+	uint8_t against;        /* enum ha_status_against, as it was last reported */
 	uint64_t no_path_since; /* no rail is up; 0 = one is */
 	struct ha_rto rto;
 	bool peer_closed;           /* the peer said BYE */
 	uint64_t peer_closed_until; /* how long messages that a closed peer had sent may take */
 	uint64_t peer_done;         /* with it: how far the peer got */
+	struct ha_spares spares;    /* the rails behind the data rails */
 };
 
 /* suspect.c: the one way from a state to another. */

@@ -29,16 +29,16 @@ static void report_failed_over(struct ha_bundle *b)
 		if (!k->compare.unreported || b->failover.parked || !b->active)
 			continue;
 		k->compare.unreported = false;
-		ha_journal_event(b->ctx, &(struct ha_event) {
-						 .kind = HA_EVENT_FAILED_OVER,
-						 .cause = k->cause,
-						 .bundle = b,
-						 .rail = &b->rail[i],
-						 .requests = k->compare.replayed_requests,
-						 .bytes = k->compare.replayed_bytes,
-						 .stall_ns = ha_clock_now(b->ctx->clock) -
-							     k->fence.suspected_at,
-						 .registration_ns = k->compare.registration_ns });
+		ha_journal_event(b->ctx,
+				 &(struct ha_event) {
+					 .kind = HA_EVENT_FAILED_OVER,
+					 .cause = k->compare.cause,
+					 .bundle = b,
+					 .rail = &b->rail[i],
+					 .requests = k->compare.replayed_requests,
+					 .bytes = k->compare.replayed_bytes,
+					 .stall_ns = ha_clock_now(b->ctx->clock) - k->join.lost_at,
+					 .registration_ns = k->compare.registration_ns });
 	}
 }
 
@@ -80,8 +80,8 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 		ha_ctx_self_driven(b->ctx));
 }
 
-/* As long as a rail is being fenced, or what it carried is not on its way again, but not for ever.
- */
+/* As long as a rail is being fenced, or what it carried is not on its way again, but not for
+ * ever. */
 static uint64_t urgent_until(const struct ha_bundle *b)
 {
 	uint64_t until = 0;
@@ -91,7 +91,8 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 
 		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED ||
 		     k->compare.unreported) &&
-		    k->working && k->fence.suspected_at + URGENT_NS > until)
+		    k->working && k->cause != HA_CAUSE_SURPLUS &&
+		    k->fence.suspected_at + URGENT_NS > until)
 			until = k->fence.suspected_at + URGENT_NS;
 	}
 	return until;
@@ -105,6 +106,30 @@ static bool is_calm(const struct ha_bundle *b)
 	       !ha_ctx_self_driven(b->ctx);
 }
 
+static void poll_rails(struct ha_bundle *b, uint64_t now)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (poll_wanted(b, &b->rail[i], now))
+			ha_rail_poll(b, &b->rail[i]);
+}
+
+/* The keys of rails that come up, and the requests of those that went down, over the others. */
+static void carry_on(struct ha_bundle *b, uint64_t now)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		ha_keys_step(b, &b->rail[i]);
+	ha_replay(b);
+	report_failed_over(b);
+	if (!b->failover.peer_closed && !b->abort.error && !b->abort.held)
+		ha_no_path_step(b, now);
+}
+
+static void announce_windows(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		ha_windows_step(b, &b->rail[i]);
+}
+
 /* The bundle is taken. */
 static void drive(struct ha_bundle *b)
 {
@@ -115,29 +140,26 @@ static void drive(struct ha_bundle *b)
 	b->schedule.due = b->schedule.look_due = UINT64_MAX;
 	ha_socket_take(b);
 	ha_board_read(b, ha_failover_message);
-	ha_fence_requests_take(b);
+	ha_device_news_take(b);
 	if (b->balance.speed_changed)
 		ha_share_again(b);
 	b->balance.speed_changed = false;
 	now = ha_clock_now(b->ctx->clock);
-	for (unsigned i = 0; i < b->nrails; i++)
-		if (poll_wanted(b, &b->rail[i], now))
-			ha_rail_poll(b, &b->rail[i]);
+	poll_rails(b, now);
 	now = ha_clock_now(b->ctx->clock); /* not before any suspicion */
+	ha_held_abort_step(b, now);
 	if (b->abort.due)
 		ha_messages_send(b, now);
 	if (b->abort.error)
 		ha_abort_step(b);
+	ha_spares_step(b, now);
 	for (unsigned i = 0; i < b->nrails; i++)
 		rail_step(b, &b->rail[i], now);
-	if (b->terms.flags & HA_FLAG_FAILOVER && !b->error) {
-		for (unsigned i = 0; i < b->nrails; i++)
-			ha_keys_step(b, &b->rail[i]);
-		ha_replay(b);
-		report_failed_over(b);
-		if (!b->failover.peer_closed && !b->abort.error)
-			ha_no_path_step(b, now);
-	}
+	ha_lag_step(b, now);
+	if (b->terms.flags & HA_FLAG_FAILOVER && !b->error)
+		carry_on(b, now);
+	if (b->terms.flags & HA_FLAG_ONE_SIDED && !b->abort.error)
+		announce_windows(b);
 	if (b->failover.peer_closed && !b->abort.error)
 		ha_peer_closed_step(b, now);
 	ha_bundle_delivery(b);
@@ -151,8 +173,8 @@ static void drive(struct ha_bundle *b)
 		b->schedule.due = now;
 }
 
-/* A registration of the program is under way, and what is slow waits for it; the driver does not.
- */
+/* A registration of the program is under way, and what is slow waits for it; the driver does
+ * not. */
 static uint64_t soon(struct ha_bundle *b)
 {
 	uint64_t at = ha_clock_now(b->ctx->clock) + AGAIN_NS;

@@ -59,6 +59,16 @@ void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 	ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_NONE, "the peer has closed");
 }
 
+void ha_held_abort_step(struct ha_bundle *b, uint64_t now)
+{
+	if (!b->abort.held || b->abort.error || b->failover.peer_closed)
+		return;
+	if (now < b->abort.held_until)
+		ha_due(b, b->abort.held_until);
+	else
+		ha_bundle_abort(b, b->abort.held, HA_CAUSE_WORK_FAILED, "%s", b->abort.text);
+}
+
 void ha_abort_step(struct ha_bundle *b)
 {
 	bool over = true;
@@ -95,7 +105,7 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 		b->failover.no_path_since = now;
 		for (unsigned i = 0; i < b->nrails;
 		     i++) /* those that were not needed until now, too */
-			if (b->rail[i].state == HA_RAIL_DOWN)
+			if (b->rail[i].state == HA_RAIL_DOWN && !ha_spares_hurry(b, &b->rail[i]))
 				ha_incarnation_hurry(b, &b->rail[i]);
 	}
 	if (!b->link.stream && b->link.reset)

@@ -67,11 +67,31 @@ void ha_failover_device_back(struct ha_device *dev)
 {
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
-			if (b->rail[i].dev == dev ||
-			    i >= b->balance.ndata) { /* a standby may take any */
-				ha_incarnation_hurry(b, &b->rail[i]);
-				say_back(b, &b->rail[i]);
+			/* the spares may take any device */
+			if (b->rail[i].dev == dev || i >= b->balance.ndata) {
+				b->failover.ctl[i].port_back = true;
+				ha_due_now(b);
 			}
+}
+
+static void take_ports_back(struct ha_bundle *b)
+{
+	bool back = false, said = false; /* of the spares, one is enough */
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_control *k = &b->failover.ctl[i];
+
+		if (!k->port_back)
+			continue;
+		k->port_back = false;
+		back = true;
+		ha_incarnation_hurry(b, &b->rail[i]);
+		if (!said)
+			say_back(b, &b->rail[i]);
+		said |= i >= b->balance.ndata && b->rail[i].state == HA_RAIL_DOWN;
+	}
+	if (back)
+		ha_spares_port_back(b);
 }
 
 static const char *request_text(enum ha_event_cause cause)
@@ -92,7 +112,7 @@ static const char *request_text(enum ha_event_cause cause)
 	}
 }
 
-void ha_fence_requests_take(struct ha_bundle *b)
+static void take_fence_requests(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->failover.ctl[i];
@@ -103,6 +123,12 @@ void ha_fence_requests_take(struct ha_bundle *b)
 				request_text(k->fence_wanted));
 		k->fence_wanted = HA_CAUSE_NONE;
 	}
+}
+
+void ha_device_news_take(struct ha_bundle *b)
+{
+	take_fence_requests(b);
+	take_ports_back(b);
 }
 
 /* Not protected, and why; a standby may still come where both ends have a second device. */
@@ -143,19 +169,23 @@ void ha_failover_launch(struct ha_bundle *b)
 		b->balance.weight[i] = b->balance.share[i];
 		b->registered.rails |= (uint8_t)(1u << i);
 		ha_incarnation_begun(b, &b->rail[i], now);
-		if (b->rail[i].srq !=
-		    ha_device_srq(b->rail[i].dev)) /* it failed while the connection was made */
+		/* it failed while the connection was made */
+		if (b->rail[i].srq != ha_device_srq(b->rail[i].dev))
 			b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
+		/* Its event was before us; else the NIC's own time-outs would have to find out. */
+		if (concerns(b, HA_CAUSE_PORT_DOWN) && !ha_device_usable(b->rail[i].dev))
+			b->failover.ctl[i].fence_wanted = HA_CAUSE_PORT_DOWN;
 	}
-	if (b->terms.flags & HA_FLAG_DUAL_PATH) {
-		struct ha_rail *r = &b->rail[b->nrails++];
+	for (unsigned spares = ha_spares_count(b); spares; spares--) {
+		struct ha_rail *r = &b->rail[b->nrails];
 
-		r->index = b->balance.ndata;
+		r->index = b->nrails++;
 		ha_rail_enter(r, HA_RAIL_DOWN);
 		b->failover.ctl[r->index].compare.acked = true;
 	}
 	ha_roles_update(b);
 	ha_gate_join(b, !ha_policy_one_device(b, (1u << b->balance.ndata) - 1));
+	ha_lag_join(b);
 	if (b->nrails == b->balance.ndata && ha_policy_one_device(b, b->active))
 		say_unprotected(b);
 	ha_due_now(b);

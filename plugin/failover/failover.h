@@ -34,12 +34,15 @@ void ha_failover_srq(struct ha_ctx *ctx, const struct ibv_srq *srq);
 
 /* ---- parts ---- */
 
-/* failover.c: what devices and other connections have said of this one's rails since the last step.
- */
-void ha_fence_requests_take(struct ha_bundle *b);
-/* ending.c: the peer has closed in order. What it had sent may still be on its way into our queues.
- */
+/* failover.c: what devices and other connections have said of this one's rails since the last
+ * step. */
+void ha_device_news_take(struct ha_bundle *b);
+/* ending.c: the peer has closed in order. What it had sent may still be on its way into our
+ * queues. */
 void ha_peer_closed_step(struct ha_bundle *b, uint64_t now);
+/* ending.c: an error that waits for the peer's BYE, which would take its place, has waited long
+ * enough. */
+void ha_held_abort_step(struct ha_bundle *b, uint64_t now);
 /* ending.c: every rail is fenced before the first error reaches the application: nothing may write
  * into what it then reuses. */
 void ha_abort_step(struct ha_bundle *b);
@@ -85,9 +88,27 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* heartbeat.c: a look at the rails of a calm bundle that is not taken: its owner may be inside.
  * False: a step must be made. */
 bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now);
-/* heartbeat.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on
+/* path.c: this rail's time-out, or the peer's, has proved its path silent: whoever else is on
  * it looks at itself. */
 void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r);
+/* path.c: an answer is asked for now. */
+void ha_heartbeat_beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* path.c: between the same two ports. */
+bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b);
+/* sign.c: does it carry data, and is there another path that could tell whether the peer answers?
+ */
+bool ha_sign_wanted(const struct ha_bundle *b, const struct ha_rail *r);
+/* sign.c: after a look at a rail that is wanted: are signs to be asked for, have they come? False:
+ * it is given up. */
+bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* sign.c: it moves, or nothing is outstanding; the look before was the last that saw it still,
+ * since then. */
+void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since, uint64_t now);
+/* sign.c: the peer has given it up for its silence. This end tries it again soon: was it a false
+ * alarm? */
+void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* sign.c: the rail is up again: was it ever down? */
+void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* heartbeat.c: a rail that carries data has been silent for a good part of its time-out: it may be
  * about to be given up. */
 bool ha_heartbeat_missing(const struct ha_bundle *b);
@@ -105,6 +126,15 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r);
 void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m);
 /* keys.c: what the peer says; returns up to which receive its keys are known. */
 uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_keys *m);
+
+/* windows.c: is there a window that the peer does not know on this rail? */
+void ha_windows_step(struct ha_bundle *b, struct ha_rail *r);
+void ha_windows_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_windows *m);
+/* windows.c: what the peer offers, and what it has learned. */
+void ha_windows_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_windows *m);
+void ha_windows_known(struct ha_bundle *b, const struct ha_rail *r, uint64_t next);
+/* windows.c: sender: as ha_keys_void, which calls it. */
+void ha_windows_void(struct ha_bundle *b, const struct ha_rail *r);
 
 /* messages.c: messages that are due go out, over the socket and over a rail; answers that did not
  * come are asked for again. */

@@ -22,13 +22,13 @@
 
 #include <errno.h>
 
-#define QUIET_NS 100000u             /* a receiver has received nothing for so long */
-#define LOOK_NS 20000u               /* between two looks at a draining queue */
-#define EVENT_NS 5000000u            /* drivers that never say that the last receive was taken */
+#define QUIET_NS 100000u /* a receiver has received nothing for so long */
+#define LOOK_NS 20000u   /* between two looks at a draining queue */
+/* drivers that never say that the last receive was taken */
+#define EVENT_NS 5000000u
 #define TIDY_NS (100 * HA_NS_PER_MS) /* from the end of a fence until its queue pair goes */
-#define FENCE_NS                                                                                   \
-	1000000000u /* a NIC that does not account for its work: destroying the queue pair ends it \
-		       as well */
+/* a NIC that does not account for its work: destroying the queue pair ends it as well */
+#define FENCE_NS 1000000000u
 
 static bool device_gone(const struct ha_rail *r)
 {
@@ -163,8 +163,8 @@ static void supersede(struct ha_recv *c)
 	}
 }
 
-/* Reads behind received data that this rail would have answered: what it had written has left it.
- */
+/* Reads behind received data that this rail would have answered: what it had written has left
+ * it. */
 static void end_flushes(struct ha_recv *c, const struct ha_rail *r)
 {
 	for (unsigned busy = c->flush_busy; busy; busy &= busy - 1) {
@@ -188,7 +188,7 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_rail_enter(r, HA_RAIL_DOWN); /* nobody to compare with */
 		return;
 	}
-	if (k->working)
+	if (k->working && k->cause != HA_CAUSE_SURPLUS)
 		ha_journal_eventf(
 			b->ctx,
 			&(struct ha_event) { .kind = HA_EVENT_FENCED,
@@ -199,8 +199,10 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			(unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
 	ha_reconcile_state(b, &k->compare.state);
 	k->compare.has_state = true;
-	/* Which says all but the cause; a silence is news for others. */
-	if (k->cause != HA_CAUSE_TIMEOUT)
+	/* Which says all but the cause; a silence is news for others, and what is superfluous is
+	 * none. */
+	if (k->cause != HA_CAUSE_TIMEOUT && k->cause != HA_CAUSE_SILENCE &&
+	    k->cause != HA_CAUSE_SURPLUS)
 		k->out.due &= ~HA_SEND(RAIL_DOWN);
 	k->out.due |= HA_SEND(RAIL_FENCED);
 	k->out.repeats = 0;
@@ -256,7 +258,12 @@ static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	ha_reconcile(b, r);
 	k->out.due |= HA_SEND(RAIL_ACK);
-	k->compare.unreported = k->working;
+	if (k->working &&
+	    k->cause !=
+		    HA_CAUSE_SURPLUS) { /* later incarnations may fail before it can be reported */
+		k->compare.unreported = true;
+		k->compare.cause = k->cause;
+	}
 	ha_rail_enter(r, HA_RAIL_DOWN);
 	ha_incarnation_over(b, r, now);
 }

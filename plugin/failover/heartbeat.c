@@ -8,14 +8,15 @@
  * eight bytes to write, unless the last one is still out; the peer's NIC acknowledges it, so the
  * answer needs nobody's processor there, and a peer that sleeps is no dead path. A rail that
  * carries data may stand still for the soft time-out (rto.h), one that only waits misses three
- * heartbeats. When one connection's time-out proves a path silent, at this end or at the other,
- * those of this process that share the path and have been still for half as long themselves wait no
- * longer: one that came to the dead path later would cost the job its own time-out after the first
- * one's. Any that moves, or has nothing outstanding, is evidence that the path is sound, and stays.
- * While everything moves a look is no more than reading those counts, and the owner is not kept out
- * for it (ha_heartbeat_moves): with many connections, steps at each look would take the processor
- * from the job a thousand times a second. A rail whose share has just been taken from it, because
- * it is slow, does not only wait: what it was given is in front of the heartbeat.
+ * heartbeats.
+ * When one connection's time-out proves a path silent, at this end or at the other, those of this
+ * process that share the path and have been still for half as long themselves wait no longer: one
+ * that came to the dead path later would cost the job its own time-out after the first one's. Any
+ * that moves, or has nothing outstanding, is evidence that the path is sound, and stays. While
+ * everything moves a look is no more than reading those counts, and the owner is not kept out for
+ * it (ha_heartbeat_moves): with many connections, steps at each look would take the processor from
+ * the job a thousand times a second. A rail whose share has just been taken from it, because it is
+ * slow, does not only wait: what it was given is in front of the heartbeat.
  */
 #include "plugin/channel/board.h"
 #include "plugin/connect/ctx.h"
@@ -29,58 +30,28 @@
 
 #define MISSES 3
 #define DOUBTED_MISSES 2 /* of a rail whose path another connection has proved silent, */
-#define DOUBTED_PART                                                                              \
-	2 /* and which has seen nothing itself for this part of the time-out: any has a heartbeat \
-	     outstanding after a quarter of it */
-#define MISSING                                                                                   \
-	2 /* heartbeats, and for this part of the time-out nothing has moved: what will be needed \
-	     without the rail is prepared */
+/* and which has seen nothing itself for this part of the time-out: any has a heartbeat
+ * outstanding after a quarter of it */
+#define DOUBTED_PART 2
+/* heartbeats, and for this part of the time-out nothing has moved: what will be needed without
+ * the rail is prepared */
+#define MISSING 2
 #define MISSING_PART 4
-#define LOOKS                                                                                  \
-	100 /* so that the time-out ends within 2 % of it, or a heartbeat later when work came \
-	       after a pause */
+/* so that the time-out ends within 2 % of it, or a heartbeat later when work came after a pause */
+#define LOOKS 100
+#define BUSY_NS HA_NS_PER_S /* the rail of a job that has just computed will be busy again */
+#define PATIENCE 64         /* looks that come often, at a peer that does not answer on any rail */
 
 static uint64_t heartbeat_ns(const struct ha_bundle *b)
 {
 	return (uint64_t)b->ctx->config.heartbeat_ms * HA_NS_PER_MS;
 }
 
-static void beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+/* Between two looks at a rail that is watched closely: two in the least time after which a sign is
+ * asked for. */
+static uint64_t close_look_ns(const struct ha_bundle *b)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
-	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still,
-				 r->sq_posted);
-
-	if (err && err != -EAGAIN) {
-		ha_rail_failed(b, r, NULL, err);
-		return;
-	}
-	/* No room: what is in the queue tells as much; one in so many asks for a completion. */
-	k->beat.mark = err ? r->sq_posted - (b->is_send ? HA_CTS_SIGNAL
-							: ((struct ha_recv *)b)->cts_signal)
-			   : r->sq_posted;
-	k->beat.sent_at = now;
-}
-
-/* The same two ports. */
-static bool same_path(const struct ha_rail *a, const struct ha_rail *b)
-{
-	return a->dev == b->dev && a->peer.qp.lid == b->peer.qp.lid &&
-	       !memcmp(a->peer.qp.gid, b->peer.qp.gid, sizeof(a->peer.qp.gid));
-}
-
-void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
-{
-	for (struct ha_bundle *other = b->ctx->bundles; other; other = other->next)
-		for (unsigned i = 0; i < other->nrails; i++) {
-			struct ha_rail *o = &other->rail[i];
-
-			if (o == r || o->state != HA_RAIL_UP || !same_path(o, r))
-				continue;
-			other->failover.ctl[i].beat.doubted = true;
-			other->failover.ctl[i].beat.look_at = 0;
-			ha_due_now(other);
-		}
+	return (uint64_t)b->ctx->config.silence_ms * HA_NS_PER_MS / 2;
 }
 
 /* Since when nothing has come that was asked for. A sender's data asks for its end by itself. */
@@ -96,8 +67,8 @@ static uint64_t still_since(const struct ha_control *k, bool data_asks)
 static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	bool data =
-		b->balance.weight[r->index] || (b->balance.moves && r->index < b->balance.ndata);
+	bool data = b->balance.weight[r->index] || ha_lag_rests(b, r) ||
+		    (b->balance.moves && r->index < b->balance.ndata);
 	uint64_t limit = data ? b->failover.rto.rto_ns : MISSES * heartbeat_ns(b);
 	uint64_t doubted = b->failover.rto.rto_ns / DOUBTED_PART;
 	uint64_t still = now - still_since(k, b->is_send && data);
@@ -106,9 +77,8 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return; /* without failover the queue pair alone decides */
 	if (!k->beat.sent_at)
 		return;
-	if (still >= limit &&
-	    k->beat.misses >=
-		    MISSES) { /* looks count, not time alone: who was stopped has not looked */
+	/* looks count, not time alone: who was stopped has not looked */
+	if (still >= limit && k->beat.misses >= MISSES) {
 		ha_rail_suspect(b, r, data ? HA_CAUSE_TIMEOUT : HA_CAUSE_HEARTBEAT,
 				"nothing moves for %.0f ms; %u work requests are outstanding",
 				(double)still / 1e6, r->sq_posted - r->sq_retired);
@@ -128,6 +98,8 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_control *k = &b->failover.ctl[i];
 
+		if (b->rail[i].state == HA_RAIL_UP && k->sign.asked_at && k->sign.answered_at)
+			return true;
 		if (b->rail[i].state == HA_RAIL_UP && b->balance.weight[i] && k->beat.sent_at &&
 		    k->beat.misses >= MISSING &&
 		    k->beat.looked_at - k->beat.still_since >=
@@ -135,6 +107,20 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
 			return true;
 	}
 	return false;
+}
+
+/* When the next look is due; at a multiple: one wake-up for all connections. A rail that was busy a
+ * moment ago is idle for a moment. */
+static uint64_t next_look(const struct ha_bundle *b, const struct ha_beat_watch *k, bool active,
+			  uint64_t now)
+{
+	uint64_t soon = b->failover.rto.rto_ns / LOOKS, close = close_look_ns(b);
+
+	if (k->closely && close < soon && now - k->still_since < PATIENCE * close) {
+		active |= now - k->busy_at < BUSY_NS;
+		soon = close;
+	}
+	return active ? (now / soon + 1) * soon : UINT64_MAX;
 }
 
 /* Since when nothing moves; true: it stands still with work outstanding. What was posted at any
@@ -148,16 +134,51 @@ static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	     idle = __atomic_load_n(&r->sq_posted, __ATOMIC_RELAXED) == retired;
 
 	/* A path on which something was answered a moment ago is sound, whatever others say. */
-	if (moved || idle)
+	if (moved || idle) {
 		k->beat.doubted = false;
-	if (moved || idle || (k->beat.idle_seen && now - k->beat.looked_at > 2 * soon))
+		ha_sign_given(b, r, k->beat.still_since, now);
+	}
+	if (moved && (!k->beat.sent_at || retired - k->beat.retired_seen > 1))
+		k->beat.busy_at = now;
+	if (moved || idle ||
+	    (k->beat.idle_seen && (k->beat.closely || now - k->beat.looked_at > 2 * soon)))
 		k->beat.still_since = now;
 	k->beat.retired_seen = retired;
 	k->beat.idle_seen = idle;
 	k->beat.looked_at = now;
-	/* At a multiple: one wake-up for all connections. */
-	k->beat.look_at = moved || !idle ? (now / soon + 1) * soon : UINT64_MAX;
+	k->beat.look_at = next_look(b, &k->beat, moved || !idle, now);
 	return !moved && !idle;
+}
+
+/* It has stood still for so long that something must be done. Only what was not moving at two looks
+ * of those that come often is still. */
+static bool is_still(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+{
+	const struct ha_control *k = &b->failover.ctl[r->index];
+	uint64_t soon = b->failover.rto.rto_ns / LOOKS,
+		 limit = ha_silence_limit(&r->dev->silence, now);
+
+	return !k->beat.closely || k->sign.asked_at || k->beat.doubted ||
+	       now - k->beat.still_since >= (limit < soon ? limit : soon);
+}
+
+/* Not after the next heartbeat, nor after the time-out. */
+static void look_in_time(const struct ha_bundle *b, struct ha_beat_watch *k, uint64_t now)
+{
+	uint64_t end = k->still_since + b->failover.rto.rto_ns;
+
+	if (k->look_at > k->at)
+		k->look_at = k->at;
+	if (k->look_at > end && now < end)
+		k->look_at = end;
+}
+
+/* What the sender's heartbeat says beside that it is there. */
+static void read_word(struct ha_bundle *b, const struct ha_rail *r)
+{
+	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
+	ha_lag_read(b, r,
+		    __atomic_load_n(&ha_bundle_board(b)->beat[r->index].still, __ATOMIC_ACQUIRE));
 }
 
 void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -166,7 +187,9 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t interval = heartbeat_ns(b);
 	bool still;
 
-	still = look(b, r, now);
+	if (!b->is_send)
+		read_word(b, r);
+	still = look(b, r, now) && is_still(b, r, now);
 	if (k->beat.sent_at && (int32_t)(r->sq_retired - k->beat.mark) >= 0)
 		k->beat.sent_at = 0;
 	if (interval > b->failover.rto.rto_ns / 4)
@@ -174,7 +197,7 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (now >= k->beat.at || (still && !k->beat.sent_at)) {
 		if (!k->beat.sent_at) {
 			k->beat.misses = 0;
-			beat(b, r, now);
+			ha_heartbeat_beat(b, r, now);
 			k->beat.idle_seen = false; /* its own word is outstanding since now */
 			if (r->index == b->balance.first)
 				ha_gate_arm(b);
@@ -183,12 +206,9 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		}
 		k->beat.at = now + interval;
 	}
-	if (k->beat.look_at > k->beat.at)
-		k->beat.look_at = k->beat.at;
-	if (k->beat.look_at > k->beat.still_since + b->failover.rto.rto_ns &&
-	    now < k->beat.still_since + b->failover.rto.rto_ns)
-		k->beat.look_at = k->beat.still_since + b->failover.rto.rto_ns;
+	look_in_time(b, &k->beat, now);
 	judge(b, r, now);
+	k->beat.closely = ha_sign_wanted(b, r) && ha_sign_step(b, r, now);
 	k->beat.watched = r->state == HA_RAIL_UP;
 	ha_due(b, k->beat.at);
 	if (k->beat.watched && k->beat.look_at < b->schedule.look_due)
@@ -205,10 +225,14 @@ bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 
 		if (!k->watched)
 			continue;
-		if (k->doubted)
+		if (k->doubted) {
+			b->schedule.look_due = now;
 			return false;
-		if (k->look_at <= now && look(b, &b->rail[i], now)) {
-			k->look_at = now; /* the step polls it before it judges */
+		}
+		if (k->look_at <= now && look(b, &b->rail[i], now) &&
+		    is_still(b, &b->rail[i], now)) {
+			k->look_at = now; /* the step polls it before it judges, and may have to */
+			b->schedule.look_due = now; /* wait until its owner is out */
 			return false;
 		}
 		if (k->look_at < b->schedule.look_due)

@@ -18,6 +18,7 @@
 #include "plugin/device/rail.h"
 #include "plugin/failover/choice.h"
 #include "plugin/failover/failover.h"
+#include "plugin/failover/protection.h"
 #include "plugin/report/journal.h"
 
 #include <errno.h>
@@ -26,9 +27,10 @@
 
 #define BACKOFF_MIN_NS (100 * HA_NS_PER_MS)
 #define BACKOFF_MAX_NS (30 * HA_NS_PER_S)
-#define BACKOFF_NO_PATH_NS \
-	(1 * HA_NS_PER_S)          /* while the connection stands still every second counts */
-#define FLAP_NS (10 * HA_NS_PER_S) /* an incarnation shorter than this is a flap */
+/* while the connection stands still every second counts */
+#define BACKOFF_NO_PATH_NS (1 * HA_NS_PER_S)
+#define NOT_OPENED_NS (10 * HA_NS_PER_MS) /* for a spare then, which may take another device */
+#define FLAP_NS (10 * HA_NS_PER_S)        /* an incarnation shorter than this is a flap */
 #define FLAPS_MAX 9
 #define PROBE_LOOK_NS 50000u /* between two looks for a ping or pong, at first; then */
 #define PROBE_SLOW_NS HA_NS_PER_MS
@@ -65,28 +67,57 @@ uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx)
 
 /* ---- who carries what ---- */
 
+/* The rail that the first one is protected by, as far as anybody can say in one line. */
+static const struct ha_rail *protector(const struct ha_bundle *b)
+{
+	const struct ha_rail *r = &b->rail[b->balance.first], *other = NULL;
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && i != r->index &&
+		    (!other || (b->rail[i].dev != r->dev && other->dev == r->dev)))
+			other = &b->rail[i];
+	return other;
+}
+
+/* Rails and planes are known, and it is the fabric that leaves no better choice. Once: the other
+ * connections are much the same. */
+static void report_shared_switch(struct ha_bundle *b, enum ha_status_against now)
+{
+	uint32_t place = now == HA_AGAINST_NIC ? ha_protection_shared_place(b, b->active) : 0;
+
+	if (!place || b->ctx->shared_switch_reported)
+		return;
+	b->ctx->shared_switch_reported = true;
+	HA_WARN(b->name,
+		"no standby avoids the leaf switch of rail %u%s (NCCL_IB_HCA): if it fails, other "
+		"NICs must be connected first; a data path "
+		"between two rails needs a NIC on a third at each end (`ha topo`)",
+		(place >> 12) - 1, place & 0xfff ? " in its plane" : "");
+}
+
 static void report_protection(struct ha_bundle *b)
 {
-	bool now = !ha_policy_one_device(b, b->active);
-	const struct ha_rail *r = &b->rail[b->balance.first], *other = NULL;
+	enum ha_status_against now = ha_protection(b, b->active);
+	const struct ha_rail *other;
 	char text[160];
 
-	if (now == b->failover.protected || b->abort.error || b->failover.peer_closed ||
+	if (now == b->failover.against || b->abort.error || b->failover.peer_closed ||
 	    !(b->terms.flags & HA_FLAG_FAILOVER))
 		return;
-	b->failover.protected = now;
-	if (!now) {
+	b->failover.against = (uint8_t)now;
+	if (now == HA_AGAINST_NOTHING) {
 		ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_NOT_PROTECTED,
 							      .cause = HA_CAUSE_RAIL_LOST,
 							      .bundle = b });
 		return;
 	}
-	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->rail[i].dev != r->dev && !other)
-			other = &b->rail[i];
+	report_shared_switch(b, now);
+	other = protector(b);
 	snprintf(text, sizeof(text),
-		 b->nrails == b->balance.ndata ? "%.60s ⇄ %.60s" : "%.60s ⇄ standby %.60s",
-		 ha_device_name(r->dev), ha_device_name(other->dev));
+		 b->balance.weight[other->index] ? "%.40s ⇄ %.40s, against %s"
+						 : "%.40s ⇄ standby %.40s, against %s",
+		 ha_device_name(b->rail[b->balance.first].dev), ha_device_name(other->dev),
+		 ha_protection_text(now));
 	ha_journal_event(b->ctx, &(struct ha_event) {
 					 .kind = HA_EVENT_PROTECTED, .bundle = b, .text = text });
 }
@@ -105,11 +136,13 @@ static bool standby_carries(const struct ha_bundle *b)
 	return false;
 }
 
-/* A rail is back: does it carry its share again, or does it become the standby? */
+/* A rail is back: does it carry its share again, or does it become the standby? Of a fused device
+ * all NICs are wanted. */
 static void take_role(struct ha_bundle *b, struct ha_rail *r)
 {
-	bool back = b->ctx->config.enable_failback || !standby_carries(b),
+	bool fused = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1),
 	     first_life = !b->failover.ctl[r->index].proven;
+	bool back = b->ctx->config.enable_failback || fused || !standby_carries(b);
 	unsigned i = r->index;
 
 	if (first_life || !b->balance.share[i] || !back ||
@@ -137,6 +170,7 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	b->active |= (uint8_t)(1u << r->index);
 	k->working = k->proven = true;
 	k->join.up_since = now;
+	ha_spares_up(b, r);
 	ha_adaptive_new_incarnation(b, r);
 	k->join.attempts = 0;
 	k->out.repeat_at = 0;
@@ -145,7 +179,8 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->beat.still_since = k->beat.looked_at = now;
 	k->beat.sent_at = 0;
 	k->beat.doubted = false;
-	k->beat.at = k->beat.look_at = now;
+	k->beat.at = k->beat.look_at = k->beat.busy_at = now;
+	k->sign.asked_at = 0;
 	ha_due(b, now);
 }
 
@@ -160,10 +195,17 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			"on (HA_NCCL_RTO_MS)",
 			(double)b->failover.rto.rto_ns / 1e6);
 	k->fence.by_timeout = false;
+	ha_sign_recovered(b, r, now);
 	ha_incarnation_begun(b, r, now);
 	if (!first)
 		take_role(b, r);
-	if (!first || r->index < b->balance.ndata)
+	if (b->failover.no_path_since && first && r->index >= b->balance.ndata)
+		ha_journal_eventf(
+			b->ctx,
+			&(struct ha_event) { .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
+			"no rail was up for %.3f s",
+			(double)(now - b->failover.no_path_since) / 1e9);
+	else if (!first || r->index < b->balance.ndata)
 		ha_journal_eventf(
 			b->ctx,
 			&(struct ha_event) { .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
@@ -186,6 +228,7 @@ void ha_incarnation_reset(struct ha_control *k)
 	k->out.due = k->out.sent = 0;
 	k->out.repeat_at = 0;
 	k->out.repeats = 0;
+	k->windows.sent = k->windows.known;
 	k->mail.out = k->mail.in = 0;
 	k->join.pings = k->join.pongs = 0;
 	k->join.ping_answered = 0;
@@ -197,7 +240,8 @@ static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const ch
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (k->proven || r->index < b->balance.ndata || k->join.attempts != 1)
+	if (k->proven || r->index != b->balance.ndata || k->join.attempts != 1 ||
+	    b->failover.against != HA_AGAINST_NOTHING || ha_spares_hurry(b, r))
 		return;
 	ha_journal_eventf(b->ctx,
 			  &(struct ha_event) { .kind = HA_EVENT_NOT_PROTECTED,
@@ -207,35 +251,83 @@ static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const ch
 			  "%s; it is tried again and again", why);
 }
 
+/* Closed because others do as well: it is as if it had never been up. Nobody waits for this, so its
+ * keys go at once; while NCCL registers they stay, until it is opened on another device. */
+static void not_needed(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+
+	k->proven = false;
+	k->join.attempts = k->join.flaps = 0;
+	k->join.retry_at = 0;
+	k->join.has_offer = false;
+	if (!ha_bundle_try_mr(b))
+		return;
+	ha_keys_forget(b, r);
+	pthread_mutex_unlock(&b->registered.lock);
+}
+
+/* It was up, for how long it may be. */
+static void count_flap(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+
+	ha_spares_lost(b, r);
+	if (now - k->join.up_since >= FLAP_NS)
+		k->join.flaps = 0;
+	else if (k->join.flaps < FLAPS_MAX)
+		k->join.flaps++;
+	if (k->cause == HA_CAUSE_TIMEOUT) {
+		k->fence.by_timeout = true;
+		ha_rto_failed(&b->failover.rto, k->fence.suspected_at);
+	}
+}
+
+/* It never came up. */
+static void count_attempt(struct ha_bundle *b, struct ha_rail *r)
+{
+	b->failover.spares.failed += ha_spares_hurry(b, r);
+	b->failover.ctl[r->index].join.attempts++;
+	tell_standby_failed(b, r, "the standby did not come up");
+}
+
+/* Until the next attempt. */
+static uint64_t find_pause(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	const struct ha_control *k = &b->failover.ctl[r->index];
+	uint64_t pause = backoff(k->join.attempts + (k->join.flaps ? k->join.flaps - 1 : 0));
+
+	if (k->fence.by_timeout && k->working && k->join.flaps <= HA_RTO_FALSE_ALARMS)
+		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */
+	if (ha_spares_hurry(b, r))
+		return ha_spares_pause_ns(b);
+	if (b->active)
+		return pause;
+	if (!k->join.attempts)
+		return 0;
+	return pause < BACKOFF_NO_PATH_NS ? pause : BACKOFF_NO_PATH_NS;
+}
+
 void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t pause;
 
-	if (k->working)
-		k->join.flaps = now - k->join.up_since < FLAP_NS
-					? k->join.flaps + (k->join.flaps < FLAPS_MAX)
-					: 0;
-	else
-		k->join.attempts++;
-	if (!k->working)
-		tell_standby_failed(b, r, "the standby did not come up");
-	if (k->cause == HA_CAUSE_TIMEOUT && k->working) {
-		k->fence.by_timeout = true;
-		ha_rto_failed(&b->failover.rto, k->fence.suspected_at);
+	if (k->cause == HA_CAUSE_SURPLUS) {
+		not_needed(b, r);
+		return;
 	}
-	if (k->beat.doubted && k->cause == HA_CAUSE_SIBLING)
-		k->fence.by_timeout =
-			true; /* tried again as early; but only whose own time-out struck learns */
-	pause = backoff(k->join.attempts + (k->join.flaps ? k->join.flaps - 1 : 0));
-	if (k->fence.by_timeout && k->working && k->join.flaps <= HA_RTO_FALSE_ALARMS)
-		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */
-	if (!b->active)
-		pause = k->join.attempts ? (pause < BACKOFF_NO_PATH_NS ? pause : BACKOFF_NO_PATH_NS)
-					 : 0;
-	k->join.retry_at =
-		b->is_send ? now + pause : 0; /* the sender alone decides when; a receiver that also
-						 waited might never agree */
+	b->failover.spares.talk_ns = now - k->fence.suspected_at;
+	if (k->working)
+		count_flap(b, r, now);
+	else
+		count_attempt(b, r);
+	if ((k->beat.doubted && k->cause == HA_CAUSE_SIBLING) || k->cause == HA_CAUSE_SILENCE)
+		/* tried again as early; but only whose own time-out struck learns */
+		k->fence.by_timeout = true;
+	pause = find_pause(b, r);
+	/* the sender alone decides when; a receiver that also waited might never agree */
+	k->join.retry_at = b->is_send ? now + pause : 0;
 	if (k->join.retry_at < earliest_retry(b, k))
 		k->join.retry_at = earliest_retry(b, k);
 	k->join.has_offer = false;
@@ -273,8 +365,8 @@ static bool wait_for_registration(struct ha_bundle *b)
 static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 {
 	struct ha_board *board = ha_bundle_board(b);
-	uint64_t count =
-		board->beat[r->index].count; /* it only grows, whatever incarnation it came in */
+	/* it only grows, whatever incarnation it came in */
+	uint64_t count = board->beat[r->index].count;
 
 	memset(&board->beat[r->index], 0, sizeof(board->beat[0]));
 	memset(board->mail[r->index], 0, sizeof(board->mail[0]));
@@ -414,7 +506,9 @@ static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	r->epoch++;
 	ha_incarnation_reset(k);
 	ha_rail_enter(r, HA_RAIL_JOIN);
-	k->join.deadline = now + join_ns(b);
+	k->join.since = now;
+	k->join.deadline =
+		now + (b->is_send && ha_spares_hurry(b, r) ? ha_spares_answer_ns(b) : join_ns(b));
 	k->out.due = b->is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER);
 	ha_due(b, now);
 }
@@ -429,20 +523,47 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->join.attempts++;
 	tell_standby_failed(b, r, "no device for the standby is up");
 	pause = b->is_send ? backoff(k->join.attempts + k->join.flaps) : BACKOFF_MIN_NS;
-	if (!b->active && pause > BACKOFF_NO_PATH_NS)
+	if (ha_spares_hurry(b, r))
+		pause = NOT_OPENED_NS;
+	else if (!b->active && pause > BACKOFF_NO_PATH_NS)
 		pause = BACKOFF_NO_PATH_NS;
+	/* A receiver goes through all of its devices for one offer, and then waits for the next. */
+	if (!b->is_send && ha_spares_hurry(b, r) && k->join.attempts % b->rail[0].dev->ports)
+		pause = 0;
+	else
+		k->join.has_offer = false;
 	k->join.retry_at = now + pause;
-	k->join.has_offer = false;
 	ha_due(b, k->join.retry_at);
+}
+
+static bool may_come_back(const struct ha_bundle *b)
+{
+	return b->terms.flags & HA_FLAG_FAILOVER && !b->abort.error && !b->failover.peer_closed &&
+	       !b->error;
+}
+
+/* False: not now, for which it has been said when. */
+static bool begin_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	bool prepared;
+
+	if (!ha_bundle_try_mr(b)) {
+		wait_for_registration(b);
+		return false;
+	}
+	prepared = prepare_open(b, r, now);
+	pthread_mutex_unlock(&b->registered.lock);
+	if (!prepared)
+		not_opened(b, r, now);
+	return prepared;
 }
 
 static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	bool wanted, prepared;
+	bool wanted;
 
-	if (!(b->terms.flags & HA_FLAG_FAILOVER) || b->abort.error || b->failover.peer_closed ||
-	    b->error)
+	if (!may_come_back(b))
 		return;
 	if (slow_done(k)) {
 		if (k->slow_result)
@@ -451,23 +572,15 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			begin_life(b, r, now);
 		return;
 	}
+	if (b->is_send && !ha_spares_wanted(b, r))
+		return;
 	wanted = b->is_send ? k->compare.acked && now >= k->join.retry_at : k->join.has_offer;
 	if (wanted && k->fence.tidy_at) {
 		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
 		return;
 	}
-	if (wanted && k->slow == HA_SLOW_NONE) {
-		if (!ha_bundle_try_mr(b)) {
-			wait_for_registration(b);
-			return;
-		}
-		prepared = prepare_open(b, r, now);
-		pthread_mutex_unlock(&b->registered.lock);
-		if (!prepared) {
-			not_opened(b, r, now);
-			return;
-		}
-	}
+	if (wanted && k->slow == HA_SLOW_NONE && !begin_open(b, r, now))
+		return;
 	if (b->is_send && k->compare.acked)
 		ha_due(b, k->join.retry_at);
 }
@@ -517,7 +630,7 @@ static uint64_t beat_word(const struct ha_rail *r, uint32_t number)
 
 static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t now)
 {
-	bool early = now < k->join.deadline - join_ns(b) + 5 * HA_NS_PER_MS;
+	bool early = now < k->join.since + 5 * HA_NS_PER_MS;
 
 	ha_due(b, now + (early ? PROBE_LOOK_NS : PROBE_SLOW_NS));
 }
@@ -580,6 +693,10 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			return;
 		}
 		ha_rail_enter(r, HA_RAIL_PROBE);
+		if (ha_spares_hurry(b, r)) {
+			k->join.deadline = now + ha_spares_probe_ns(b);
+			ha_spares_answered(b, now);
+		}
 		k->out.repeat_at = 0;
 		ping(b, r);
 		look_again(b, k, now);
@@ -608,8 +725,8 @@ void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE)
 		return;
 	if (now >= k->join.deadline && (k->slow == HA_SLOW_NONE || k->slow == HA_SLOW_CONNECTING))
-		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.1f s",
-				(double)join_ns(b) / 1e9);
+		ha_rail_suspect(b, r, HA_CAUSE_STANDBY_FAILED, "it did not come up within %.3f s",
+				(double)(now - k->join.since) / 1e9);
 	else
 		ha_due(b, k->join.deadline);
 }

@@ -16,6 +16,7 @@
 #include "plugin/device/mr.h"
 #include "plugin/device/rail.h"
 #include "plugin/failover/failover.h"
+#include "plugin/transfer/one_sided.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
 	return r->state == HA_RAIL_UP && !(b->registered.rails >> r->index & 1) &&
 	       !b->abort.error && !b->failover.peer_closed &&
 	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->balance.weight[r->index] ||
-		ha_heartbeat_missing(b));
+		b->balance.lag.keys >> r->index & 1 || ha_heartbeat_missing(b));
 }
 
 /* A device that dies may refuse memory before anybody has learned of its end. */
@@ -123,7 +124,7 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED,
 				"%u buffers cannot be registered on %s, the only rail left; %s",
 				k->keys.refused, ha_device_name(r->dev), refused_advice(b, r));
-	if (b->is_send)
+	if (b->is_send || c->takes)
 		return;
 	k->keys.next = c->done;
 	k->keys.end = c->head;
@@ -149,6 +150,8 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 {
+	struct ha_control *k = &b->failover.ctl[r->index];
+
 	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
 		if (mr->entry[r->index])
 			ha_mr_cache_put(r->dev->mr_cache, mr->entry[r->index]);
@@ -156,12 +159,18 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 		mr->lkey[r->index] = mr->rkey[r->index] = 0;
 	}
 	b->registered.rails &= (uint8_t) ~(1u << r->index);
-	b->failover.ctl[r->index].keys.stage = HA_KEYS_IDLE;
-	b->failover.ctl[r->index].keys.forgotten++;
+	k->keys.stage = HA_KEYS_IDLE;
+	k->keys.forgotten++;
+	/* A message without keys, repeated in the next incarnation, would void there what a later
+	 * one has brought. */
+	k->keys.next = k->keys.end;
+	k->out.due &= ~HA_SEND(RAIL_KEYS);
+	k->windows = (struct ha_told_windows) { 0 };
 }
 
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)
 {
+	ha_windows_void(b, r);
 	for (unsigned e = 0; e < HA_SLOTS; e++) {
 		struct ha_cts *cts = ha_send_cts((struct ha_send *)b, e);
 
@@ -178,8 +187,8 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 	const struct ha_recv *c = (const struct ha_recv *)b;
 	uint64_t idx = k->keys.next > c->done ? k->keys.next : c->done;
 
-	pthread_mutex_lock(&b->registered.list_lock); /* a buffer that is given back meanwhile is
-							 either not known or not gone */
+	/* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&b->registered.list_lock);
 	for (; idx < k->keys.end && m->n < HA_KEYS_MAX; idx++) {
 		const struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 		struct ha_wire_keys *to = &m->keys[m->n];
@@ -212,8 +221,8 @@ uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct
 				else
 					return m->keys[i].idx; /* its line is on its way */
 		} else if (m->keys[i].idx >= s->head) {
-			return m->keys[i]
-				.idx; /* so is all of it: it is repeated until we have it */
+			/* so is all of it: it is repeated until we have it */
+			return m->keys[i].idx;
 		}
 	}
 	return m->next;

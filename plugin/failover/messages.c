@@ -62,6 +62,8 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 		begin_message(b, r, type, sizeof(m->life), m);
 		ha_rail_describe_whole(r, &m->life.end);
 		m->life.end.keys = b->failover.ctl[r->index].keys.forgotten;
+		if (b->terms.flags & HA_FLAG_PAIRS)
+			m->life.end.keys = ha_device_place(r->dev) << 8 | (m->life.end.keys & 0xff);
 		break;
 	case HA_MSG_RAIL_KEYS:
 		begin_message(b, r, type, sizeof(m->keys), m);
@@ -70,6 +72,14 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 	case HA_MSG_RAIL_KEYS_ACK:
 		begin_message(b, r, type, sizeof(m->keys_ack), m);
 		m->keys_ack.next = k->keys.next;
+		break;
+	case HA_MSG_WINDOWS:
+		begin_message(b, r, type, sizeof(m->windows), m);
+		ha_windows_fill(b, r, &m->windows);
+		break;
+	case HA_MSG_WINDOWS_ACK:
+		begin_message(b, r, type, sizeof(m->windows_ack), m);
+		m->windows_ack.next = k->windows.known;
 		break;
 	default:
 		begin_message(b, r, type, sizeof(m->rail), m);
@@ -97,7 +107,8 @@ static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 static bool goes_by_batch(const struct ha_control *k, enum ha_msg_type type)
 {
 	const uint32_t types = HA_SEND(RAIL_DOWN) | HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK) |
-			       HA_SEND(RAIL_KEYS) | HA_SEND(RAIL_KEYS_ACK);
+			       HA_SEND(RAIL_KEYS) | HA_SEND(RAIL_KEYS_ACK) | HA_SEND(WINDOWS) |
+			       HA_SEND(WINDOWS_ACK);
 
 	return types & ~k->out.sent & 1u << type;
 }
@@ -137,6 +148,8 @@ static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 		say |= HA_SEND(RAIL_OFFER);
 	if (!b->is_send && k->keys.next < k->keys.end)
 		say |= HA_SEND(RAIL_KEYS);
+	if (!b->is_send && r->state == HA_RAIL_UP && k->windows.known < k->windows.sent)
+		say |= HA_SEND(WINDOWS);
 	return say;
 }
 
@@ -198,11 +211,16 @@ static void send_abort(struct ha_bundle *b)
 
 void ha_messages_send(struct ha_bundle *b, uint64_t now)
 {
-	if (!(b->terms.flags & HA_FLAG_FAILOVER) || b->failover.peer_closed)
+	bool failover = b->terms.flags & HA_FLAG_FAILOVER;
+
+	if (!(failover || b->terms.flags & HA_FLAG_ONE_SIDED) || b->failover.peer_closed)
 		return;
+	b->abort.due &= failover; /* a peer without it takes nothing but windows */
 	if (b->abort.due)
 		send_abort(b);
 	for (unsigned i = 0; i < b->nrails && !b->abort.error; i++) {
+		if (!failover)
+			b->failover.ctl[i].out.due &= HA_SEND(WINDOWS) | HA_SEND(WINDOWS_ACK);
 		repeat(b, &b->rail[i], now);
 		send_about(b, &b->rail[i], now);
 	}

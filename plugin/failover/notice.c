@@ -36,10 +36,16 @@ static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 {
 	if (m->rail.epoch == r->epoch) {
 		b->failover.ctl[r->index].fence.peer_knows = true;
+		if (m->cause == HA_CAUSE_QUEUE_ERROR) /* our write was refused there */
+			ha_bundle_note_refusal(b, now);
 		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
 			ha_heartbeat_silence(b, r);
-		ha_rail_suspect(b, r, HA_CAUSE_PEER_NOTICE, "the peer has lost it: %s",
-				ha_event_cause_text(m->cause));
+		if (m->cause == HA_CAUSE_SILENCE)
+			ha_sign_peer_alarm(b, r, now);
+		ha_rail_suspect(b, r,
+				m->cause == HA_CAUSE_SURPLUS ? HA_CAUSE_SURPLUS
+							     : HA_CAUSE_PEER_NOTICE,
+				"the peer has lost it: %s", ha_event_cause_text(m->cause));
 	} else if (r->state == HA_RAIL_DOWN && !b->is_send) {
 		enter_fenced(b, r, now);
 	}
@@ -89,6 +95,11 @@ static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_
 		k->out.due |= HA_SEND(RAIL_KEYS);
 }
 
+static bool about_windows(const struct ha_msg_header *header)
+{
+	return header->type == HA_MSG_WINDOWS || header->type == HA_MSG_WINDOWS_ACK;
+}
+
 /* A message about an epoch that cannot be: the peer is at most one ahead. */
 static bool impossible(const struct ha_bundle *b, const struct ha_rail *r,
 		       const struct ha_msg_rail *m)
@@ -96,7 +107,8 @@ static bool impossible(const struct ha_bundle *b, const struct ha_rail *r,
 	if (m->header.type == HA_MSG_RAIL_ACK || m->header.type == HA_MSG_RAIL_ANSWER ||
 	    m->header.type == HA_MSG_RAIL_BACK)
 		return m->epoch > r->epoch;
-	if (m->header.type == HA_MSG_RAIL_KEYS || m->header.type == HA_MSG_RAIL_KEYS_ACK)
+	if (m->header.type == HA_MSG_RAIL_KEYS || m->header.type == HA_MSG_RAIL_KEYS_ACK ||
+	    about_windows(&m->header))
 		return false;
 	return m->epoch > r->epoch + 1;
 }
@@ -109,14 +121,64 @@ static void on_abort(struct ha_bundle *b, const struct ha_msg_cause *m)
 	b->abort.due = false;
 }
 
-void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
+static void on_back(struct ha_bundle *b, struct ha_rail *r)
+{
+	if (!b->is_send)
+		return;
+	ha_incarnation_hurry(b, r);
+	ha_spares_port_back(b);
+}
+
+/* Of this incarnation of the rail, or the next one. */
+static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
 	uint64_t now = ha_clock_now(b->ctx->clock);
+	bool of_now = m->rail.epoch == r->epoch;
+
+	switch (m->header.type) {
+	case HA_MSG_RAIL_DOWN:
+		on_down(b, r, &m->cause, now);
+		break;
+	case HA_MSG_RAIL_FENCED:
+		on_fenced(b, r, &m->fenced, now);
+		break;
+	case HA_MSG_RAIL_ACK:
+		b->failover.ctl[r->index].compare.acked = true;
+		break;
+	case HA_MSG_RAIL_OFFER:
+		ha_incarnation_offered(b, r, &m->life.end, m->rail.epoch);
+		break;
+	case HA_MSG_RAIL_ANSWER:
+		ha_incarnation_answered(b, r, &m->life.end);
+		break;
+	case HA_MSG_RAIL_BACK:
+		on_back(b, r);
+		break;
+	case HA_MSG_RAIL_KEYS:
+		on_keys(b, r, &m->keys);
+		break;
+	case HA_MSG_RAIL_KEYS_ACK:
+		on_keys_ack(b, r, &m->keys_ack);
+		break;
+	case HA_MSG_WINDOWS:
+		if (of_now)
+			ha_windows_take(b, r, &m->windows);
+		break;
+	case HA_MSG_WINDOWS_ACK:
+		if (of_now)
+			ha_windows_known(b, r, m->windows_ack.next);
+		break;
+	}
+}
+
+void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
+{
 	const struct ha_msg_rail *about = &m->rail;
 	struct ha_rail *r;
 
-	if (!(b->terms.flags & HA_FLAG_FAILOVER) || about->nonce != b->terms.nonce ||
-	    about->rail >= b->nrails)
+	if (!(b->terms.flags & HA_FLAG_FAILOVER) && !about_windows(&m->header))
+		return;
+	if (about->nonce != b->terms.nonce || about->rail >= b->nrails)
 		return;
 	if (m->header.type == HA_MSG_ABORT) {
 		on_abort(b, &m->cause);
@@ -134,33 +196,6 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch &&
 	    r->state == HA_RAIL_JOIN)
 		ha_incarnation_hurry(b, r);
-	if (about->epoch < r->epoch)
-		return; /* a late copy */
-	switch (m->header.type) {
-	case HA_MSG_RAIL_DOWN:
-		on_down(b, r, &m->cause, now);
-		break;
-	case HA_MSG_RAIL_FENCED:
-		on_fenced(b, r, &m->fenced, now);
-		break;
-	case HA_MSG_RAIL_ACK:
-		b->failover.ctl[r->index].compare.acked = true;
-		break;
-	case HA_MSG_RAIL_OFFER:
-		ha_incarnation_offered(b, r, &m->life.end, about->epoch);
-		break;
-	case HA_MSG_RAIL_ANSWER:
-		ha_incarnation_answered(b, r, &m->life.end);
-		break;
-	case HA_MSG_RAIL_BACK:
-		if (b->is_send)
-			ha_incarnation_hurry(b, r);
-		break;
-	case HA_MSG_RAIL_KEYS:
-		on_keys(b, r, &m->keys);
-		break;
-	case HA_MSG_RAIL_KEYS_ACK:
-		on_keys_ack(b, r, &m->keys_ack);
-		break;
-	}
+	if (about->epoch >= r->epoch) /* else a late copy */
+		on_rail_message(b, r, m);
 }

@@ -88,8 +88,8 @@ static void lost_for_good(struct ha_bundle *b, const struct ha_rail *r, uint64_t
 			r->index, idx);
 }
 
-/* The sender has this stripe's fate from the receiver. False: it is lost, and cannot be sent again.
- */
+/* The sender has this stripe's fate from the receiver. False: it is lost, and cannot be sent
+ * again. */
 static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, bool was_seen)
 {
 	uint16_t bit = (uint16_t)(1u << stripe);
@@ -104,8 +104,8 @@ static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 	if (slot->held != (1u << slot->n) - 1)
 		return false;
 	for (unsigned m = 0; m < slot->n; m++)
-		slot->req[m].done =
-			0; /* complete, but not handed out: it is not complete after all */
+		/* complete, but not handed out: it is not complete after all */
+		slot->req[m].done = 0;
 	slot->pending |= bit;
 	slot->parked |= (uint8_t)bit;
 	s->b.failover.parked++;
@@ -213,7 +213,7 @@ static void replay_receives(struct ha_recv *c)
 
 void ha_replay(struct ha_bundle *b)
 {
-	if (!b->failover.parked || b->abort.error)
+	if (!b->failover.parked || b->abort.error || b->abort.held)
 		return;
 	if (b->is_send)
 		replay_sends((struct ha_send *)b);

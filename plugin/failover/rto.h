@@ -15,11 +15,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HA_RTO_FALSE_ALARMS 3               /* in a row, until the time-out is widened */
-#define HA_RTO_QUICK_NS UINT64_C(100000000) /* a recovery in less time than this is a false alarm \
-					     */
-#define HA_RTO_MOST_NS \
-	UINT64_C(5000000000) /* widening ends here, or at the base where that is larger */
+#define HA_RTO_FALSE_ALARMS 3 /* in a row, until the time-out is widened */
+/* a recovery in less time than this is a false alarm */
+#define HA_RTO_QUICK_NS UINT64_C(100000000)
+/* widening ends here, or at the base where that is larger */
+#define HA_RTO_MOST_NS UINT64_C(5000000000)
 
 struct ha_rto {
 	uint64_t rto_ns;    /* in force */

@@ -60,8 +60,8 @@ __attribute__((visibility("default"))) const ABI_TYPE(ncclCollNet) ABI_NAME(nccl
 	.regMrDmaBuf = ha_nccl_collnet_reg_mr_dmabuf,
 	.deregMr = ha_nccl_collnet_dereg_mr,
 	.iallreduce = ha_nccl_collnet_iallreduce,
-	.iallgather =
-		NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
+	/* both: the switch saves no bytes there, and NCCL asks before it calls */
+	.iallgather = NULL,
 	.ireducescatter = NULL,
 	.iflush = ha_nccl_collnet_iflush,
 	.test = ha_nccl_collnet_test,

@@ -2,52 +2,5 @@
 /* collnet_v10.c - NCCL collnet interface, version 10: as version 9 */
 #include "plugin/nccl/abi/net_v10.h"
 
-#include "plugin/nccl/collnet.h"
-#include "plugin/nccl/net.h"
-#include "plugin/nccl/plugin.h"
-#include "plugin/nccl/properties.h"
-#include "plugin/nccl/result.h"
-
-static ncclResult_t get_properties(int dev, ncclNetProperties_v10_t *props)
-{
-	ncclResult_t result = ha_net_properties_v10(dev, props);
-
-	if (result != ncclSuccess)
-		return result;
-	props->ptrSupport = NCCL_PTR_HOST; /* the backend reads host memory */
-	props->maxCollBytes = HA_COLLNET_BYTES;
-	return ncclSuccess;
-}
-
-static ncclResult_t init(ncclDebugLogger_t logger)
-{
-	return ha_result(ha_plugin_init(logger));
-}
-
-static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v10_t *props)
-{
-	return ha_net_make_vdevice(HA_VDEVICE_COLLNET, dev, props->ndevs,
-				   NCCL_NET_MAX_DEVS_PER_NIC_V10, props->devs);
-}
-
-__attribute__((visibility("default"))) const ncclCollNet_v10_t ncclCollNetPlugin_v10 = {
-	.name = HA_PLUGIN_NAME,
-	.init = init,
-	.devices = ha_nccl_collnet_devices,
-	.getProperties = get_properties,
-	.listen = ha_nccl_collnet_listen,
-	.connect = ha_nccl_collnet_connect,
-	.reduceSupport = ha_nccl_collnet_reduce_support,
-	.regMr = ha_nccl_collnet_reg_mr,
-	.regMrDmaBuf = ha_nccl_collnet_reg_mr_dmabuf,
-	.deregMr = ha_nccl_collnet_dereg_mr,
-	.iallreduce = ha_nccl_collnet_iallreduce,
-	.iallgather =
-		NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
-	.ireducescatter = NULL,
-	.iflush = ha_nccl_collnet_iflush,
-	.test = ha_nccl_collnet_test,
-	.closeColl = ha_nccl_collnet_close,
-	.closeListen = ha_nccl_collnet_close_listen,
-	.makeVDevice = make_vdevice,
-};
+#define ABI_VERSION 10
+#include "plugin/nccl/collnet_wide.h"

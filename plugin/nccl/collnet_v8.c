@@ -45,8 +45,8 @@ __attribute__((visibility("default"))) const ncclCollNet_v8_t ncclCollNetPlugin_
 	.regMrDmaBuf = ha_nccl_collnet_reg_mr_dmabuf,
 	.deregMr = ha_nccl_collnet_dereg_mr,
 	.iallreduce = iallreduce,
-	.iallgather =
-		NULL, /* both: the switch saves no bytes there, and NCCL asks before it calls */
+	/* both: the switch saves no bytes there, and NCCL asks before it calls */
+	.iallgather = NULL,
 	.ireducescatter = NULL,
 	.iflush = ha_nccl_collnet_iflush,
 	.test = ha_nccl_collnet_test,

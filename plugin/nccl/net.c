@@ -20,8 +20,8 @@ ncclResult_t ha_net_props(int dev, struct ha_dev_props *props)
 	int err = core ? ha_vdevice_props(core, dev, props) : -ENODEV;
 
 	if (!err && props->max_p2p_bytes > NCCL_MAX_NET_SIZE_BYTES)
-		props->max_p2p_bytes =
-			NCCL_MAX_NET_SIZE_BYTES; /* NCCL refuses a device that claims more */
+		/* NCCL refuses a device that claims more */
+		props->max_p2p_bytes = NCCL_MAX_NET_SIZE_BYTES;
 	if (!err && props->max_coll_bytes > NCCL_MAX_NET_SIZE_BYTES)
 		props->max_coll_bytes = NCCL_MAX_NET_SIZE_BYTES;
 	return ha_result(err);

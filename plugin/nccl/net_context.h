@@ -5,42 +5,10 @@
  */
 #include "plugin/nccl/abi_names.h"
 #include "plugin/nccl/net.h"
+#include "plugin/nccl/net_properties.h"
 #include "plugin/nccl/plugin.h"
-#include "plugin/nccl/properties.h"
+#include "plugin/nccl/profile.h"
 #include "plugin/nccl/result.h"
-
-ncclResult_t ABI_NAME(ha_net_properties_v)(int dev, ABI_TYPE(ncclNetProperties) * props)
-{
-	struct ha_dev_props p;
-	ncclResult_t result = ha_net_props(dev, &p);
-
-	if (result != ncclSuccess)
-		return result;
-	*props = (ABI_TYPE(ncclNetProperties)) { 0 };
-	props->name = (char *)p.name;
-	props->pciPath = (char *)p.pci_path;
-	props->guid = p.guid;
-	props->ptrSupport = p.ptr_support;
-	props->regIsGlobal = p.reg_is_global;
-	props->forceFlush = p.force_flush;
-	props->speed = p.speed_mbps;
-	props->port = p.port;
-	props->latency = p.latency_us;
-	props->maxComms = p.max_comms;
-	props->maxRecvs = p.max_recvs;
-	props->netDeviceType = NCCL_NET_DEVICE_HOST;
-	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	props->vProps.ndevs =
-		ha_net_members(&p, props->vProps.devs, ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V));
-	props->maxP2pBytes = p.max_p2p_bytes;
-	props->maxCollBytes = p.max_coll_bytes;
-	props->maxMultiRequestSize = 1;
-#if ABI_VERSION >= 12
-	props->railId = (int16_t)p.rail_id; /* -1 is NCCL_NET_ID_UNDEF */
-	props->planeId = (int16_t)p.plane_id;
-#endif
-	return ncclSuccess;
-}
 
 static ncclResult_t init(void **ctx, uint64_t comm_id, ABI_TYPE(ncclNetCommConfig) * config,
 			 ncclDebugLogger_t logger, ncclProfilerCallback_t profiler)
@@ -49,6 +17,7 @@ static ncclResult_t init(void **ctx, uint64_t comm_id, ABI_TYPE(ncclNetCommConfi
 	struct ha_plugin_comm *comm;
 	int err = ha_plugin_comm_init(logger, comm_id, traffic_class, &comm);
 
+	ha_profile_report_to(profiler);
 	*ctx = comm;
 	return ha_result(err);
 }
@@ -112,7 +81,7 @@ static ncclResult_t make_vdevice(int *dev, ABI_TYPE(ncclNetVDeviceProps) * props
 				   ABI_NAME(NCCL_NET_MAX_DEVS_PER_NIC_V), props->devs);
 }
 
-__attribute__((visibility("default"))) const ABI_TYPE(ncclNet) ABI_NAME(ncclNetPlugin_v) = {
+__attribute__((visibility("default"))) ABI_TYPE(ncclNet) ABI_NAME(ncclNetPlugin_v) = {
 	.name = HA_PLUGIN_NAME,
 	.init = init,
 	.devices = ha_net_devices,
@@ -130,10 +99,22 @@ __attribute__((visibility("default"))) const ABI_TYPE(ncclNet) ABI_NAME(ncclNetP
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr =
-		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	/* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr = NULL,
 	.irecvConsumed = NULL,
 	.makeVDevice = make_vdevice,
 	.finalize = finalize,
 	.setNetAttr = set_net_attr,
 };
+
+/* A profiler is reported to by other calls; before NCCL has looked at the table. */
+__attribute__((constructor)) static void choose_calls(void)
+{
+	if (!ha_profile_wanted())
+		return;
+	ABI_NAME(ncclNetPlugin_v).isend = ha_profile_isend;
+	ABI_NAME(ncclNetPlugin_v).irecv = ha_profile_irecv;
+	ABI_NAME(ncclNetPlugin_v).test = ha_profile_test;
+	ABI_NAME(ncclNetPlugin_v).closeSend = ha_profile_close_send;
+	ABI_NAME(ncclNetPlugin_v).closeRecv = ha_profile_close_recv;
+}

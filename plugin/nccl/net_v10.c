@@ -2,43 +2,19 @@
 /* net_v10.c - NCCL network interface, version 10: traffic class per connection, profiler handles */
 #include "plugin/nccl/abi/net_v10.h"
 
+#define ABI_VERSION 10
 #include "plugin/nccl/net.h"
+#include "plugin/nccl/net_properties.h"
 #include "plugin/nccl/plugin.h"
-#include "plugin/nccl/properties.h"
+#include "plugin/nccl/profile.h"
 #include "plugin/nccl/resident.h"
 #include "plugin/nccl/result.h"
-
-ncclResult_t ha_net_properties_v10(int dev, ncclNetProperties_v10_t *props)
-{
-	struct ha_dev_props p;
-	ncclResult_t result = ha_net_props(dev, &p);
-
-	if (result != ncclSuccess)
-		return result;
-	*props = (ncclNetProperties_v10_t) { 0 };
-	props->name = (char *)p.name;
-	props->pciPath = (char *)p.pci_path;
-	props->guid = p.guid;
-	props->ptrSupport = p.ptr_support;
-	props->regIsGlobal = p.reg_is_global;
-	props->forceFlush = p.force_flush;
-	props->speed = p.speed_mbps;
-	props->port = p.port;
-	props->latency = p.latency_us;
-	props->maxComms = p.max_comms;
-	props->maxRecvs = p.max_recvs;
-	props->netDeviceType = NCCL_NET_DEVICE_HOST;
-	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	props->vProps.ndevs = ha_net_members(&p, props->vProps.devs, NCCL_NET_MAX_DEVS_PER_NIC_V10);
-	props->maxP2pBytes = p.max_p2p_bytes;
-	props->maxCollBytes = p.max_coll_bytes;
-	return ncclSuccess;
-}
 
 static ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler)
 {
 	int err = ha_plugin_init(logger);
 
+	ha_profile_report_to(profiler);
 	if (!err)
 		ha_resident_stay_by_default_name();
 	return ha_result(err);
@@ -77,7 +53,7 @@ static ncclResult_t make_vdevice(int *dev, ncclNetVDeviceProps_v10_t *props)
 				   props->devs);
 }
 
-__attribute__((visibility("default"))) const ncclNet_v10_t ncclNetPlugin_v10 = {
+__attribute__((visibility("default"))) ncclNet_v10_t ncclNetPlugin_v10 = {
 	.name = HA_PLUGIN_NAME,
 	.init = init,
 	.devices = ha_net_devices,
@@ -95,8 +71,20 @@ __attribute__((visibility("default"))) const ncclNet_v10_t ncclNetPlugin_v10 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr =
-		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	/* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr = NULL,
 	.irecvConsumed = NULL,
 	.makeVDevice = make_vdevice,
 };
+
+/* A profiler is reported to by other calls; before NCCL has looked at the table. */
+__attribute__((constructor)) static void choose_calls(void)
+{
+	if (!ha_profile_wanted())
+		return;
+	ncclNetPlugin_v10.isend = ha_profile_isend;
+	ncclNetPlugin_v10.irecv = ha_profile_irecv;
+	ncclNetPlugin_v10.test = ha_profile_test;
+	ncclNetPlugin_v10.closeSend = ha_profile_close_send;
+	ncclNetPlugin_v10.closeRecv = ha_profile_close_recv;
+}

@@ -2,30 +2,11 @@
 /* net_v6.c - NCCL network interface, version 6: int sizes, no device objects */
 #include "plugin/nccl/abi/net_v6.h"
 
+#define ABI_VERSION 6
 #include "plugin/nccl/net.h"
+#include "plugin/nccl/net_properties.h"
 #include "plugin/nccl/plugin.h"
-#include "plugin/nccl/properties.h"
 #include "plugin/nccl/result.h"
-
-ncclResult_t ha_net_properties_v6(int dev, ncclNetProperties_v6_t *props)
-{
-	struct ha_dev_props p;
-	ncclResult_t result = ha_net_props(dev, &p);
-
-	if (result != ncclSuccess)
-		return result;
-	*props = (ncclNetProperties_v6_t) { 0 };
-	props->name = (char *)p.name;
-	props->pciPath = (char *)p.pci_path;
-	props->guid = p.guid;
-	props->ptrSupport = p.ptr_support;
-	props->speed = p.speed_mbps;
-	props->port = p.port;
-	props->latency = p.latency_us;
-	props->maxComms = p.max_comms;
-	props->maxRecvs = p.max_recvs;
-	return ncclSuccess;
-}
 
 static ncclResult_t init(ncclDebugLogger_t logger)
 {

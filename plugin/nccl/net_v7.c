@@ -2,32 +2,11 @@
 /* net_v7.c - NCCL network interface, version 7: int sizes, device objects */
 #include "plugin/nccl/abi/net_v7.h"
 
+#define ABI_VERSION 7
 #include "plugin/nccl/net.h"
+#include "plugin/nccl/net_properties.h"
 #include "plugin/nccl/plugin.h"
-#include "plugin/nccl/properties.h"
 #include "plugin/nccl/result.h"
-
-ncclResult_t ha_net_properties_v7(int dev, ncclNetProperties_v7_t *props)
-{
-	struct ha_dev_props p;
-	ncclResult_t result = ha_net_props(dev, &p);
-
-	if (result != ncclSuccess)
-		return result;
-	*props = (ncclNetProperties_v7_t) { 0 };
-	props->name = (char *)p.name;
-	props->pciPath = (char *)p.pci_path;
-	props->guid = p.guid;
-	props->ptrSupport = p.ptr_support;
-	props->speed = p.speed_mbps;
-	props->port = p.port;
-	props->latency = p.latency_us;
-	props->maxComms = p.max_comms;
-	props->maxRecvs = p.max_recvs;
-	props->netDeviceType = NCCL_NET_DEVICE_HOST;
-	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	return ncclSuccess;
-}
 
 static ncclResult_t init(ncclDebugLogger_t logger)
 {
@@ -91,7 +70,7 @@ __attribute__((visibility("default"))) const ncclNet_v7_t ncclNetPlugin_v7 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr =
-		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	/* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr = NULL,
 	.irecvConsumed = NULL,
 };

@@ -2,33 +2,11 @@
 /* net_v8.c - NCCL network interface, version 8: int sizes but for registrations */
 #include "plugin/nccl/abi/net_v8.h"
 
+#define ABI_VERSION 8
 #include "plugin/nccl/net.h"
+#include "plugin/nccl/net_properties.h"
 #include "plugin/nccl/plugin.h"
-#include "plugin/nccl/properties.h"
 #include "plugin/nccl/result.h"
-
-ncclResult_t ha_net_properties_v8(int dev, ncclNetProperties_v8_t *props)
-{
-	struct ha_dev_props p;
-	ncclResult_t result = ha_net_props(dev, &p);
-
-	if (result != ncclSuccess)
-		return result;
-	*props = (ncclNetProperties_v8_t) { 0 };
-	props->name = (char *)p.name;
-	props->pciPath = (char *)p.pci_path;
-	props->guid = p.guid;
-	props->ptrSupport = p.ptr_support;
-	props->regIsGlobal = p.reg_is_global;
-	props->speed = p.speed_mbps;
-	props->port = p.port;
-	props->latency = p.latency_us;
-	props->maxComms = p.max_comms;
-	props->maxRecvs = p.max_recvs;
-	props->netDeviceType = NCCL_NET_DEVICE_HOST;
-	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	return ncclSuccess;
-}
 
 static ncclResult_t init(ncclDebugLogger_t logger)
 {
@@ -84,7 +62,7 @@ __attribute__((visibility("default"))) const ncclNet_v8_t ncclNetPlugin_v8 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr =
-		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	/* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr = NULL,
 	.irecvConsumed = NULL,
 };

@@ -2,37 +2,11 @@
 /* net_v9.c - NCCL network interface, version 9: size_t sizes, optional completion */
 #include "plugin/nccl/abi/net_v9.h"
 
+#define ABI_VERSION 9
 #include "plugin/nccl/net.h"
+#include "plugin/nccl/net_properties.h"
 #include "plugin/nccl/plugin.h"
-#include "plugin/nccl/properties.h"
 #include "plugin/nccl/result.h"
-
-ncclResult_t ha_net_properties_v9(int dev, ncclNetProperties_v9_t *props)
-{
-	struct ha_dev_props p;
-	ncclResult_t result = ha_net_props(dev, &p);
-
-	if (result != ncclSuccess)
-		return result;
-	*props = (ncclNetProperties_v9_t) { 0 };
-	props->name = (char *)p.name;
-	props->pciPath = (char *)p.pci_path;
-	props->guid = p.guid;
-	props->ptrSupport = p.ptr_support;
-	props->regIsGlobal = p.reg_is_global;
-	props->forceFlush = p.force_flush;
-	props->speed = p.speed_mbps;
-	props->port = p.port;
-	props->latency = p.latency_us;
-	props->maxComms = p.max_comms;
-	props->maxRecvs = p.max_recvs;
-	props->netDeviceType = NCCL_NET_DEVICE_HOST;
-	props->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-	props->vProps.ndevs = ha_net_members(&p, props->vProps.devs, NCCL_NET_MAX_DEVS_PER_NIC_V9);
-	props->maxP2pBytes = p.max_p2p_bytes;
-	props->maxCollBytes = p.max_coll_bytes;
-	return ncclSuccess;
-}
 
 static ncclResult_t init(ncclDebugLogger_t logger)
 {
@@ -81,8 +55,8 @@ __attribute__((visibility("default"))) const ncclNet_v9_t ncclNetPlugin_v9 = {
 	.closeSend = ha_net_close_send,
 	.closeRecv = ha_net_close_recv,
 	.closeListen = ha_net_close_listen,
-	.getDeviceMr =
-		NULL, /* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	/* both: nothing of ours runs on the GPU, and NCCL asks before it calls */
+	.getDeviceMr = NULL,
 	.irecvConsumed = NULL,
 	.makeVDevice = make_vdevice,
 };

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "plugin/nccl/abi/net_v12.h"
+#include "plugin/nccl/glibc_floor.h"
 #include "plugin/nccl/resident.h"
 #include "plugin/nccl/vdevice.h"
 
@@ -27,6 +28,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+HA_GLIBC_OWN(sem_post);
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
 
 static struct {

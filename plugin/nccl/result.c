@@ -17,8 +17,8 @@ ncclResult_t ha_result_failure(int err)
 	case ERANGE:
 	case EMSGSIZE:
 		return ncclInvalidArgument;
-	case EPROTO: /* a handle or message that is not ours: the ranks do not run the same plugin
-		      */
+	/* a handle or message that is not ours: the ranks do not run the same plugin */
+	case EPROTO:
 	case EBADMSG:
 	case EPROTONOSUPPORT:
 	case EPERM: /* makeVDevice where MPIB fuses */

@@ -11,12 +11,13 @@
  *
  * How long NCCL remembers those numbers:
  *   v11 and later   as long as the library is loaded, beyond the last finalize
- * (NCCL_NET_PLUGIN_REF_COUNT=1); nothing after dlclose v9, v10         as long as the process
- * exists, beyond dlclose (NCCL 2.24 to 2.27 keep them under the network's name) So the numbers
- * outlive the core's context, those of ports that are away when a later one begins, too. A new
- * context counts its ports alone until NCCL either fuses again, which begins a new list, or asks
- * for a fused device that it has not fused again, which brings the old list back. For v9 and v10
- * the library stays in memory when NCCL closes it.
+ *                   (NCCL_NET_PLUGIN_REF_COUNT=1); nothing after dlclose
+ *   v9, v10         as long as the process exists, beyond dlclose (NCCL 2.24 to 2.27 keep them
+ *                   under the network's name)
+ * So the numbers outlive the core's context, those of ports that are away when a later one begins,
+ * too. A new context counts its ports alone until NCCL either fuses again, which begins a new list,
+ * or asks for a fused device that it has not fused again, which brings the old list back. For v9
+ * and v10 the library stays in memory when NCCL closes it.
  */
 #ifndef HA_NCCL_VDEVICE_H
 #define HA_NCCL_VDEVICE_H

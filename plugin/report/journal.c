@@ -48,8 +48,27 @@ struct told {
 
 /* ---- the log ---- */
 
-static bool is_warning(const struct ha_event *e)
+/*
+ * Requests that are refused, and a queue pair that a peer broke by asking for a buffer that was
+ * given back, are mostly how a connection ends: the program gives its buffers back and closes. An
+ * end that is none has its LOST.
+ */
+static bool is_closing(const struct ha_event *e, uint64_t at)
 {
+	if (!e->bundle || e->kind == HA_EVENT_LOST)
+		return false;
+	if (ha_bundle_closing(e->bundle, at))
+		return e->cause == HA_CAUSE_WORK_FAILED || e->cause == HA_CAUSE_QUEUE_ERROR ||
+		       e->cause == HA_CAUSE_PEER_NOTICE || e->cause == HA_CAUSE_RAIL_LOST;
+	return ha_buffers_given_back(e->bundle, at) &&
+	       (e->cause == HA_CAUSE_QUEUE_ERROR || e->cause == HA_CAUSE_PEER_NOTICE ||
+		e->cause == HA_CAUSE_RAIL_LOST);
+}
+
+static bool is_warning(const struct ha_event *e, uint64_t at)
+{
+	if (is_closing(e, at))
+		return false;
 	switch (e->kind) {
 	case HA_EVENT_SUSPECTED:
 	case HA_EVENT_FAILED_OVER:
@@ -112,7 +131,7 @@ static void log_event(const struct ha_event *e, const struct ha_status_event *r,
 	else
 		snprintf(line, sizeof(line), "%s%s%s%s%s", rail, kind, sums, *text ? ": " : "",
 			 text);
-	if (is_warning(e))
+	if (is_warning(e, r->mono))
 		HA_WARN(name, "%s", line);
 	else
 		HA_INFO(name, "%s", line);
@@ -149,8 +168,8 @@ static void open_file(struct ha_journal *j, const struct ha_config *config)
 	j->fd = open(j->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 		     0644);
 	if (j->fd >= 0 && !fstat(j->fd, &st) && !S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
-		close(j->fd); /* whoever reads a pipe may go, and the signal would kill the host
-				 program */
+		/* whoever reads a pipe may go, and the signal would kill the host program */
+		close(j->fd);
 		j->fd = -1;
 		errno = EINVAL;
 	}
@@ -208,7 +227,7 @@ static void copy_text(char *to, size_t size, const char *from)
 static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, const char *text,
 			struct ha_status_event *r)
 {
-	const struct ha_device *dev = e->device ? e->device : e->rail ? e->rail->dev : NULL;
+	const struct ha_device *dev = ha_event_device(e);
 
 	memset(r, 0, sizeof(*r));
 	r->kind = (uint16_t)e->kind;
@@ -375,6 +394,12 @@ void ha_journal_forget(struct ha_bundle *b)
 	ha_status_forget(&j->status, b);
 	pthread_mutex_unlock(&j->lock);
 	atomic_store_explicit(&j->stale, true, memory_order_relaxed);
+}
+
+void ha_status_kept_out(struct ha_ctx *ctx)
+{
+	if (ctx->journal)
+		atomic_fetch_add_explicit(&ctx->journal->status.kept_out, 1, memory_order_relaxed);
 }
 
 uint64_t ha_journal_round(struct ha_ctx *ctx, uint64_t now)

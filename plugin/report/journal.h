@@ -3,13 +3,12 @@
  * journal.h - what happens to connections and rails: told once, seen in three places
  *
  * ha_journal_event() writes one line to the log, one JSON line to the file HA_NCCL_EVENTS, and
- *counts on the status page (include/hawser/status.h) that `ha status` reads. Events are cold: a
- *system call or two each, a lock of our own. Nothing of this is on the path of a message.
+ * counts on the status page (include/hawser/status.h) that `ha status` reads. Events are cold: a
+ * system call or two each, a lock of our own. Nothing of this is on the path of a message.
  *
- *	ha_journal_event(b->ctx, &(struct ha_event){
- *		.kind = HA_EVENT_FAILED_OVER, .cause = HA_CAUSE_PORT_DOWN, .bundle = b, .rail = r,
- *		.requests = 12, .bytes = 3 << 20, .stall_ns = now - since, .registration_ns = spent
- *});
+ * ha_journal_event(b->ctx, &(struct ha_event){
+ * .kind = HA_EVENT_FAILED_OVER, .cause = HA_CAUSE_PORT_DOWN, .bundle = b, .rail = r,
+ * .requests = 12, .bytes = 3 << 20, .stall_ns = now - since, .registration_ns = spent });
  */
 #ifndef HA_CORE_JOURNAL_H
 #define HA_CORE_JOURNAL_H
@@ -37,8 +36,8 @@ struct ha_event {
 	uint64_t requests, bytes;       /* replayed */
 	uint64_t stall_ns;              /* time without progress */
 	uint64_t registration_ns;       /* of it, spent in registering buffers on the survivors */
-	const char *text; /* for people: details and advice, one line without newline; NULL: the
-			     cause's name */
+	/* for people: details and advice, one line without newline; NULL: the cause's name */
+	const char *text;
 };
 
 /* Any thread that may look at the bundle: its owner, or the driver. Never fails, never waits but

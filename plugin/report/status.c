@@ -42,12 +42,22 @@ static uint32_t rail_state(unsigned state)
 	}
 }
 
+/* Of the spares the first, and those that are in use. */
+static inline __attribute__((no_sanitize("thread"), always_inline)) bool is_shown(
+	const struct ha_bundle *b, unsigned i)
+{
+	return i < PEEK(b->nrails) &&
+	       (i <= PEEK(b->balance.ndata) || PEEK(b->rail[i].state) != HA_RAIL_DOWN ||
+		PEEK(b->failover.ctl[i].proven));
+}
+
 static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct ha_bundle *b,
 								  struct ha_status_connection *c)
 {
 	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head)
 				 : PEEK(((const struct ha_recv *)b)->done);
-	c->nrails = PEEK(b->nrails);
+	c->nrails = 0;
+	c->against = PEEK(b->failover.against);
 	if (PEEK(b->balance.gate.on) && PEEK(b->balance.stripe_min) != UINT64_MAX)
 		c->gate = PEEK(b->balance.gate.bytes) ? PEEK(b->balance.gate.bytes) : HA_GATE_FIRST;
 	else
@@ -56,7 +66,10 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct h
 		const struct ha_rail *r = &b->rail[i];
 		const struct ha_device *dev = PEEK(r->dev);
 
-		c->rail[i].state = i < c->nrails ? rail_state(PEEK(r->state)) : HA_STATUS_RAIL_NONE;
+		c->rail[i].state =
+			is_shown(b, i) ? rail_state(PEEK(r->state)) : HA_STATUS_RAIL_NONE;
+		if (is_shown(b, i))
+			c->nrails = i + 1;
 		c->rail[i].weight = PEEK(b->balance.weight[i]);
 		c->rail[i].epoch = PEEK(r->epoch);
 		c->rail[i].device =
@@ -182,10 +195,17 @@ static void on_device(struct ha_status *st, const struct ha_device *dev, const s
 		ha_status_put(&st->file.page->device[dev->index], d, sizeof(*d));
 }
 
+const struct ha_device *ha_event_device(const struct ha_event *event)
+{
+	if (event->device)
+		return event->device;
+	return event->rail ? event->rail->dev : NULL;
+}
+
 void ha_status_event(struct ha_status *st, const struct ha_event *e,
 		     const struct ha_status_event *record)
 {
-	const struct ha_device *dev = e->device ? e->device : e->rail ? e->rail->dev : NULL;
+	const struct ha_device *dev = ha_event_device(e);
 
 	st->totals.events[e->kind]++;
 	if (e->kind == HA_EVENT_CONNECTED && e->bundle && !e->bundle->status) {
@@ -241,6 +261,7 @@ void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t 
 	}
 	for (int i = 0; i < ctx->ndevices && i < HA_STATUS_DEVICES; i++)
 		ha_status_put(&st->file.page->device[i], &st->device[i], sizeof(st->device[i]));
+	st->totals.kept_out = atomic_load_explicit(&st->kept_out, memory_order_relaxed);
 	st->totals.updated_mono = now;
 	put_totals(st);
 }

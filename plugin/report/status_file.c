@@ -23,8 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAMES_MAX 64      /* contexts of one process that have a page */
-#define UNBORN_SECONDS 60 /* a file without a header is older than this: its maker died over it */
+#define NAMES_MAX 64 /* contexts of one process that have a page */
+/* a file without a header is older than this: its maker died over it */
+#define UNBORN_SECONDS 60
 
 void ha_status_put(void *record, const void *from, size_t size)
 {

@@ -14,6 +14,7 @@
 #ifndef HA_CORE_BUNDLE_H
 #define HA_CORE_BUNDLE_H
 
+#include "base/clock.h"
 #include "plugin/balance/balance.h"
 #include "plugin/channel/link.h"
 #include "plugin/channel/schedule.h"
@@ -48,8 +49,8 @@ struct ha_request {
 };
 static_assert(sizeof(struct ha_request) == 40, "small, because there are thousands");
 
-#define HA_POLL_BATCH_MAX \
-	256 /* completions fetched by one poll at most: the range of HA_NCCL_POLL_BATCH */
+/* completions fetched by one poll at most: the range of HA_NCCL_POLL_BATCH */
+#define HA_POLL_BATCH_MAX 256
 
 /* One path: one queue pair and its completion queue. The first lines are what a message touches. */
 struct ha_rail {
@@ -62,15 +63,15 @@ struct ha_rail {
 	 * outside. */
 	uint32_t sq_posted, sq_retired;
 	uint32_t sq_depth;
-	uint32_t rq_consumed; /* receives of the device's shared queue consumed and not yet given
-				 back, plus rq_base */
-	uint32_t ring_rkey;   /* of the peer's ring memory, on this rail */
-	uint32_t ring_lkey;   /* of ours */
+	/* receives of the device's shared queue consumed and not yet given back, plus rq_base */
+	uint32_t rq_consumed;
+	uint32_t ring_rkey; /* of the peer's ring memory, on this rail */
+	uint32_t ring_lkey; /* of ours */
 	uint32_t max_inline;
-	uint32_t imm_whole;  /* what the immediate says of a message that this rail carries alone */
-	uint32_t max_msg;    /* bytes one work request may carry */
-	uint32_t single_max; /* bytes that may travel in one work request together with their
-				immediate */
+	uint32_t imm_whole; /* what the immediate says of a message that this rail carries alone */
+	uint32_t max_msg;   /* bytes one work request may carry */
+	/* bytes that may travel in one work request together with their immediate */
+	uint32_t single_max;
 	uint8_t index;
 	uint8_t state; /* enum ha_rail_state */
 	uint32_t epoch;
@@ -82,11 +83,11 @@ struct ha_rail {
 	/* Below: set-up, and rq_base once per refill. */
 	uint32_t psn;
 	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
-	uint32_t rq_base; /* HA_REFILL less the portion that is given back at once: HA_REFILL ends
-			     every portion */
-	bool connected;   /* flush queue pairs may be made; under registered.lock */
-	struct ha_hookup
-		*hookup;        /* it is being connected (hookup.h): qp is not ours; NULL: it is */
+	/* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
+	uint32_t rq_base;
+	bool connected; /* flush queue pairs may be made; under registered.lock */
+	/* it is being connected (hookup.h): qp is not ours; NULL: it is */
+	struct ha_hookup *hookup;
 	struct ha_address self; /* our end's address in this incarnation */
 	struct ibv_mr *ring_mr;
 	struct ha_wire_rail peer;
@@ -95,19 +96,20 @@ struct ha_rail {
 	struct ibv_cq *flush_cq;
 };
 
-enum {                        /* bits of ha_bundle.attention */
-       HA_ATTN_HELD = 1,      /* the driver is inside: stay out */
-       HA_ATTN_DRIVE = 2,     /* there is work for the driver */
-       HA_ATTN_ERROR = 4,     /* b->error is set */
-       HA_ATTN_DOUBT = 8,     /* optional receives whose data may still be on its way (recv.c) */
-       HA_ATTN_DELIVERY = 16, /* sends complete on the receiver's word: every call writes or reads
-				 it (delivery.c) */
+/* bits of ha_bundle.attention */
+enum {
+	HA_ATTN_HELD = 1,  /* the driver is inside: stay out */
+	HA_ATTN_DRIVE = 2, /* there is work for the driver */
+	HA_ATTN_ERROR = 4, /* b->error is set */
+	HA_ATTN_DOUBT = 8, /* optional receives whose data may still be on its way (recv.c) */
+	/* sends complete on the receiver's word: every call writes or reads it (delivery.c) */
+	HA_ATTN_DELIVERY = 16,
 };
 
 /* How a caller that waits looks for completions. */
 struct ha_polling {
-	uint8_t rails; /* mask: those that every poll asks; the others are asked now and then.
-			  policy.c keeps it */
+	/* mask: those that every poll asks; the others are asked now and then. policy.c keeps it */
+	uint8_t rails;
 	bool always;   /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would tell */
 	uint16_t idle; /* fruitless polls since the last look around */
 	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
@@ -115,21 +117,28 @@ struct ha_polling {
 	uint16_t most;       /* HA_NCCL_TEST_MAX_POLL */
 	uint16_t quota;      /* of it, for each of `rails` */
 	uint16_t want;       /* of that, with one call */
-	struct ha_rail *list[HA_MAX_RAILS + 1]; /* `rails` again, up to a NULL: a poll follows it
-						   and computes nothing */
+	/* `rails` again, up to a NULL: a poll follows it and computes nothing */
+	struct ha_rail *list[HA_MAX_RAILS + 1];
 };
 
 /* An end with an error: every rail is fenced before the application sees it. */
 struct ha_abort {
-	int error;     /* the errno that the connection will end with; 0: none */
-	uint8_t cause; /* enum ha_event_cause */
-	bool quiet;    /* no event is reported: the peer has closed in order */
-	bool due;      /* ABORT must be sent to the peer */
+	int error;           /* the errno that the connection will end with; 0: none */
+	uint8_t cause;       /* enum ha_event_cause */
+	bool quiet;          /* no event is reported: the peer has closed in order */
+	bool due;            /* ABORT must be sent to the peer */
+	int held;            /* the errno that it will end with unless the peer closes before, */
+	uint64_t held_until; /* ns */
 	char text[160];
 };
 
-/* Requests that the peer's NIC refused. */
+/* So long after a buffer was given back, or a request was refused, the two may be how a connection
+ * ends. */
+#define HA_CLOSING_NS (2 * HA_NS_PER_S)
+
+/* Requests that the peer's NIC refused, or our own for a buffer that has been given back. */
 struct ha_refused {
+	_Atomic uint64_t at; /* the last one, ns; 0 = none was. Read by whoever reports */
 	uint64_t slot; /* 1 + the oldest slot that was open when it last did; 0 = it has not */
 	uint8_t rails; /* on these rails, since that slot is the oldest */
 };
@@ -156,8 +165,8 @@ struct ha_bundle {
 	int error;      /* 0, or the negative errno that ends every request */
 	struct ha_polling poll;
 	uint64_t peer_ring; /* address of the peer's ring memory */
-	void *ring; /* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging
-		       area */
+	/* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
+	void *ring;
 	struct ha_ctx *ctx;
 	struct ha_balance balance;
 	struct ha_rail rail[HA_MAX_RAILS];
@@ -169,8 +178,11 @@ struct ha_bundle {
 	struct ha_abort abort;
 	struct ha_refused refused;
 	struct ha_terms terms;
-	uint64_t delivered_sent; /* HA_FLAG_ACK_MEMORY: the count that the receiver last sent, or
-				    that the sender has acted on */
+	/*
+	 * HA_FLAG_ACK_MEMORY, HA_FLAG_ONE_SIDED: the count that the receiver last sent, or that the
+	 * sender has acted on
+	 */
+	uint64_t delivered_sent;
 	size_t ring_size;
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
 	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
@@ -188,18 +200,22 @@ struct ha_send_slot {
 	uint8_t open; /* being gathered: at the head, not posted yet */
 	union {
 		struct {
-			uint16_t pending; /* mask of the stripes that have not completed;
-					     HA_AWAIT_DELIVERY */
-			uint8_t mask; /* of the stripes that make the message; each is called after
-					 the rail it was cut for */
-			uint8_t settled; /* of them: the peer has said, when the rail that carried
-					    it was fenced, that it has seen it */
-			uint8_t moved; /* of them: another rail carries it now; carrier[] says which
-					*/
+			/* mask of the stripes that have not completed; HA_AWAIT_DELIVERY */
+			uint16_t pending;
+			/* of the stripes that make the message; each is called after the rail it
+			 * was cut for */
+			uint8_t mask;
+			/* of them: the peer has said, when the rail that carried it was fenced,
+			 * that it has seen it */
+			uint8_t settled;
+			/* of them: another rail carries it now; carrier[] says which */
+			uint8_t moved;
 			uint8_t parked; /* of them: no rail carries it */
 		};
-		uint64_t work; /* all of the above, for one store: pending in the low 16 bits, mask
-				  in the next 8 */
+		/*
+		 * all of the above, for one store: pending in the low 16 bits, mask in the next 8
+		 */
+		uint64_t work;
 	};
 	uint8_t carrier[HA_MAX_RAILS];
 	uint16_t weight[HA_MAX_RAILS]; /* that it was cut by, when there are several stripes */
@@ -208,19 +224,21 @@ struct ha_send_slot {
 
 struct ha_send {
 	struct ha_bundle b;
-	uint64_t head;       /* absolute index of the next receive to serve */
-	uint32_t polls_seen; /* of the device, when a send last found no receive */
+	uint64_t head;        /* absolute index of the next receive to serve */
+	uint32_t polls_seen;  /* of the device, when a send last found no receive */
+	struct ha_puts *puts; /* one_sided.h; NULL: it is not */
 	struct ha_send_slot slot[HA_SLOTS];
 };
 
-enum {                       /* bits of ha_recv_slot.busy; the slot is free when none is left */
-       HA_SLOT_WIRE = 1,     /* the data has not all arrived */
-       HA_SLOT_HELD = 2,     /* NCCL still holds the request */
-       HA_SLOT_OPTIONAL = 4, /* with WIRE: the data alone tells the application */
-       HA_SLOT_DOUBT = 8,    /* with WIRE: a rail was fenced meanwhile; part of the data may come a
-				second time */
-       HA_SLOT_ARRIVED =
-	       HA_SLOT_WIRE | HA_SLOT_OPTIONAL | HA_SLOT_DOUBT, /* what goes when all is here */
+/* bits of ha_recv_slot.busy; the slot is free when none is left */
+enum {
+	HA_SLOT_WIRE = 1,     /* the data has not all arrived */
+	HA_SLOT_HELD = 2,     /* NCCL still holds the request */
+	HA_SLOT_OPTIONAL = 4, /* with WIRE: the data alone tells the application */
+	/* with WIRE: a rail was fenced meanwhile; part of the data may come a second time */
+	HA_SLOT_DOUBT = 8,
+	/* what goes when all is here */
+	HA_SLOT_ARRIVED = HA_SLOT_WIRE | HA_SLOT_OPTIONAL | HA_SLOT_DOUBT,
 };
 
 /* A buffer as it was posted: for flushes, and to write the CTS again after a fault. */
@@ -233,9 +251,9 @@ struct ha_recv_buffer {
 
 struct ha_recv_slot {
 	uint64_t idx;
-	uint32_t imm; /* identity that immediates for this slot carry; spoiled from the first stripe
-			 on, */
-	uint32_t identity; /* which this is not */
+	/* identity that immediates for this slot carry; spoiled from the first stripe on */
+	uint32_t imm;
+	uint32_t identity; /* the same, never spoiled */
 	uint8_t busy;      /* HA_SLOT_* */
 	uint8_t n;
 	uint8_t seen;     /* mask of the stripes that arrived */
@@ -252,12 +270,13 @@ struct ha_recv_slot {
 
 struct ha_recv {
 	struct ha_bundle b;
-	uint64_t head;       /* absolute index of the next receive */
-	uint64_t done;       /* every receive below has arrived whole; BYE tells it */
-	unsigned superseded; /* optional receives that were called complete because their data had
-				been used (fence.c) */
+	uint64_t head; /* absolute index of the next receive */
+	uint64_t done; /* every receive below has arrived whole; BYE tells it */
+	/* optional receives that were called complete because their data had been used (fence.c) */
+	unsigned superseded;
 	uint32_t cts_unsignalled, cts_signal; /* one in cts_signal asks for a completion */
 	uint32_t flush_busy;                  /* mask of flush[] in use */
+	struct ha_takes *takes;               /* one_sided.h; NULL: it is not */
 	struct ha_request flush[HA_FLUSHES];
 	struct ha_recv_slot slot[HA_SLOTS];
 };
@@ -269,8 +288,8 @@ struct ha_recv {
 #define HA_SEND_RING_SIZE (HA_SEND_STAGED + sizeof(struct ha_board) + HA_SIZES_RING_SIZE)
 #define HA_RECV_LANDING (HA_RECV_STAGED + sizeof(struct ha_board)) /* of the reads that flush */
 /* Clear-to-sends: a place for what is posted inline, which the work request copies, then one for
- * each slot. Where every clear-to-send goes inline the others are neither registered nor touched.
- */
+ * each slot. Where every clear-to-send goes inline the others are neither registered nor
+ * touched. */
 #define HA_RECV_CTS (HA_RECV_LANDING + HA_FLUSHES * sizeof(uint64_t))
 #define HA_RECV_INLINE_SIZE (HA_RECV_CTS + HA_CTS_SLOT_SIZE)
 #define HA_RECV_RING_SIZE (HA_RECV_INLINE_SIZE + HA_CTS_RING_SIZE)
@@ -332,6 +351,27 @@ static inline void ha_send_settled(struct ha_send_slot *slot)
 		slot->req[m].done = 1;
 }
 
+static inline bool ha_buffers_given_back(const struct ha_bundle *b, uint64_t now)
+{
+	uint64_t at = atomic_load_explicit(&b->registered.given_back_at, memory_order_relaxed);
+
+	return at && (int64_t)(now - at) < (int64_t)HA_CLOSING_NS;
+}
+
+/* A request was refused lately: what fails now may be how the peer, or the program here, ends the
+ * connection. */
+static inline bool ha_bundle_closing(const struct ha_bundle *b, uint64_t now)
+{
+	uint64_t at = atomic_load_explicit(&b->refused.at, memory_order_relaxed);
+
+	return at && (int64_t)(now - at) < (int64_t)HA_CLOSING_NS;
+}
+
+static inline void ha_bundle_note_refusal(struct ha_bundle *b, uint64_t now)
+{
+	atomic_store_explicit(&b->refused.at, now, memory_order_relaxed);
+}
+
 static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 {
 	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
@@ -351,9 +391,9 @@ enum ha_wr_kind {
 /* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete.
  * HA_WR_PROBE: gate.c does. */
 
-#define HA_CTS_SIGNAL                                                                             \
-	32 /* one CTS in so many asks for a completion, so that the send queue is known to drain; \
-	      MPIB has its own */
+/* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has
+ * its own */
+#define HA_CTS_SIGNAL 32
 
 static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
 {
@@ -376,6 +416,13 @@ static inline uint32_t ha_rail_count_post(struct ha_rail *r)
 static inline void ha_rail_retire(struct ha_rail *r, uint64_t wr_id)
 {
 	__atomic_store_n(&r->sq_retired, (uint32_t)(wr_id >> 32), __ATOMIC_RELAXED);
+}
+
+/* Not known to be done. From outside too. */
+static inline uint32_t ha_rail_outstanding(const struct ha_rail *r)
+{
+	return __atomic_load_n(&r->sq_posted, __ATOMIC_RELAXED) -
+	       __atomic_load_n(&r->sq_retired, __ATOMIC_RELAXED);
 }
 
 static inline uint32_t ha_rail_room(const struct ha_rail *r)

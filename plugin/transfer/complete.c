@@ -64,8 +64,8 @@ static __attribute__((noinline, cold)) void on_unexpected(struct ha_recv *c,
 {
 	bool waits = slot->busy & HA_SLOT_WIRE && ha_imm_identity_of(imm) == slot->identity;
 
-	/* Of a receive that was called complete before: what comes of it still belongs to nobody.
-	 */
+	/* Of a receive that was called complete before: what comes of it still belongs to
+	 * nobody. */
 	if (!c->superseded || waits)
 		broken_immediate(&c->b, imm);
 }
@@ -130,6 +130,7 @@ static void on_timed_stripe(struct ha_send *s, uint64_t wr_id)
 {
 	ha_adaptive_done(s, &s->slot[(uint8_t)wr_id], wr_id >> 8 & 7);
 	ha_gate_done(&s->b, wr_id >> 8 & 7, (uint8_t)wr_id);
+	ha_lag_done(&s->b, wr_id >> 8 & 7, (uint8_t)wr_id);
 	on_stripe_sent(s, wr_id);
 }
 
@@ -228,9 +229,13 @@ int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r)
 	return r->cq ? poll_rail(b, r, b->poll.most) : 0;
 }
 
+/* Of a rail that is polled: another one may be opened anew at this moment. */
 static inline void count_poll(struct ha_bundle *b)
 {
-	atomic_fetch_add_explicit(&b->rail[b->balance.first].dev->polls, 1, memory_order_relaxed);
+	const struct ha_rail *r = b->poll.list[0];
+
+	if (r)
+		atomic_fetch_add_explicit(&r->dev->polls, 1, memory_order_relaxed);
 }
 
 /* A rail had as many completions as were asked for, or cannot be asked. How many that are with what
@@ -280,8 +285,8 @@ static void finish_sizes(const struct ha_recv *c, const struct ha_recv_slot *slo
 	if (likely(!slot->sized)) {
 		sizes[0] = slot->bytes > INT_MAX ? INT_MAX : (int)slot->bytes;
 		for (unsigned m = 1; m < slot->n; m++)
-			sizes[m] = 0; /* an optional receive that NCCL completes before its data is
-					 here */
+			/* an optional receive that NCCL completes before its data is here */
+			sizes[m] = 0;
 		return;
 	}
 	for (unsigned m = 0; m < slot->n; m++)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * delivery.c - HA_NCCL_ACK=memory: a send is complete when the receiver says that the data is in
- * its memory
+ * delivery.c - the receiver's count: HA_NCCL_ACK=memory, and how far the sender of a one-sided
+ * connection may run ahead
+ *
+ * With ACK=memory a send is complete when the receiver says that the data is in its memory.
  *
  * The receiver writes the number of receives that are complete, from the first, into the sender's
  * board: one word per rail, each of which only grows, so that a late word of one rail covers no
@@ -9,6 +11,7 @@
  * well: until then the NIC may still read the buffer.
  */
 #include "plugin/channel/board.h"
+#include "plugin/transfer/one_sided.h"
 #include "plugin/transfer/suspect.h"
 
 #include <errno.h>
@@ -16,19 +19,20 @@
 static void send_delivered(struct ha_recv *c)
 {
 	struct ha_rail *r = &c->b.rail[c->b.balance.first];
+	uint64_t count = c->takes ? c->takes->taken : c->done;
+	uint64_t step = c->b.terms.flags & HA_FLAG_ACK_MEMORY ? 1 : HA_ROOM_STEP;
 	int err;
 
-	if (c->done == c->b.delivered_sent || !c->b.active)
+	if (count - c->b.delivered_sent < step || !c->b.active)
 		return;
-	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->beat[r->index].count,
-			     c->done);
+	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->beat[r->index].count, count);
 	if (!err)
-		c->b.delivered_sent = c->done;
+		c->b.delivered_sent = count;
 	else if (err != -EAGAIN) /* no room: the next call, or the driver, writes it */
 		ha_rail_failed(&c->b, r, NULL, err);
 }
 
-static void read_delivered(struct ha_send *s)
+uint64_t ha_delivery_count(const struct ha_send *s)
 {
 	const struct ha_board *board = ha_bundle_board(&s->b);
 	uint64_t count = 0;
@@ -38,7 +42,7 @@ static void read_delivered(struct ha_send *s)
 
 		count = word > count ? word : count;
 	}
-	ha_delivery_take(s, count);
+	return count;
 }
 
 void ha_delivery_take(struct ha_send *s, uint64_t count)
@@ -57,10 +61,10 @@ void ha_delivery_take(struct ha_send *s, uint64_t count)
 
 void ha_bundle_delivery(struct ha_bundle *b)
 {
-	if (!(b->terms.flags & HA_FLAG_ACK_MEMORY))
+	if (!(b->terms.flags & (HA_FLAG_ACK_MEMORY | HA_FLAG_ONE_SIDED)))
 		return;
 	if (b->is_send)
-		read_delivered((struct ha_send *)b);
+		ha_delivery_take((struct ha_send *)b, ha_delivery_count((struct ha_send *)b));
 	else
 		send_delivered((struct ha_recv *)b);
 }

@@ -96,8 +96,9 @@ int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes,
 	if (last < 0)
 		return 0;
 	if (!c->b.flushable)
-		return -ENOTCONN; /* GPU memory was never registered on this connection, so there is
-				     no queue pair for it */
+		/* GPU memory was never registered on this connection, so there is no queue pair
+		 * for it */
+		return -ENOTCONN;
 	entry = enter(&c->b);
 	/* When the peer has closed, what it sent may still be flushed. */
 	err = entry == HA_ENTERED || c->b.failover.peer_closed ? 0 : c->b.error;

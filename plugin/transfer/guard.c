@@ -2,6 +2,7 @@
 #include "plugin/transfer/guard.h"
 
 #include "plugin/connect/ctx.h"
+#include "plugin/report/status.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -45,6 +46,7 @@ enum ha_entry ha_bundle_enter_slow(struct ha_bundle *b)
 	     i++) {
 		ha_bundle_leave(b);
 		if (i == SPINS) {
+			ha_status_kept_out(b->ctx);
 			sched_yield(); /* the driver may be waiting for this very processor */
 			return HA_NOT_NOW;
 		}

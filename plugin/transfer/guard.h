@@ -21,8 +21,8 @@ enum ha_entry {
 	HA_NOT_NOW,      /* not inside */
 };
 
-/* Once per process; called by every context. False: every owner must pay for a barrier of its own.
- */
+/* Once per process; called by every context. False: every owner must pay for a barrier of its
+ * own. */
 bool ha_guard_init(void);
 
 /* Something asks for attention. Without a service thread this is where the driver's round runs. */
@@ -34,8 +34,8 @@ static inline void ha_guard_in(struct ha_bundle *b)
 	if (__builtin_expect(b->own_barrier, false))
 		(void)atomic_exchange_explicit(&b->inside, true, memory_order_seq_cst);
 	else
-		atomic_signal_fence(memory_order_seq_cst); /* the compiler keeps the order,
-							      membarrier does the rest */
+		/* the compiler keeps the order, membarrier does the rest */
+		atomic_signal_fence(memory_order_seq_cst);
 }
 
 static inline void ha_bundle_leave(struct ha_bundle *b)
@@ -61,13 +61,21 @@ static inline enum ha_entry ha_bundle_enter(struct ha_bundle *b)
 	return ha_bundle_enter_fast(b) ? HA_ENTERED : ha_bundle_enter_slow(b);
 }
 
+/* Has the peer closed in order? Then posts are taken for ever, and test() fails. After
+ * HA_ATTN_ERROR was seen. */
+static inline bool ha_bundle_closed(const struct ha_bundle *b)
+{
+	return b->error && b->abort.quiet;
+}
+
 /* What a call that may not enter returns: an error stays one, whoever is inside. */
 static inline int ha_bundle_shut(const struct ha_bundle *b)
 {
-	/* Acquire: pairs with the release that sets the bit; the error does not change behind it.
-	 */
-	return atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_ERROR ? b->error
-											 : 0;
+	/* Acquire: pairs with the release that sets the bit; the error does not change behind
+	 * it. */
+	bool over = atomic_load_explicit(&b->attention, memory_order_acquire) & HA_ATTN_ERROR;
+
+	return over && !ha_bundle_closed(b) ? b->error : 0;
 }
 
 /*

@@ -12,6 +12,7 @@
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/transfer/guard.h"
+#include "plugin/transfer/one_sided.h"
 #include "plugin/transfer/suspect.h"
 
 #include <errno.h>
@@ -32,6 +33,8 @@ void ha_recv_prepare(struct ha_recv *c)
 		c->flush[e] = (struct ha_request) { .kind = HA_REQ_FLUSH,
 						    .entry = (uint8_t)e,
 						    .bundle = &c->b };
+	if (c->takes)
+		ha_takes_prepare(c);
 }
 
 void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r)
@@ -113,8 +116,8 @@ int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 
 	if (!c->b.active || !ha_rail_room(r))
 		return -EAGAIN;
-	pthread_mutex_lock(&c->b.registered.list_lock); /* a buffer that is given back meanwhile is
-							   either not known or not gone */
+	/* a buffer that is given back meanwhile is either not known or not gone */
+	pthread_mutex_lock(&c->b.registered.list_lock);
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (!ha_mr_known(&c->b, slot->buf[m].mr))
 			slot->buf[m].mr = NULL;
@@ -153,6 +156,22 @@ static __attribute__((noinline, cold)) bool in_doubt(struct ha_recv *c, int n, v
 		atomic_fetch_and_explicit(&c->b.attention, ~(uint32_t)HA_ATTN_DOUBT,
 					  memory_order_relaxed);
 	return hit;
+}
+
+/* As isend_ended (send.c). */
+static __attribute__((noinline, cold)) int irecv_ended(struct ha_recv *c, struct ha_request **req)
+{
+	for (uint64_t idx = c->head; ha_bundle_closed(&c->b) && idx < c->head + HA_SLOTS; idx++) {
+		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+
+		if (slot->busy)
+			continue;
+		slot->busy = HA_SLOT_HELD;
+		slot->req.done = 0;
+		*req = &slot->req;
+		return 0;
+	}
+	return c->b.error;
 }
 
 /* Something asks for attention. True: no receive can be posted now, or ever (c->b.error). */
@@ -230,7 +249,7 @@ int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, c
 		return ha_bundle_shut(&c->b);
 	optional = optional && !c->b.poll.always;
 	if (unlikely(entry == HA_ENTERED_LOOK && look(c, n, data, sizes)))
-		err = c->b.error;
+		err = c->b.error ? irecv_ended(c, req) : 0;
 	else if (likely(n == 1))
 		err = irecv(c, 1, data, sizes, tags, mrs, optional, req);
 	else

@@ -13,6 +13,7 @@
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/transfer/guard.h"
+#include "plugin/transfer/one_sided.h"
 #include "plugin/transfer/suspect.h"
 
 #include "base/config.h"
@@ -266,6 +267,34 @@ static uint64_t all_bytes(const struct ha_send_slot *slot)
 	return sum;
 }
 
+/* What travels with the immediate: the lengths, or the record of a put. */
+static void stage_sizes(const struct ha_send *s, const struct ha_send_slot *slot)
+{
+	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
+
+	if (s->puts) {
+		memcpy(sizes, s->puts->slot[slot->req[0].entry].record, sizeof(*sizes));
+		return;
+	}
+	for (unsigned m = 0; m < slot->n; m++)
+		sizes->size[m] = slot->req[m].size;
+}
+
+/* Where the data of a put goes, as a clear-to-send would say it. */
+static const struct ha_cts *put_target(const struct ha_send *s, const struct ha_send_slot *slot,
+				       struct ha_cts *to)
+{
+	const struct ha_put_slot *put = &s->puts->slot[slot->idx % HA_SLOTS];
+
+	memset(to, 0, sizeof(*to));
+	to->n = 1;
+	if (!slot->req[0].size)
+		return to;
+	to->addr = s->puts->window[put->window].addr + put->offset;
+	memcpy(to->rkey, s->puts->window[put->window].rkey, sizeof(to->rkey));
+	return to;
+}
+
 /* The stripe of this rail is measured (gate.h). */
 static void begin_measurement(struct ha_send *s, const struct ha_send_slot *slot, unsigned rail,
 			      uint64_t length)
@@ -304,7 +333,6 @@ static void take_advice(struct ha_send *s)
 static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot,
 						     const struct ha_cts *cts)
 {
-	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
 	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
 	int measured;
 
@@ -321,8 +349,7 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 		if (sized_cost(&st, &s->b.rail[st.index]) > ha_rail_room(&s->b.rail[st.index]))
 			return -EAGAIN;
 	}
-	for (unsigned m = 0; m < slot->n; m++)
-		sizes->size[m] = slot->req[m].size;
+	stage_sizes(s, slot);
 	slot->work = 0;
 	slot->mask = (uint8_t)st.mask;
 	slot->pending = (uint16_t)(st.mask | s->b.await);
@@ -447,6 +474,22 @@ static __attribute__((noinline)) int post_slot_cut(struct ha_send *s, struct ha_
 	return 0;
 }
 
+/* It is measured (balance/lag.h), on one rail, whoever carries the others. False: not this one. */
+static __attribute__((noinline)) bool post_sample(struct ha_send *s, struct ha_send_slot *slot,
+						  const struct ha_cts *cts)
+{
+	struct ha_rail *rails[HA_MAX_RAILS + 1];
+	unsigned mask = ha_lag_choose(&s->b);
+	const struct ha_request *req = &slot->req[0];
+
+	if (!mask || slot->n > 1 || !req->size || !prepare_stripes(s, slot, cts, mask, NULL, rails))
+		return false;
+	ha_lag_begin(&s->b, rails[0]->index, req->entry, req->size);
+	rails[0]->wr.wr_id += ha_wr_id(HA_WR_TIMED, 0, 0) - ha_wr_id(HA_WR_DATA, 0, 0);
+	post_stripes(s, slot, mask, rails);
+	return true;
+}
+
 /* Everything that is not one buffer on one rail whose turn needs no look. -EAGAIN = not now. */
 static __attribute__((noinline)) int post_slot_shared(struct ha_send *s, struct ha_send_slot *slot,
 						      const struct ha_cts *cts)
@@ -458,6 +501,8 @@ static __attribute__((noinline)) int post_slot_shared(struct ha_send *s, struct 
 		take_advice(s);
 	if (unlikely(s->b.balance.adaptive.on))
 		ha_adaptive_cut(s, all_bytes(slot));
+	if (unlikely(s->b.balance.lag.armed) && post_sample(s, slot, cts))
+		return 0;
 	mask = s->b.balance.carriers;
 	if (unlikely(slot->n > 1 || slot->req[0].size < s->b.balance.floor || !slot->req[0].size ||
 		     s->b.balance.turns || !prepare_stripes(s, slot, cts, mask, NULL, rails)))
@@ -486,6 +531,22 @@ static inline __attribute__((always_inline)) int post_slot(struct ha_send *s,
 	return 0;
 }
 
+int ha_send_post_put(struct ha_send *s, struct ha_send_slot *slot, bool with_record)
+{
+	struct ha_cts room;
+	const struct ha_cts *to = put_target(s, slot, &room);
+
+	if (!with_record)
+		return post_slot(s, slot, to, false);
+	if (!s->b.active)
+		return -EAGAIN;
+	if (s->b.balance.advised.on)
+		take_advice(s);
+	if (s->b.balance.adaptive.on)
+		ha_adaptive_cut(s, slot->req[0].size);
+	return post_slot_sized(s, slot, to);
+}
+
 /* ---- again, after a fence ---- */
 
 /* Of the rails that could, one with the most weight for its load; -1: none. */
@@ -512,8 +573,9 @@ static int pick_carrier(const struct ha_send *s, const struct stripe *st)
  * gone. */
 static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
+	struct ha_cts to;
 	struct stripe st = { .slot = slot,
-			     .cts = ha_send_cts(s, slot->idx),
+			     .cts = s->puts ? put_target(s, slot, &to) : ha_send_cts(s, slot->idx),
 			     .mask = slot->mask,
 			     .index = index,
 			     .weight = slot->weight };
@@ -521,17 +583,16 @@ static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, 
 
 	for (unsigned m = 0; m < slot->n; m++)
 		if (slot->req[m].size && !ha_mr_known(&s->b, slot->req[m].mr))
-			return -EAGAIN; /* given back in the middle: it waits for the close that
-					   will follow */
+			/* given back in the middle: it waits for the close that will follow */
+			return -EAGAIN;
 	carrier = pick_carrier(s, &st);
 	if (carrier < 0)
 		return -EAGAIN;
 	/* The lengths of a message that one work request carried the first time are not in the
 	 * record yet; those of any other are, and the same. */
-	for (unsigned m = 0; m < slot->n; m++) {
-		staged_sizes(s, slot->req[0].entry)->size[m] = slot->req[m].size;
+	stage_sizes(s, slot);
+	for (unsigned m = 0; m < slot->n; m++)
 		*bytes += ha_policy_range(st.weight, st.mask, index, slot->req[m].size).length;
-	}
 	slot->parked &= (uint8_t) ~(1u << index);
 	slot->moved |= (uint8_t)(1u << index);
 	slot->carrier[index] = (uint8_t)carrier;
@@ -574,8 +635,8 @@ static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_sen
 						const struct ha_cts *cts)
 {
 	if (slot->held || slot->pending)
-		return -EAGAIN; /* requests of HA_SLOTS receives ago have not been tested to their
-				   end */
+		/* requests of HA_SLOTS receives ago have not been tested to their end */
+		return -EAGAIN;
 	if (unlikely(cts->n == 0 || cts->n > HA_MAX_RECVS)) {
 		ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL,
 				"the peer announced a receive of %u buffers, 1 to %u are possible; "
@@ -608,11 +669,15 @@ static __attribute__((noinline)) int not_now(struct ha_send *s)
 }
 
 /* A poll of any connection moves the packets of the whole NIC: this one's is only needed while
- * nobody else polls. */
+ * nobody else polls. Of a rail that is polled: another one may be opened anew at this moment. */
 static void poll_unless_polled(struct ha_send *s)
 {
-	_Atomic uint32_t *polls = &s->b.rail[s->b.balance.first].dev->polls;
+	const struct ha_rail *r = s->b.poll.list[0];
+	_Atomic uint32_t *polls;
 
+	if (!r)
+		return;
+	polls = &r->dev->polls;
 	/* Relaxed: who counts on another thread's poll that came too early polls the next time. */
 	if (atomic_load_explicit(polls, memory_order_relaxed) == s->polls_seen)
 		ha_bundle_poll(&s->b);
@@ -627,6 +692,11 @@ static __attribute__((noinline)) int not_yet(struct ha_send *s)
 	if (++s->b.poll.idle >= s->b.poll.idle_limit && ha_bundle_look_around(&s->b))
 		ha_bundle_drive_soon(&s->b); /* the next call makes a round, before it is inside */
 	return 0;
+}
+
+void ha_send_not_yet(struct ha_send *s)
+{
+	not_yet(s);
 }
 
 /* One send of a group, in any order; the last one posts them all. */
@@ -683,6 +753,25 @@ static inline int isend(struct ha_send *s, void *data, size_t size, int tag, str
 	return 0;
 }
 
+/* The connection has its error. After a close in order the send is taken, by the first slot that
+ * nobody holds, and test() says what has become of it; the head stays where it is, since nothing is
+ * posted. */
+static __attribute__((noinline, cold)) int isend_ended(struct ha_send *s, struct ha_request **req)
+{
+	for (uint64_t idx = s->head; ha_bundle_closed(&s->b) && idx < s->head + HA_SLOTS; idx++) {
+		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
+
+		if (slot->held || slot->pending || slot->open)
+			continue;
+		slot->n = 1;
+		slot->held = 1;
+		slot->req[0].done = 0;
+		*req = &slot->req[0];
+		return 0;
+	}
+	return s->b.error;
+}
+
 int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr,
 	     struct ha_request **req)
 {
@@ -692,8 +781,9 @@ int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *
 	*req = NULL;
 	if (unlikely(entry == HA_NOT_NOW))
 		return ha_bundle_shut(&s->b);
-	err = entry == HA_ENTERED ? 0 : s->b.error;
-	if (likely(!err))
+	if (unlikely(entry != HA_ENTERED && s->b.error))
+		err = isend_ended(s, req);
+	else
 		err = isend(s, data, size, tag, mr, req);
 	ha_bundle_leave(&s->b);
 	return err;

@@ -38,13 +38,15 @@ void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state)
 
 void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
 {
+	char text[sizeof(b->abort.text)]; /* what was held may be said */
 	va_list ap;
 
 	if (b->abort.error)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(b->abort.text, sizeof(b->abort.text), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	memcpy(b->abort.text, text, sizeof(text));
 	b->abort.error = err;
 	b->abort.cause = (uint8_t)cause;
 	b->abort.quiet = cause == HA_CAUSE_NONE;
@@ -65,7 +67,7 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	const struct ha_event suspected = {
 		.kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r
 	};
-	bool was_up = r->state == HA_RAIL_UP;
+	bool was_up = r->state == HA_RAIL_UP, news = was_up && cause != HA_CAUSE_SURPLUS;
 	char text[256];
 	va_list ap;
 
@@ -82,9 +84,9 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	k->fence.suspected_at = ha_clock_now(b->ctx->clock);
 	if (was_up)
 		k->join.lost_at = k->fence.suspected_at;
-	if (was_up && b->terms.flags & HA_FLAG_FAILOVER)
+	if (news && b->terms.flags & HA_FLAG_FAILOVER)
 		ha_journal_hold(b->ctx);
-	if (was_up && !quiet(b))
+	if (news && !quiet(b))
 		ha_journal_eventf(b->ctx, &suspected, "%s", text);
 	else
 		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
@@ -137,16 +139,41 @@ static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_s
 	return class == HA_STATUS_FATAL || (class == HA_STATUS_REFUSED && refused_for_good(b, r));
 }
 
+/* A refusal may mean that the peer has given its buffers back and is about to close: then BYE
+ * comes, and there is no error. */
 static void abort_for(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
 {
-	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED,
-			"work request failed on rail %u: %s (vendor 0x%x); %s", r->index,
-			ha_verbs_status_name(wc->status), wc->vendor_err,
-			ha_verbs_status_advice(wc->status));
+	char text[sizeof(b->abort.text)];
+
+	snprintf(text, sizeof(text), "work request failed on rail %u: %s (vendor 0x%x); %s",
+		 r->index, ha_verbs_status_name(wc->status), wc->vendor_err,
+		 ha_verbs_status_advice(wc->status));
+	if (b->abort.error || b->abort.held)
+		return;
+	if (!ha_bundle_closing(b, ha_clock_now(b->ctx->clock))) {
+		ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "%s", text);
+		return;
+	}
+	memcpy(b->abort.text, text, sizeof(text));
+	b->abort.held = -EIO;
+	b->abort.held_until = ha_clock_now(b->ctx->clock) + HA_CLOSING_NS;
+	ha_bundle_drive_soon(b);
+}
+
+/* Noted before anything is reported. Our own NIC refuses what it has no key for any more, too. */
+static void note_refusal(struct ha_bundle *b, const struct ibv_wc *wc)
+{
+	uint64_t now = ha_clock_now(b->ctx->clock);
+
+	if (ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED ||
+	    (wc->status == IBV_WC_LOC_PROT_ERR && ha_buffers_given_back(b, now)))
+		ha_bundle_note_refusal(b, now);
 }
 
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
 {
+	if (wc)
+		note_refusal(b, wc);
 	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
 		/* What follows the first error is its flush. But the peer may have told us of its
 		 * own first. */
@@ -159,7 +186,9 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	b->failover.ctl[r->index].fence.local = !wc || ha_verbs_status_local(wc->status);
 	if (wc && hopeless(b, r, wc->status))
 		abort_for(b, r, wc);
-	else if (wc)
+	if (b->abort.error)
+		return; /* which takes every rail */
+	if (wc)
 		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED,
 				"work request failed: %s (vendor 0x%x); %s",
 				ha_verbs_status_name(wc->status), wc->vendor_err,

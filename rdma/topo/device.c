@@ -30,8 +30,9 @@ struct discovery {
 	bool soft_gpu;           /* the GPUs are softcuda's */
 	int listed;              /* devices that the library knows */
 	int filtered;            /* ports that NCCL_IB_HCA keeps out */
-	int waiting; /* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while
-			the list grows */
+	/* ports that are not usable yet; from devices[HA_TOPO_DEVICES_MAX] on while the list
+	 * grows */
+	int waiting;
 };
 
 /* The last folder on the way to `path` that is a PCI function; "" when there is none. */
@@ -74,8 +75,8 @@ static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 
 	ha_sysfs_realpath(root, dev->pci_path, sizeof(dev->pci_path),
 			  "/sys/class/infiniband/%s/device", dev->name);
-	if (strncmp(dev->pci_path, SYSFS,
-		    strlen(SYSFS))) /* softroce-run's, of a NIC in user space */
+	/* softroce-run's, of a NIC in user space */
+	if (strncmp(dev->pci_path, SYSFS, strlen(SYSFS)))
 		dev->pci_path[0] = 0;
 	dev->is_virtual = ha_pci_physical(root, dev->pci_path, dev->physical_path,
 					  sizeof(dev->physical_path));
@@ -87,6 +88,19 @@ static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 		stand_in_fill(d, dev, d->topo->list[dev->list_index]);
 }
 
+/* NCCL is told of the function that data takes, and then exports GPU memory for it. */
+static void data_direct_fill(const struct discovery *d, struct ha_topo_device *dev)
+{
+	char path[HA_DEVICE_PATH_MAX];
+
+	if (!d->config->ib_data_direct || !dev->dma_buf ||
+	    d->verbs->data_direct_path(d->verbs, dev->context, path, sizeof(path)))
+		return;
+	dev->data_direct = true;
+	memcpy(dev->card_path, path, sizeof(path));
+	HA_INFO(dev->name, "data direct: the data of GPU memory goes through %s", path);
+}
+
 static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev)
 {
 	int routing = d->config->ib_adaptive_routing;
@@ -95,6 +109,7 @@ static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev
 	dev->relaxed_ordering =
 		!dev->is_soft && d->verbs->optional_access && d->config->ib_pci_relaxed_ordering;
 	dev->dma_buf = ha_gdr_dma_buf(d->verbs, dev->context);
+	data_direct_fill(d, dev);
 	dev->peer_memory = dev->is_soft ? d->soft_gpu : d->peer_memory;
 	dev->apm_enabled = ha_sysfs_number(d->config->sysfs_root, 0,
 					   "/sys/class/infiniband/%s/ports/%d/apm_enable",
@@ -181,8 +196,8 @@ static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev,
 	return true;
 }
 
-/* Where the next port goes: to the reported ones or to those that wait. NULL: no room, with a line.
- */
+/* Where the next port goes: to the reported ones or to those that wait. NULL: no room, with a
+ * line. */
 static struct ha_topo_device *port_place(struct discovery *d, const struct ha_topo_device *dev)
 {
 	int *n = dev->up ? &d->topo->ndevices : &d->waiting;
@@ -476,8 +491,8 @@ int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int de
 		d->up = false;
 		return rc;
 	}
-	if (dev <
-	    topo->ndevices) /* its other attributes may be read by whoever asks for properties */
+	/* its other attributes may be read by whoever asks for properties */
+	if (dev < topo->ndevices)
 		d->port_attr.state = attr.attr.state;
 	else
 		attributes_fill(topo->verbs, d, &attr);

@@ -19,9 +19,10 @@
 
 #define HA_DEVICE_NAME_MAX IBV_SYSFS_NAME_MAX /* bytes, with the final 0 */
 #define HA_DEVICE_PATH_MAX 512                /* bytes of a sysfs path, with the final 0 */
-#define HA_TOPO_DEVICES_MAX 64 /* active ports that are looked at; more are ignored with a line */
-#define HA_TOPO_PORTS_MAX \
-	(2 * HA_TOPO_DEVICES_MAX) /* with those that are not usable yet, as many again */
+/* active ports that are looked at; more are ignored with a line */
+#define HA_TOPO_DEVICES_MAX 64
+/* with those that are not usable yet, as many again */
+#define HA_TOPO_PORTS_MAX (2 * HA_TOPO_DEVICES_MAX)
 
 struct ha_config;
 
@@ -36,16 +37,16 @@ struct ha_topo_device {
 
 	/* Where it sits. */
 	char pci_path[HA_DEVICE_PATH_MAX]; /* real path of its PCI function; "" when it has none */
-	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or ""
-	 */
+	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or
+	 * "" */
 	char card_path[HA_DEVICE_PATH_MAX];
 	int card_port;         /* ports of the same card that come before this one in the list */
 	int numa_node;         /* -1: unknown */
 	int rail_id, plane_id; /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
-	char physical_path[HA_DEVICE_PATH_MAX]; /* of a virtual function: its physical one; else
-						   pci_path */
-	bool is_virtual;                        /* a PCI virtual function */
-	bool is_soft;                           /* no PCI device behind it: a software NIC */
+	/* of a virtual function: its physical one; else pci_path */
+	char physical_path[HA_DEVICE_PATH_MAX];
+	bool is_virtual; /* a PCI virtual function */
+	bool is_soft;    /* no PCI device behind it: a software NIC */
 
 	/* What it can do. */
 	struct ibv_device_attr attr;
@@ -58,6 +59,7 @@ struct ha_topo_device {
 	bool adaptive_routing; /* the fabric may reorder packets of one queue pair */
 	bool relaxed_ordering; /* register memory with IBV_ACCESS_RELAXED_ORDERING */
 	bool dma_buf;          /* dma-buf registration works */
+	bool data_direct;      /* and its data takes a PCIe function of its own: card_path */
 	bool peer_memory;      /* a kernel module lets it register GPU memory by address */
 	bool apm_enabled;      /* the driver's own path migration is on: it would fight with ours */
 
@@ -100,8 +102,9 @@ void ha_topo_release(struct ha_topo *topo);
  * Ask a port again, after an event about it or a failure on it (dev < nports). `up`, its state and
  * how peers address it become what they are now; what a reported device was reported with (speed,
  * abilities) stays, and so does the last address of a port that went down. Nobody may read or
- * refresh the entry meanwhile. 1: `up` changed, so standby orders made before are out of date; 0:
- * it did not; negative errno: the port cannot be asked and counts as down.
+ * refresh the entry meanwhile.
+ * 1: `up` changed, so standby orders made before are out of date; 0: it did not; negative errno:
+ * the port cannot be asked and counts as down.
  */
 int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int dev);
 

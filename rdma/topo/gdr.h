@@ -18,8 +18,8 @@ bool ha_gdr_peer_memory(const char *sysfs_root);
  */
 bool ha_gdr_soft_gpu(void);
 
-/* The driver of this context takes dma-bufs. Asks it to register a descriptor that does not exist.
- */
+/* The driver of this context takes dma-bufs. Asks it to register a descriptor that does not
+ * exist. */
 bool ha_gdr_dma_buf(const struct ha_verbs_ops *verbs, struct ibv_context *context);
 
 #endif

@@ -29,8 +29,8 @@ struct ha_gid_entry {
 	int roce_version; /* 1, 2; 0: unknown */
 };
 
-/* "10.1.0.0/16" or "fd00::/8". -EINVAL: no address of this family, or no prefix length that fits.
- */
+/* "10.1.0.0/16" or "fd00::/8". -EINVAL: no address of this family, or no prefix length that
+ * fits. */
 int ha_gid_range_parse(struct ha_gid_range *range, const char *text, bool inet6);
 
 bool ha_gid_is_zero(const union ibv_gid *gid);       /* empty: no address, or fe80:: alone */

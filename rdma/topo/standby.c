@@ -21,11 +21,11 @@ struct deal {
 	const struct ha_topo *list;
 	int n;
 	int topo[N];
-	int card[N];         /* the smallest port of the same card */
-	uint8_t rank[N][N];  /* the class as one number */
-	uint8_t alike[N][N]; /* of equal rank: leading bytes that the addresses share, then the same
-				position */
-	bool candidate[N];   /* who may be chosen */
+	int card[N];        /* the smallest port of the same card */
+	uint8_t rank[N][N]; /* the class as one number */
+	/* of equal rank: leading bytes that the addresses share, then the same position */
+	uint8_t alike[N][N];
+	bool candidate[N]; /* who may be chosen */
 	/* Of the round. */
 	uint8_t best[N]; /* the smallest rank that is left */
 	int cards[N];    /* how many cards have ports in that class */
@@ -51,8 +51,8 @@ static bool same_network(const struct ha_topo_device *a, const struct ha_topo_de
 {
 	if (ha_gid_is_zero(&a->gid) || ha_gid_is_zero(&b->gid))
 		return true;
-	/* A subnet prefix, but for the FLID that routers of InfiniBand keep in its bytes 4 and 5.
-	 */
+	/* A subnet prefix, but for the FLID that routers of InfiniBand keep in its bytes 4 and
+	 * 5. */
 	if (!a->is_ethernet)
 		return !memcmp(a->gid.raw, b->gid.raw, 4) &&
 		       !memcmp(a->gid.raw + 6, b->gid.raw + 6, 2);
@@ -68,9 +68,9 @@ bool ha_standby_classify(const struct ha_topo *topo, int a, int b, struct ha_sta
 	if (x->is_ethernet != y->is_ethernet)
 		return false;
 	class->distance = ha_topo_distance(topo, a, b);
-	class->apart = class->distance != HA_PCI_SAME_CARD ? HA_STANDBY_OTHER_CARD
-		       : same_wire(x, y)                   ? HA_STANDBY_SAME_WIRE
-							   : HA_STANDBY_OTHER_PORT;
+	class->apart = same_wire(x, y) ? HA_STANDBY_SAME_WIRE : HA_STANDBY_OTHER_PORT;
+	if (class->distance != HA_PCI_SAME_CARD)
+		class->apart = HA_STANDBY_OTHER_CARD;
 	class->other_network = !same_network(x, y);
 	class->slower = x->speed_mbps > 0 && y->speed_mbps > 0 && y->speed_mbps < x->speed_mbps / 2;
 	return true;

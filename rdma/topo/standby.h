@@ -11,11 +11,14 @@
  * better), from four questions in this order of weight:
  *
  *   apart     another card; the other port of the same card (the card takes both with it); the same
- * wire: a function of the same PCI physical function and port, so that the cable takes both with it
+ *             wire: a function
+ *             of the same PCI physical function and port, so that the cable takes both with it
  *   network   the peer that the primary reaches is reached too: RoCE addresses of one kind (IPv4,
- * IPv6, link-local) and RoCE version; on InfiniBand the same subnet prefix. A port without an
- * address yet counts as yes speed     at least half of the primary's distance  enum
- * ha_pci_distance, near to far
+ *             IPv6, link-local) and
+ *             RoCE version; on InfiniBand the same subnet prefix. A port without an address yet
+ *             counts as yes
+ *   speed     at least half of the primary's
+ *   distance  enum ha_pci_distance, near to far
  *
  * Within a class the load is spread, because what fails together must not land on one card: ports
  * pair up, so that the first standby of A is B and that of B is A, and who is left without a
@@ -63,8 +66,8 @@ const char *ha_standby_class_text(const struct ha_standby_class *class, char *bu
 struct ha_standby {
 	int nports;
 	unsigned char count[HA_TOPO_PORTS_MAX]; /* standbys of each port; 0: it has none */
-	unsigned char order[HA_TOPO_PORTS_MAX]
-			   [HA_TOPO_PORTS_MAX]; /* their indices in topo->devices, best first */
+	/* their indices in topo->devices, best first */
+	unsigned char order[HA_TOPO_PORTS_MAX][HA_TOPO_PORTS_MAX];
 };
 
 /* Reads the list only. 0; -ENOMEM. */
@@ -76,7 +79,8 @@ bool ha_standby_is_pair(const struct ha_standby *standby, int a, int b);
 /*
  * For one port alone (dev < topo->nports): up to `max` indices into order[], best first. They may
  * lie beyond topo->ndevices: ports that came up after discovery are standbys though they are not
- * reported. How many; -EINVAL: no such port; -ENOMEM.
+ * reported.
+ * How many; -EINVAL: no such port; -ENOMEM.
  */
 int ha_topo_standby(const struct ha_topo *topo, int dev, int order[], int max);
 

@@ -2,6 +2,7 @@
 #include "rdma/topo/sysfs.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -110,4 +111,36 @@ int ha_sysfs_realpath(const char *root, char *buf, size_t len, const char *path_
 		return -ENAMETOOLONG;
 	strcpy(buf, inside);
 	return 0;
+}
+
+/* The first file in a folder, in the order of names. */
+static void find_first(const char *root, char *name, size_t size, const char *path_fmt, ...)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *folder = NULL;
+	va_list ap;
+
+	*name = 0;
+	va_start(ap, path_fmt);
+	if (path_make(path, root, path_fmt, ap))
+		folder = opendir(path);
+	va_end(ap);
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] != '.' && (!*name || strcmp(entry->d_name, name) < 0))
+			snprintf(name, size, "%s", entry->d_name);
+	if (folder)
+		closedir(folder);
+}
+
+const char *ha_sysfs_netdev(const char *root, char *name, size_t size, const char *device, int port)
+{
+	if (ha_sysfs_read(root, name, size, "/sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/0",
+			  device, port) > 0)
+		return name;
+	/* rdma_rxe and siw name theirs here */
+	if (ha_sysfs_read(root, name, size, "/sys/class/infiniband/%s/parent", device) > 0)
+		return name;
+	find_first(root, name, size, "/sys/class/infiniband/%s/device/net", device);
+	return name;
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "rdma/verbs/mlx5.h"
 
 #define PORT_SPEED_UNIT_MBPS 100 /* ibv_query_port_speed(3) */
 
@@ -126,6 +127,7 @@ static const struct symbol symbol_table[] = {
 struct library {
 	struct ha_verbs_ops ops;
 	struct symbols sym;
+	struct ha_mlx5 mlx5;
 	void *handle;
 	char name[PATH_MAX];
 };
@@ -320,6 +322,22 @@ static int lib_reg_dmabuf_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, ui
 	return made(*mr);
 }
 
+static int lib_data_direct_path(const struct ha_verbs_ops *v, struct ibv_context *context,
+				char *path, size_t len)
+{
+	struct library *lib = (struct library *)v;
+
+	return ha_mlx5_data_direct_path(&lib->mlx5, context, path, len);
+}
+
+static int lib_reg_data_direct_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, uint64_t offset,
+				  size_t length, uint64_t iova, int fd, int access,
+				  struct ibv_mr **mr)
+{
+	return ha_mlx5_reg_data_direct_mr(&((const struct library *)v)->mlx5, pd, offset, length,
+					  iova, fd, access, mr);
+}
+
 static int lib_dereg_mr(const struct ha_verbs_ops *v, struct ibv_mr *mr)
 {
 	return status(sym(v)->dereg_mr(mr));
@@ -443,6 +461,8 @@ static const struct ha_verbs_ops library_ops = {
 	.dealloc_pd = lib_dealloc_pd,
 	.reg_mr = lib_reg_mr,
 	.reg_dmabuf_mr = lib_reg_dmabuf_mr,
+	.data_direct_path = lib_data_direct_path,
+	.reg_data_direct_mr = lib_reg_data_direct_mr,
 	.dereg_mr = lib_dereg_mr,
 	.create_comp_channel = lib_create_comp_channel,
 	.destroy_comp_channel = lib_destroy_comp_channel,

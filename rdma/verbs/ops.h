@@ -3,10 +3,11 @@
  * ops.h - the verbs that hawser uses, as one table
  *
  * The live table comes from a libibverbs found at run time (dlopen.h); tests put a filter
- * (filter.h) around any other. Every function gets the table as its first argument, so that tables
- * can be stacked. Functions return 0 or a negative errno: the positive errno and the NULL pointers
- * of libibverbs end here. There are no gaps: a table goes through ha_verbs_ops_fill, which puts a
- * function that returns -EOPNOTSUPP into each; callers never test for NULL.
+ * (tests/rdma/verbs/filter.h) around any other. Every function gets the table as its first
+ * argument, so that tables can be stacked. Functions return 0 or a negative errno: the positive
+ * errno and the NULL pointers of libibverbs end here. There are no gaps: a table goes through
+ * ha_verbs_ops_fill, which puts a function that returns -EOPNOTSUPP into each; callers never test
+ * for NULL.
  *
  * The hot functions are apart: a caller takes them once per context into a struct ha_verbs_hot and
  * then calls straight into the NIC's driver, with libibverbs' own conventions.
@@ -81,6 +82,11 @@ struct ha_verbs_ops {
 	/* Optional: -EOPNOTSUPP or -EPROTONOSUPPORT where the kernel or driver cannot. */
 	int (*reg_dmabuf_mr)(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 			     int fd, int access, struct ibv_mr **mr);
+	/* ConnectX with data direct, a PCIe function of its own beside a GPU (rdma-core 54): where
+	 * that function is in sysfs, and a dma-buf whose data goes through it. Optional. */
+	int (*data_direct_path)(V, struct ibv_context *context, char *path, size_t len);
+	int (*reg_data_direct_mr)(V, struct ibv_pd *pd, uint64_t offset, size_t length,
+				  uint64_t iova, int fd, int access, struct ibv_mr **mr);
 	int (*dereg_mr)(V, struct ibv_mr *mr);
 
 	int (*create_comp_channel)(V, struct ibv_context *context,

@@ -36,6 +36,12 @@ X(reg_dmabuf_mr,
   (V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access,
    struct ibv_mr **mr),
   (inner, pd, offset, length, iova, fd, access, mr))
+X(data_direct_path, (V, struct ibv_context *context, char *path, size_t len),
+  (inner, context, path, len))
+X(reg_data_direct_mr,
+  (V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access,
+   struct ibv_mr **mr),
+  (inner, pd, offset, length, iova, fd, access, mr))
 X(dereg_mr, (V, struct ibv_mr *mr), (inner, mr))
 X(create_comp_channel, (V, struct ibv_context *context, struct ibv_comp_channel **channel),
   (inner, context, channel))

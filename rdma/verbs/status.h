@@ -15,14 +15,14 @@ const char *ha_verbs_status_symbol(enum ibv_wc_status status); /* "IBV_WC_..." *
 /* What a completion says about its path. */
 enum ha_status_class {
 	HA_STATUS_OK,
-	HA_STATUS_FLUSHED, /* the consequence of an earlier error, which another completion or event
-			      names */
-	HA_STATUS_TRANSIENT,   /* the peer or the fabric may answer next time */
-	HA_STATUS_RECOVERABLE, /* this path is broken; another one, or a new incarnation of this
-				  one, may work */
-	HA_STATUS_REFUSED, /* the peer's NIC said no: another one may say yes; two that refuse the
-			      same, none */
-	HA_STATUS_FATAL,   /* a defect that would repeat on any path */
+	/* the consequence of an earlier error, which another completion or event names */
+	HA_STATUS_FLUSHED,
+	HA_STATUS_TRANSIENT, /* the peer or the fabric may answer next time */
+	/* this path is broken; another one, or a new incarnation of this one, may work */
+	HA_STATUS_RECOVERABLE,
+	/* the peer's NIC said no: another one may say yes; two that refuse the same, none */
+	HA_STATUS_REFUSED,
+	HA_STATUS_FATAL, /* a defect that would repeat on any path */
 };
 
 /* RECOVERABLE for numbers that no standard knows: trying another path does no harm, and paths are

@@ -380,58 +380,68 @@ static void judge(struct run *r, bool finished)
 		res->verdict = HUNT_DARK;
 }
 
+static void describe_nic(const struct soft_nic *n, unsigned i)
+{
+	const struct soft_fault *f = &n->fault;
+
+	if (n->struck || f->armed)
+		printf("NIC %u: act %d n %u complete %d then %d announced %d at %llu struck %llu\n",
+		       i, f->act, f->n, f->complete, f->then, f->announced,
+		       (unsigned long long)f->at, (unsigned long long)n->struck);
+}
+
+/* Signal s from end e. */
+static void describe_signal(const struct run *r, unsigned s, unsigned e)
+{
+	uint64_t seen = ha_gpu_signal_value(r->pair.end[!e].conn, s);
+	uint64_t sent = r->pair.end[e].conn->sent[s];
+
+	if (seen || sent)
+		printf("signal %u from %u: sent %llu seen %llu of %u\n", s, e,
+		       (unsigned long long)sent, (unsigned long long)seen,
+		       s < STREAMS ? r->messages[s] : 0);
+}
+
+static void describe_path(const struct ha_gpu_agent_path *path, const struct soft_qp *q, unsigned p)
+{
+	printf("  path %u: state %d cause %d incarnation %llu fenced %llu joined %llu proved %llu "
+	       "posted %llu answered %llu failures %u late %llu"
+	       " | nic power %d link %d | qp state %d ci %u pi %u accepts %d expected %llu psn "
+	       "%llu\n",
+	       p, path->state, path->cause, (unsigned long long)path->incarnation,
+	       (unsigned long long)path->peer_fenced, (unsigned long long)path->peer_joined,
+	       (unsigned long long)path->peer_proved, (unsigned long long)path->posted,
+	       (unsigned long long)path->answered, path->failures,
+	       (unsigned long long)path->probe_late, (int)q->nic->power, (int)q->nic->link,
+	       q->state, q->ci, q->pi, q->accepts, (unsigned long long)q->expected,
+	       (unsigned long long)q->psn);
+}
+
+static void describe_end(const struct run *r, unsigned e)
+{
+	const struct ha_gpu_conn *c = r->pair.end[e].conn;
+	const struct ha_gpu_agent *a = &r->pair.end[e].agent;
+
+	printf("end %u: resv %llx ready %llx rung %llx cons %llx tail %llx bell %d error %llx "
+	       "producer %llx active %d carrying %d taken %d\n",
+	       e, (unsigned long long)c->resv, (unsigned long long)c->ready,
+	       (unsigned long long)c->rung, (unsigned long long)c->cons,
+	       (unsigned long long)c->tail, (int)c->bell, (unsigned long long)c->error,
+	       (unsigned long long)c->producer, (int)c->active, a->carrying, a->taken);
+	for (unsigned p = 0; p < 2; p++)
+		describe_path(&a->path[p], r->pair.end[e].path[p].qp, p);
+}
+
 /* For whoever looks into a seed. */
 static void describe(const struct run *r)
 {
 	for (unsigned i = 0; i < 4; i++)
-		if (r->pair.fabric->nic[i].struck || r->pair.fabric->nic[i].fault.armed)
-			printf("NIC %u: act %d n %u complete %d then %d announced %d at %llu "
-			       "struck %llu\n",
-			       i, r->pair.fabric->nic[i].fault.act, r->pair.fabric->nic[i].fault.n,
-			       r->pair.fabric->nic[i].fault.complete,
-			       r->pair.fabric->nic[i].fault.then,
-			       r->pair.fabric->nic[i].fault.announced,
-			       (unsigned long long)r->pair.fabric->nic[i].fault.at,
-			       (unsigned long long)r->pair.fabric->nic[i].struck);
+		describe_nic(&r->pair.fabric->nic[i], i);
 	for (unsigned s = 0; s < HA_GPU_SIGNALS; s++)
 		for (unsigned e = 0; e < 2; e++)
-			if (ha_gpu_signal_value(r->pair.end[!e].conn, s) ||
-			    r->pair.end[e].conn->sent[s])
-				printf("signal %u from %u: sent %llu seen %llu of %u\n", s, e,
-				       (unsigned long long)r->pair.end[e].conn->sent[s],
-				       (unsigned long long)ha_gpu_signal_value(r->pair.end[!e].conn,
-									       s),
-				       s < STREAMS ? r->messages[s] : 0);
-	for (unsigned e = 0; e < 2; e++) {
-		const struct ha_gpu_conn *c = r->pair.end[e].conn;
-		const struct ha_gpu_agent *a = &r->pair.end[e].agent;
-
-		printf("end %u: resv %llx ready %llx rung %llx cons %llx tail %llx bell %d error "
-		       "%llx producer %llx active %d carrying %d taken %d\n",
-		       e, (unsigned long long)c->resv, (unsigned long long)c->ready,
-		       (unsigned long long)c->rung, (unsigned long long)c->cons,
-		       (unsigned long long)c->tail, (int)c->bell, (unsigned long long)c->error,
-		       (unsigned long long)c->producer, (int)c->active, a->carrying, a->taken);
-		for (unsigned p = 0; p < 2; p++) {
-			const struct soft_qp *q = r->pair.end[e].path[p].qp;
-			const struct soft_nic *n = q->nic;
-
-			printf("  path %u: state %d cause %d incarnation %llu fenced %llu joined "
-			       "%llu proved %llu posted %llu answered %llu failures %u late %llu"
-			       " | nic power %d link %d | qp state %d ci %u pi %u accepts %d "
-			       "expected %llu psn %llu\n",
-			       p, a->path[p].state, a->path[p].cause,
-			       (unsigned long long)a->path[p].incarnation,
-			       (unsigned long long)a->path[p].peer_fenced,
-			       (unsigned long long)a->path[p].peer_joined,
-			       (unsigned long long)a->path[p].peer_proved,
-			       (unsigned long long)a->path[p].posted,
-			       (unsigned long long)a->path[p].answered, a->path[p].failures,
-			       (unsigned long long)a->path[p].probe_late, (int)n->power,
-			       (int)n->link, q->state, q->ci, q->pi, q->accepts,
-			       (unsigned long long)q->expected, (unsigned long long)q->psn);
-		}
-	}
+			describe_signal(r, s, e);
+	for (unsigned e = 0; e < 2; e++)
+		describe_end(r, e);
 }
 
 void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_options *o,

@@ -37,6 +37,11 @@ static uint64_t draw(uint64_t n)
 	return ha_gpu_fibers_random() % n;
 }
 
+static uint64_t draw_early(void)
+{
+	return draw(2) ? 60 : 20;
+}
+
 /* Faults at NICs of either path; mostly one, sometimes one on each path. */
 void hunt_script(struct soft_fabric *f, const struct hunt_options *o, bool believed)
 {
@@ -50,7 +55,7 @@ void hunt_script(struct soft_fabric *f, const struct hunt_options *o, bool belie
 		if (n->fault.act == SOFT_ACT_UNPLACED && believed)
 			/* what is believed may be lost: docs/gpu.md */
 			n->fault.act = SOFT_ACT_EXECUTE;
-		n->fault.at = draw(i ? 150 : draw(2) ? 60 : 20);
+		n->fault.at = draw(i ? 150 : draw_early());
 		n->fault.n = n->fault.act || n->fault.complete || n->fault.then == SOFT_THEN_NOTHING
 				     ? 1 + draw(4)
 				     : draw(4);

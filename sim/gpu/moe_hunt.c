@@ -4,8 +4,8 @@
  * connection, a launch after the other
  *
  * A rank is a fiber that launches and looks, and one for each lane of its warps. Limits are drawn:
- * many launches end in the middle and
- * are called again. What was looked at is overwritten, and must stay so.
+ * many launches end in the middle and are called again. What was looked at is overwritten, and must
+ * stay so.
  */
 #include "gpu/emu/fiber.h"
 #include "gpu/example/combine.h"

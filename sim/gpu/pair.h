@@ -2,9 +2,11 @@
 /*
  * pair.h - two ends with two software NICs each, connected: what the tests and hunts of gpu/ run on
  *
- *   end 0: NIC 0 ──── path 0 ──── NIC 2 :end 1      (the queue pairs of path 1 have other numbers
- * than those of path 0, whose numbers NIC 1 ──── path 1 ──── NIC 3              belong to
- * unauthenticated peers on the NICs of path 1; keys differ, and tables are not of one size)
+ *   end 0: NIC 0 ──── path 0 ──── NIC 2 :end 1
+ *          NIC 1 ──── path 1 ──── NIC 3
+ *
+ * The queue pairs of path 1 have other numbers than those of path 0, whose numbers belong to
+ * unauthenticated peers on the NICs of path 1; keys differ, and tables are not of one size.
  */
 #ifndef HA_TESTS_GPU_PAIR_H
 #define HA_TESTS_GPU_PAIR_H

@@ -164,6 +164,27 @@ static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
 
 /* ---- the unauthenticated peer ---- */
 
+static void extend(struct ina_sim_world *w, struct ina_frame *f, bool to_switch)
+{
+	f->epoch = w->epoch;
+	f->flags = to_switch ? 0 : INA_F_ANSWER;
+	if (!sr_rng_below(&w->rng, 4)) {
+		f->flags |= INA_F_ABORT;
+		f->words = NULL;
+	}
+}
+
+/* As the operation of this moment has it, if there is one. */
+static void imitate_operation(const struct ina_op *op, struct ina_frame *f, bool to_switch)
+{
+	if (op) {
+		f->coll = op->coll;
+		f->root = op->root;
+	}
+	if (to_switch && !ina_coll_brings(f->coll, f->root, f->rank))
+		f->words = NULL;
+}
+
 /* All but the sender is as it must be, or nearly; he knows the group, its psns, everything. */
 void ina_sim_unauthenticated(void *arg)
 {
@@ -192,22 +213,10 @@ void ina_sim_unauthenticated(void *arg)
 	if (ina_sim_over(w))
 		return;
 	memset(words, 0x5a, sizeof(words));
-	if (f.extended) {
-		f.epoch = w->epoch;
-		f.flags = to_switch ? 0 : INA_F_ANSWER;
-		if (!sr_rng_below(rng, 4)) {
-			f.flags |= INA_F_ABORT;
-			f.words = NULL;
-		}
-	}
-	if (f.words && sr_rng_below(rng, 2)) { /* as the operation of this moment has it */
-		const struct ina_op *op = victim->worker.head;
-
-		f.coll = op ? op->coll : f.coll;
-		f.root = op ? op->root : f.root;
-		if (to_switch && !ina_coll_brings(f.coll, f.root, f.rank))
-			f.words = NULL;
-	}
+	if (f.extended)
+		extend(w, &f, to_switch);
+	if (f.words && sr_rng_below(rng, 2))
+		imitate_operation(victim->worker.head, &f, to_switch);
 	deliver(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes),
 		ina_sim_now(w));
 	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rank.c - one rank: its thread and operations, what it brings, and what it must get */
+#include "base/clamp.h"
 #include "ina/frame/bytes.h"
 #include "sim/ina/world.h"
 
@@ -55,13 +56,13 @@ struct range {
 
 static int64_t held(int64_t v)
 {
-	return v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v;
+	return ha_clamp(v, INT32_MIN, INT32_MAX);
 }
 
 /*
  * Each time that a sum is held at the lower end it gains, and what comes after can add no more than
- * all positive terms: no order gives more than
- * all negative terms first, then the positive ones. For the least it is the other way round.
+ * all positive terms: no order gives more than all negative terms first, then the positive ones.
+ * For the least it is the other way round.
  */
 static struct range range_of(const struct ina_sim_world *w, unsigned op, uint32_t index,
 			     unsigned word)

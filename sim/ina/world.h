@@ -4,9 +4,8 @@
  * time, and what was found
  *
  * The switch is ina_switch_step(), the ranks are struct ina_worker, as they are anywhere else;
- * every packet is bytes on its way. Time and
- * events are those of the other simulator's wire (sim/kit/memwire.h), faults of cables are
- * softroce's.
+ * every packet is bytes on its way. Time and events are those of the other simulator's wire
+ * (sim/kit/memwire.h), faults of cables are softroce's.
  */
 #ifndef INA_SIM_WORLD_H
 #define INA_SIM_WORLD_H

@@ -4,12 +4,10 @@
  * the same seed
  *
  * Every NIC hangs on a port. A packet leaves its port when the bytes before it have left
- * (bandwidth), then travels the
- * port's latency, then meets the faults of the sender's tx and the receiver's rx direction; what a
- * NIC sends to itself
- * meets none, for it never leaves it. Time jumps from one thing that happens to the next: an
- * arrival, a NIC's timer, or
- * a call that somebody asked for with sr_memwire_at().
+ * (bandwidth), then travels the port's latency, then meets the faults of the sender's tx and the
+ * receiver's rx direction; what a
+ * NIC sends to itself meets none, for it never leaves it. Time jumps from one thing that happens to
+ * the next: an arrival, a NIC's timer, or a call that somebody asked for with sr_memwire_at().
  */
 #ifndef SOFTROCE_MEMWIRE_H
 #define SOFTROCE_MEMWIRE_H

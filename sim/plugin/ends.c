@@ -6,7 +6,8 @@ static void comm_opts(const struct sim_side *s, struct ha_comm_opts *opts)
 	const struct sim_conn_spec *spec = s->conn->spec;
 
 	*opts = (struct ha_comm_opts) { .traffic_class = -1,
-					.nmore = (int)spec->nrails[s->end] - 1 };
+					.nmore = (int)spec->nrails[s->end] - 1,
+					.one_sided = spec->one_sided };
 	for (int i = 0; i < opts->nmore; i++)
 		opts->more[i] = (int)spec->rail[s->end][i + 1];
 }
@@ -23,6 +24,8 @@ static void came_up(struct sim_side *s)
 	s->up_at = sim_now(s->conn->world);
 	err = ha_reg_mr(s->bundle, s->arena.base, s->arena.size,
 			spec->gpu ? HA_MEM_CUDA : HA_MEM_HOST, 0, -1, 0, &s->mr);
+	if (!err && spec->one_sided)
+		err = sim_puts_offer(s);
 	if (err)
 		sim_side_ended(s, err, "reg_mr");
 }
@@ -103,18 +106,21 @@ bool sim_side_accept(struct sim_side *s)
 	return err || recv;
 }
 
-/* After an error, every call says the same. */
+/* After an error, every call says the same; when the peer has closed in order, test says it of what
+ * is posted. */
 static void check_kept(struct sim_side *s)
 {
 	struct ha_request *req = NULL;
 	void *data = s->arena.base;
 	size_t size = 0;
-	int tag = 0, err;
+	int tag = 0, done, err;
 
 	if (!s->bundle || !s->kept)
 		return;
 	err = s->end ? ha_irecv(sim_side_recv(s), 1, &data, &size, &tag, &s->mr, false, &req)
 		     : ha_isend(sim_side_send(s), data, 0, tag, s->mr, &req);
+	if (req && s->bundle->failover.peer_closed)
+		err = ha_test(req, &done, NULL);
 	if (err != s->error)
 		sim_found(s->conn->world, SIM_ERROR,
 			  "connection %u: after error %d another call says %d", s->conn->index,
@@ -126,6 +132,27 @@ void sim_side_revoke(struct sim_side *s)
 	sim_side_disown(s);
 	s->phase = SIM_CLOSED;
 	s->bundle = NULL;
+}
+
+static void close_bundle(struct sim_side *s)
+{
+	if (!s->bundle)
+		return;
+	if (!s->error && !s->conn->spec->one_sided && sim_side_dice(s, 2))
+		ha_dereg_mr(s->bundle, s->mr);
+	if (s->end)
+		ha_close_recv(sim_side_recv(s));
+	else
+		ha_close_send(sim_side_send(s));
+}
+
+static void close_listener(struct sim_side *s)
+{
+	if (!s->end)
+		return;
+	if (s->conn->listen)
+		ha_close_listen(s->conn->listen);
+	s->conn->listen = NULL;
 }
 
 bool sim_side_close(struct sim_side *s)
@@ -142,16 +169,8 @@ bool sim_side_close(struct sim_side *s)
 	sim_side_event(s, 9, 0);
 	sim_say(c->world, "connection %u, %s: closes, %u of %u messages", c->index,
 		s->end ? "receiver" : "sender", s->end ? s->done : s->next, c->messages);
-	if (s->bundle && !s->error && sim_side_dice(s, 2))
-		ha_dereg_mr(s->bundle, s->mr);
-	if (s->bundle && s->end)
-		ha_close_recv(sim_side_recv(s));
-	else if (s->bundle)
-		ha_close_send(sim_side_send(s));
-	if (s->end && c->listen)
-		ha_close_listen(c->listen);
-	if (s->end)
-		c->listen = NULL;
+	close_bundle(s);
+	close_listener(s);
 	s->closed_at = s->error ? 0 : sim_elapsed(c->world);
 	sim_side_revoke(s);
 	return true;

@@ -67,6 +67,14 @@ static void make_long(struct sim_fault *f, const struct sim_scenario *sc, struct
 			 : FOREVER;
 }
 
+/* choose_device has named one of its ports. */
+static void make_switch(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
+{
+	make_long(f, sc, rng);
+	f->dev = sc->leaf[f->host][f->dev];
+	f->amount = sr_rng_below(rng, 4);
+}
+
 static void make_stall(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = sr_rng_below(rng, 3) ? between(rng, 10 * US, 5 * MS)
@@ -146,6 +154,22 @@ static bool is(const struct sim_fault *f, const char *name)
 	return !strcmp(sim_fault_classes[f->class].name, name);
 }
 
+static bool of_switch(const struct sim_fault *f)
+{
+	return is(f, "switch") || is(f, "silent-switch");
+}
+
+bool sim_fault_hits(const struct sim_scenario *sc, const struct sim_fault *f, unsigned host,
+		    unsigned dev)
+{
+	if (!of_switch(f))
+		return f->host == host && f->dev == dev;
+	/* An odd amount: half of its ports only, every second one in the order of hosts and
+	 * devices. */
+	return sc->leaf[host][dev] == f->dev &&
+	       (!(f->amount & 1) || (host + dev / 2 + f->amount / 2) % 2);
+}
+
 static void apply_one(struct sr_fault_dir *d, const struct sim_fault *f)
 {
 	if (is(f, "loss"))
@@ -158,7 +182,7 @@ static void apply_one(struct sr_fault_dir *d, const struct sim_fault *f)
 		d->delay_ns += f->amount;
 	else if (is(f, "jitter"))
 		d->jitter_ns += f->amount;
-	else if (is(f, "mute") || is(f, "black-hole"))
+	else if (is(f, "mute") || is(f, "black-hole") || is(f, "silent-switch"))
 		d->blackhole = 1;
 	else if (is(f, "late")) {
 		d->reorder_ppm = SR_PPM;
@@ -168,16 +192,16 @@ static void apply_one(struct sr_fault_dir *d, const struct sim_fault *f)
 		d->reorder_ppm = SR_PPM;
 }
 
-static void apply(struct sim_world *w, struct sim_fault *which)
+static void apply_to(struct sim_world *w, unsigned host, unsigned dev, bool rx)
 {
-	struct sr_faults *faults = sr_memwire_faults(device(w, which)->port);
-	struct sr_fault_dir *d = which->rx ? &faults->rx : &faults->tx;
+	struct sr_faults *faults = sr_memwire_faults(w->host[host].verbs->device[dev].port);
+	struct sr_fault_dir *d = rx ? &faults->rx : &faults->tx;
 
 	memset(d, 0, sizeof(*d));
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {
 		const struct sim_fault *f = &w->sc.fault[i];
 
-		if (f->host == which->host && f->dev == which->dev && f->rx == which->rx &&
+		if (sim_fault_hits(&w->sc, f, host, dev) && (of_switch(f) || f->rx == rx) &&
 		    acts(w, f))
 			apply_one(d, f);
 	}
@@ -189,16 +213,61 @@ static void apply(struct sim_world *w, struct sim_fault *which)
 		d->reorder_ns = d->reorder_ns > sim_elapsed(w) ? d->reorder_ns - sim_elapsed(w) : 0;
 }
 
+static void apply(struct sim_world *w, struct sim_fault *f)
+{
+	apply_to(w, f->host, f->dev, f->rx);
+}
+
+/* ---- of a whole switch ---- */
+
+static void each_port(struct sim_world *w, const struct sim_fault *f,
+		      void (*act)(struct sim_world *w, unsigned host, unsigned dev, bool on),
+		      bool on)
+{
+	for (unsigned h = 0; h < SIM_HOSTS; h++)
+		for (unsigned d = 0; d < w->sc.ndevices[h]; d++)
+			if (sim_fault_hits(&w->sc, f, h, d))
+				act(w, h, d, on);
+}
+
+/* A port that another fault still keeps down stays down. */
+static void cut_port(struct sim_world *w, unsigned host, unsigned dev, bool on)
+{
+	for (unsigned i = 0; i < w->sc.nfaults; i++) {
+		const struct sim_fault *f = &w->sc.fault[i];
+
+		on |= (is(f, "cut") || is(f, "flap") || is(f, "switch")) && acts(w, f) &&
+		      sim_fault_hits(&w->sc, f, host, dev);
+	}
+	sr_memwire_cut(w->host[host].verbs->device[dev].port, on);
+}
+
+static void mute_port(struct sim_world *w, unsigned host, unsigned dev, bool on)
+{
+	apply_to(w, host, dev, false);
+	apply_to(w, host, dev, true);
+}
+
+static void lose_switch(struct sim_world *w, struct sim_fault *f)
+{
+	each_port(w, f, is(f, "switch") ? cut_port : mute_port, true);
+}
+
+static void regain_switch(struct sim_world *w, struct sim_fault *f)
+{
+	each_port(w, f, is(f, "switch") ? cut_port : mute_port, false);
+}
+
 /* ---- single events ---- */
 
 static void cut(struct sim_world *w, struct sim_fault *f)
 {
-	sr_memwire_cut(device(w, f)->port, true);
+	cut_port(w, f->host, f->dev, true);
 }
 
 static void heal(struct sim_world *w, struct sim_fault *f)
 {
-	sr_memwire_cut(device(w, f)->port, false);
+	cut_port(w, f->host, f->dev, false);
 }
 
 static void kill(struct sim_world *w, struct sim_fault *f)
@@ -401,6 +470,12 @@ const struct sim_fault_class sim_fault_classes[] = {
 	  as_fast_as_before },
 	{ "slow-connect", "connecting a queue pair takes long, and may fail", SIM_CONNECTING,
 	  make_connecting, NULL, NULL },
+	{ "switch",
+	  "a leaf switch fails, or half of its ports do: they go down at both hosts, for longer or "
+	  "for good",
+	  SIM_OUTAGE, make_switch, lose_switch, regain_switch },
+	{ "silent-switch", "the same, and the ports stay up", SIM_OUTAGE, make_switch, lose_switch,
+	  regain_switch },
 	{ "exit", "a process dies", SIM_PEER_END, make_none, process_exit, NULL },
 	{ "power", "a machine dies", SIM_PEER_END, make_none, power_off, NULL },
 	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit,
@@ -592,8 +667,13 @@ void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
 {
 	const struct sim_fault_class *c = &sim_fault_classes[f->class];
 
-	fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index,
-		(double)f->at / 1e6, c->name, c->help, f->host, f->dev, f->rx ? "rx" : "tx");
+	if (of_switch(f))
+		fprintf(out, "  fault %u at %.3f ms: %s (%s), leaf %u, ", index,
+			(double)f->at / 1e6, c->name, c->help, f->dev);
+	else
+		fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index,
+			(double)f->at / 1e6, c->name, c->help, f->host, f->dev,
+			f->rx ? "rx" : "tx");
 	if (f->len >= FOREVER)
 		fprintf(out, "for good, amount %llu\n", (unsigned long long)f->amount);
 	else
@@ -603,9 +683,9 @@ void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
 
 const char *sim_effect_expected(enum sim_effect effect)
 {
-	return SIM_GENTLE(effect)       ? "survived"
-	       : effect == SIM_PEER_END ? "clean error"
-					: "survived with another path";
+	if (SIM_GENTLE(effect))
+		return "survived";
+	return effect == SIM_PEER_END ? "clean error" : "survived with another path";
 }
 
 uint64_t sim_faults_over(const struct sim_scenario *sc)

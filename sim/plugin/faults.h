@@ -43,6 +43,9 @@ struct sim_fault_class {
 extern const struct sim_fault_class sim_fault_classes[];
 extern const unsigned sim_fault_nclasses;
 
+/* Is this port one of those that suffer? A switch's are many, at both hosts. */
+bool sim_fault_hits(const struct sim_scenario *sc, const struct sim_fault *f, unsigned host,
+		    unsigned dev);
 /*
  * Mask of the classes in a list of names, "loss,reorder"; "all" is every one. 0: a name is unknown,
  * *bad is it.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/plugin/hunt.h"
+#include "base/clamp.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -335,6 +336,51 @@ static bool hear(const struct sim_hunt *hunt, struct job *job, struct sim_tally 
 	return job_start(hunt, job) == 0;
 }
 
+/* Starts all jobs; *live gets how many run. */
+static int jobs_start(struct sim_hunt *h, struct job *jobs, struct pollfd *fds, uint64_t *at,
+		      unsigned *live)
+{
+	int err = 0;
+
+	for (unsigned j = 0; j < h->jobs && !err; j++) {
+		jobs[j].next = h->start + j;
+		jobs[j].at = &at[j];
+		err = job_start(h, &jobs[j]);
+		fds[j] = (struct pollfd) { jobs[j].fd, POLLIN, 0 };
+		*live += !err;
+	}
+	return err;
+}
+
+/* Waits for what any job has to say. */
+static int jobs_await(struct sim_hunt *h, struct job *jobs, struct pollfd *fds,
+		      struct sim_tally *tally, FILE *out, unsigned *live)
+{
+	if (poll(fds, h->jobs, -1) < 0 && errno != EINTR)
+		return -errno;
+	for (unsigned j = 0; j < h->jobs; j++) {
+		if (!fds[j].revents)
+			continue;
+		if (!hear(h, &jobs[j], tally, out)) {
+			--*live;
+			jobs[j].fd = -1;
+		}
+		fds[j].fd = jobs[j].fd;
+	}
+	return 0;
+}
+
+static void jobs_end(struct sim_hunt *h, struct job *jobs)
+{
+	for (unsigned j = 0; j < h->jobs; j++) {
+		if (jobs[j].pid > 0 && h->first) {
+			kill(jobs[j].pid, SIGKILL);
+			close(jobs[j].fd);
+			waitpid(jobs[j].pid, NULL, 0);
+		}
+	}
+}
+
 int sim_hunt_run(const struct sim_hunt *hunt, struct sim_tally *tally, FILE *out)
 {
 	struct sim_hunt h = *hunt;
@@ -342,40 +388,18 @@ int sim_hunt_run(const struct sim_hunt *hunt, struct sim_tally *tally, FILE *out
 	struct pollfd fds[JOBS_MAX];
 	unsigned live = 0;
 	uint64_t *at;
-	int err = 0;
+	int err;
 
 	memset(tally, 0, sizeof(*tally));
-	h.jobs = h.jobs < 1 ? 1 : h.jobs > JOBS_MAX ? JOBS_MAX : h.jobs;
+	h.jobs = (unsigned)ha_clamp(h.jobs, 1, JOBS_MAX);
 	at = mmap(NULL, JOBS_MAX * sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		  -1, 0);
 	if (at == MAP_FAILED)
 		return -errno;
-	for (unsigned j = 0; j < h.jobs && !err; j++) {
-		jobs[j].next = h.start + j;
-		jobs[j].at = &at[j];
-		err = job_start(&h, &jobs[j]);
-		fds[j] = (struct pollfd) { jobs[j].fd, POLLIN, 0 };
-		live += !err;
-	}
-	while (live && !err && !(h.first && tally->findings)) {
-		if (poll(fds, h.jobs, -1) < 0 && errno != EINTR)
-			err = -errno;
-		for (unsigned j = 0; j < h.jobs && !err; j++) {
-			if (!fds[j].revents)
-				continue;
-			if (!hear(&h, &jobs[j], tally, out)) {
-				live--;
-				jobs[j].fd = -1;
-			}
-			fds[j].fd = jobs[j].fd;
-		}
-	}
-	for (unsigned j = 0; j < h.jobs; j++)
-		if (jobs[j].pid > 0 && h.first) {
-			kill(jobs[j].pid, SIGKILL);
-			close(jobs[j].fd);
-			waitpid(jobs[j].pid, NULL, 0);
-		}
+	err = jobs_start(&h, jobs, fds, at, &live);
+	while (live && !err && !(h.first && tally->findings))
+		err = jobs_await(&h, jobs, fds, tally, out, &live);
+	jobs_end(&h, jobs);
 	munmap(at, JOBS_MAX * sizeof(*at));
 	return err;
 }

@@ -292,12 +292,40 @@ static int64_t whose(const struct sim_arena *a, const struct sim_world *w, const
 	return -1;
 }
 
+/* The second copy of an optional receive's data. */
+static bool is_late_copy(const struct sim_buffer *b, const void *from, size_t in, uint32_t len)
+{
+	return !b->posted && b->optional && in <= b->expect && len <= b->expect - in &&
+	       payload_differs(from, b->key, (uint32_t)in, len) < 0;
+}
+
+/* `len` bytes, `in` bytes into the buffer, which is posted: they must be those that it expects. */
+static void check_placed(struct sim_arena *a, struct sim_world *w, struct sim_buffer *b,
+			 const void *from, size_t in, uint32_t len)
+{
+	int64_t at;
+
+	if (in > b->expect || len > b->expect - in) {
+		sim_found(w, SIM_STRAY_WRITE,
+			  "connection %u, message %u: %u bytes of message %lld placed at %zu of %u",
+			  a->conn, b->message, len, (long long)whose(a, w, from, in, len), in,
+			  b->expect);
+		return;
+	}
+	at = payload_differs(from, b->key, (uint32_t)in, len);
+	if (at >= 0)
+		sim_found(
+			w, SIM_WRONG_BYTE,
+			"connection %u, message %u: byte %lld arrives wrong; it is message %lld's",
+			a->conn, b->message, (long long)at, (long long)whose(a, w, from, in, len));
+	b->placed += len;
+}
+
 bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to, const void *from,
 		       uint32_t len)
 {
 	size_t offset = (size_t)((const char *)to - a->base), index, in;
 	struct sim_buffer *b;
-	int64_t at;
 
 	if ((const char *)to < a->base || offset >= a->size)
 		return false;
@@ -310,32 +338,15 @@ bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to,
 		return true;
 	}
 	b = &a->buffer[index];
-	if (!b->posted && b->optional && in <= b->expect && len <= b->expect - in &&
-	    payload_differs(from, b->key, (uint32_t)in, len) < 0) {
+	if (is_late_copy(b, from, in, len))
 		b->late = true;
-		return true;
-	}
-	if (!b->posted) {
+	else if (!b->posted)
 		sim_found(w, SIM_STRAY_WRITE,
 			  "connection %u, buffer %zu: %u bytes of message %lld placed at %zu after "
 			  "message %u was complete",
 			  a->conn, index, len, (long long)whose(a, w, from, in, len), in,
 			  b->message);
-		return true;
-	}
-	if (in > b->expect || len > b->expect - in) {
-		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, message %u: %u bytes of message %lld placed at %zu of %u",
-			  a->conn, b->message, len, (long long)whose(a, w, from, in, len), in,
-			  b->expect);
-		return true;
-	}
-	at = payload_differs(from, b->key, (uint32_t)in, len);
-	if (at >= 0)
-		sim_found(
-			w, SIM_WRONG_BYTE,
-			"connection %u, message %u: byte %lld arrives wrong; it is message %lld's",
-			a->conn, b->message, (long long)at, (long long)whose(a, w, from, in, len));
-	b->placed += len;
+	else
+		check_placed(a, w, b, from, in, len);
 	return true;
 }

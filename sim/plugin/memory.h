@@ -3,12 +3,10 @@
  * memory.h - the buffers that NCCL would own: who may write which byte, and what every byte must be
  *
  * An arena is one connection end's memory: buffers with guards between them. A receive buffer
- * belongs to a message from
- * the moment it is posted to the moment its receive completes; everything that a NIC places is
- * checked against that and
- * against the message's payload, byte by byte, at the moment of placing. What nobody may write
- * holds a pattern, which
- * is checked when the buffer is taken and at the end, for writes that came in another way.
+ * belongs to a message from the moment it is posted to the moment its receive completes; everything
+ * that a NIC places is checked against that and against the message's payload, byte by byte, at the
+ * moment of placing. What nobody may write holds a pattern, which is checked when the buffer is
+ * taken and at the end, for writes that came in another way.
  */
 #ifndef HA_SIM_MEMORY_H
 #define HA_SIM_MEMORY_H

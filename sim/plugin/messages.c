@@ -3,17 +3,51 @@
 
 #include <string.h>
 
+/* Fills the operation's buffers for message m and posts it; before[] gets what they were. */
+static int post_buffers(struct sim_side *s, struct sim_op *op, const struct sim_message *m,
+			struct sim_buffer *before, const char **call)
+{
+	void *data[HA_MAX_RECVS];
+	size_t sizes[HA_MAX_RECVS];
+	int err = 0;
+
+	*call = "reg_mr";
+	for (unsigned i = 0; i < m->n && !err; i++) {
+		before[i] = *op->buf[i];
+		sim_buffer_post(op->buf[i], s->next, m->key[i], m->posted[i], m->expect[i]);
+		op->buf[i]->optional = m->optional;
+		data[i] = op->buf[i]->data;
+		sizes[i] = m->posted[i];
+		err = sim_op_register(s, op, i);
+	}
+	if (err)
+		return err;
+	*call = "irecv";
+	return ha_irecv(sim_side_recv(s), (int)m->n, data, sizes, m->tag, op->mr, m->optional,
+			&op->req);
+}
+
+/* There was no room for it: it comes again, with the buffers as they were. */
+static void take_back(struct sim_side *s, struct sim_op *op, const struct sim_buffer *before,
+		      unsigned n)
+{
+	struct sim_buffer *buf[HA_MAX_RECVS];
+
+	memcpy(buf, op->buf, sizeof(buf));
+	sim_op_give_back(s, op);
+	for (unsigned i = 0; i < n; i++)
+		sim_buffer_refused(buf[i], &before[i]);
+}
+
 /* Post the next receive. True: something moved. */
 static bool post_receive(struct sim_side *s)
 {
 	struct sim_conn *c = s->conn;
-	void *data[HA_MAX_RECVS];
-	size_t sizes[HA_MAX_RECVS];
-	struct sim_buffer before[HA_MAX_RECVS], *buf[HA_MAX_RECVS];
+	struct sim_buffer before[HA_MAX_RECVS];
 	struct sim_message m;
-	const char *call = "reg_mr";
+	const char *call;
 	struct sim_op *op;
-	int err = 0;
+	int err;
 
 	if (s->next == c->messages)
 		return false;
@@ -25,28 +59,16 @@ static bool post_receive(struct sim_side *s)
 		sim_op_give_back(s, op);
 		return false;
 	}
-	for (unsigned i = 0; i < m.n && !err; i++) {
-		buf[i] = op->buf[i];
-		before[i] = *buf[i];
-		sim_buffer_post(op->buf[i], s->next, m.key[i], m.posted[i], m.expect[i]);
-		op->buf[i]->optional = m.optional;
-		data[i] = op->buf[i]->data;
-		sizes[i] = m.posted[i];
-		err = sim_op_register(s, op, i);
-	}
-	if (!err) {
-		call = "irecv";
-		err = ha_irecv(sim_side_recv(s), (int)m.n, data, sizes, m.tag, op->mr, m.optional,
-			       &op->req);
-	}
-	if (err || !op->req)
+	err = post_buffers(s, op, &m, before, &call);
+	if (err) {
 		sim_op_give_back(s, op);
-	for (unsigned i = 0; !err && !op->req && i < m.n; i++)
-		sim_buffer_refused(buf[i], &before[i]);
-	if (err)
 		sim_side_ended(s, err, call);
-	if (err || !op->req)
-		return err != 0;
+		return true;
+	}
+	if (!op->req) {
+		take_back(s, op, before, m.n);
+		return false;
+	}
 	sim_say(c->world, "connection %u: receive %u of %u x %u bytes%s, buffer %td", c->index,
 		s->next, m.n, m.expect[0], m.optional ? ", optional" : "",
 		op->buf[0] - s->arena.buffer);
@@ -131,12 +153,14 @@ static bool post_send(struct sim_side *s)
 	return err || op->req;
 }
 
-/* A send whose tag nobody waits for is not taken. */
+/* A send whose tag nobody waits for is not taken, or fails: the peer has closed in order. */
 static void post_premature(struct sim_side *s)
 {
 	struct ha_request *req = NULL;
-	int err = ha_isend(sim_side_send(s), s->arena.base, 0, 0x7ffffff0, s->mr, &req);
+	int done, err = ha_isend(sim_side_send(s), s->arena.base, 0, 0x7ffffff0, s->mr, &req);
 
+	if (req && s->bundle->failover.peer_closed)
+		err = ha_test(req, &done, NULL);
 	if (err)
 		sim_side_ended(s, err, "isend");
 	else if (req)
@@ -158,36 +182,6 @@ static void check_sizes(struct sim_side *s, const struct sim_op *op, const int *
 	}
 }
 
-static void received(struct sim_world *w, uint64_t bytes)
-{
-	uint64_t interval = w->sc.pace_ns ? sim_elapsed(w) / w->sc.pace_ns : SIM_PACE_MAX;
-
-	w->result.bytes += bytes;
-	if (interval >= SIM_PACE_MAX)
-		return;
-	w->result.pace[interval] += bytes;
-	if (w->conn[0] && w->conn[0]->side[0].bundle)
-		w->result.gate[interval] = ha_gate_bytes(w->conn[0]->side[0].bundle);
-}
-
-static void finished(struct sim_side *s, struct sim_op *op)
-{
-	struct sim_world *w = s->conn->world;
-
-	for (unsigned i = 0; i < op->n; i++) {
-		sim_buffer_check(&s->arena, op->buf[i], w);
-		if (s->end)
-			received(w, op->buf[i]->expect);
-	}
-	if (s->end)
-		w->result.messages++;
-	s->done += s->end;
-	sim_say(w, "connection %u: %s %u is complete", s->conn->index, s->end ? "receive" : "send",
-		op->message);
-	sim_side_event(s, 4, op->message);
-	sim_op_give_back(s, op);
-}
-
 /* Received into memory of a GPU: the flush, then it is finished. */
 static void flush(struct sim_side *s, struct sim_op *op, const int *sizes)
 {
@@ -200,7 +194,7 @@ static void flush(struct sim_side *s, struct sim_op *op, const int *sizes)
 	if (err)
 		sim_side_ended(s, err, "iflush");
 	else if (!op->flush)
-		finished(s, op);
+		sim_op_finished(s, op);
 }
 
 static bool test_flush(struct sim_side *s, struct sim_op *op)
@@ -210,7 +204,7 @@ static bool test_flush(struct sim_side *s, struct sim_op *op)
 	if (err)
 		sim_side_ended(s, err, "test of a flush");
 	else if (done)
-		finished(s, op);
+		sim_op_finished(s, op);
 	return err || done;
 }
 
@@ -222,7 +216,7 @@ static bool watch(struct sim_side *s, struct sim_op *op)
 	bool done = sim_buffer_whole(op->buf[0]);
 
 	if (done)
-		finished(s, op);
+		sim_op_finished(s, op);
 	else if (s->bundle->error)
 		sim_side_ended(s, s->bundle->error, "the next call");
 	return done || s->error;
@@ -255,7 +249,7 @@ static bool test_op(struct sim_side *s, struct sim_op *op)
 	if (s->end && s->conn->spec->gpu)
 		flush(s, op, sizes);
 	else
-		finished(s, op);
+		sim_op_finished(s, op);
 	return true;
 }
 
@@ -288,6 +282,20 @@ static bool abandoned(const struct sim_side *s)
 	       peer->next == 0;
 }
 
+static bool two_sided_call(struct sim_side *s)
+{
+	if (sim_side_dice(s, 2))
+		return s->end ? post_receive(s) : post_send(s);
+	return test_some(s);
+}
+
+static bool one_sided_call(struct sim_side *s)
+{
+	if (sim_side_dice(s, 2))
+		return s->end ? sim_puts_expose(s) : sim_puts_post(s);
+	return s->end ? sim_puts_take(s) : test_some(s);
+}
+
 bool sim_side_exchange(struct sim_side *s)
 {
 	bool moved = false;
@@ -296,14 +304,14 @@ bool sim_side_exchange(struct sim_side *s)
 		sim_side_to_close(s, SIM_GIVE_UP_NS);
 		return true;
 	}
-	for (unsigned k = 1 + (unsigned)sim_side_dice(s, 4); k && s->phase == SIM_UP; k--) {
-		if (sim_side_dice(s, 2))
-			moved |= s->end ? post_receive(s) : post_send(s);
+	for (unsigned k = 1 + (unsigned)sim_side_dice(s, 4); k && s->phase == SIM_UP; k--)
+		moved |= s->conn->spec->one_sided ? one_sided_call(s) : two_sided_call(s);
+	if (!s->end && s->phase == SIM_UP && s->next < s->conn->messages && !sim_side_dice(s, 64)) {
+		if (s->conn->spec->one_sided)
+			sim_puts_post_nowhere(s);
 		else
-			moved |= test_some(s);
+			post_premature(s);
 	}
-	if (!s->end && s->phase == SIM_UP && s->next < s->conn->messages && !sim_side_dice(s, 64))
-		post_premature(s);
 	if (s->phase == SIM_UP && s->next == s->conn->messages && !s->nops) {
 		sim_side_event(s, 6, 0);
 		sim_side_to_close(s, s->conn->spec->linger_ns[s->end]);

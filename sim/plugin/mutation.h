@@ -41,11 +41,18 @@
 	  "a queue pair that is given up while it is being connected is nobody's")                 \
 	X(STAY_PUT, "stay-put",                                                                    \
 	  "a standby whose device is down waits for it, whatever else is idle")                    \
+	X(AVOID_DATA, "avoid-data",                                                                \
+	  "a standby is on none of the data path's devices, even where nothing else is left")      \
 	X(RECUT, "recut",                                                                          \
 	  "a stripe that is sent again is cut by the weights of now, not of its message")          \
 	X(FORGET_OUT, "forget-out",                                                                \
 	  "adaptive: what is posted already does not count when a message is cut")                 \
-	X(FORGET_PROBES, "forget-probes", "adaptive: a rail that rests gets no probes")
+	X(FORGET_PROBES, "forget-probes", "adaptive: a rail that rests gets no probes")            \
+	X(TAKE_EARLY, "take-early", "one-sided: a record is taken when its first stripe has come") \
+	X(FORGET_WINDOWS, "forget-windows",                                                        \
+	  "one-sided: windows are told for the first rail alone")                                  \
+	X(KEEP_WINDOWS, "keep-windows",                                                            \
+	  "one-sided: keys of a device that the peer's rail has left are used on the next")
 
 enum ha_mutation {
 	HA_MUTATE_NOTHING,

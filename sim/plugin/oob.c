@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/plugin/oob.h"
 
+#include "plugin/channel/wire.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SEND_WHOLE                                                                             \
-	64 /* bytes that a socket always takes at once: its buffer never fills up with the few \
-	      messages of ours */
+/* bytes that a socket always takes at once: its buffer never fills up with the few messages of
+ * ours */
+#define SEND_WHOLE 64
 
 struct chunk {
 	struct chunk *next;
@@ -21,13 +23,13 @@ struct ha_oob_conn {
 	struct sim_oob *all;
 	struct ha_oob_conn *next, **pprev;
 	unsigned host;
-	uint16_t port;                  /* of a listener; 0 = a stream */
-	struct ha_oob_conn *knocks;     /* of a listener, in the order of their coming */
-	struct ha_oob_conn *next_knock; /* of a stream that nobody has accepted */
-	struct ha_oob_conn *peer;       /* NULL: it has closed its end */
-	struct chunk *first, **last;    /* on their way to us, by time */
-	uint64_t ready_at;              /* connected, or waiting to be accepted, from then on */
-	uint64_t last_at;               /* when the newest chunk arrives */
+	uint16_t port;                     /* of a listener; 0 = a stream */
+	struct ha_oob_conn *incoming;      /* of a listener, in the order of their coming */
+	struct ha_oob_conn *next_incoming; /* of a stream that nobody has accepted */
+	struct ha_oob_conn *peer;          /* NULL: it has closed its end */
+	struct chunk *first, **last;       /* on their way to us, by time */
+	uint64_t ready_at;                 /* connected, or waiting to be accepted, from then on */
+	uint64_t last_at;                  /* when the newest chunk arrives */
 	/* the peer's end of the stream arrives; 0 = it has not ended */
 	uint64_t ended_at;
 	uint64_t error_at; /* `error` shows from then on; 0 = there is none */
@@ -107,12 +109,12 @@ static int sim_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_a
 
 static int sim_accept(struct ha_oob_conn *l, struct ha_oob_conn **conn)
 {
-	struct ha_oob_conn *c = l->knocks;
+	struct ha_oob_conn *c = l->incoming;
 
 	if (!c || now_of(l->all) < c->ready_at)
 		return -EAGAIN;
-	l->knocks = c->next_knock;
-	c->next_knock = NULL;
+	l->incoming = c->next_incoming;
+	c->next_incoming = NULL;
 	*conn = c;
 	return 0;
 }
@@ -128,7 +130,7 @@ static struct ha_oob_conn *listener_at(struct sim_oob *oob, uint16_t port)
 
 static void meet(struct ha_oob_conn *l, struct ha_oob_conn *ours, struct ha_oob_conn *theirs)
 {
-	struct ha_oob_conn **at = &l->knocks;
+	struct ha_oob_conn **at = &l->incoming;
 
 	ours->peer = theirs;
 	theirs->peer = ours;
@@ -137,8 +139,8 @@ static void meet(struct ha_oob_conn *l, struct ha_oob_conn *ours, struct ha_oob_
 	theirs->last_at = theirs->ready_at;
 	ours->last_at = ours->ready_at;
 	while (*at && (*at)->ready_at <= theirs->ready_at)
-		at = &(*at)->next_knock;
-	theirs->next_knock = *at;
+		at = &(*at)->next_incoming;
+	theirs->next_incoming = *at;
 	*at = theirs;
 }
 
@@ -196,6 +198,24 @@ static void put(struct ha_oob_conn *to, const void *data, size_t size)
 	to->last = &chunk->next;
 }
 
+/* A header that is cut into portions is not counted. */
+static void count(struct sim_oob *oob, const char *data, size_t size)
+{
+	const uint32_t magic = HA_MSG_MAGIC;
+
+	oob->bytes += size;
+	while (size >= sizeof(magic)) {
+		const char *at = memmem(data, size, &magic, sizeof(magic));
+
+		if (!at)
+			return;
+		oob->messages++;
+		at += sizeof(magic);
+		size -= (size_t)(at - data);
+		data = at;
+	}
+}
+
 static ssize_t sim_send(struct ha_oob_conn *c, const void *data, size_t size)
 {
 	if (failed(c))
@@ -208,6 +228,7 @@ static ssize_t sim_send(struct ha_oob_conn *c, const void *data, size_t size)
 		size = portion(c->all, size);
 	if (!size)
 		return -EAGAIN;
+	count(c->all, data, size);
 	if (!c->silent)
 		put(c->peer, data, size);
 	return (ssize_t)size;
@@ -262,11 +283,11 @@ static void say_end(struct ha_oob_conn *c)
 
 static void sim_close(struct ha_oob_conn *c)
 {
-	struct ha_oob_conn *knock, *next;
+	struct ha_oob_conn *one, *next;
 
-	for (knock = c->knocks; knock; knock = next) {
-		next = knock->next_knock;
-		sim_close(knock);
+	for (one = c->incoming; one; one = next) {
+		next = one->next_incoming;
+		sim_close(one);
 	}
 	say_end(c);
 	conn_free(c);
@@ -338,13 +359,13 @@ void sim_oob_die(struct sim_oob *oob, unsigned host, bool power)
 		}
 	for (struct ha_oob_conn *l = oob->listeners; l; l = l->next)
 		if (l->host == host) {
-			struct ha_oob_conn *knock, *next;
+			struct ha_oob_conn *one, *next;
 
-			for (knock = l->knocks; knock; knock = next) {
-				next = knock->next_knock;
-				sim_close(knock);
+			for (one = l->incoming; one; one = next) {
+				next = one->next_incoming;
+				sim_close(one);
 			}
-			l->knocks = NULL;
+			l->incoming = NULL;
 			l->silent = power;
 			if (!power)
 				/* nobody is there any more, and the kernel says so */

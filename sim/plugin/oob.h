@@ -28,17 +28,16 @@ struct sim_oob {
 	struct sr_rng rng;
 	uint64_t latency_ns, jitter_ns;
 	uint32_t piece; /* most bytes taken or given at once; 0 = no limit */
-	uint64_t
-		/*
-		 * after so long without an answer from the peer's machine a stream ends with
-		 * ETIMEDOUT
-		 */
-		keepalive_ns;
+	/* after so long without an answer from the peer's machine a stream ends with ETIMEDOUT */
+	uint64_t keepalive_ns;
 	uint64_t sick_until; /* nothing is given before */
 	struct sim_oob_net net[SIM_HOSTS];
 	struct ha_oob_conn *listeners, *streams;
 	uint16_t next_port;
 	unsigned open; /* listeners and streams that exist */
+	/* what streams have taken in all: messages of the control protocol (their headers), and
+	 * bytes */
+	uint64_t messages, bytes;
 };
 
 extern const struct ha_oob_ops sim_oob_ops;

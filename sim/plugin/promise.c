@@ -11,6 +11,10 @@
 #define RETRY_NS (UINT64_C(30000) * MS) /* one with a path, for its others */
 #define JOIN_NS (UINT64_C(2000) * MS)   /* a try that nobody answers */
 #define SLACK_NS (UINT64_C(50) * MS)
+/* They are tried twice, each for up to so long both times together; */
+#define PASS_NS (UINT64_C(600) * MS)
+/* what they say meanwhile, one way, repetitions included, is twenty messages each. */
+#define PASS_BYTES (7 * 20 * 140u)
 
 struct span {
 	uint64_t from, to; /* to is outside */
@@ -92,17 +96,8 @@ static bool bad(const struct view *v, unsigned host, unsigned dev, uint64_t t)
 	const struct sim_scenario *sc = v->sc;
 
 	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev &&
+		if (!sc->fault[i].off && sim_fault_hits(sc, &sc->fault[i], host, dev) &&
 		    covers(v->away[i], t))
-			return true;
-	return false;
-}
-
-static bool dead(const struct sim_scenario *sc, unsigned host, unsigned dev, uint64_t t)
-{
-	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && sc->fault[i].host == host && sc->fault[i].dev == dev &&
-		    effect(&sc->fault[i]) == SIM_DEATH && covers(outage(&sc->fault[i]), t))
 			return true;
 	return false;
 }
@@ -116,31 +111,73 @@ static bool hidden(const struct view *v, unsigned host, unsigned dev, uint64_t t
 		const struct sim_fault *f = &sc->fault[i];
 		const char *name = sim_fault_classes[f->class].name;
 
-		if (!f->off && f->host == host && f->dev == dev && covers(v->away[i], t) &&
-		    strcmp(name, "cut") != 0 && strcmp(name, "flap") != 0)
+		if (!f->off && sim_fault_hits(sc, f, host, dev) && covers(v->away[i], t) &&
+		    strcmp(name, "cut") != 0 && strcmp(name, "flap") != 0 &&
+		    strcmp(name, "switch") != 0)
 			return true;
 	}
 	return false;
 }
 
-/*
- * The standby finds a device that is well, if those that are not are seen to be down: whichever it
- * is, it does not stay there.
- */
-static bool standby_good(const struct view *v, const struct sim_conn_spec *c, unsigned end,
-			 uint64_t t)
+/* Something that does not answer must be found out about: a NIC that says nothing of its trouble,
+ * or one that is not reached. */
+static bool must_search(const struct view *v, const struct sim_conn_spec *c, uint64_t t)
 {
 	const struct sim_scenario *sc = v->sc;
-	unsigned host = host_of(c, end), well = 0;
 
-	for (unsigned d = 0; d < sc->ndevices[host]; d++) {
-		if (d == c->rail[end][0] || dead(sc, host, d, t))
-			continue;
-		if (hidden(v, host, d, t))
-			return false;
-		well += !bad(v, host, d, t);
-	}
-	return well != 0;
+	for (unsigned end = 0; end < 2; end++)
+		for (unsigned d = 0; d < sc->ndevices[host_of(c, end)]; d++)
+			if (hidden(v, host_of(c, end), d, t))
+				return true;
+	return sc->apart;
+}
+
+/* A data rail has this pair, and no other rail is ever on it. */
+static bool data_pair(const struct sim_conn_spec *c, const struct sim_promise *p, unsigned here,
+		      unsigned there)
+{
+	for (unsigned i = 0; i < p->nrails; i++)
+		if (c->rail[0][i] == here && c->rail[1][i] == there)
+			return true;
+	return false;
+}
+
+/* Behind the data rails there is room for others, and one pair of devices at least is well. */
+static bool spare_good(const struct view *v, const struct sim_conn_spec *c,
+		       const struct sim_promise *p, uint64_t t)
+{
+	const struct sim_scenario *sc = v->sc;
+	unsigned hosts[2] = { host_of(c, 0), host_of(c, 1) };
+
+	for (unsigned i = 0; i < sc->ndevices[hosts[0]]; i++)
+		for (unsigned k = 0; k < sc->ndevices[hosts[1]]; k++)
+			if ((!sc->apart || i == k) && !data_pair(c, p, i, k) &&
+			    !bad(v, hosts[0], i, t) && !bad(v, hosts[1], k, t))
+				return true;
+	return false;
+}
+
+/* What one pass says takes as long as a socket that trickles needs for it: each round of a driver
+ * takes three pieces, on average. */
+static uint64_t talk_time(const struct sim_scenario *sc)
+{
+	uint64_t round = 20000 + sc->service_ns / 2, pieces = 3 * (sc->oob_piece + 1) / 2;
+
+	return sc->oob_piece ? PASS_BYTES * round / pieces : 0;
+}
+
+/* As many pairs are tried at once as there are rails behind the data rails. */
+static uint64_t search_time(const struct sim_scenario *sc, const struct sim_promise *p)
+{
+	return (1 + sc->ndevices[0] * sc->ndevices[1] / (HA_MAX_RAILS - p->nrails)) *
+	       (PASS_NS + talk_time(sc));
+}
+
+/* From a path's return to a rail that carries data again, at the latest: a try that is under way
+ * fails, the pause, the next. All other pairs that are tried meanwhile use the same socket. */
+static uint64_t recovery(const struct sim_scenario *sc)
+{
+	return DARK_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS + talk_time(sc);
 }
 
 static unsigned npaths(const struct sim_promise *p)
@@ -151,9 +188,13 @@ static unsigned npaths(const struct sim_promise *p)
 static bool path_good(const struct view *v, const struct sim_conn_spec *c,
 		      const struct sim_promise *p, unsigned path, uint64_t t)
 {
-	if (path == p->nrails)
-		return !covers(v->unborn, t) && standby_good(v, c, 0, t) &&
-		       standby_good(v, c, 1, t);
+	uint64_t found;
+
+	if (path == p->nrails) {
+		found = must_search(v, c, t) ? search_time(v->sc, p) : 0;
+		return found + recovery(v->sc) <= p->patience && !covers(v->unborn, t) &&
+		       spare_good(v, c, p, t);
+	}
 	return !bad(v, host_of(c, 0), c->rail[0][path], t) &&
 	       !bad(v, host_of(c, 1), c->rail[1][path], t);
 }
@@ -195,15 +236,6 @@ static unsigned changes(const struct view *v, uint64_t *times)
 		insert(times, &n, v->away[i].to);
 	}
 	return n;
-}
-
-/*
- * From a path's return to a rail that carries data again, at the latest: a try that is under way
- * fails, the pause, the next.
- */
-static uint64_t recovery(const struct sim_scenario *sc)
-{
-	return DARK_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS;
 }
 
 /* What the two ends need to agree on a new incarnation stands still. */
@@ -365,17 +397,18 @@ static bool on_data_device(const struct sim_scenario *sc, const struct sim_conn_
 {
 	for (unsigned end = 0; end < 2; end++)
 		for (unsigned i = 0; i < p->nrails; i++)
-			if (f->host == host_of(c, end) && f->dev == c->rail[end][i])
+			if (sim_fault_hits(sc, f, host_of(c, end), c->rail[end][i]))
 				return true;
 	return false;
 }
 
 /* Before the two have agreed on the number, each has opened as many as it was asked for. */
-static bool on_asked_device(const struct sim_conn_spec *c, const struct sim_fault *f)
+static bool on_asked_device(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+			    const struct sim_fault *f)
 {
 	for (unsigned end = 0; end < 2; end++)
 		for (unsigned i = 0; i < c->nrails[end]; i++)
-			if (f->host == host_of(c, end) && f->dev == c->rail[end][i])
+			if (sim_fault_hits(sc, f, host_of(c, end), c->rail[end][i]))
 				return true;
 	return false;
 }
@@ -392,8 +425,8 @@ static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const stru
 		for (unsigned k = 0; k < sc->nfaults; k++) {
 			const struct sim_fault *f = &sc->fault[k];
 			struct span s = outage(f);
-			bool ours = (f->host == host_of(c, 0) && f->dev == c->rail[0][i]) ||
-				    (f->host == host_of(c, 1) && f->dev == c->rail[1][i]);
+			bool ours = sim_fault_hits(sc, f, host_of(c, 0), c->rail[0][i]) ||
+				    sim_fault_hits(sc, f, host_of(c, 1), c->rail[1][i]);
 
 			if (!f->off && s.from != s.to && ours)
 				first = sooner(first, s.from);
@@ -456,7 +489,7 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 		p->not_opened = sooner(p->not_opened, f->at);
 		return;
 	case SIM_CONNECTING:
-		if (on_asked_device(c, f))
+		if (on_asked_device(sc, c, f))
 			p->not_opened = sooner(p->not_opened, s.from);
 		return;
 	case SIM_OUTAGE:
@@ -465,7 +498,7 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	case SIM_DYING:
 		if (!p->lives && on_data_device(sc, c, p, f))
 			p->unprotected = sooner(p->unprotected, s.from);
-		if (mortal(f) && on_asked_device(c, f))
+		if (mortal(f) && on_asked_device(sc, c, f))
 			p->not_opened = sooner(p->not_opened, s.from);
 		if (mortal(f) && receives_on(sc, c, p, f) && !sc->host[0].ack_memory &&
 		    !sc->host[1].ack_memory)
@@ -474,19 +507,6 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	default:
 		return;
 	}
-}
-
-/*
- * All rails that this end was asked for are on one device, there is another for a standby, and room
- * for its rail.
- */
-static bool offers_standby(const struct sim_scenario *sc, const struct sim_conn_spec *c,
-			   unsigned end)
-{
-	for (unsigned i = 1; i < c->nrails[end]; i++)
-		if (c->rail[end][i] != c->rail[end][0])
-			return false;
-	return c->nrails[end] < HA_MAX_RAILS && sc->ndevices[host_of(c, end)] > 1;
 }
 
 void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_promise *p)
@@ -502,7 +522,7 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 				    .peer_gone = { SIM_NEVER, SIM_NEVER } };
 	p->lives = sc->host[0].backup && sc->host[1].backup;
 	p->nrails = c->nrails[0] < c->nrails[1] ? c->nrails[0] : c->nrails[1];
-	p->standby = p->lives && offers_standby(sc, c, 0) && offers_standby(sc, c, 1);
+	p->standby = p->lives && p->nrails < HA_MAX_RAILS && sc->ndevices[0] * sc->ndevices[1] > 1;
 	p->patience = sooner(sim_scenario_retry_limit(sc, 0), sim_scenario_retry_limit(sc, 1));
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off)
@@ -563,6 +583,18 @@ bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned
 	return lost && no_socket;
 }
 
+/* The data rails that are up do not stand by for each other. */
+static bool spare_wanted(const struct sim_conn_spec *c, const struct sim_promise *p, unsigned up)
+{
+	bool several[2] = { false, false };
+
+	for (unsigned end = 0; up && end < 2; end++)
+		for (unsigned i = 0; i < p->nrails; i++)
+			several[end] |=
+				up >> i & 1 && c->rail[end][i] != c->rail[end][__builtin_ctz(up)];
+	return !several[0] || !several[1];
+}
+
 unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_t *until)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
@@ -574,9 +606,12 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 	sim_promise_make(sc, conn, &p);
 	if (!p.lives || !sim_promise_survives(&p))
 		return 0;
-	for (unsigned i = 0; i < npaths(&p); i++)
+	for (unsigned i = 0; i < p.nrails; i++)
 		if (path_good(&v, c, &p, i, end + 1))
 			mask |= 1u << i;
+	if (p.standby && spare_wanted(c, &p, mask) && !must_search(&v, c, end + 1) &&
+	    path_good(&v, c, &p, p.nrails, end + 1))
+		mask |= 1u << p.nrails;
 	*until = end + RETRY_NS + JOIN_NS + recovery(sc);
 	return mask;
 }

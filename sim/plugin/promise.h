@@ -3,12 +3,10 @@
  * promise.h - what the core owes one connection, given everything that goes wrong in a scenario
  *
  * A path is a pair of devices that a rail runs over: those that the connection was opened with, and
- * for one opened on a
- * single device the standby. As long as one path exists at both ends, and also when all are away
- * for less than the time limit
- * (HA_NCCL_MAX_RETRIES), every request completes. Everything else may end in an error, in time and
- * at both ends. All of it is
- * computed from the scenario alone, without a look into the core.
+ * as one more path any other pair, one device here and one there, that reach each other. As long as
+ * one path exists, and also when all are away for less than the time limit (HA_NCCL_MAX_RETRIES),
+ * every request completes. Everything else may end in an error, in time and at both ends. All of it
+ * is computed from the scenario alone, without a look into the core.
  */
 #ifndef HA_SIM_PROMISE_H
 #define HA_SIM_PROMISE_H
@@ -23,7 +21,7 @@
  */
 struct sim_promise {
 	bool lives;   /* both ends have failover */
-	bool standby; /* and a second device for a connection on one */
+	bool standby; /* and there are further pairs of devices: one more path, on any of them */
 	unsigned nrails;
 	uint64_t patience;    /* ns, of the less patient end */
 	uint64_t unprotected; /* a path breaks, and nothing covers it */
@@ -45,16 +43,14 @@ bool sim_promise_survives(const struct sim_promise *p);
  * The other end has closed in order, at `closed` (ns from the start), and this one (0 = the sender)
  * fails at `now`: may the
  * BYE messages have been lost with the sockets, and the NIC's last acknowledgement with a packet
- * or, as the receiver's last word
- * (HA_NCCL_ACK=memory), with the queue pair that the receiver destroys? Then nobody is left to say
- * that all arrived.
+ * or, as the receiver's last word (HA_NCCL_ACK=memory), with the queue pair that the receiver
+ * destroys? Then nobody is left to say that all arrived.
  */
 bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned end,
 			  uint64_t closed, uint64_t now);
 /*
  * Which rails must be up when everything is over (mask), and until when at the latest (ns from the
- * start): a rail that has
- * failed often is asked again after half a minute. 0: nothing is promised.
+ * start): a rail that has failed often is asked again after half a minute. 0: nothing is promised.
  */
 unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_t *until);
 /*

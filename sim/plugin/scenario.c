@@ -72,8 +72,7 @@ static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 
 /*
  * Which of a connection's devices each rail is on. The two ends must agree on it: 0, 1, 2, ..., or
- * several on each, one device after
- * the other, as NCCL_IB_QPS_PER_CONNECTION and MPIB lay them out.
+ * several on each, one device after the other, as NCCL_IB_QPS_PER_CONNECTION and MPIB lay them out.
  */
 static void draw_layout(unsigned layout[HA_MAX_RAILS], bool repeat, struct sr_rng *rng)
 {
@@ -114,29 +113,62 @@ static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, s
 	}
 }
 
+/* Mostly the one of its number, as in a rail-optimized fabric; sometimes there are fewer, or a host
+ * is cabled crosswise. */
+static void make_fabric(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	unsigned leaves = chance(rng, 60) ? SIM_DEVICES_MAX : (unsigned)between(rng, 2, 4);
+	bool crossed = chance(rng, 20);
+
+	for (unsigned h = 0; h < 2; h++)
+		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++)
+			sc->leaf[h][d] = (uint8_t)((d ^ (crossed && h)) % leaves);
+	sc->apart = chance(rng, 8);
+	if (sc->apart)
+		sc->ndevices[1] = sc->ndevices[0];
+}
+
+/* Each rail leads to the device of its own number. */
+static void align_rails(struct sim_conn_spec *c)
+{
+	c->nrails[1] = c->nrails[0];
+	memcpy(c->rail[1], c->rail[0], sizeof(c->rail[1]));
+}
+
 /* Bytes that a connection may have in flight: what is filled and looked at, over and over. */
 #define FLIGHT_BYTES (2u << 20)
 
-static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
+static uint64_t pick_max_size(struct sr_rng *rng)
 {
-	memset(c, 0, sizeof(*c));
-	c->key = sr_rng_next(rng);
-	c->from = (unsigned)sr_rng_below(rng, 2);
-	make_rails(sc, c, rng);
+	if (chance(rng, 10))
+		return 2 << 20;
+	return chance(rng, 30) ? 256 << 10 : 8 << 10;
+}
+
+/* Fewer of the long messages. */
+static uint64_t limit_messages(const struct sim_conn_spec *c)
+{
+	if (c->max_size > 256 << 10)
+		return 6;
+	return c->max_size > 8 << 10 ? 40 : 150;
+}
+
+static bool exceeds_flight(const struct sim_conn_spec *c)
+{
+	return (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES;
+}
+
+/* How long and how many the messages are, and how many are on their way at once. */
+static void make_messages(struct sim_conn_spec *c, struct sr_rng *rng)
+{
 	c->window = (uint32_t)between(rng, 1, chance(rng, 20) ? SIM_WINDOW_MAX : 8);
-	c->max_size = (uint32_t)between(rng, 1,
-					chance(rng, 10)   ? 2 << 20
-					: chance(rng, 30) ? 256 << 10
-							  : 8 << 10);
+	c->max_size = (uint32_t)between(rng, 1, pick_max_size(rng));
 	c->group_max = chance(rng, 30) ? (unsigned)between(rng, 2, HA_MAX_RECVS) : 1;
-	while (c->window > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
+	while (c->window > 1 && exceeds_flight(c))
 		c->window--;
-	while (c->group_max > 1 && (uint64_t)c->window * c->group_max * c->max_size > FLIGHT_BYTES)
+	while (c->group_max > 1 && exceeds_flight(c))
 		c->group_max--;
-	c->messages = (uint32_t)between(rng, 1,
-					c->max_size > 256 << 10 ? 6
-					: c->max_size > 8 << 10 ? 40
-								: 150);
+	c->messages = (uint32_t)between(rng, 1, limit_messages(c));
 	if (c->max_size <= 512 && chance(rng, 10))
 		c->messages = (uint32_t)between(rng, 256, 700); /* the rings go round */
 	c->optional = c->group_max == 1 && chance(rng, 15);
@@ -146,12 +178,11 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 		c->window = (uint32_t)between(rng, 2, 8);
 		c->messages = (uint32_t)between(rng, 10, 60);
 	}
-	c->gpu = !c->optional && chance(rng, 15);
-	/*
-	 * An optional receive's data may come once more, so its buffer stays registered, as NCCL's
-	 * do.
-	 */
-	c->reg_each = !c->optional && chance(rng, 15);
+}
+
+/* When it starts and how long it waits, and where. */
+static void make_times(struct sim_conn_spec *c, struct sr_rng *rng)
+{
 	for (unsigned end = 0; end < 2; end++) {
 		c->start_ns[end] =
 			chance(rng, 70) ? magnitude(rng, 500 * US) : magnitude(rng, 50 * MS);
@@ -161,6 +192,22 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 	if (chance(rng, 20) && c->messages <= 150)
 		/* faults of every time meet it alive */
 		c->think_ns = between(rng, 1 * MS, 10 * MS);
+}
+
+static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
+{
+	memset(c, 0, sizeof(*c));
+	c->key = sr_rng_next(rng);
+	c->from = (unsigned)sr_rng_below(rng, 2);
+	make_rails(sc, c, rng);
+	make_messages(c, rng);
+	c->gpu = !c->optional && chance(rng, 15);
+	/*
+	 * An optional receive's data may come once more, so its buffer stays registered, as NCCL's
+	 * do.
+	 */
+	c->reg_each = !c->optional && chance(rng, 15);
+	make_times(c, rng);
 	c->stays = chance(rng, 15) && c->messages > SIM_TAIL;
 }
 
@@ -176,6 +223,13 @@ uint64_t sim_scenario_retry_limit(const struct sim_scenario *sc, unsigned host)
 	return ns;
 }
 
+static int pick_retries(struct sr_rng *rng)
+{
+	if (chance(rng, 20))
+		return 4;
+	return chance(rng, 80) ? 5 : 6;
+}
+
 static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	bool nervous = chance(rng, 20), memory = chance(rng, 25), both = chance(rng, 85);
@@ -188,15 +242,31 @@ static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
 			.eager = chance(rng, 30),
 			.heartbeat_ms = 200,
 			.rto_ms = 1000,
-			.max_retries = chance(rng, 20)   ? 4
-				       : chance(rng, 80) ? 5
-							 : 6,
+			.max_retries = pick_retries(rng),
 		};
 		/* Suspicious of everything. Without failover a false alarm is the end. */
 		if (nervous && both) {
 			sc->host[h].heartbeat_ms = (int)between(rng, 10, 50);
 			sc->host[h].rto_ms = (int)between(rng, 10, 200);
 		}
+	}
+	/* Mostly as it comes; some suspect what only rests for a moment. */
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h].silence_ms = 5;
+		if (chance(rng, 30))
+			sc->host[h].silence_ms = (int)between(rng, 1, 20);
+		if (chance(rng, 20))
+			sc->host[h].silence_ms = 0;
+	}
+}
+
+/* Some call a path slow that has only had a bad moment. Dice of their own: the other choices of a
+ * seed stay what they were. */
+static void make_slow_factors(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h].slow_factor = chance(rng, 20) ? 0 : (int)between(rng, 2, 6);
+		sc->host[h].slow_moves = chance(rng, 50) ? 4 : (int)between(rng, 1, 100);
 	}
 }
 
@@ -259,9 +329,21 @@ static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 	c->start_ns[0] = c->start_ns[1] = 0;
 }
 
+/* No dice: the other choices of a seed stay what they were. */
+static void choose_one_sided(struct sim_scenario *sc)
+{
+	for (unsigned i = 0; i < sc->nconns; i++) {
+		struct sim_conn_spec *c = &sc->conn[i];
+
+		c->one_sided =
+			c->group_max == 1 && !c->optional && !c->reg_each && (c->key >> 40 & 1);
+		c->gpu = c->gpu && !c->one_sided;
+	}
+}
+
 void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 {
-	struct sr_rng rng = stream(seed, 1);
+	struct sr_rng rng = stream(seed, 1), fabric;
 
 	memset(sc, 0, sizeof(*sc));
 	sc->seed = seed;
@@ -269,11 +351,15 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	sc->message_cap = UINT32_MAX;
 	sc->service_ns = 1000 * US;
 	make_hosts(sc, &rng);
+	fabric = stream(seed, 5);
+	make_fabric(sc, &fabric);
 	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4)
 				      : (unsigned)between(&rng, 1, SIM_CONNS_DRAWN);
 	for (unsigned i = 0; i < sc->nconns; i++) {
 		rng = stream(seed, 100 + i);
 		make_conn(sc, &sc->conn[i], &rng);
+		if (sc->apart)
+			align_rails(&sc->conn[i]);
 	}
 	rng = stream(seed, 3);
 	make_settings(sc, &rng);
@@ -286,6 +372,9 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	} else {
 		sim_faults_make(sc, &rng, allowed);
 	}
+	choose_one_sided(sc);
+	rng = stream(seed, 6);
+	make_slow_factors(sc, &rng);
 }
 
 void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m)
@@ -323,12 +412,12 @@ static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
 			fprintf(out, "%ssim%u", r ? "+" : "", c->rail[end][r]);
 	}
 	fprintf(out,
-		", %u messages of up to %u x %u bytes, %u in flight%s%s%s%s, starts at %.3f/%.3f "
+		", %u messages of up to %u x %u bytes, %u in flight%s%s%s%s%s, starts at %.3f/%.3f "
 		"ms\n",
 		messages, c->group_max, c->max_size, c->window, c->optional ? ", optional" : "",
 		c->gpu ? ", flushed" : "", c->reg_each ? ", registered one by one" : "",
-		c->stays ? ", stays" : "", (double)c->start_ns[0] / 1e6,
-		(double)c->start_ns[1] / 1e6);
+		c->stays ? ", stays" : "", c->one_sided ? ", one-sided" : "",
+		(double)c->start_ns[0] / 1e6, (double)c->start_ns[1] / 1e6);
 }
 
 static const char *policy_name(int policy)
@@ -342,24 +431,25 @@ static const char *policy_name(int policy)
 void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 {
 	fprintf(out,
-		"  seed %llu: %u and %u devices, MTU %d, wire %.1f us %llu MB/s, timeout %d "
+		"  seed %llu: %u and %u devices%s, MTU %d, wire %.1f us %llu MB/s, timeout %d "
 		"(window %.1f ms), "
 		"max_qp_wr %d, max_srq_wr %d%s\n",
 		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1],
-		128 << sc->limits.mtu, (double)sc->latency_ns / 1e3,
+		sc->apart ? ", rail-only" : "", 128 << sc->limits.mtu, (double)sc->latency_ns / 1e3,
 		(unsigned long long)sc->bytes_per_us, sc->timeout,
 		(double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr, sc->limits.max_srq_wr,
 		sc->reorders ? ", adaptive routing" : "");
 	for (unsigned h = 0; h < 2; h++)
 		fprintf(out,
 			"  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, "
-			"ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, "
+			"ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, silence %d ms, slow x %d, "
 			"%d retries (%.1f s)\n",
 			h, policy_name(sc->host[h].policy),
 			sc->host[h].ack_memory ? "memory" : "nic",
 			sc->host[h].eager ? "eager" : "lazy", sc->host[h].backup,
 			sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
-			sc->host[h].max_retries, (double)sim_scenario_retry_limit(sc, h) / 1e9);
+			sc->host[h].silence_ms, sc->host[h].slow_factor, sc->host[h].max_retries,
+			(double)sim_scenario_retry_limit(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (!(sc->conns_off >> i & 1))
 			print_conn(sc, i, out);

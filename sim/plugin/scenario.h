@@ -4,8 +4,7 @@
  * beforehand
  *
  * Each part draws from its own random stream, so that leaving a fault or a connection out changes
- * nothing else. That is
- * what makes shrinking work.
+ * nothing else. That is what makes shrinking work.
  */
 #ifndef HA_SIM_SCENARIO_H
 #define HA_SIM_SCENARIO_H
@@ -34,6 +33,7 @@ struct sim_conn_spec {
 	uint32_t max_size; /* bytes of one buffer */
 	unsigned group_max;
 	bool optional, gpu, reg_each;
+	bool one_sided;        /* puts and records instead of sends and receives */
 	bool whole;            /* every buffer has max_size bytes, and all of them are sent */
 	bool batches;          /* a window is filled when the last one is over */
 	bool stays;            /* its last messages wait until every path is up again that can be */
@@ -56,6 +56,8 @@ struct sim_host_spec {
 	/* HA_NCCL_ENABLE_BACKUP, _ENABLE_FAILBACK, _ACK=memory, _MR_MODE=eager */
 	bool backup, failback, ack_memory, eager;
 	int heartbeat_ms, rto_ms, max_retries;
+	int silence_ms;                 /* HA_NCCL_SILENCE_MS; 0 = off */
+	int slow_factor, slow_moves;    /* HA_NCCL_SLOW_FACTOR, 0 = off; _MOVES */
 	int policy;                     /* enum ha_policy: HA_NCCL_POLICY */
 	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
 	/* Tests only: an agent that says so of every connection from here; it dies while it writes,
@@ -74,8 +76,9 @@ struct sim_scenario {
 	struct sim_limits limits;
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
-	bool reorders; /* NCCL_IB_ADAPTIVE_ROUTING: stripes of more than 1000 bytes travel apart
-			  from their notification */
+	/* NCCL_IB_ADAPTIVE_ROUTING: stripes of more than 1000 bytes travel apart from their
+	 * notification */
+	bool reorders;
 	uint64_t latency_ns, bytes_per_us;
 	/*
 	 * what a port queues, in time; 0 = the wire's usual; more than a packet takes, or the port
@@ -99,8 +102,9 @@ struct sim_scenario {
 		unsigned conn, end;
 		uint64_t at;
 	} mute;
-	/* a device reaches only the one of its number; the others do not answer (tests only) */
+	/* a rail-only fabric: a device reaches only the one of its number, others do not answer */
 	bool apart;
+	uint8_t leaf[2][SIM_DEVICES_MAX]; /* the switch that a port hangs on */
 	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
 	uint32_t oob_piece;
 	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */

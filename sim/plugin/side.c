@@ -79,6 +79,36 @@ bool sim_op_take_buffers(struct sim_side *s, struct sim_op *op, unsigned n)
 	return true;
 }
 
+static void received(struct sim_world *w, uint64_t bytes)
+{
+	uint64_t interval = w->sc.pace_ns ? sim_elapsed(w) / w->sc.pace_ns : SIM_PACE_MAX;
+
+	w->result.bytes += bytes;
+	if (interval >= SIM_PACE_MAX)
+		return;
+	w->result.pace[interval] += bytes;
+	if (w->conn[0] && w->conn[0]->side[0].bundle)
+		w->result.gate[interval] = ha_gate_bytes(w->conn[0]->side[0].bundle);
+}
+
+void sim_op_finished(struct sim_side *s, struct sim_op *op)
+{
+	struct sim_world *w = s->conn->world;
+
+	for (unsigned i = 0; i < op->n; i++) {
+		sim_buffer_check(&s->arena, op->buf[i], w);
+		if (s->end)
+			received(w, op->buf[i]->expect);
+	}
+	if (s->end)
+		w->result.messages++;
+	s->done += s->end;
+	sim_say(w, "connection %u: %s %u is complete", s->conn->index, s->end ? "receive" : "send",
+		op->message);
+	sim_side_event(s, 4, op->message);
+	sim_op_give_back(s, op);
+}
+
 void sim_side_disown(struct sim_side *s)
 {
 	for (unsigned i = 0; s->arena.buffer && i < s->arena.n; i++)

@@ -49,6 +49,17 @@ void sim_op_give_back(struct sim_side *s, struct sim_op *op);
  */
 void sim_side_disown(struct sim_side *s);
 
+/* A request is complete: its buffers are looked at, and go back. */
+void sim_op_finished(struct sim_side *s, struct sim_op *op);
+
+/* puts.c: a one-sided connection. The receiver's window, its places for puts, what it takes. */
+int sim_puts_offer(struct sim_side *s);
+bool sim_puts_expose(struct sim_side *s);
+bool sim_puts_take(struct sim_side *s);
+/* The sender's: a put, and one that must not be taken. */
+bool sim_puts_post(struct sim_side *s);
+void sim_puts_post_nowhere(struct sim_side *s);
+
 /* One call or a few; true: something moved. */
 bool sim_side_begin(struct sim_side *s);
 bool sim_side_connect(struct sim_side *s);

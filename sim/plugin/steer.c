@@ -11,13 +11,19 @@ static uint64_t roll(struct sim_host *h, uint64_t n)
 	return sr_rng_below(&h->rng, n);
 }
 
+/* Often all or nothing. */
+static uint32_t roll_share(struct sim_host *h)
+{
+	if (roll(h, 3))
+		return (uint32_t)roll(h, MPIB_HINT_MAX_BW + 1);
+	return roll(h, 2) ? MPIB_HINT_MAX_BW : 0;
+}
+
 /* Every connection may have a slot of its own. */
 static void give_hint(struct sim_host *h, struct ha_bundle *b, unsigned slot)
 {
 	struct mpib_hint_entry *e = &h->hints.entries[slot];
-	uint32_t share = roll(h, 3)   ? (uint32_t)roll(h, MPIB_HINT_MAX_BW + 1)
-			 : roll(h, 2) ? MPIB_HINT_MAX_BW
-				      : 0;
+	uint32_t share = roll_share(h);
 
 	atomic_store(&b->balance.advised.flow.slot, roll(h, 8) ? slot : MPIB_NO_SLOT);
 	if (!roll(h, 10))

@@ -74,6 +74,8 @@ struct sim_conn {
 	struct sim_message head; /* the sender's: message side[0].next */
 	uint32_t head_index;
 	uint8_t head_sent; /* mask */
+	/* one-sided: where the receiver's arena has room for message n (modulo) */
+	uint64_t exposed[SIM_WINDOW_MAX];
 };
 
 int sim_conn_open(struct sim_world *w, unsigned index);
@@ -97,6 +99,8 @@ void sim_traffic_advise(struct sim_host *h);
 bool sim_traffic_done(const struct sim_world *w);
 /* Finds a hang. */
 void sim_traffic_watch(struct sim_world *w);
+/* How many pairs a host's senders that have no rail are trying. */
+void sim_traffic_count_tries(struct sim_host *h);
 /* Says how far every end has come. */
 void sim_traffic_print(const struct sim_world *w, char *text, size_t size);
 

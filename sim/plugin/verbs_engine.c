@@ -132,8 +132,7 @@ static int created(struct sim_object *o, int err)
 /* ---- the hot functions ---- */
 
 /* The device dies when part of the list has reached it: what came first may still be carried out,
- * the rest never was.
- */
+ * the rest never was. */
 static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct sim_device *dev = qp->o.dev;

@@ -4,8 +4,7 @@
  * a wire in memory
  *
  * No thread, no descriptor, no clock but the wire's. Everything that is made is counted, so that a
- * leak shows. One
- * thread.
+ * leak shows. One thread.
  */
 #ifndef HA_SIM_VERBS_ENGINE_H
 #define HA_SIM_VERBS_ENGINE_H
@@ -14,8 +13,8 @@
 #include "sim/kit/memwire.h"
 
 #define SIM_DEVICES_MAX 8
-#define SIM_EVENTS_MAX 256 /* asynchronous events waiting on one device; more are lost, and noted \
-			    */
+/* asynchronous events waiting on one device; more are lost, and noted */
+#define SIM_EVENTS_MAX 256
 
 struct sim_verbs;
 
@@ -26,10 +25,12 @@ struct sim_verbs;
 struct sim_knobs {
 	/* completions are not handed out before; one that dies earlier takes them with it */
 	uint64_t hold_until;
-	uint32_t lose;        /* so many completions vanish from now on */
-	uint32_t die_at_post; /* so many work requests more, then the device dies in the middle of
-				 its doorbell; 0 = never */
-	bool unreachable;     /* a queue pair that is being connected finds nobody */
+	uint32_t lose; /* so many completions vanish from now on */
+	/*
+	 * so many work requests more, then the device dies in the middle of its doorbell; 0 = never
+	 */
+	uint32_t die_at_post;
+	bool unreachable; /* a queue pair that is being connected finds nobody */
 	/* Deliberate defects, to see that the oracles notice; each happens once, at the n-th
 	 * receive completion from now. */
 	uint32_t drop_imm, double_imm, shorten_imm;

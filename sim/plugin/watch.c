@@ -18,13 +18,21 @@ static bool weights_right(const struct ha_bundle *b, bool failback)
 	return wanted ? with == wanted : with > 0;
 }
 
+/* The data rails that are up, and as the one behind them any other. */
+static unsigned paths_of(const struct ha_bundle *b)
+{
+	unsigned data = b->active & ((1u << b->balance.ndata) - 1);
+
+	return data | (unsigned)(b->active != data) << b->balance.ndata;
+}
+
 /* This end has every rail that it should have, each in its role. */
 static bool whole(const struct sim_side *s)
 {
 	const struct ha_bundle *b = s->bundle;
 
 	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b &&
-	       (b->active & s->conn->paths) == s->conn->paths && !b->failover.parked &&
+	       (paths_of(b) & s->conn->paths) == s->conn->paths && !b->failover.parked &&
 	       weights_right(b, s->conn->world->sc.host[s->host->index].failback);
 }
 
@@ -66,11 +74,9 @@ void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
 
 /*
  * How long both ends may stand still while a path is without trouble, or once all faults are over:
- * until the trouble
- * is noticed (a queue pair's whole window, the soft time-out) and fenced, and what the pauses of
- * dialling and of closing
- * take. Where no path is left, also the time limit of the core, of connecting and of the sockets'
- * keep-alive.
+ * until the trouble is noticed (a queue pair's whole window, the soft time-out) and fenced, and
+ * what the pauses of dialling and of closing take. Where no path is left, also the time limit of
+ * the core, of connecting and of the sockets' keep-alive.
  */
 static uint64_t calm_limit(const struct sim_world *w)
 {
@@ -120,4 +126,29 @@ void sim_traffic_watch(struct sim_world *w)
 	for (unsigned i = 0; i < w->sc.nconns && !sim_over(w); i++)
 		if (w->conn[i])
 			look_at(w->conn[i]);
+}
+
+static unsigned tried_now(const struct ha_bundle *b)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		n += b->rail[i].state == HA_RAIL_JOIN || b->rail[i].state == HA_RAIL_PROBE;
+	return n;
+}
+
+void sim_traffic_count_tries(struct sim_host *h)
+{
+	struct sim_world *w = h->world;
+
+	for (unsigned i = 0; i < w->sc.nconns; i++) {
+		const struct sim_side *s = w->conn[i] ? &w->conn[i]->side[0] : NULL;
+		unsigned n;
+
+		if (!s || s->host != h || s->phase != SIM_UP || !s->bundle || s->bundle->active)
+			continue;
+		n = tried_now(s->bundle);
+		if (n > w->result.tried_at_once)
+			w->result.tried_at_once = n;
+	}
 }

@@ -232,6 +232,7 @@ static void host_turn(void *arg)
 		ha_ctx_progress(h->ctx);
 		h->next_service = now + 20000 + sr_rng_below(&h->rng, w->sc.service_ns);
 		look_at_failovers(h);
+		sim_traffic_count_tries(h);
 	}
 	sr_memwire_at(w->wire, now + h->gap / 2 + sr_rng_below(&h->rng, h->gap + 1), host_turn, h);
 }
@@ -265,6 +266,9 @@ static void configure(const struct sim_scenario *sc, const struct sim_host_spec 
 	config->max_retries = host->max_retries;
 	config->heartbeat_ms = host->heartbeat_ms;
 	config->rto_ms = host->rto_ms;
+	config->silence_ms = host->silence_ms;
+	config->slow_factor = host->slow_factor;
+	config->slow_moves = host->slow_moves;
 	config->enable_backup = host->backup;
 	config->enable_failback = host->failback;
 	config->ack = host->ack_memory ? HA_ACK_MEMORY : HA_ACK_NIC;
@@ -275,6 +279,39 @@ static void configure(const struct sim_scenario *sc, const struct sim_host_spec 
 					 i ? "," : "", host->weights[i]);
 	/* This machine's own devices are none of a simulated one's. */
 	snprintf(config->sysfs_root, sizeof(config->sysfs_root), "/nowhere");
+}
+
+/* The host's ports and their links, with the defect that a mutation asks for. */
+static void devices_open(struct sim_world *w, struct sim_host *h)
+{
+	const struct sim_scenario *sc = &w->sc;
+	unsigned i = h->index;
+	struct sr_memwire_link link = { .latency_ns = sc->latency_ns,
+					.backlog_ns = sc->backlog_ns,
+					.bus = sc->bus_rate[i] ? &h->bus : NULL };
+
+	h->bus.bytes_per_us = sc->bus_rate[i];
+	for (unsigned d = 0; d < sc->ndevices[i]; d++) {
+		struct sim_device *device = &h->verbs->device[d];
+
+		link.bytes_per_us = sc->port_rate[i][d] ? sc->port_rate[i][d] : sc->bytes_per_us;
+		link.bus_cost = sc->bus_cost[i][d];
+		sr_memwire_set_link(device->port, &link);
+		device->speed = sc->speed[i][d];
+		device->knobs.drop_imm = w->mutation == SIM_DROP_IMM ? w->mutate_at : 0;
+		device->knobs.double_imm = w->mutation == SIM_DOUBLE_IMM ? w->mutate_at : 0;
+		device->knobs.shorten_imm = w->mutation == SIM_SHORTEN ? w->mutate_at : 0;
+		device->knobs.leak_qp = w->mutation == SIM_LEAK_QP;
+	}
+}
+
+/* A NIC that dies after it has answered takes back what it has not placed. */
+static bool needs_undo(const struct sim_scenario *sc)
+{
+	for (unsigned f = 0; f < sc->nfaults; f++)
+		if (!strcmp(sim_fault_classes[sc->fault[f].class].name, "kill-acked"))
+			return true;
+	return false;
 }
 
 static int host_open(struct sim_world *w, unsigned i)
@@ -289,9 +326,6 @@ static int host_open(struct sim_world *w, unsigned i)
 					.hints = &h->hints,
 					.hookups = &sim_hookup_ops,
 					.hookups_arg = h };
-	struct sr_memwire_link link = { .latency_ns = sc->latency_ns,
-					.bytes_per_us = sc->bytes_per_us,
-					.backlog_ns = sc->backlog_ns };
 	int err;
 
 	h->world = w;
@@ -303,23 +337,9 @@ static int host_open(struct sim_world *w, unsigned i)
 	if (err)
 		return err;
 	h->verbs->apart = sc->apart;
-	h->bus.bytes_per_us = sc->bus_rate[i];
-	link.bus = sc->bus_rate[i] ? &h->bus : NULL;
-	for (unsigned d = 0; d < sc->ndevices[i]; d++) {
-		link.bytes_per_us = sc->port_rate[i][d] ? sc->port_rate[i][d] : sc->bytes_per_us;
-		link.bus_cost = sc->bus_cost[i][d];
-		sr_memwire_set_link(h->verbs->device[d].port, &link);
-		h->verbs->device[d].speed = sc->speed[i][d];
-		h->verbs->device[d].knobs.drop_imm = w->mutation == SIM_DROP_IMM ? w->mutate_at : 0;
-		h->verbs->device[d].knobs.double_imm =
-			w->mutation == SIM_DOUBLE_IMM ? w->mutate_at : 0;
-		h->verbs->device[d].knobs.shorten_imm =
-			w->mutation == SIM_SHORTEN ? w->mutate_at : 0;
-		h->verbs->device[d].knobs.leak_qp = w->mutation == SIM_LEAK_QP;
-	}
-	for (unsigned f = 0; f < sc->nfaults && !h->undo; f++)
-		if (!strcmp(sim_fault_classes[sc->fault[f].class].name, "kill-acked"))
-			h->undo = calloc(SIM_UNDO_MAX, sizeof(*h->undo));
+	devices_open(w, h);
+	if (!h->undo && needs_undo(sc))
+		h->undo = calloc(SIM_UNDO_MAX, sizeof(*h->undo));
 	configure(sc, &sc->host[i], &h->config);
 	params.verbs = &h->verbs->ops;
 	err = ha_ctx_create(&params, &h->ctx);
@@ -349,6 +369,9 @@ static void context_end(struct sim_host *h)
 	if (!h->ctx)
 		return;
 	r->failovers += ha_journal_count(h->ctx, HA_EVENT_FAILED_OVER);
+	r->false_alarms += ha_journal_count(h->ctx, HA_EVENT_FALSE_ALARM);
+	r->slow_moves += ha_journal_count(h->ctx, HA_EVENT_SLOW);
+	r->failbacks += ha_journal_count(h->ctx, HA_EVENT_FAILED_BACK);
 	r->recoveries += ha_journal_count(h->ctx, HA_EVENT_RECOVERED);
 	ha_ctx_destroy(h->ctx);
 	h->ctx = NULL;
@@ -414,6 +437,8 @@ static void world_close(struct sim_world *w)
 		sim_found(w, SIM_LEAK, "%u sockets are left open", w->oob.open);
 	for (unsigned i = 0; i < w->sc.nconns; i++)
 		sim_conn_free(w->conn[i]);
+	w->result.said = w->oob.messages;
+	w->result.said_bytes = w->oob.bytes;
 	sim_oob_fini(&w->oob);
 	w->result.ns = w->wire ? sim_elapsed(w) : 0;
 	w->result.steps = w->wire ? sr_memwire_steps(w->wire) : 0;

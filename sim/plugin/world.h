@@ -55,7 +55,14 @@ struct sim_result {
 	uint64_t steps, ns, packets, messages, bytes, errors;
 	/* rails lost whose work went on, and rails that came back; counted at both ends */
 	uint64_t failovers, recoveries;
+	uint64_t false_alarms;  /* of HA_NCCL_SILENCE_MS */
+	uint64_t slow_moves;    /* from paths that were slow, */
+	uint64_t failbacks;     /* and to paths that had been lost, or slow */
 	uint64_t moved_over_ns; /* when the last of them went on, ns from the start */
+	/* of a sender without any rail: pairs of devices that were being tried at one moment, at
+	 * most */
+	unsigned tried_at_once;
+	uint64_t said, said_bytes; /* control messages over the sockets */
 	/* bytes that each device has put on the wire, headers and what was sent again too */
 	uint64_t sent[SIM_HOSTS][SIM_DEVICES_MAX];
 	/*

@@ -5,7 +5,7 @@
  * 1. Five functions of CUDA's runtime stand in NCCL's archive as weak hidden stubs that fail (NCCL
  * replaces them where a
  *    newer static runtime is linked). A strong definition in the same link takes their place; it
- * calls softcuda.
+ *    calls softcuda.
  * 2. Objects that were compiled against glibc 2.38 or later call the C23 forms of the number
  * parsers. An older glibc
  *    does not have them. For NCCL's input (no binary literals) the old ones do the same.

@@ -4,8 +4,7 @@
  * come down again
  *
  * In the peers the network is one more rank, behind the last. Up uses the second connection of each
- * two peers, down the
- * first.
+ * two peers, down the first.
  */
 #include "softcuda/nccl/collnet.h"
 #include "softcuda/nccl/direct.h"

@@ -4,8 +4,8 @@
  * of all its GPUs
  *
  * Up to four lanes: data for the other heads are scattered, shares of the other GPUs are summed and
- * given to the network,
- * results come from the network and go to the other GPUs, results of the other heads are gathered.
+ * given to the network, results come from the network and go to the other GPUs, results of the
+ * other heads are gathered.
  */
 #include "softcuda/nccl/collnet.h"
 #include "softcuda/nccl/direct.h"
@@ -22,8 +22,7 @@ static const struct direct *direct_of(const struct lane *lane)
 
 /*
  * Shares of the heads within a round: side by side for each channel, or, where the network works on
- * user buffers, those
- * of all channels side by side for each head.
+ * user buffers, those of all channels side by side for each head.
  */
 struct shares {
 	struct collnet_division division;

@@ -3,8 +3,8 @@
  * collnet_rails.c - all-gather and reduce-scatter by the network, every GPU of a host being a head
  *
  * GPUs with the same number on their hosts form a rail. The network gathers, or sums, the data of a
- * rail's ranks, host
- * after host; within a host each head passes its rail's data on to the others, or sums theirs.
+ * rail's ranks, host after host; within a host each head passes its rail's data on to the others,
+ * or sums theirs.
  */
 #include "softcuda/nccl/collnet.h"
 #include "softcuda/nccl/direct.h"

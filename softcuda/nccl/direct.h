@@ -3,8 +3,7 @@
  * direct.h - user buffers that peers, or the network, read and write themselves
  *
  * What makes an endpoint direct, and how addresses are exchanged, differs between NCCL versions:
- * one implementation for
- * each, direct_<version>.c.
+ * one implementation for each, direct_<version>.c.
  */
 #ifndef SOFTCUDA_NCCL_DIRECT_H
 #define SOFTCUDA_NCCL_DIRECT_H

@@ -3,12 +3,10 @@
  * direct_2_22_3.c - direct transfers as NCCL 2.22.3 arranges them
  *
  * Between GPUs of one process results are written into the receiver's user buffer, registered or
- * not: the receiver puts
- * its address into the connection's slot. Of registered buffers this version's kernels also read
- * those of other
- * processes (CollNet inside a host, in CUDA graphs). That is left out: such data go through the
- * connection's buffers,
- * which both ends, being ours, do alike, and nobody else can see a difference.
+ * not: the receiver puts its address into the connection's slot. Of registered buffers this
+ * version's kernels also read those of other processes (CollNet inside a host, in CUDA graphs).
+ * That is left out: such data go through the connection's buffers, which both ends, being ours, do
+ * alike, and nobody else can see a difference.
  */
 #include "softcuda/nccl/direct.h"
 

@@ -3,11 +3,9 @@
  * direct_2_29_7.c - direct transfers as NCCL 2.29.7 arranges them
  *
  * Only buffers that the user registered are used directly. In a collective the sender writes,
- * except where the work
- * says that the receiver reads; in a send and receive the connection says which. The receiver of a
- * write, or the sender
- * of a read, puts its buffer's address, as its peer sees it, into the connection's slot; the other
- * end takes it out.
+ * except where the work says that the receiver reads; in a send and receive the connection says
+ * which. The receiver of a write, or the sender of a read, puts its buffer's address, as its peer
+ * sees it, into the connection's slot; the other end takes it out.
  */
 #include "softcuda/nccl/direct.h"
 

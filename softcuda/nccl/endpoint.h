@@ -3,9 +3,8 @@
  * endpoint.h - one end of a connection while an operation uses it
  *
  * A connection is a ring of eight steps and two counters that only grow: the sender's `tail` (steps
- * written) and the
- * receiver's `head` (steps read). Where a proxy thread stands in between, `fifo` tells it the bytes
- * of each step.
+ * written) and the receiver's `head` (steps read). Where a proxy thread stands in between, `fifo`
+ * tells it the bytes of each step.
  */
 #ifndef SOFTCUDA_NCCL_ENDPOINT_H
 #define SOFTCUDA_NCCL_ENDPOINT_H

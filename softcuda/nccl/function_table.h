@@ -3,9 +3,8 @@
  * function_table.h - which function a batch of works asks for
  *
  * A kernel's name says little: the batch carries the number of the device function. NCCL's host
- * table maps a row, which
- * can be computed from (collective, operator, type, algorithm, protocol), to that number; this is
- * its inverse.
+ * table maps a row, which can be computed from (collective, operator, type, algorithm, protocol),
+ * to that number; this is its inverse.
  */
 #ifndef SOFTCUDA_NCCL_FUNCTION_TABLE_H
 #define SOFTCUDA_NCCL_FUNCTION_TABLE_H

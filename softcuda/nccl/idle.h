@@ -3,9 +3,8 @@
  * idle.h - what a stream's thread does while all its lanes wait for peers
  *
  * A GPU polls on processors of its own; here ranks, proxy threads and NICs share a few. So a thread
- * polls for a moment,
- * then gives the processor to whoever wants it between two looks, and in the end sleeps, longer the
- * longer it has waited.
+ * polls for a moment, then gives the processor to whoever wants it between two looks, and in the
+ * end sleeps, longer the longer it has waited.
  */
 #ifndef SOFTCUDA_NCCL_IDLE_H
 #define SOFTCUDA_NCCL_IDLE_H

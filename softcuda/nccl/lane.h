@@ -4,9 +4,8 @@
  * GPU
  *
  * A ring has one lane, a tree one up and one down, each send and each receive has its own. A lane
- * never waits: it is
- * advanced until it cannot move, and again later. So one thread carries all lanes of all channels
- * of a launch.
+ * never waits: it is advanced until it cannot move, and again later. So one thread carries all
+ * lanes of all channels of a launch.
  */
 #ifndef SOFTCUDA_NCCL_LANE_H
 #define SOFTCUDA_NCCL_LANE_H
@@ -28,8 +27,8 @@ enum progress {
 
 /*
  * The states of a lane, in order. OPENING: addresses of user buffers are exchanged with peers.
- * RUNNING: operations are
- * executed. CLOSING: waits until peers, or the network, are done with user buffers of ours. DONE:
+ * RUNNING: operations are executed. CLOSING: waits until peers, or the network, are done with user
+ * buffers of ours. DONE:
  * never advanced again.
  */
 enum lane_state { LANE_OPENING, LANE_RUNNING, LANE_CLOSING, LANE_DONE };

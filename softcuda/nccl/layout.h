@@ -3,11 +3,9 @@
  * layout.h - what NCCL's host side and its kernels share in memory
  *
  * These structures are private to each NCCL release. Every C file of this folder is compiled once
- * for each known
- * version, with NCCL_LAYOUT naming that version's header; what all known versions have in common
- * stands here. The
- * offsets are asserted in layout_check.c and compared with NCCL's own headers by
- * scripts/compare-nccl-layout.
+ * for each known version, with NCCL_LAYOUT naming that version's header; what all known versions
+ * have in common stands here. The offsets are asserted in layout_check.c and compared with NCCL's
+ * own headers by scripts/compare-nccl-layout.
  */
 #ifndef SOFTCUDA_NCCL_LAYOUT_H
 #define SOFTCUDA_NCCL_LAYOUT_H
@@ -18,10 +16,11 @@
 
 enum protocol { PROTOCOL_LL, PROTOCOL_LL128, PROTOCOL_SIMPLE, PROTOCOL_COUNT };
 
-#define FIFO_STEPS 8u          /* slots of a connection's buffer */
-#define CONNECTIONS_PER_PEER 2 /* in each direction: 0 for collectives, 1 for send and receive */
-#define TREE_ARITY 3           /* children of a node of a tree */
-#define DIRECT_ARITY 7         /* peers of a CollNet head inside its host */
+#define FIFO_STEPS 8u /* slots of a connection's buffer */
+/* in each direction: 0 for collectives, 1 for send and receive */
+#define CONNECTIONS_PER_PEER 2
+#define TREE_ARITY 3   /* children of a node of a tree */
+#define DIRECT_ARITY 7 /* peers of a CollNet head inside its host */
 #define NVLS_ARITY 32
 #define LL128_LINE_BYTES 128u /* of which the last 8 are the flag */
 #define LL128_DATA_BYTES 120u

@@ -16,8 +16,8 @@
 #define LAYOUT_HAS_BROADCASTS 0
 #define LAYOUT_HAS_PAT 0
 #define LAYOUT_HAS_WORK_COUNTER 0
-#define LAYOUT_HAS_WORK_CONSUMED 1 /* works taken out of the fifo are acknowledged by the kernel \
-				    */
+/* works taken out of the fifo are acknowledged by the kernel */
+#define LAYOUT_HAS_WORK_CONSUMED 1
 /* parts of a send are dealt to channels in bit-reversed order */
 #define LAYOUT_P2P_PARTS_REVERSED 1
 

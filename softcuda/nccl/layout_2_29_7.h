@@ -19,10 +19,11 @@
 #define LAYOUT_HAS_WORK_CONSUMED 0
 #define LAYOUT_P2P_PARTS_REVERSED 0 /* parts of a send are dealt to channels in order */
 
-#define REDUCING_IS_DIRECT 1 /* sums that are passed on may be written into user buffers of peers \
-			      */
+/* sums that are passed on may be written into user buffers of peers */
+#define REDUCING_IS_DIRECT 1
 #define P2P_LARGE_CHUNK NET_REGISTERED_CHUNK
-#define AVERAGE_IS_PLAIN_DIVISOR 0              /* argument of an average: divisor * 2 + signed */
+/* argument of an average: divisor * 2 + signed */
+#define AVERAGE_IS_PLAIN_DIVISOR 0
 #define NETWORK_STEPS(bytes) ((void)(bytes), 1) /* of a CollNet that works on user buffers */
 /* unless ranks of a host exchange data, then a step for each round */
 #define NETWORK_STEPS_ARE_ROUNDS 1

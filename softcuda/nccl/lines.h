@@ -5,8 +5,7 @@
  * LL: lines of 16 bytes, each half 4 bytes of data and a flag of 4 bytes, so that 8 bytes that
  * arrive at once suffice.
  * LL128: lines of 128 bytes, the last 8 of which are the flag. The flag of a step is its number
- * plus one. The receiver
- * looks at the flags only, not at the tail.
+ * plus one. The receiver looks at the flags only, not at the tail.
  */
 #ifndef SOFTCUDA_NCCL_LINES_H
 #define SOFTCUDA_NCCL_LINES_H

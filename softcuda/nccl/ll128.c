@@ -4,8 +4,8 @@
  * ascending order
  *
  * Data stand in the lines in their own order. (NCCL's kernels permute them within a line as their
- * registers happen to
- * lie; both ends of a connection are ours, and nobody in between looks at the data.)
+ * registers happen to lie; both ends of a connection are ours, and nobody in between looks at the
+ * data.)
  */
 #include "softcuda/nccl/lines.h"
 #include "softcuda/nccl/shared_memory.h"

@@ -3,10 +3,9 @@
  * offsets.h - where each field lies, as read in NCCL's sources; rows that all known versions share
  *
  * OFFSET(our structure, our field, NCCL's structure, NCCL's field, bytes) and SIZE(our structure,
- * NCCL's structure,
- * bytes). layout_check.c asserts them when a version is compiled; scripts/compare-nccl-layout
- * asserts the same rows
- * with NCCL's own headers. The rows of one version stand in offsets_<version>.h.
+ * NCCL's structure, bytes). layout_check.c asserts them when a version is compiled;
+ * scripts/compare-nccl-layout asserts the same rows with NCCL's own headers. The rows of one
+ * version stand in offsets_<version>.h.
  */
 #ifndef OFFSET
 #error "define OFFSET and SIZE, then include offsets.h"

@@ -3,8 +3,7 @@
  * operation.h - what an algorithm asks of a protocol: one chunk received, combined, sent, kept
  *
  * An algorithm is a function that gives a lane's operations one after the other. It knows nothing
- * of protocols; a
- * protocol executes an operation slice by slice and can stop between any two.
+ * of protocols; a protocol executes an operation slice by slice and can stop between any two.
  */
 #ifndef SOFTCUDA_NCCL_OPERATION_H
 #define SOFTCUDA_NCCL_OPERATION_H

@@ -3,10 +3,8 @@
  * pat.c - steps of a PAT schedule, one after the other
  *
  * A GPU works on several steps at a time; in the schedule's own order they come to the same, for no
- * step waits for a
- * later one of its rank. A message is put together in its slot by several steps, and read by
- * several: counters move
- * where the schedule says so.
+ * step waits for a later one of its rank. A message is put together in its slot by several steps,
+ * and read by several: counters move where the schedule says so.
  */
 #include "softcuda/nccl/pat.h"
 #include "softcuda/nccl/collective.h"

@@ -3,22 +3,20 @@
  * pat_schedule.c
  *
  * A distance has upper bits, a multiple of `distance`, and lower ones. A phase visits all upper
- * bits for the same lower
- * ones; `visit` counts them. A visit whose distance is not below the number of ranks is left out,
- * but what it would have
- * sent on is sent on all the same where that is needed.
+ * bits for the same lower ones; `visit` counts them. A visit whose distance is not below the number
+ * of ranks is left out, but what it would have sent on is sent on all the same where that is
+ * needed.
  *
  * Reduce-scatter: the lower bits count down. An odd distance is a leaf's: PAT_LEAVES starts its
  * data on their way. Then
  * PAT_RELAYS receives along the lowest bit, adds, and sends along the next. What is left in the end
- * are sums at multiples
- * of `distance`: PAT_TOPS_ODD and PAT_TOPS combine them pair by pair, `scale` doubling, and
+ * are sums at multiples of `distance`: PAT_TOPS_ODD and PAT_TOPS combine them pair by pair, `scale`
+ * doubling, and
  * PAT_RESULT takes the last.
  *
  * All-gather: the same trees from their roots. PAT_TOPS hands out data over the upper bits, `scale`
- * halving; then the
- * lower bits follow in depth-first order: PAT_RELAYS sends, and PAT_LEAVES receives what needs no
- * sending on.
+ * halving; then the lower bits follow in depth-first order: PAT_RELAYS sends, and PAT_LEAVES
+ * receives what needs no sending on.
  */
 #include "softcuda/nccl/pat_schedule.h"
 
@@ -140,8 +138,7 @@ static int bit_or_none(int distance)
 
 /*
  * Reduce-scatter visits far ranks first: the bits of the number, mirrored and inverted. So peers
- * change with the
- * numbers of which all upper bits are set, and only those.
+ * change with the numbers of which all upper bits are set, and only those.
  */
 static int upper_bits(const struct pat_schedule *schedule)
 {

@@ -4,16 +4,12 @@
  * trees
  *
  * A rank talks only to ranks at distances that are powers of two, its dimensions. Data that one
- * rank has for all, or
- * all have for one, travel between ranks at distance s along the bits of s. Trees of the upper bits
- * are handled
- * together: `aggregation` of them share the messages of the lower bits, as long as they fit into a
- * message and into
- * the steps of a connection.
+ * rank has for all, or all have for one, travel between ranks at distance s along the bits of s.
+ * Trees of the upper bits are handled together: `aggregation` of them share the messages of the
+ * lower bits, as long as they fit into a message and into the steps of a connection.
  *
  * The order and the offsets are those of the release that the layout is for: NCCL's host side
- * computes from the same
- * schedule how many messages its proxy threads move.
+ * computes from the same schedule how many messages its proxy threads move.
  */
 #ifndef SOFTCUDA_NCCL_PAT_SCHEDULE_H
 #define SOFTCUDA_NCCL_PAT_SCHEDULE_H
@@ -70,8 +66,7 @@ struct pat_schedule {
 
 /*
  * bytes_of_message: of a full chunk. offset, end: this channel's elements of each rank's `total`;
- * they are handled in
- * chunks of `chunk`.
+ * they are handled in chunks of `chunk`.
  */
 void start_pat(struct pat_schedule *schedule, bool gathers, int rank, int ranks,
 	       size_t element_bytes, ptrdiff_t total, ptrdiff_t offset, ptrdiff_t end,

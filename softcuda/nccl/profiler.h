@@ -3,8 +3,7 @@
  * profiler.h - counters and time stamps by which NCCL's profiler follows works of a kernel
  *
  * A channel's work counter grows by one for each work, profiled or not. profiler_events.c and
- * profiler_none.c: for
- * versions that have one, and for those that do not.
+ * profiler_none.c: for versions that have one, and for those that do not.
  */
 #ifndef SOFTCUDA_NCCL_PROFILER_H
 #define SOFTCUDA_NCCL_PROFILER_H

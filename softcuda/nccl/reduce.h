@@ -3,8 +3,8 @@
  * reduce.h - arithmetic on arrays of elements: all types and operations that NCCL's kernels know
  *
  * Results are rounded as a GPU rounds them: 16-bit floats after each operation, 8-bit floats by way
- * of a 16-bit one and
- * saturated. `to` may be the same address as a source, and must not overlap one otherwise.
+ * of a 16-bit one and saturated. `to` may be the same address as a source, and must not overlap one
+ * otherwise.
  */
 #ifndef SOFTCUDA_NCCL_REDUCE_H
 #define SOFTCUDA_NCCL_REDUCE_H

@@ -4,8 +4,7 @@
  * one behind it
  *
  * In all of them the data of a chunk start at one rank and travel round the ring; what differs is
- * whose data a rank
- * handles in its s-th step, and what it does with them.
+ * whose data a rank handles in its s-th step, and what it does with them.
  */
 #include "softcuda/nccl/collective.h"
 #include "softcuda/nccl/direct.h"
@@ -35,8 +34,7 @@ static void advance_cursor(struct cursor *cursor, int steps, ptrdiff_t round)
 
 /*
  * All-reduce: n chunks at a time. In steps 0 to n-1 chunks are summed along the ring, each ending
- * at another rank; in
- * steps n-1 to 2n-2 the sums go round.
+ * at another rank; in steps n-1 to 2n-2 the sums go round.
  */
 static unsigned all_reduce_flags(int step, int ranks)
 {

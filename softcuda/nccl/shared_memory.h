@@ -4,11 +4,9 @@
  * of other ranks
  *
  * A counter (head, tail) or a flag that says "data is there" or "the slot is free" is stored with
- * release after the data
- * was written or read, and loaded with acquire before it is read or overwritten. The other side of
- * a pair is another
- * kernel of ours, NCCL's proxy thread (volatile accesses and full fences), or a NIC that writes in
- * ascending order.
+ * release after the data was written or read, and loaded with acquire before it is read or
+ * overwritten. The other side of a pair is another kernel of ours, NCCL's proxy thread (volatile
+ * accesses and full fences), or a NIC that writes in ascending order.
  */
 #ifndef SOFTCUDA_NCCL_SHARED_MEMORY_H
 #define SOFTCUDA_NCCL_SHARED_MEMORY_H

@@ -3,8 +3,7 @@
  * simple.c - the Simple protocol: data in slots, announced by the counters
  *
  * A chunk is moved in slices; each takes `steps_per_slice` steps of every connection that takes
- * part, also where the
- * slice is empty, for peers and proxies count steps.
+ * part, also where the slice is empty, for peers and proxies count steps.
  */
 #include "softcuda/nccl/simple.h"
 #include "softcuda/nccl/move.h"

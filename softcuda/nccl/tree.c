@@ -3,8 +3,7 @@
  * tree.c - all-reduce on a tree: sums go up, the result comes down
  *
  * The root does both in one lane. Every other rank has two lanes: chunks that were summed further
- * down are passed up
- * while results of earlier chunks come down.
+ * down are passed up while results of earlier chunks come down.
  */
 #include "softcuda/nccl/collective.h"
 #include "softcuda/nccl/direct.h"

@@ -70,12 +70,19 @@ static cudaError_t submit_direct(const struct request *request)
 				create_copy(request->to, request->from, request->shape));
 }
 
+/* What goes into pageable memory, or from host to host, is there when the call returns. */
+static bool waits_without_being_asked(enum side to, enum side from)
+{
+	return to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE);
+}
+
 static cudaError_t submit_copy(const struct request *request)
 {
 	enum side to = find_side(request->to);
 	enum side from = find_side(request->from);
-	bool wait = request->synchronous && !(to == SIDE_DEVICE && from == SIDE_DEVICE);
-	bool staged = !wait && from == SIDE_PAGEABLE && to == SIDE_DEVICE;
+	bool called_to_wait = request->synchronous && (to != SIDE_DEVICE || from != SIDE_DEVICE);
+	bool staged = !called_to_wait && from == SIDE_PAGEABLE && to == SIDE_DEVICE;
+	bool wait = called_to_wait || staged || waits_without_being_asked(to, from);
 	cudaError_t error;
 
 	if (query_capture(request->stream).status != cudaStreamCaptureStatusNone)
@@ -83,7 +90,6 @@ static cudaError_t submit_copy(const struct request *request)
 		return submit_direct(request);
 	if (staged && request->shape.width <= STAGING_MAX / request->shape.height)
 		return submit_staged(request);
-	wait = wait || staged || to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE);
 	if (wait && is_worker_thread())
 		return cudaErrorNotPermitted;
 	error = submit_direct(request);

@@ -5,9 +5,8 @@
  * A file, so that another process can map a part of it (CUDA IPC) and a NIC can be given a
  * descriptor of it (DMA-BUF).
  * One file per device, so that thousands of allocations need one descriptor. Pages exist from their
- * first use on and are
- * given back when their allocation is freed; the addresses stay mapped, as late access by a NIC
- * hurts nobody then.
+ * first use on and are given back when their allocation is freed; the addresses stay mapped, as
+ * late access by a NIC hurts nobody then.
  */
 #ifndef SOFTCUDA_ARENA_H
 #define SOFTCUDA_ARENA_H

@@ -4,10 +4,8 @@
  * done
  *
  * A capture begins in one stream and spreads to others that wait for an event that was recorded in
- * it. Each stream of it
- * has the set of nodes that its next node depends on. All of it is protected by one lock; without
- * any capture in the
- * process the only cost is to read a counter.
+ * it. Each stream of it has the set of nodes that its next node depends on. All of it is protected
+ * by one lock; without any capture in the process the only cost is to read a counter.
  */
 #ifndef SOFTCUDA_CAPTURE_H
 #define SOFTCUDA_CAPTURE_H
@@ -36,8 +34,7 @@ cudaError_t change_capture_nodes(struct stream *stream, struct graph_node **node
 
 /*
  * Each says in *captured whether the stream is captured; if not, nothing was done. capture_wait
- * also makes a stream that
- * was not captured part of the capture that the event was recorded in.
+ * also makes a stream that was not captured part of the capture that the event was recorded in.
  */
 cudaError_t capture_operation(struct stream *stream, struct operation *operation, bool *captured);
 cudaError_t capture_record(struct stream *stream, struct event *event, unsigned flags,

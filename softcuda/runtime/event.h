@@ -3,8 +3,7 @@
  * event.h - events: the point of a stream where an event was recorded last, and when it was reached
  *
  * A wait means the record that was asked for last before the wait; a later record changes nothing
- * for it. An event that
- * was never recorded is complete.
+ * for it. An event that was never recorded is complete.
  */
 #ifndef SOFTCUDA_EVENT_H
 #define SOFTCUDA_EVENT_H

@@ -133,8 +133,7 @@ static bool is_ready(const struct graph_node *node)
 
 /*
  * Captured graphs, and nearly all others, are created in an order that already fits: one round then
- * places all. A round
- * that places nothing has met a cycle.
+ * places all. A round that places nothing has met a cycle.
  */
 struct graph_node **sort_nodes(const struct graph *graph)
 {

@@ -3,12 +3,10 @@
  * graph_exec.h - an instance of a graph, ready to be launched
  *
  * Nodes are divided into lanes: a node follows the last node of a lane that it depends on, or
- * begins a lane. Lane 0 runs
- * in the stream of the launch, each other lane in a stream of its own, so that nodes that do not
- * depend on each other
- * run at the same time: kernels of two communicators or devices may wait for each other's peers. A
- * dependency between
- * lanes is a wait. Launches of one instance follow each other.
+ * begins a lane. Lane 0 runs in the stream of the launch, each other lane in a stream of its own,
+ * so that nodes that do not depend on each other run at the same time: kernels of two communicators
+ * or devices may wait for each other's peers. A dependency between lanes is a wait. Launches of one
+ * instance follow each other.
  */
 #ifndef SOFTCUDA_GRAPH_EXEC_H
 #define SOFTCUDA_GRAPH_EXEC_H

@@ -3,10 +3,8 @@
  * ipc.h - one process's device memory in another process of the host
  *
  * A handle names the process, its descriptor of the device's file, the file itself and the place in
- * it. Who opens it
- * reaches the file as /proc/PID/fd/N and checks that it is still that file: the number of a process
- * or of a descriptor
- * may have gone to somebody else.
+ * it. Who opens it reaches the file as /proc/PID/fd/N and checks that it is still that file: the
+ * number of a process or of a descriptor may have gone to somebody else.
  */
 #ifndef SOFTCUDA_IPC_H
 #define SOFTCUDA_IPC_H

@@ -31,8 +31,8 @@ struct launch_shape {
 
 /*
  * A launch of `entry`. Parameters come as an array of pointers, or as CUDA's list `extra` with one
- * packed buffer; they are
- * copied. cudaErrorNotSupported after a line in the log if nobody knows the kernel.
+ * packed buffer; they are copied. cudaErrorNotSupported after a line in the log if nobody knows the
+ * kernel.
  */
 cudaError_t create_launch(struct kernel_entry *entry, const struct launch_shape *shape,
 			  void **pointers, void **extra, struct operation **operation);

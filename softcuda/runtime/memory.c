@@ -84,9 +84,3 @@ bool is_device_range(const struct range *range)
 	return range->kind == RANGE_DEVICE || range->kind == RANGE_MAPPED ||
 	       range->kind == RANGE_IPC;
 }
-
-bool is_pageable(const void *pointer)
-{
-	struct range range;
-	return !find_range(pointer, &range);
-}

@@ -18,8 +18,6 @@ void release_device_memory(const struct range *range);
 cudaError_t allocate_host_memory(size_t size, void **pointer);
 void release_host_memory(const struct range *range);
 
-/* Whether the CPU's page tables alone decide: neither device memory nor page-locked. */
-bool is_pageable(const void *pointer);
 /* Whether it is memory of a device: cudaMalloc's, mapped, or of another process. */
 bool is_device_range(const struct range *range);
 

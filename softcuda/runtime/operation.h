@@ -3,8 +3,8 @@
  * operation.h - what a stream executes and what a node of a graph stands for
  *
  * An operation is made once and not changed afterwards, so that a graph can be launched again and
- * again, also while an
- * earlier launch still runs. Kinds with parts of their own begin with this struct.
+ * again, also while an earlier launch still runs. Kinds with parts of their own begin with this
+ * struct.
  */
 #ifndef SOFTCUDA_OPERATION_H
 #define SOFTCUDA_OPERATION_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Five functions under second names. NCCL's archive has weak stubs of their own names; the shim
- * that is linked into
- * libnccl.so.2 defines these strongly and calls the names below (softcuda/libnccl/shim.c).
+ * that is linked into libnccl.so.2 defines these strongly and calls the names below
+ * (softcuda/libnccl/shim.c).
  */
 #include "softcuda/runtime/cuda_api_more.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Names that programs use which were compiled with --default-stream per-thread: there, stream 0 is
- * the thread's own. A
- * suffix of _ptsz marks functions that take a stream, _ptds those that have none.
+ * the thread's own. A suffix of _ptsz marks functions that take a stream, _ptds those that have
+ * none.
  */
 #include "softcuda/runtime/cuda_api_more.h"
 

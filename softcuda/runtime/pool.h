@@ -3,10 +3,9 @@
  * pool.h - memory that is allocated and freed in the order of a stream
  *
  * An allocation is made at once, which is earlier than the stream asks for; a free takes effect
- * when the stream reaches
- * it, and only then can the memory be given out again. Pools differ in their limits and counts
- * only: all memory of a
- * device comes from one arena, so nothing is kept back for reuse.
+ * when the stream reaches it, and only then can the memory be given out again. Pools differ in
+ * their limits and counts only: all memory of a device comes from one arena, so nothing is kept
+ * back for reuse.
  */
 #ifndef SOFTCUDA_POOL_H
 #define SOFTCUDA_POOL_H

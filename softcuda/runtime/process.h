@@ -14,8 +14,8 @@
 /*
  * UNUSED --> READY                  the first call of the process
  *        \-> BROKEN                 the environment is wrong; said once
- *            READY --> FORKED       in a child after fork: neither the threads nor the memory of
- * the parent are there
+ *            READY --> FORKED       in a child after fork, which has neither the parent's threads
+ *                                   nor its memory
  */
 enum process_state { PROCESS_UNUSED, PROCESS_READY, PROCESS_BROKEN, PROCESS_FORKED };
 
@@ -55,8 +55,8 @@ void set_current_device(int ordinal);
 
 /*
  * Host functions and kernels run on a stream's worker thread, or on one that waits for the stream.
- * A call from there that waits for a stream could wait for
- * itself; CUDA forbids such calls, and here they are refused.
+ * A call from there that waits for a stream could wait for itself; CUDA forbids such calls, and
+ * here they are refused.
  */
 void mark_worker_thread(bool is_worker);
 bool is_worker_thread(void);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Functions of CUDA 12's runtime that are not here. They exist so that a program which could use
- * them starts; each returns
- * cudaErrorNotSupported, and the first call of one says so.
+ * them starts; each returns cudaErrorNotSupported, and the first call of one says so.
  */
 #include <stdatomic.h>
 

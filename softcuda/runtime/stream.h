@@ -3,12 +3,12 @@
  * stream.h - streams: a queue of tasks in order, and a thread that executes them
  *
  * The thread begins with the first task that is not brief, and sleeps while there is nothing to do.
- * Brief tasks of an
- * idle stream are executed by the thread that asks for them: nobody needs to be woken for them.
+ * Brief tasks of an idle stream are executed by the thread that asks for them: nobody needs to be
+ * woken for them.
  *
  * Order between streams: a wait for a point of another stream is a task like others. The legacy
- * stream of a device
- * waits, task by task, for what the device's blocking streams were asked before, and they for it.
+ * stream of a device waits, task by task, for what the device's blocking streams were asked before,
+ * and they for it.
  */
 #ifndef SOFTCUDA_STREAM_H
 #define SOFTCUDA_STREAM_H
@@ -74,8 +74,8 @@ cudaError_t mark_point(struct stream *stream, struct point *point);
 struct point find_end(struct stream *stream);
 /*
  * Execute tasks up to `number` on the calling thread as long as nobody else does. For a thread that
- * will wait for them
- * anyway: the stream's own thread, which has been woken for them, need not have come to run.
+ * will wait for them anyway: the stream's own thread, which has been woken for them, need not have
+ * come to run.
  */
 void help_stream(struct stream *stream, uint64_t number);
 

@@ -4,9 +4,8 @@
  * that order
  *
  * A point (timeline, number) is reached once the task of that number has finished. Events, waits
- * between streams and
- * host threads that synchronise all wait for points. A timeline outlives its stream as long as a
- * point names it.
+ * between streams and host threads that synchronise all wait for points. A timeline outlives its
+ * stream as long as a point names it.
  */
 #ifndef SOFTCUDA_TIMELINE_H
 #define SOFTCUDA_TIMELINE_H

@@ -2,12 +2,12 @@
 /*
  * connect.c - what passes between two connection managers (IBTA vol. 1, 12.9 and 12.11)
  *
- *   RC, UC:     REQ ->   <- REP   RTU ->   ...   DREQ ->   <- DREP        or <- REJ at any time
- * before RTU datagrams:  SIDR_REQ ->   <- SIDR_REP
+ *   RC, UC:     REQ ->   <- REP   RTU ->   ...   DREQ ->   <- DREP
+ *               or <- REJ at any time before RTU
+ *   datagrams:  SIDR_REQ ->   <- SIDR_REP
  *
  * Whoever waits for an answer repeats what he sent. In front of a request's private data stands
- * whom it is for, by IP
- * address (annex A11).
+ * whom it is for, by IP address (annex A11).
  */
 #include "softroce/cm/manager.h"
 #include "softroce/devices.h"
@@ -372,10 +372,8 @@ static void event_data(struct sr_cm_note *note, const struct sr_cm_id *id, const
 
 /*
  * A request that nobody listens for may be early: programs answer one connection and then begin to
- * listen for the next,
- * and here nothing takes as long as the kernel's address resolution. So it is put aside for a
- * moment before it is
- * refused.
+ * listen for the next, and here nothing takes as long as the kernel's address resolution. So it is
+ * put aside for a moment before it is refused.
  */
 static struct early {
 	struct sr_cm_port *port; /* NULL: free */

@@ -4,11 +4,9 @@
  * machine
  *
  * A channel is what librdmacm has open as /dev/infiniband/rdma_cm: commands go in, events come out.
- * An id is a
- * listener, or one end of a connection (RC, UC), or of the question where a datagram service is
- * (SIDR). Everything is under one
- * lock; messages of peers and time-outs are handled by one thread, which exists while a port is
- * open.
+ * An id is a listener, or one end of a connection (RC, UC), or of the question where a datagram
+ * service is (SIDR). Everything is under one lock; messages of peers and time-outs are handled by
+ * one thread, which exists while a port is open.
  */
 #ifndef SOFTROCE_CM_MANAGER_H
 #define SOFTROCE_CM_MANAGER_H

@@ -5,8 +5,8 @@
  *
  * The timer means one of two things (IBTA vol. 1, 9.7.6.1.3 and 9.7.5.2.8):
  *   rnr_wait clear  retransmission: nothing was acknowledged for 4.096 us * 2^timeout while packets
- * were on the way; rnr_wait set    the peer had no receive posted and named a time after which to
- * try again.
+ *                   were on the way;
+ *   rnr_wait set    the peer had no receive posted and named a time after which to try again.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/psn.h"
@@ -61,8 +61,8 @@ static void complete_tail(struct sr_qp *qp)
 
 /*
  * Everything before `psn` has arrived. Stops at a read or atomic whose answer is missing: then
- * una_psn stays before
- * psn, and the caller knows that an answer was lost (an implied NAK, 9.7.5.1.2).
+ * una_psn stays before psn, and the caller knows that an answer was lost (an implied NAK,
+ * 9.7.5.1.2).
  */
 static void acknowledge_before(struct sr_qp *qp, uint32_t psn)
 {

@@ -19,8 +19,11 @@ struct sr_cq *sr_cq_create(struct sr_nic *nic, int cqe, void *user, int *err)
 {
 	struct sr_cq *cq;
 
-	*err = nic->dead ? -EIO : cqe < 1 || cqe > SR_MAX_CQE ? -EINVAL : 0;
-	if (*err)
+	*err = -EIO;
+	if (nic->dead)
+		return NULL;
+	*err = -EINVAL;
+	if (cqe < 1 || cqe > SR_MAX_CQE)
 		return NULL;
 	*err = -ENOMEM;
 	cq = calloc(1, sizeof(*cq));
@@ -88,7 +91,8 @@ int sr_cq_poll(struct sr_cq *cq, int n, struct ibv_wc *wc)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	uint32_t avail = atomic_load_explicit(&cq->head, memory_order_relaxed) - tail;
-	int got = (uint32_t)(n < 0 ? 0 : n) < avail ? (n < 0 ? 0 : n) : (int)avail;
+	int wanted = n < 0 ? 0 : n;
+	int got = (uint32_t)wanted < avail ? wanted : (int)avail;
 
 	for (int i = 0; i < got; i++) {
 		const struct sr_cqe *cqe = &cq->ring[(tail + (uint32_t)i) & cq->mask];

@@ -3,10 +3,8 @@
  * cq.h - completion queues
  *
  * A ring of completions. An entry also says which queue's slots it gives back when it is polled: as
- * with hardware, a
- * work request's place in its queue is taken until the program has polled a completion at or behind
- * it, so a program
- * that posts too much fails here as it would there.
+ * with hardware, a work request's place in its queue is taken until the program has polled a
+ * completion at or behind it, so a program that posts too much fails here as it would there.
  */
 #ifndef SOFTROCE_ENGINE_CQ_H
 #define SOFTROCE_ENGINE_CQ_H

@@ -146,8 +146,11 @@ struct sr_mr *sr_mw_create(struct sr_pd *pd, enum ibv_mw_type type, int *err)
 	struct sr_mr *mw;
 	uint32_t id;
 
-	*err = pd->nic->dead ? -EIO : type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2 ? -EINVAL : 0;
-	if (*err)
+	*err = -EIO;
+	if (pd->nic->dead)
+		return NULL;
+	*err = -EINVAL;
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		return NULL;
 	*err = -ENOMEM;
 	mw = malloc(sizeof(*mw));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mr.h - protection domains, memory regions and windows, and the one check that every access to
- * user memory goes
- * through
+ * user memory goes through
  */
 #ifndef SOFTROCE_ENGINE_MR_H
 #define SOFTROCE_ENGINE_MR_H
@@ -37,8 +36,7 @@ struct sr_mr {
 
 /*
  * Keys are table numbers turned by eight bits, so that the low byte is none of the slot's index:
- * IBTA vol. 1, 10.6.3.3
- * lets the program choose that byte of a window's key (ibv_inc_rkey()).
+ * IBTA vol. 1, 10.6.3.3 lets the program choose that byte of a window's key (ibv_inc_rkey()).
  */
 static inline uint32_t sr_key_of(uint32_t id)
 {
@@ -52,12 +50,10 @@ static inline uint32_t sr_id_of(uint32_t key)
 
 /*
  * Where `length` bytes at remote or local address `va` under `key` lie, or NULL: unknown key, other
- * protection domain,
- * missing right (every bit of `access` must be granted), another queue pair's window or any byte
- * outside. length must
- * not be 0: an access of nothing needs no key (IBTA vol. 1, 9.4.3). qpn: the queue pair the peer
- * asks through, 0 for
- * our own buffers (whose access has SR_ACCESS_LOCAL).
+ * protection domain, missing right (every bit of `access` must be granted), another queue pair's
+ * window or any byte outside. length must not be 0: an access of nothing needs no key (IBTA vol. 1,
+ * 9.4.3). qpn: the queue pair the peer asks through, 0 for our own buffers (whose access has
+ * SR_ACCESS_LOCAL).
  */
 static inline char *sr_mr_translate(const struct sr_nic *nic, const struct sr_pd *pd, uint32_t key,
 				    uint64_t va, uint64_t length, int access, uint32_t qpn)

@@ -127,9 +127,8 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
 
 /*
  * Lets the queue pair send a quantum, or as much as the wire takes at once: where a packet takes
- * long, a turn must not take many times
- * as long, or what is small and urgent waits for it. A queue pair that could send nothing keeps its
- * turn.
+ * long, a turn must not take many times as long, or what is small and urgent waits for it. A queue
+ * pair that could send nothing keeps its turn.
  */
 static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
 {

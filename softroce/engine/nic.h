@@ -3,8 +3,8 @@
  * nic.h - the NIC's own state, and what its parts ask of it
  *
  * The NIC owns the number spaces (queue pairs, memory keys), the timers, the list of queue pairs
- * that have something
- * to send, and the one way out to the wire. Everything is protected by the caller's serialisation.
+ * that have something to send, and the one way out to the wire. Everything is protected by the
+ * caller's serialisation.
  */
 #ifndef SOFTROCE_ENGINE_NIC_H
 #define SOFTROCE_ENGINE_NIC_H

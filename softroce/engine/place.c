@@ -3,18 +3,15 @@
  * place.c - payload into memory in the order in which programs may poll it; see place.h
  *
  * Programs poll memory that a peer writes: a counter behind a record, or, in NCCL's LL128 protocol,
- * the last word of
- * each line of 128 bytes. A NIC writes ascending addresses, so whoever sees the flag sees the data.
- * memcpy promises
- * nothing of the kind: glibc's stores the first 64 bytes of a packet last.
+ * the last word of each line of 128 bytes. A NIC writes ascending addresses, so whoever sees the
+ * flag sees the data.
+ * memcpy promises nothing of the kind: glibc's stores the first 64 bytes of a packet last.
  *
  * Each store is therefore one aligned piece, and stores keep their order. x86-64 makes stores
- * visible in program order
- * and needs a promise of the compiler only; there the pieces are 16 bytes where the processor
- * stores them at once,
- * which is documented of all that have AVX. Elsewhere each 8 bytes are a store-release. Not used,
- * because they are
- * weakly ordered: string instructions (rep movs), non-temporal stores.
+ * visible in program order and needs a promise of the compiler only; there the pieces are 16 bytes
+ * where the processor stores them at once, which is documented of all that have AVX. Elsewhere each
+ * 8 bytes are a store-release. Not used, because they are weakly ordered: string instructions (rep
+ * movs), non-temporal stores.
  */
 #include "softroce/engine/place.h"
 

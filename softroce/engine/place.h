@@ -7,8 +7,8 @@
 
 /*
  * Copy len bytes in ascending order. Whoever reads an aligned word of 2, 4 or 8 bytes that the
- * payload fills sees it
- * whole or not at all, and after it (load-acquire) everything that stands before it.
+ * payload fills sees it whole or not at all, and after it (load-acquire) everything that stands
+ * before it.
  */
 void sr_place(void *to, const void *from, uint32_t len);
 

@@ -20,25 +20,36 @@ const struct sr_service *sr_service_by_type(enum ibv_qp_type type)
 	return NULL;
 }
 
+static bool limits_are_sound(const struct ibv_qp_cap *cap)
+{
+	return cap->max_send_wr <= SR_MAX_WR && cap->max_send_sge <= SR_MAX_SGE &&
+	       cap->max_inline_data <= SR_MAX_INLINE;
+}
+
+/* Where it receives into: an SRQ of the same NIC, or a queue of its own. */
+static bool receive_is_sound(const struct sr_nic *nic, const struct sr_qp_init *init)
+{
+	if (init->srq)
+		return init->srq->pd->nic == nic;
+	return init->cap.max_recv_wr <= SR_MAX_WR && init->cap.max_recv_sge <= SR_MAX_SGE;
+}
+
 static int check_init(const struct sr_pd *pd, const struct sr_qp_init *init)
 {
-	const struct ibv_qp_cap *cap = &init->cap;
-
 	if (pd->nic->dead)
 		return -EIO;
 	if (!sr_service_by_type(init->type))
 		return -EOPNOTSUPP;
-	if (init->gsi && (init->type != IBV_QPT_UD || pd->nic->gsi))
-		return init->type != IBV_QPT_UD ? -EINVAL : -EBUSY;
+	if (init->gsi && init->type != IBV_QPT_UD)
+		return -EINVAL;
+	if (init->gsi && pd->nic->gsi)
+		return -EBUSY;
 	if (!init->send_cq || !init->recv_cq || init->send_cq->nic != pd->nic ||
 	    init->recv_cq->nic != pd->nic)
 		return -EINVAL;
-	if (cap->max_send_wr > SR_MAX_WR || cap->max_send_sge > SR_MAX_SGE ||
-	    cap->max_inline_data > SR_MAX_INLINE)
+	if (!limits_are_sound(&init->cap) || !receive_is_sound(pd->nic, init))
 		return -EINVAL;
-	if (init->srq)
-		return init->srq->pd->nic == pd->nic ? 0 : -EINVAL;
-	return cap->max_recv_wr > SR_MAX_WR || cap->max_recv_sge > SR_MAX_SGE ? -EINVAL : 0;
+	return 0;
 }
 
 static int init_sq(struct sr_sq *sq, struct ibv_qp_cap *cap, enum ibv_qp_type type)
@@ -102,19 +113,10 @@ static int number_give(struct sr_qp *qp, bool gsi)
 	return 0;
 }
 
-struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err)
+/* What it is and what it uses; *init loses what a shared receive queue makes needless. */
+static void init_fields(struct sr_qp *qp, struct sr_pd *pd, struct sr_qp_init *init)
 {
-	struct sr_nic *nic = pd->nic;
-	struct sr_qp *qp;
-
-	*err = check_init(pd, init);
-	if (*err)
-		return NULL;
-	*err = -ENOMEM;
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
-		return NULL;
-	qp->nic = nic;
+	qp->nic = pd->nic;
 	qp->pd = pd;
 	qp->pd_recv = init->srq ? init->srq->pd : pd;
 	qp->service = sr_service_by_type(init->type);
@@ -129,28 +131,49 @@ struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err)
 	qp->cap = init->cap;
 	qp->timer.due = SR_NEVER;
 	init_window(qp);
+}
+
+/* It is on the NIC's list now, and what it uses cannot be destroyed before it. */
+static void hold_references(struct sr_qp *qp)
+{
+	sr_list_init(&qp->active_link);
+	sr_list_init(&qp->owing_link);
+	sr_list_add_tail(&qp->nic->all_qps, &qp->all_link);
+	qp->pd->refs++;
+	qp->send_cq->refs++;
+	qp->recv_cq->refs++;
+	if (qp->srq)
+		qp->srq->refs++;
+}
+
+struct sr_qp *sr_qp_create(struct sr_pd *pd, struct sr_qp_init *init, int *err)
+{
+	struct sr_timers *timers = &pd->nic->timers;
+	struct sr_qp *qp;
+
+	*err = check_init(pd, init);
+	if (*err)
+		return NULL;
+	*err = -ENOMEM;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	init_fields(qp, pd, init);
 	*err = init_queues(qp);
 	if (*err)
 		goto free_qp;
 	init->cap = qp->cap;
-	*err = sr_timers_reserve(&nic->timers);
+	*err = sr_timers_reserve(timers);
 	if (*err)
 		goto free_qp;
 	*err = number_give(qp, init->gsi);
 	if (*err)
 		goto release_timer;
-	sr_list_init(&qp->active_link);
-	sr_list_init(&qp->owing_link);
-	sr_list_add_tail(&nic->all_qps, &qp->all_link);
-	pd->refs++;
-	qp->send_cq->refs++;
-	qp->recv_cq->refs++;
-	if (qp->srq)
-		qp->srq->refs++;
+	hold_references(qp);
 	qp->service->reset(qp);
 	return qp;
 release_timer:
-	sr_timers_release(&nic->timers, &qp->timer);
+	sr_timers_release(timers, &qp->timer);
 free_qp:
 	free_qp(qp);
 	return NULL;

@@ -10,8 +10,7 @@
 
 /*
  * IBTA vol. 1, table 91 (11.2.5.3): which attributes a transition must and may carry, by service.
- * The state itself is
- * always allowed.
+ * The state itself is always allowed.
  */
 struct transition {
 	bool valid;
@@ -129,10 +128,10 @@ bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv
 			 int mask)
 {
 	const struct transition *t;
-	const table *of = type == IBV_QPT_RC   ? &rc_table
-			  : type == IBV_QPT_UC ? &uc_table
-					       : &ud_table;
+	const table *of = type == IBV_QPT_UC ? &uc_table : &ud_table;
 
+	if (type == IBV_QPT_RC)
+		of = &rc_table;
 	if ((unsigned)from >= IBV_QPS_UNKNOWN || (unsigned)to >= IBV_QPS_UNKNOWN)
 		return false;
 	t = &(*of)[from][to];
@@ -156,10 +155,8 @@ void sr_qp_enter_error(struct sr_qp *qp)
 
 /*
  * IBTA vol. 1, 11.6.3.1: an overrun is an error of the completion queue, and every queue pair that
- * reports to it is of
- * no use any more. This is done when the call that caused it is through, so that no work queue
- * changes under its
- * walker.
+ * reports to it is of no use any more. This is done when the call that caused it is through, so
+ * that no work queue changes under its walker.
  */
 void sr_nic_stop_overrun(struct sr_nic *nic)
 {
@@ -250,8 +247,8 @@ static int check_values(const struct sr_qp *qp, const struct ibv_qp_attr *a, int
 
 /*
  * UDP source port, which spreads connections over paths: from the flow label when the program chose
- * one, otherwise from
- * the two queue pair numbers; folded into 0xc000-0xffff (IBTA annex A17.9.2 asks for that range).
+ * one, otherwise from the two queue pair numbers; folded into 0xc000-0xffff (IBTA annex A17.9.2
+ * asks for that range).
  */
 static uint16_t source_port(uint32_t label, uint32_t qpn, uint32_t dest_qpn)
 {

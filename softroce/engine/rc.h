@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rc.h - the reliable connection: requester (sends requests), completer (their answers), responder
- * (the peer's
- * requests)
+ * (the peer's requests)
  */
 #ifndef SOFTROCE_ENGINE_RC_H
 #define SOFTROCE_ENGINE_RC_H

@@ -3,12 +3,10 @@
  * requester.c - the sending half of a reliable connection: work requests become packets
  *
  * Sequence numbers are given out when a request is posted, so a packet's place in its message
- * follows from its number
- * alone, and going back (sr_requester_rewind) is nothing but setting next_psn to una_psn. A long
- * read is sent as
- * several read requests of read_packets responses each, cut at fixed places of the message: the
- * peer's answers never
- * exceed the window, and a repeated request never reaches beyond what the peer has already seen.
+ * follows from its number alone, and going back (sr_requester_rewind) is nothing but setting
+ * next_psn to una_psn. A long read is sent as several read requests of read_packets responses each,
+ * cut at fixed places of the message: the peer's answers never exceed the window, and a repeated
+ * request never reaches beyond what the peer has already seen.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/psn.h"
@@ -160,23 +158,28 @@ static uint32_t next_span(const struct sr_qp *qp, const struct sr_swqe *wqe)
 	return left < qp->read_packets - done ? left : qp->read_packets - done;
 }
 
+/* Its peer has room for it: packets in flight, and reads that wait for their data. */
+static bool has_room(const struct sr_qp *qp, const struct sr_swqe *wqe)
+{
+	const struct sr_requester *req = &qp->req;
+	uint32_t inflight = sr_wr_is_local(wqe) ? 0 : sr_psn_add(req->next_psn, -req->una_psn);
+
+	if (inflight && inflight + next_span(qp, wqe) > qp->max_inflight)
+		return false;
+	return !sr_wr_needs_response(wqe) || req->rd_head - req->rd_tail < qp->attr.max_rd_atomic;
+}
+
 /* The work request to send from, or NULL when nothing may be sent now. */
 static struct sr_swqe *next_wqe(const struct sr_qp *qp)
 {
 	const struct sr_requester *req = &qp->req;
 	struct sr_swqe *wqe;
-	uint32_t inflight;
 
 	if (qp->sq.cur == qp->sq.head || req->rnr_wait ||
 	    (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD))
 		return NULL;
 	wqe = sr_sq_at(&qp->sq, qp->sq.cur);
-	if (wqe->status != IBV_WC_SUCCESS)
-		return NULL;
-	inflight = sr_wr_is_local(wqe) ? 0 : sr_psn_add(req->next_psn, -req->una_psn);
-	if (inflight && inflight + next_span(qp, wqe) > qp->max_inflight)
-		return NULL;
-	if (sr_wr_needs_response(wqe) && req->rd_head - req->rd_tail >= qp->attr.max_rd_atomic)
+	if (wqe->status != IBV_WC_SUCCESS || !has_room(qp, wqe))
 		return NULL;
 	if (req->next_psn != wqe->first_psn || (wqe->flags & SR_SEND_DONE))
 		return wqe;
@@ -232,8 +235,7 @@ static void build_read(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_fr
 
 /*
  * Asks for an acknowledgement where somebody waits for it: at the end of a message whose completion
- * is wanted or behind
- * which nothing is posted, and four times per window so that it keeps moving.
+ * is wanted or behind which nothing is posted, and four times per window so that it keeps moving.
  */
 static bool wants_ack(const struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t psn)
 {
@@ -311,10 +313,8 @@ static int build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *f
 
 /*
  * A buffer of the work request at `cur` is not ours to use. What was sent before it completes
- * first; the error is
- * reported when it is the oldest, which may be now. Nobody may have asked for the acknowledgement
- * that tells, so what
- * is on the way is sent once more, up to here.
+ * first; the error is reported when it is the oldest, which may be now. Nobody may have asked for
+ * the acknowledgement that tells, so what is on the way is sent once more, up to here.
  */
 static void local_error(struct sr_qp *qp, struct sr_swqe *wqe, enum ibv_wc_status status)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * responder.c - the receiving half of a reliable connection: the peer's requests are checked in the
- * order of IBTA
- * vol. 1, 9.7.4.1 (sequence, opcode order, resources, rights, length), executed, and answered
+ * order of IBTA vol. 1, 9.7.4.1 (sequence, opcode order, resources, rights, length), executed, and
+ * answered
  *
  * Answers are not sent here but owed: the next sr_nic_progress() sends read and atomic responses in
- * order and behind
- * them at most one acknowledgement, which covers everything received until then. So a batch of
- * packets costs one
- * answer.
+ * order and behind them at most one acknowledgement, which covers everything received until then.
+ * So a batch of packets costs one answer.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/place.h"
@@ -198,9 +196,8 @@ static struct sr_resource *resource_at(struct sr_responder *resp, uint32_t index
 
 /*
  * Room for one more read or atomic, or NULL: the peer has more outstanding than was agreed
- * (9.7.4.1.3). One that
- * waits to be answered a second time makes room: the peer would not ask for this one if it still
- * needed that answer.
+ * (9.7.4.1.3). One that waits to be answered a second time makes room: the peer would not ask for
+ * this one if it still needed that answer.
  */
 static struct sr_resource *new_resource(struct sr_qp *qp)
 {
@@ -338,9 +335,8 @@ static struct sr_resource *find_resource(struct sr_qp *qp, uint32_t psn)
 
 /*
  * Up to where a repeated request may be acknowledged: everything so far, but not past a read or
- * atomic behind it. An
- * acknowledgement that passes one would tell the requester that its answer is lost, when it may
- * only be on the way.
+ * atomic behind it. An acknowledgement that passes one would tell the requester that its answer is
+ * lost, when it may only be on the way.
  */
 static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
 {

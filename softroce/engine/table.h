@@ -3,10 +3,8 @@
  * table.h - numbers for objects: queue-pair numbers and memory keys
  *
  * A number is a slot index in its low bits and random bits above. Looking up is one load and one
- * comparison; a number
- * from an object's earlier incarnation, or a guessed one, misses. Freed slots are reused oldest
- * first, each time under
- * other random bits.
+ * comparison; a number from an object's earlier incarnation, or a guessed one, misses. Freed slots
+ * are reused oldest first, each time under other random bits.
  */
 #ifndef SOFTROCE_ENGINE_TABLE_H
 #define SOFTROCE_ENGINE_TABLE_H

@@ -3,10 +3,8 @@
  * timer.h - a NIC's timers: a binary heap of deadlines
  *
  * Arming is lazy. A retransmission timer is pushed back by every acknowledgement, so moving it to
- * later only stores
- * the new deadline; the heap keeps the old one and finds out when that comes up. Only an earlier
- * deadline moves the
- * heap.
+ * later only stores the new deadline; the heap keeps the old one and finds out when that comes up.
+ * Only an earlier deadline moves the heap.
  */
 #ifndef SOFTROCE_ENGINE_TIMER_H
 #define SOFTROCE_ENGINE_TIMER_H

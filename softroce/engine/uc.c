@@ -3,9 +3,8 @@
  * uc.c - the unreliable connection (IBTA vol. 1, 9.8.2): SEND and WRITE without answers
  *
  * A message with a packet missing, or one that may not be, is dropped in silence and counted;
- * receiving goes on with
- * the next message's first packet. A receive that was taken for a broken message serves the next
- * one.
+ * receiving goes on with the next message's first packet. A receive that was taken for a broken
+ * message serves the next one.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/place.h"

@@ -4,10 +4,9 @@
  * address handle names
  *
  * Before the payload, a receive gets 40 bytes that say where it came from: the packet's IPv6 header
- * or, in the last 20
- * of them, its IPv4 header (annex A17.4.5.1). A program behind a UDP socket sees neither, so they
- * are made from what
- * is known: addresses, length and traffic class; the identification counts as 0.
+ * or, in the last 20 of them, its IPv4 header (annex A17.4.5.1). A program behind a UDP socket sees
+ * neither, so they are made from what is known: addresses, length and traffic class; the
+ * identification counts as 0.
  */
 #include "softroce/engine/completion.h"
 #include "softroce/engine/psn.h"

@@ -8,8 +8,8 @@
 
 /*
  * A buffer of the work request is not ours to use. Only the send queue stops (IBTA vol. 1,
- * 10.3.1.6): what is behind it
- * is flushed, receiving goes on, and the program brings the queue pair back from SQE to RTS.
+ * 10.3.1.6): what is behind it is flushed, receiving goes on, and the program brings the queue pair
+ * back from SQE to RTS.
  */
 static void fail(struct sr_qp *qp)
 {

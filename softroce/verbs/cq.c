@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cq.c - completion queues: creation, and the poll that lets the application drive the NIC */
 #include "softroce/idle.h"
+#include "softroce/settings.h"
 #include "softroce/verbs/objects.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* After so many polls in a row by one thread that found nothing, every further one offers the core
@@ -51,7 +53,7 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 			cq->poller = &self;
 			cq->idle = 0;
 		}
-		if (++cq->idle > IDLE_POLLS)
+		if (++cq->idle > cq->idle_most)
 			pause_attending(cq);
 		if (!poll_progress(cq))
 			return 0;
@@ -197,6 +199,7 @@ static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_conte
 		return sr_fail(ENOMEM);
 	cq->context = sr_context_of(ibv);
 	cq->channel = (struct sr_channel *)channel;
+	cq->idle_most = sr_settings()->busy_poll ? UINT_MAX : IDLE_POLLS;
 	cq->cq.context = ibv;
 	cq->cq.channel = channel;
 	cq->cq.cq_context = cq_context;

@@ -78,10 +78,8 @@ static int page_probe(uintptr_t page, size_t size, bool write)
 
 /*
  * A hardware NIC pins the memory, and registering what is not there fails with EFAULT. Here the CPU
- * will touch it
- * later, in the worker: memory the CPU cannot reach (GPU memory, a hole) must be refused now. The
- * whole range must be
- * mapped; its first and last page must allow the access.
+ * will touch it later, in the worker: memory the CPU cannot reach (GPU memory, a hole) must be
+ * refused now. The whole range must be mapped; its first and last page must allow the access.
  */
 static int memory_check(void *addr, size_t length, int access)
 {
@@ -166,8 +164,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 
 /*
  * GPU memory, as far as this NIC can reach it: softcuda's, which is host memory. Its runtime is
- * found by name among the
- * libraries of the process, however they were loaded.
+ * found by name among the libraries of the process, however they were loaded.
  */
 static bool has_soft_gpu(void)
 {
@@ -183,10 +180,8 @@ static bool has_soft_gpu(void)
 
 /*
  * Where in the file the buffer begins. A DMA-BUF begins at 0 and has no position (SEEK_CUR fails).
- * What softcuda exports
- * in the place of one is an anonymous file that holds other allocations, too: its position is the
- * buffer's first byte
- * (softcuda/runtime/dmabuf.h).
+ * What softcuda exports in the place of one is an anonymous file that holds other allocations, too:
+ * its position is the buffer's first byte (softcuda/runtime/dmabuf.h).
  */
 static int find_buffer(int fd, uint64_t offset, size_t length, uint64_t *start)
 {
@@ -204,9 +199,8 @@ static int find_buffer(int fd, uint64_t offset, size_t length, uint64_t *start)
 
 /*
  * Works where the exporter lets the CPU map the buffer (host memory, udmabuf, softcuda). Memory of
- * real GPUs cannot be
- * mapped: EOPNOTSUPP. NCCL and other programs ask with an impossible descriptor whether GPU memory
- * can be registered;
+ * real GPUs cannot be mapped: EOPNOTSUPP. NCCL and other programs ask with an impossible descriptor
+ * whether GPU memory can be registered;
  * EBADF means yes.
  */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,

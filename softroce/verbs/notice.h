@@ -3,9 +3,8 @@
  * notice.h - a queue of events behind a descriptor
  *
  * The descriptor is an eventfd that is readable exactly while the queue is not empty, so that
- * poll() on it, O_NONBLOCK
- * set by the application, and the removal of an object's events all behave as they do on the
- * kernel's event files.
+ * poll() on it, O_NONBLOCK set by the application, and the removal of an object's events all behave
+ * as they do on the kernel's event files.
  */
 #ifndef SOFTROCE_VERBS_NOTICE_H
 #define SOFTROCE_VERBS_NOTICE_H
@@ -17,12 +16,8 @@ struct sr_notice {
 	struct sr_notice *next;
 	int type; /* enum ibv_event_type, for asynchronous events */
 	void *object;
-	uint32_t *
-		/*
-		 * counted up when the application takes the event; NULL: nobody waits for its
-		 * acknowledgement
-		 */
-		taken;
+	/* counted up when the application takes the event; NULL: nobody waits for that */
+	uint32_t *taken;
 };
 
 struct sr_notices {

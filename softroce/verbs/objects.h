@@ -3,9 +3,8 @@
  * objects.h - the objects behind the public structs of libibverbs
  *
  * Each begins with the public struct that applications see, so that a pointer to one is a pointer
- * to the other. The
- * public functions translate negative errno of the engine into what verbs return: a positive errno,
- * or NULL and errno.
+ * to the other. The public functions translate negative errno of the engine into what verbs return:
+ * a positive errno, or NULL and errno.
  */
 #ifndef SOFTROCE_VERBS_OBJECTS_H
 #define SOFTROCE_VERBS_OBJECTS_H
@@ -60,6 +59,7 @@ struct sr_vcq {
 	uint32_t comp_events, async_events; /* taken by the application; under the queue's lock */
 	/* polls in a row that found nothing; a hint, races are harmless */
 	unsigned idle;
+	unsigned idle_most; /* of them, before every further one offers the processor */
 	const void *poller; /* the thread that made them; a hint too */
 	struct ibv_wc wc;   /* the current one of start_poll() */
 };

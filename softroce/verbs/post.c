@@ -6,15 +6,12 @@
 
 /*
  * A send leaves with the call that posts it. But a program that keeps many small ones under way,
- * one call each, would
- * pay a system call for each, when the kernel takes a run of equal packets for hardly more than
- * one. So a small send
- * is left for the next turn when that is near: the program has just polled, and others of the queue
- * pair are on their
- * way. The last of those asks for an acknowledgement (requester.c: nothing was behind it), whose
- * arrival brings a turn,
- * of the program or of the worker; when it is lost, the timer does. Also the DEFERRED_MAX-th that
- * is posted sends all.
+ * one call each, would pay a system call for each, when the kernel takes a run of equal packets for
+ * hardly more than one. So a small send is left for the next turn when that is near: the program
+ * has just polled, and others of the queue pair are on their way. The last of those asks for an
+ * acknowledgement (requester.c: nothing was behind it), whose arrival brings a turn, of the program
+ * or of the worker; when it is lost, the timer does. Also the DEFERRED_MAX-th that is posted sends
+ * all.
  */
 #define DEFERRED_MAX 16
 #define DEFERRED_BYTES 1024

@@ -59,7 +59,9 @@ static int engine_create(struct sr_vqp *qp, struct ibv_pd *pd, struct ibv_qp_ini
 		qp_fill(qp, pd, attr);
 	}
 	sr_context_leave(qp->context);
-	return qp->engine ? 0 : err < 0 ? err : -err;
+	if (qp->engine)
+		return 0;
+	return err < 0 ? err : -err;
 }
 
 static struct sr_vqp *qp_create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *attr, bool gsi)

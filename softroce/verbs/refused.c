@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * refused.c - calls a program may make of a NIC that this one does not serve, answered as a driver
- * without the
- * feature answers them, and the few that need no NIC at all
+ * without the feature answers them, and the few that need no NIC at all
  */
 #include "softroce/verbs/objects.h"
 

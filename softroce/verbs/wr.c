@@ -3,8 +3,8 @@
  * wr.c - ibv_wr_start() ... ibv_wr_complete(): work requests built by calls
  *
  * The calls between start and complete fill an array; complete links it and posts it in one go, so
- * that a batch is
- * taken as a whole or refused as a whole up to the first bad one, as with ibv_post_send().
+ * that a batch is taken as a whole or refused as a whole up to the first bad one, as with
+ * ibv_post_send().
  */
 #include "softroce/verbs/objects.h"
 
@@ -250,12 +250,13 @@ static void wr_abort(struct ibv_qp_ex *ex)
 int sr_wr_builder_create(struct sr_vqp *qp, uint64_t ops)
 {
 	struct ibv_qp_ex *ex = &qp->ex;
+	uint64_t known = OPS_KNOWN;
 
-	enum ibv_qp_type type = qp->qp.qp_type;
-
-	if (ops & ~(uint64_t)(type == IBV_QPT_UD   ? OPS_UD
-			      : type == IBV_QPT_UC ? OPS_UC
-						   : OPS_KNOWN))
+	if (qp->qp.qp_type == IBV_QPT_UD)
+		known = OPS_UD;
+	else if (qp->qp.qp_type == IBV_QPT_UC)
+		known = OPS_UC;
+	if (ops & ~known)
 		return EOPNOTSUPP;
 	qp->builder = calloc(1, sizeof(*qp->builder));
 	if (!qp->builder)

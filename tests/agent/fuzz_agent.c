@@ -62,9 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ha_session_counts counts = { 0 };
 
 	memset(&shm, 0, sizeof(shm));
-	memcpy(shm.entries, data,
-	       size < sizeof(shm.entries) ? size
-					  : sizeof(shm.entries)); /* left by a former agent */
+	/* left by a former agent */
+	memcpy(shm.entries, data, size < sizeof(shm.entries) ? size : sizeof(shm.entries));
 	ha_slots_open(&slots, &shm, 0);
 	for (int i = 0; i < PEERS; i++)
 		dial(i);

@@ -36,8 +36,8 @@ void host_number(const struct tree *t, const char *path, uint64_t value)
 	FILE *file;
 
 	snprintf(full, sizeof(full), "%s%s", t->root, path);
-	snprintf(text, sizeof(text), "%-20" PRIu64 "\n",
-		 value); /* always as long, so the file need not be cut */
+	/* always as long, so the file need not be cut */
+	snprintf(text, sizeof(text), "%-20" PRIu64 "\n", value);
 	file = fopen(full, "r+e");
 	if (file) {
 		fputs(text, file);

@@ -2,11 +2,11 @@
 #include "tests/agent/rig.h"
 
 #include "base/check.h"
+#include "tests/base/folder.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -128,16 +128,11 @@ int rig_stop(struct rig *r, int signal)
 	return status;
 }
 
-static int entry_remove(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 void rig_remove(struct rig *r)
 {
 	if (r->agent)
 		rig_stop(r, SIGKILL);
-	CHECK(!nftw(r->top, entry_remove, 16, FTW_DEPTH | FTW_PHYS));
+	CHECK(!folder_remove(r->top));
 }
 
 int rig_dial(const struct rig *r)

@@ -114,8 +114,8 @@ static void a_congested_sup_loses_its_share_and_gets_it_back(void)
 	CHECK(!a.trouble[0].congested && !a.trouble[1].congested);
 	looks(60, 0, 0);
 	CHECK_INT(share(slot), REST);
-	CHECK(slots.writes - writes <=
-	      REST / HA_CONGESTION_STEP + 2); /* in steps, not with every look */
+	/* in steps, not with every look */
+	CHECK(slots.writes - writes <= REST / HA_CONGESTION_STEP + 2);
 	end();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A living agent: full, hostile peers, dead processes, files and modes, cleaners, a second agent.
- */
+/* A living agent: full, hostile peers, dead processes, files and modes, cleaners, a second
+ * agent. */
 #include "base/check.h"
 #include "tests/agent/rig.h"
 
@@ -109,8 +109,8 @@ static void hostile_peers(const struct rig *r)
 	rig_say(fd, &h, 5);
 	close(fd);
 	rig_await(r, "dropped", dropped + 3);
-	CHECK_INT(rig_number(r, "registered_connections"),
-		  2); /* we are alive: what was said counts */
+	/* we are alive: what was said counts */
+	CHECK_INT(rig_number(r, "registered_connections"), 2);
 	CHECK_INT(rig_deregister(other, 1), MPIB_STATUS_OK);
 	CHECK_INT(rig_deregister(other, 2), MPIB_STATUS_OK);
 	close(other);
@@ -305,8 +305,8 @@ static void directories_that_are_not_ours(struct rig *r)
 		CHECK_INT(rig_fail(r, NULL), 1);
 		CHECK(!chown(dir, 0, 0));
 	}
-	/* A link in place of the directory, or of the file, leads nobody to somebody else's file.
-	 */
+	/* A link in place of the directory, or of the file, leads nobody to somebody else's
+	 * file. */
 	CHECK(!mkdir(other, 0755));
 	rig_stop((rig_start(r, NULL), r), SIGTERM);
 	CHECK(!unlink(hints));

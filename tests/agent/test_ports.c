@@ -13,17 +13,27 @@
 
 static const char *folder;
 
+/* In words of four bytes; not the interface's, which misses RDMA. */
+static void check_first_look(const struct ha_port *p)
+{
+	CHECK_INT(p->count[HA_PORT_TX_BYTES], 4000);
+	CHECK_INT(p->count[HA_PORT_RX_BYTES], 8000);
+	CHECK_INT(p->count[HA_PORT_ECN], 10);
+	CHECK_INT(p->count[HA_PORT_CNP], 50);
+	CHECK_INT(p->count[HA_PORT_PAUSES], 108);
+	CHECK_INT(p->count[HA_PORT_DISCARDS], 243);
+	CHECK_INT(p->count[HA_PORT_RETRANSMITS], 31);
+}
+
 static void mlx5(void)
 {
 	static struct ha_ports ports;
 	const struct ha_port *p = ports.port;
 	struct tree t;
-	int at;
 
 	host_lay(&t, folder, "two_mlx5");
 	ha_ports_open(&ports, t.root);
-	at = ha_ports_find(&ports, inet_addr("10.8.0.1"), 0);
-	CHECK_INT(at, 0);
+	CHECK_INT(ha_ports_find(&ports, inet_addr("10.8.0.1"), 0), 0);
 	CHECK_TEXT(p[0].device, "mlx5_1");
 	CHECK_TEXT(p[0].interface, "eth1");
 	CHECK_INT(ha_ports_find(&ports, inet_addr("10.0.0.1"), 0), 1);
@@ -33,19 +43,12 @@ static void mlx5(void)
 	CHECK_INT(p[1].number, 1);
 	CHECK_INT(p[1].mbps, 400000);
 	CHECK(p[1].up);
-	CHECK_INT(p[1].count[HA_PORT_TX_BYTES],
-		  4000); /* words of four bytes; not the interface's, which misses RDMA */
-	CHECK_INT(p[1].count[HA_PORT_RX_BYTES], 8000);
-	CHECK_INT(p[1].count[HA_PORT_ECN], 10);
-	CHECK_INT(p[1].count[HA_PORT_CNP], 50);
-	CHECK_INT(p[1].count[HA_PORT_PAUSES], 108);
-	CHECK_INT(p[1].count[HA_PORT_DISCARDS], 243);
-	CHECK_INT(p[1].count[HA_PORT_RETRANSMITS], 31);
+	check_first_look(&p[1]);
 	CHECK_INT(p[1].span, 0);
 	CHECK_INT(p[1].delta[HA_PORT_CNP], 0); /* the first look is no event */
 	host_number(&t, "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/rp_cnp_handled", 130);
-	host_number(&t, "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/packet_seq_err",
-		    0); /* it was reset */
+	/* it was reset */
+	host_number(&t, "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/packet_seq_err", 0);
 	tree_file(&t, "/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
 	ha_ports_look(&ports, HA_NS_PER_S);
 	CHECK_INT(p[1].delta[HA_PORT_CNP], 100);
@@ -94,8 +97,8 @@ static void many_addresses(void)
 	tree_file(&t, "/sys/class/infiniband/x\"y/ports/1/gids/0",
 		  "0000:0000:0000:0000:0000:ffff:0a00:0001\n");
 	ha_ports_open(&ports, t.root);
-	CHECK_INT(ha_ports_find(&ports, inet_addr("10.0.0.1"), 0),
-		  -1); /* a name that would break JSON */
+	/* a name that would break JSON */
+	CHECK_INT(ha_ports_find(&ports, inet_addr("10.0.0.1"), 0), -1);
 	for (uint32_t i = 1; i < 2000; i++)
 		CHECK_INT(ha_ports_find(&ports, htonl(i), 0), -1);
 	CHECK_INT(ports.naddresses, HA_PORTS_ADDRESSES);

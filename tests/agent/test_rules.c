@@ -111,8 +111,8 @@ static void set_and_unset(void)
 	struct ha_rules rules = { 0 };
 	struct ha_rule rule;
 
-	CHECK(!ha_rule_parse("10.0.0.77/24", "*", "5",
-			     &rule)); /* the bits beyond the prefix do not count */
+	/* the bits beyond the prefix do not count */
+	CHECK(!ha_rule_parse("10.0.0.77/24", "*", "5", &rule));
 	CHECK(!ha_rules_set(&rules, &rule));
 	CHECK(!ha_rule_parse("10.0.0.0/24", "*", "6", &rule));
 	CHECK(!ha_rules_set(&rules, &rule));

@@ -87,8 +87,8 @@ static void a_hint_is_there_before_the_answer(void)
 	s.user = &value;
 	me = ha_owner_get(&s, getpid(), 0);
 	CHECK_INT(add(me, 1, 1, &slot), MPIB_STATUS_OK);
-	CHECK_INT(shm.entries[slot].sup_bw,
-		  MPIB_HINT_MAX_BW); /* never past it, whatever is advised */
+	/* never past it, whatever is advised */
+	CHECK_INT(shm.entries[slot].sup_bw, MPIB_HINT_MAX_BW);
 	value = 300;
 	CHECK_INT(add(me, 2, 2, &slot), MPIB_STATUS_OK);
 	CHECK_INT(shm.entries[slot].sup_bw, 300);

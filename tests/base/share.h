@@ -9,10 +9,10 @@
 #ifndef HA_TESTS_BASE_SHARE_H
 #define HA_TESTS_BASE_SHARE_H
 
-#define SHARE_BUSY_STATUS \
-	75 /* of a test that could not decide; scripts/run-tests runs it again, alone */
-#define SHARE_OTHERS_MAX \
-	0.5 /* more than this part of all processors' time for others: the limit says nothing */
+/* of a test that could not decide; scripts/run-tests runs it again, alone */
+#define SHARE_BUSY_STATUS 75
+/* more than this part of all processors' time for others: the limit says nothing */
+#define SHARE_OTHERS_MAX 0.5
 
 struct share {
 	double all_s;  /* time that all processors had, idle or not, */

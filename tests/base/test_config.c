@@ -207,8 +207,8 @@ static void the_rto_exceeds_twice_the_window(void)
 	LOAD(&c, "HA_NCCL_RTO_MS=500", "HA_NCCL_QP_TIMEOUT=12");
 	CHECK_INT(c.rto_ms, 500);
 	CHECK(!lines_contain("does not exceed"));
-	LOAD(&c, "HA_NCCL_FORCE_IB_TIMEOUT=31",
-	     "HA_NCCL_QP_RETRY_CNT=7"); /* the largest window: no overflow */
+	/* the largest window: no overflow */
+	LOAD(&c, "HA_NCCL_FORCE_IB_TIMEOUT=31", "HA_NCCL_QP_RETRY_CNT=7");
 	CHECK_INT(c.rto_ms, 2 * UINT64_C(61572651) + 1);
 	LOAD(&c, "HA_NCCL_QP_RETRY_CNT=0");
 	CHECK_INT(ha_config_window_ns(&c), 67108864);
@@ -247,18 +247,35 @@ static void the_forced_timeout_wins(void)
 	CHECK_INT(ha_config_timeout(&c), 16); /* nonsense forces nothing */
 }
 
-static void misspelt_names_are_told(void)
+static void nearest_name_is_found(void)
 {
-	struct ha_config c;
-	FILE *out = tmpfile();
-	char text[65536];
-
 	CHECK_TEXT(ha_config_nearest("HA_NCCL_RTO"), "HA_NCCL_RTO_MS");
 	CHECK_TEXT(ha_config_nearest("HA_NCCL_TEST_MAXPOLL"), "HA_NCCL_TEST_MAX_POLL");
 	CHECK(!ha_config_nearest("HA_NCCL_NOTHING_LIKE_IT"));
 	CHECK(!ha_config_nearest("HA_NCCL_"
 				 "A_NAME_THAT_IS_LONGER_THAN_ANY_VARIABLE_COULD_REASONABLY_BE_IN_A_"
 				 "TABLE_LIKE_OURS"));
+}
+
+/* As `ha config` prints it. */
+static void check_printed(const struct ha_config *c)
+{
+	FILE *out = tmpfile();
+	char text[65536];
+
+	CHECK(out);
+	ha_config_print(c, out);
+	rewind(out);
+	text[fread(text, 1, sizeof(text) - 1, out)] = 0;
+	fclose(out);
+	CHECK(strstr(text, "HA_NCCL_QP_RETRY_CNT             5          environment\n"));
+	CHECK(strstr(text, "HA_NCCL_VERBS                    system     default\n"));
+}
+
+static void misspelt_names_are_told(void)
+{
+	struct ha_config c;
+
 	setenv("HA_NCCL_POL_BATCH", "8", 1);
 	setenv("HA_NCCL_NOTHING_LIKE_IT", "8", 1);
 	setenv("MPIB_MODUS", "1", 1);
@@ -290,14 +307,7 @@ static void misspelt_names_are_told(void)
 	CHECK(!lines_contain("NCCL_IB_TIMEOUT"));
 	CHECK(!lines_contain("NCCL_IB_PREPOST"));
 	CHECK(lines_contain("NCCL_IB_RETRY_CNT=3 is set, but not read: HA_NCCL_QP_RETRY_CNT"));
-
-	CHECK(out);
-	ha_config_print(&c, out);
-	rewind(out);
-	text[fread(text, 1, sizeof(text) - 1, out)] = 0;
-	fclose(out);
-	CHECK(strstr(text, "HA_NCCL_QP_RETRY_CNT             5          environment\n"));
-	CHECK(strstr(text, "HA_NCCL_VERBS                    system     default\n"));
+	check_printed(&c);
 }
 
 /* docs/configuration.md is what `ha config --markdown` prints. */
@@ -373,6 +383,7 @@ int main(int argc, char **argv)
 	the_rto_exceeds_twice_the_window();
 	the_soft_timeout_in_force_exceeds_twice_the_window();
 	the_forced_timeout_wins();
+	nearest_name_is_found();
 	misspelt_names_are_told();
 	the_page_is_current(argv[1]);
 	the_agents_directory_is_not_squatted();

@@ -189,8 +189,29 @@ static void help_and_version(void)
 	CHECK(strstr(said, "\n  -m, --maybe[=FILE]        with or without\n"));
 	CHECK(strstr(said, "\n      --at TIME COMMAND     two words\n"));
 	CHECK(strstr(said, "\nThat is all.\n"));
+	CHECK(strstr(said, "\n  -h, --help[=FORM]         print this; "));
 	CHECK_INT(call("-V"), 1);
 	CHECK(!strncmp(said, "prog: hawser ", 13) && strstr(said, ha_version));
+}
+
+/* The same rows as a manual page and for completions: whatever is an option is in them. */
+static void forms_of_help(void)
+{
+	CHECK_INT(call("--help=words"), 1);
+	CHECK(!strncmp(said, "--flag\t\ta flag\n--off\t\tthe opposite\n", 35));
+	CHECK(strstr(said, "\n--colour\tred|green|blue\ta choice\n"));
+	CHECK(strstr(said, "\n--maybe\t[FILE]\twith or without\n"));
+	CHECK(strstr(said, "\n--help\t[FORM]\t"));
+	CHECK_INT(call("--help=man"), 1);
+	CHECK(!strncmp(said, ".TH \"PROG\" 1 ", 13));
+	CHECK(strstr(said, "\n.SH NAME\nprog \\- It does this\n"));
+	CHECK(strstr(said, "\n.TP\n\\fB\\-s\\fR, \\fB\\-\\-small\\fR \\fIN\\fR\nof a byte\n"));
+	CHECK(strstr(said, "\n.TP\n\\fB\\-\\-at\\fR \\fITIME COMMAND\\fR\ntwo words\n"));
+	CHECK(strstr(said, "\n.TP\n\\fB\\-m\\fR, \\fB\\-\\-maybe\\fR[=\\fIFILE\\fR]\n"));
+	CHECK(strstr(said, "\n.TP\n\\fB\\-f\\fR, \\fB\\-\\-flag\\fR\na flag\n"));
+	CHECK(strstr(said, "\n.SH NOTES\nThat is all.\n"));
+	refuses("--help=html",
+		"prog: --help takes man or words, not 'html'; `prog --help` explains\n");
 }
 
 int main(void)
@@ -200,5 +221,6 @@ int main(void)
 	forms_of_words();
 	refusals();
 	help_and_version();
+	forms_of_help();
 	return 0;
 }

@@ -276,8 +276,10 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t p, size_t bytes, int ty
 
 int cuGetErrorName(int error, const char **name)
 {
-	*name = error == INVALID     ? "CUDA_ERROR_INVALID_VALUE"
-		: error == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-				     : "CUDA_ERROR_OTHER";
+	*name = "CUDA_ERROR_OTHER";
+	if (error == INVALID)
+		*name = "CUDA_ERROR_INVALID_VALUE";
+	else if (error == NO_MEMORY)
+		*name = "CUDA_ERROR_OUT_OF_MEMORY";
 	return 0;
 }

@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-#define FAKE_CUDA_APART (UINT64_C(1) << 40) /* registered memory has this address more at the GPU \
-					     */
+/* registered memory has this address more at the GPU */
+#define FAKE_CUDA_APART (UINT64_C(1) << 40)
 
 struct fake_cuda {
 	int has_context, depth;              /* pushed contexts */

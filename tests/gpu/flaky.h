@@ -29,8 +29,8 @@ struct flaky {
 	uint64_t calls, failed; /* counted by every call that may fail, while `armed` */
 	uint64_t armed;
 	int64_t live[FLAKY_KINDS];
-	uint64_t stops, looks; /* commands that stop a queue pair; how often was asked whether one
-				  is drained */
+	/* commands that stop a queue pair; how often was asked whether one is drained */
+	uint64_t stops, looks;
 };
 
 extern const struct ha_gpu_hw_ops flaky_ops; /* hw: struct flaky */

@@ -50,8 +50,8 @@ static void set_up(struct job *j, int i)
 					 .first = (unsigned)(i * j->nics),
 					 .n = (unsigned)j->nics };
 	p->flaky = (struct flaky) { .under = &ha_gpu_soft_ops, .hw = &p->soft };
-	p->heap_bytes = (size_t)(4 + i) << 14; /* of different sizes, so that a table with another's
-						  stride is a wrong table */
+	/* of different sizes, so that a table with another's stride is a wrong table */
+	p->heap_bytes = (size_t)(4 + i) << 14;
 	p->heap = soft_alloc(j->fabric, p->heap_bytes);
 	CHECK(p->heap);
 	ha_gpu_settings_defaults(&c->settings);

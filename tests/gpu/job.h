@@ -4,7 +4,7 @@
  * host library and bootstrap over TCP
  *
  *   process p: NICs p * nics ... p * nics + nics - 1. The NICs run on a thread each, unless a test
- * steps them.
+ *   steps them.
  */
 #ifndef HA_TESTS_GPU_JOB_H
 #define HA_TESTS_GPU_JOB_H

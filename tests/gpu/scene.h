@@ -22,8 +22,9 @@ extern struct scene scene;
 
 void scene_configure(void); /* the usual: once at the start; scene_end() does it again */
 void scene_begin(void);
-void scene_run(void (*body)(void *unused)); /* ends the program when the body does not end within 20
-					       ms of virtual time */
+void scene_run(void (*body)(
+	/* ends the program when the body does not end within 20 ms of virtual time */
+	void *unused));
 void scene_end(void);
 
 /* The next entry of a NIC, or the one `fault.at` after it, suffers that. */

@@ -42,8 +42,8 @@ static void frozen_tail_ends(void)
 	scene_end();
 }
 
-/* ---- a thread that read a completion before the switch reports it after: it does not count ----
- */
+/* ---- a thread that read a completion before the switch reports it after: it does not count
+ * ---- */
 static void stale_report(void)
 {
 	scene_begin();
@@ -316,8 +316,8 @@ static void late_poller_body(void *arg)
 	ha_gpu_store(&scene.fabric->nic[0].told, 1);
 	while (!ha_gpu_load(&scene.a->active) || !scene.pair.end[0].agent.carrying)
 		ha_gpu_pause();
-	scene.pair.end[0].agent.check_due =
-		UINT64_MAX; /* the agent does not look; nobody else does */
+	/* the agent does not look; nobody else does */
+	scene.pair.end[0].agent.check_due = UINT64_MAX;
 	scene_put(0, 2);
 	scene_rest(100 * US);
 	CHECK_INT(ha_gpu_load(&scene.a->cons) & HA_GPU_INDEX, ha_gpu_load(&scene.a->ready) - 1);

@@ -8,6 +8,13 @@
 static struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
 static struct ha_gpu_backup_map map;
 
+static int ports_of(char card)
+{
+	if (strchr("sS", card))
+		return 1;
+	return strchr("dD", card) ? 2 : 4;
+}
+
 /* cards: "s" a card of one port, "d" of two, "q" of four; capital: its ports are down. Returns how
  * many ports. */
 static int cards(const char *text)
@@ -16,7 +23,7 @@ static int cards(const char *text)
 
 	memset(list, 0, sizeof(list));
 	for (unsigned c = 0; text[c]; c++) {
-		int ports = strchr("sS", text[c]) ? 1 : strchr("dD", text[c]) ? 2 : 4;
+		int ports = ports_of(text[c]);
 
 		for (int p = 1; p <= ports; p++, n++) {
 			snprintf(list[n].name, sizeof(list[n].name), "card%u:%d", c, p);

@@ -78,8 +78,8 @@ static void one_port(void)
 	check_all(1, false);
 	CHECK_INT(job.pe[0].result, 1);
 	CHECK_INT(check[0].count[HA_GPU_CHECK_FAILED], 1); /* nothing backs it up */
-	CHECK_INT(check[0].count[HA_GPU_CHECK_NOT_HERE],
-		  5); /* so nothing can be stopped or cut, either */
+	/* so nothing can be stopped or cut, either */
+	CHECK_INT(check[0].count[HA_GPU_CHECK_NOT_HERE], 5);
 }
 
 /* What the operator has turned off is no failure of the hardware: it was called one, with advice

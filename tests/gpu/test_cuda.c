@@ -52,8 +52,8 @@ static void pinned(void)
 	memory.free(memory.self, p, 5000);
 	fake->apart = 1; /* without unified addressing nothing of this works */
 	CHECK_INT(memory.alloc(memory.self, 5000, (void **)&none), -EOPNOTSUPP);
-	CHECK(!none); /* it has been given back: whoever cleans up after the failure must not do it
-			 again */
+	/* it has been given back: whoever cleans up after the failure must not do it again */
+	CHECK(!none);
 	fake->apart = 0;
 	stop();
 }
@@ -103,8 +103,8 @@ static void the_gpus_own(void)
 	close(fd);
 	CHECK_INT(memory.alloc(memory.self, 4096, &host), 0);
 	CHECK_INT(memory.dmabuf(memory.self, host, 4096, &fd, &offset), -EOPNOTSUPP);
-	CHECK_INT(memory.dmabuf(memory.self, &offset, 8, &fd, &offset),
-		  -EOPNOTSUPP); /* nothing that CUDA knows */
+	/* nothing that CUDA knows */
+	CHECK_INT(memory.dmabuf(memory.self, &offset, 8, &fd, &offset), -EOPNOTSUPP);
 	fake->dmabuf = 0;
 	CHECK_INT(memory.dmabuf(memory.self, (void *)(uintptr_t)device, 4096, &fd, &offset),
 		  -EOPNOTSUPP);
@@ -248,8 +248,8 @@ static void launches(void)
 	fake->stream = 700; /* an illegal address */
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, NULL, 20), -EIO);
 	fake->stream = 0;
-	ha_gpu_world_enter(
-		job.pe[0].world); /* the stream is done, and a kernel of it has not left */
+	/* the stream is done, and a kernel of it has not left */
+	ha_gpu_world_enter(job.pe[0].world);
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, NULL, 20), -EBUSY);
 	ha_gpu_host_repair(h);
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, NULL, 20), 0);

@@ -220,8 +220,8 @@ static void handles(void)
 					      dct->key == theirs->link.local.dc_key);
 					CHECK_INT(theirs->dct.number, dct->qpn);
 				}
-	CHECK(!ha_gpu_world_conn(job.pe[0].world, 0,
-				 1)); /* these are no queue pairs of their own */
+	/* these are no queue pairs of their own */
+	CHECK(!ha_gpu_world_conn(job.pe[0].world, 0, 1));
 	CHECK(!conn(0, 2, 1) && !conn(0, 0, 0));
 	job_all(&job, connect_dc);
 	job_want(&job, -EALREADY);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_door.c - unauthenticated peers that connect while the processes of a job look for each other
- */
+/* test_door.c - unauthenticated peers that connect while a job's processes look for each other */
 #include "gpu/device/world.h"
 #include "gpu/host/door.h"
 #include "gpu/host/stream.h"
@@ -16,9 +15,8 @@
 
 #define LIMIT_MS 100000
 #define UNAUTHENTICATED 12
-#define SOON                                                                                  \
-	UINT64_C(30000000000) /* well before the limit, and before the five seconds that each \
-				 unauthenticated peer used to cost */
+/* well before the limit, and before the five seconds that each unauthenticated peer used to cost */
+#define SOON UINT64_C(30000000000)
 
 static char root[80];
 static atomic_int full; /* so often there is no descriptor for who dials */

@@ -16,8 +16,8 @@ static void dies_before_signal_body(void *arg)
 	CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_DONE);
 	CHECK_INT(*scene_word(1, 3), 33);
-	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[0][0]),
-		  0); /* it came over the other path, into its own slot */
+	/* it came over the other path, into its own slot */
+	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[0][0]), 0);
 	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[1][0]), 1);
 }
 
@@ -29,8 +29,8 @@ static void dies_before_signal(void)
 	scene_end();
 }
 
-/* ---- entries that were posted with a doorbell still to come, and a path that dies meanwhile ----
- */
+/* ---- entries that were posted with a doorbell still to come, and a path that dies meanwhile
+ * ---- */
 static void batch_and_death_body(void *arg)
 {
 	for (unsigned i = 0; i < 3; i++)
@@ -38,8 +38,8 @@ static void batch_and_death_body(void *arg)
 	soft_nic_heal(&scene.fabric->nic[0]);
 	ha_gpu_store(&scene.fabric->nic[0].power, SOFT_DEAD);
 	ha_gpu_store(&scene.fabric->nic[0].told, 1);
-	CHECK_INT(ha_gpu_wait(scene.b, 0, 3, HA_GPU_FOREVER),
-		  HA_GPU_DONE); /* nobody at our end ever rings them */
+	/* nobody at our end ever rings them */
+	CHECK_INT(ha_gpu_wait(scene.b, 0, 3, HA_GPU_FOREVER), HA_GPU_DONE);
 }
 
 static void batch_and_death(void)
@@ -103,8 +103,8 @@ static void backup_numbers(void)
 
 	scene_begin();
 	CHECK(scene.a->path[0].qpn != scene.a->path[1].qpn);
-	CHECK_INT(scene.fabric->nic[1].qp[0].qpn,
-		  scene.a->path[0].qpn); /* an unauthenticated peer's, on the backup's NIC */
+	/* an unauthenticated peer's, on the backup's NIC */
+	CHECK_INT(scene.fabric->nic[1].qp[0].qpn, scene.a->path[0].qpn);
 	for (unsigned i = 0; i < scene.a->path[0].nrkey; i++)
 		CHECK(scene.a->path[0].rkey[i] != scene.a->path[1].rkey[i] &&
 		      scene.a->path[0].lkey[i] != scene.a->path[1].lkey[i]);
@@ -154,8 +154,8 @@ static void overrun_body(void *arg)
 	CHECK(n >= scene.config.nwqes - scene.config.nwqes / scene.config.proof_every - 1 &&
 	      n < scene.config.nwqes);
 	CHECK(ha_gpu_load(&scene.a->alarm) > 0);
-	CHECK(ha_gpu_load(&scene.a->resv) - ha_gpu_load(&scene.a->tail) >=
-	      scene.config.nwqes - 1); /* one slot, where a put and a proof are due */
+	/* one slot, where a put and a proof are due */
+	CHECK(ha_gpu_load(&scene.a->resv) - ha_gpu_load(&scene.a->tail) >= scene.config.nwqes - 1);
 	ha_gpu_store(&scene.fabric->nic[0].pace, 0);
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
 	for (unsigned i = 0; i < n; i++)
@@ -205,8 +205,8 @@ static void not_placed_body(void *arg)
 				.n = 2, .act = SOFT_ACT_UNPLACED, .then = SOFT_THEN_PEER_DIES });
 	scene_put(9, 5);
 	CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
-	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER),
-		  HA_GPU_DONE); /* nobody posts anything more */
+	/* nobody posts anything more */
+	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_DONE);
 	CHECK_INT(*scene_word(1, 9), 5);
 }
 
@@ -295,8 +295,8 @@ static void both_down_body(void *arg)
 	CHECK_INT(ha_gpu_fetch_add(scene.a, pair_remote(&scene.pair, 0, 0), 1, &old, &posted,
 				   HA_GPU_FOREVER),
 		  HA_GPU_BOTH_DOWN);
-	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER),
-		  HA_GPU_BOTH_DOWN); /* the peer learns it, too */
+	/* the peer learns it, too */
+	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_BOTH_DOWN);
 }
 
 static void both_down(void)

@@ -96,8 +96,8 @@ static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, 
 
 /* Keys are found by the chunks that a rank itself has: one that cuts the heap otherwise found
  * others' keys, or none. */
-/* The first would take the others' handles for what they are not, and wait for what does not come.
- */
+/* The first would take the others' handles for what they are not, and wait for what does not
+ * come. */
 static void unlike_numbers(void)
 {
 	job_start(&job, 3, 2);
@@ -168,8 +168,8 @@ static void qpn_of_its_own(void)
 	CHECK_INT(unauthenticated, 3);
 	exchange();
 	job_kill(&job, 0, 0, true);
-	exchange(); /* the NIC refuses entries with another's number, so what comes through has its
-		       own */
+	/* the NIC refuses entries with another's number, so what comes through has its own */
+	exchange();
 	CHECK_INT(ha_gpu_load(&conn(0, 0, 1)->active), 1);
 	CHECK_INT(ha_gpu_load(&conn(0, 2, 1)->active), 0);
 	soft_nic_heal(&job.fabric->nic[0]);
@@ -427,8 +427,8 @@ static void another_address_after_a_join(void)
 	wait_until_joined(conn(0, 0, 1), 0);
 	back_at(2, 100);
 	primary_is_back();
-	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >=
-	      2); /* the incarnation of its completions */
+	/* the incarnation of its completions */
+	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >= 2);
 	down();
 }
 
@@ -449,8 +449,8 @@ static void stopped_once(void)
 	for (uint64_t looks = ha_gpu_load(&f->looks); ha_gpu_load(&f->looks) < looks + 50;
 	     usleep(1000))
 		CHECK(ha_gpu_now() < end);
-	CHECK(ha_gpu_load(&f->stops) - stops <=
-	      2); /* this row's, and the other's backup, which is on the same NIC */
+	/* this row's, and the other's backup, which is on the same NIC */
+	CHECK(ha_gpu_load(&f->stops) - stops <= 2);
 	ha_gpu_store(&job.fabric->nic[0].pace, 0);
 	primary_is_back();
 	down();

@@ -50,8 +50,8 @@ static int gone(void *p)
 	return 0;
 }
 
-/* ---- events: how many of which kind a context's file holds; and it can be set to not waiting ----
- */
+/* ---- events: how many of which kind a context's file holds; and it can be set to not waiting
+ * ---- */
 
 static int events_pipe(void)
 {
@@ -428,8 +428,8 @@ static const struct ha_gpu_mlx5_memory memory = { .alloc = alloc,
 						  .unmap_doorbell = unmap_doorbell,
 						  .dmabuf = dmabuf };
 
-/* What entries carry names the peer's target, with its key, over the way that the kernel has found.
- */
+/* What entries carry names the peer's target, with its key, over the way that the kernel has
+ * found. */
 static void check_av(struct ha_gpu_host *h)
 {
 	struct ha_gpu_conn *c = ha_gpu_world_any(ha_gpu_host_world(h), 0, (uint32_t)!self);
@@ -459,8 +459,8 @@ static void check_doorbells(struct ha_gpu_host *h, uint64_t apart)
 		CHECK_INT((uint64_t)(uintptr_t)c->path[path].bf -
 				  (uint64_t)(uintptr_t)c->path[path].host_bf,
 			  apart);
-		while (!ha_gpu_load(
-			c->path[path].host_bf)) /* what we posted, and the agent's probe */
+		/* what we posted, and the agent's probe */
+		while (!ha_gpu_load(c->path[path].host_bf))
 			sched_yield();
 	}
 	CHECK(c->now.bf == c->path[0].bf && c->now.host_bf == c->path[0].host_bf);
@@ -471,8 +471,8 @@ static void connect_all(struct ha_gpu_host_config *c, struct process *p)
 	CHECK(!ha_gpu_host_open(c, &p->host));
 	CHECK(!ha_gpu_host_connect(p->host, 1, 1));
 	check_doorbells(p->host, APART);
-	CHECK_INT(ha_gpu_host_finalize(p->host, 100),
-		  -ETIMEDOUT); /* no NIC has done what was posted */
+	/* no NIC has done what was posted */
+	CHECK_INT(ha_gpu_host_finalize(p->host, 100), -ETIMEDOUT);
 	/* A ring of completions is refused, and all is given back. */
 	c->settings.cq_collapsed = 0;
 	CHECK(!ha_gpu_host_open(c, &p->host));
@@ -555,8 +555,8 @@ static void dynamic(void)
 		const struct fake_obj *o = &object[i];
 
 		targets += o->opcode[0] == 0x710;
-		if (o->opcode[0] ==
-		    0x710) { /* what a target answers went in class 0, whatever was set */
+		/* what a target answers went in class 0, whatever was set */
+		if (o->opcode[0] == 0x710) {
 			CHECK_INT(o->made[44], 0x6a);
 			CHECK_INT(o->made[70], 5);
 			CHECK_INT(o->made[71], 0x6a >> 2);
@@ -638,6 +638,39 @@ static void two_processes(void)
 	CHECK_INT(registered_dmabuf, exported);
 }
 
+static void qp_is_not_fenced(const struct ha_gpu_hw_ops *ops, struct ha_gpu_hw_qp *qp,
+			     uint32_t *dbrec)
+{
+	struct ha_gpu_rc_link link = { .timeout = 14 };
+	int r;
+
+	refused_errno = EIO;
+	refused_opcode = 0x507; /* 2ERR_QP */
+	r = ops->qp_modify(qp, HA_GPU_QP_ERR, &link);
+	CHECK(r < 0 && r != -EIO);
+	device_gone = true;
+	CHECK_INT(ops->qp_modify(qp, HA_GPU_QP_ERR, &link), -EIO);
+	device_gone = false;
+
+	dbrec[HA_GPU_DBR_SEND] = ha_gpu_be32(3); /* three were rung, and no completion comes */
+	refused_opcode = 0x50a;                  /* 2RST_QP */
+	do
+		r = ops->qp_drained(qp);
+	while (r == -EAGAIN);
+	CHECK(r < 0 && r != -EIO);
+}
+
+static void dct_is_not_fenced(const struct ha_gpu_hw_ops *ops, struct ha_gpu_hw_dct *dct)
+{
+	int r;
+
+	refused_opcode = 0x711;
+	r = ops->dct_destroy(dct);
+	CHECK(r < 0 && r != -EIO);
+	refused_opcode = 0;
+	CHECK_INT(ops->dct_destroy(dct), 0);
+}
+
 /* Only a device that is gone says -EIO, which is as good as a fence. A firmware that refuses may
  * have the kernel say EIO, too, and the queue pair or target goes on taking what comes: that was
  * taken for a fence. */
@@ -655,7 +688,6 @@ static void refused_is_no_fence(void)
 	void *port, *pd, *cq, *memory, *buf;
 	struct ha_gpu_cq_attr c = { 0 };
 	struct ha_gpu_qp_attr a = { .nwqes = 64 };
-	int r;
 
 	CHECK_INT(ops->ports(&m, list, HA_GPU_PORTS_MAX), NICS);
 	CHECK(!ops->open(&m, 0, &port) && !ops->pd_alloc(port, &pd) &&
@@ -668,27 +700,8 @@ static void refused_is_no_fence(void)
 	CHECK(!ops->cq_create(port, &c, &cq));
 	a.cq = cq;
 	CHECK(!ops->qp_create(pd, &a, &qp) && !ops->dct_create(pd, cq, &link, 5, &dct));
-
-	refused_errno = EIO;
-	refused_opcode = 0x507; /* 2ERR_QP */
-	r = ops->qp_modify(&qp, HA_GPU_QP_ERR, &link);
-	CHECK(r < 0 && r != -EIO);
-	device_gone = true;
-	CHECK_INT(ops->qp_modify(&qp, HA_GPU_QP_ERR, &link), -EIO);
-	device_gone = false;
-
-	a.dbrec[HA_GPU_DBR_SEND] = ha_gpu_be32(3); /* three were rung, and no completion comes */
-	refused_opcode = 0x50a;                    /* 2RST_QP */
-	do
-		r = ops->qp_drained(&qp);
-	while (r == -EAGAIN);
-	CHECK(r < 0 && r != -EIO);
-
-	refused_opcode = 0x711;
-	r = ops->dct_destroy(&dct);
-	CHECK(r < 0 && r != -EIO);
-	refused_opcode = 0;
-	CHECK_INT(ops->dct_destroy(&dct), 0);
+	qp_is_not_fenced(ops, &qp, a.dbrec);
+	dct_is_not_fenced(ops, &dct);
 	CHECK(!ops->qp_destroy(&qp) && !ops->cq_destroy(cq) && !ops->buf_unmap(buf));
 	ops->mem_free(&m, memory, 8192);
 	CHECK(!ops->pd_free(pd) && !ops->close(port));

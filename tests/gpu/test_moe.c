@@ -251,16 +251,15 @@ static void both_down(void)
 	job_run(&j);
 	for (int i = 0; i < 3; i++) {
 		CHECK_INT(j.tally[i].result, HA_GPU_BOTH_DOWN);
-		CHECK(j.tally[i].ended_by >= 1 &&
-		      j.tally[i].ended_by <
-			      j.plan.launches); /* others are one launch behind at most */
+		/* others are one launch behind at most */
+		CHECK(j.tally[i].ended_by >= 1 && j.tally[i].ended_by < j.plan.launches);
 		CHECK_INT(j.tally[i].wrong, 0);
 	}
 	CHECK(ha_gpu_now() - start < j.plan.limit_ns);
 }
 
-/* Ranks 0 and 1 lose each other; rank 2 has a path to both, and must not wait for what never comes.
- */
+/* Ranks 0 and 1 lose each other; rank 2 has a path to both, and must not wait for what never
+ * comes. */
 static void pair_down_body(struct job *j, struct ha_moe_rank *r)
 {
 	enum ha_gpu_result result = HA_GPU_DONE;
@@ -352,8 +351,8 @@ static void unfinished_body(struct job *j, struct ha_moe_rank *r)
 	refused(ha_moe_rank_dispatch(r, HA_MOE_RECEIVE, LONG)); /* not sent */
 	refused(ha_moe_rank_dispatch(r, 0, LONG));
 	if (r->moe->rank) {
-		CHECK_INT(ha_moe_rank_dispatch(r, HA_MOE_BOTH, 50 * MS),
-			  HA_GPU_TIMEOUT); /* rank 0's counts do not come */
+		/* rank 0's counts do not come */
+		CHECK_INT(ha_moe_rank_dispatch(r, HA_MOE_BOTH, 50 * MS), HA_GPU_TIMEOUT);
 		r->call.number = 1;
 		refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG));
 		r->call.number = 0;
@@ -387,8 +386,8 @@ static void unfinished(void)
 }
 
 /* The order of two micro-batches whose communication overlaps: the second is sent before the first
- * has come back. What the call holds (input and where it packs) belongs to one of them at a time.
- */
+ * has come back. What the call holds (input and where it packs) belongs to one of them at a
+ * time. */
 static void two_at_once_body(struct job *j, struct ha_moe_rank *r)
 {
 	const struct ha_moe_values *v = &j->config.values;

@@ -94,8 +94,8 @@ static void between_settings(void)
 {
 	struct ha_gpu_settings s;
 
-	CHECK_INT(load(&s, "HA_GPU_QP_DEPTH", "128", NULL, NULL),
-		  -EINVAL); /* the default proof is more than a quarter of it */
+	/* the default proof is more than a quarter of it */
+	CHECK_INT(load(&s, "HA_GPU_QP_DEPTH", "128", NULL, NULL), -EINVAL);
 	CHECK(strstr(said, "HA_GPU_PROOF_EVERY"));
 	CHECK(!load(&s, "HA_GPU_QP_DEPTH", "128", "HA_GPU_PROOF_EVERY", "0"));
 	/* Shorter than the NIC repeats: 4.096 us x 2^14 x 8 = 536 ms. */

@@ -96,6 +96,13 @@ static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, u
 	return reg(v, pd, (void *)(uintptr_t)iova, length, (unsigned)access, mr);
 }
 
+static int reg_data_direct_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+			      int fd, int access, struct ibv_mr **mr)
+{
+	dummy_of(v)->direct_mrs++;
+	return reg_dmabuf_mr(v, pd, offset, length, iova, fd, access, mr);
+}
+
 static int dereg_mr(V, struct ibv_mr *mr)
 {
 	dummy_of(v)->mrs--;
@@ -209,6 +216,7 @@ void dummy_init(struct dummy *d)
 	ops->get_async_event = get_async_event;
 	ops->reg_mr = reg_mr;
 	ops->reg_dmabuf_mr = reg_dmabuf_mr;
+	ops->reg_data_direct_mr = reg_data_direct_mr;
 	ops->dereg_mr = dereg_mr;
 	ops->create_cq = create_cq;
 	ops->destroy_cq = destroy_cq;

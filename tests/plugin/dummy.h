@@ -30,6 +30,7 @@ struct dummy {
 	uint32_t next_number;
 	unsigned last_access;
 	int relaxed_mrs; /* ever registered with relaxed ordering */
+	int direct_mrs;  /* ever registered for data direct */
 	uint64_t last_offset;
 	struct ibv_qp_attr last_init, last_rtr, last_rts;
 	uint32_t last_ece;

@@ -109,7 +109,9 @@ static int mem_connect(void *arg, const struct ha_wire_addr *addr, struct ha_oob
 
 static int mem_connected(struct ha_oob_conn *c)
 {
-	return c->error ? c->error : c->connected ? 0 : -EAGAIN;
+	if (c->error)
+		return c->error;
+	return c->connected ? 0 : -EAGAIN;
 }
 
 /* Without a rhythm, or two ends that take turns would starve one of them. */
@@ -149,8 +151,10 @@ static ssize_t mem_recv(struct ha_oob_conn *c, void *data, size_t size)
 {
 	if (stalled(c->net))
 		return -EAGAIN;
+	if (!c->in_len && c->error)
+		return c->error;
 	if (!c->in_len)
-		return c->error ? c->error : c->ended || !c->peer ? 0 : -EAGAIN;
+		return c->ended || !c->peer ? 0 : -EAGAIN;
 	if (c->net->piece && size > c->net->piece)
 		size = c->net->piece;
 	if (size > c->in_len)

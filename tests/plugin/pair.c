@@ -22,7 +22,9 @@ void pair_open(struct pair *p, int nmore)
 	pair_open_over(p, nmore, NULL);
 }
 
-void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
+static void connect_by(struct pair *p, struct ha_ctx *ctx, struct ha_comm_opts opts);
+
+static struct ha_ctx *context(const struct ha_verbs_ops *verbs)
 {
 	static struct ha_config config;
 	struct ha_ctx_params params = { .config = &config, .verbs = verbs };
@@ -32,18 +34,34 @@ void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
 	ha_config_load_env(&config);
 	if ((err = ha_ctx_create(&params, &ctx)) != 0)
 		die("context", err);
-	pair_connect(p, ctx, nmore);
+	return ctx;
+}
+
+void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
+{
+	pair_connect(p, context(verbs), nmore);
+}
+
+void pair_open_one_sided(struct pair *p, int nmore)
+{
+	connect_by(
+		p, context(NULL),
+		(struct ha_comm_opts) { .traffic_class = -1, .nmore = nmore, .one_sided = true });
 }
 
 void pair_connect(struct pair *p, struct ha_ctx *ctx, int nmore)
 {
-	struct ha_comm_opts opts = { .traffic_class = -1, .nmore = nmore };
+	connect_by(p, ctx, (struct ha_comm_opts) { .traffic_class = -1, .nmore = nmore });
+}
+
+static void connect_by(struct pair *p, struct ha_ctx *ctx, struct ha_comm_opts opts)
+{
 	char handle[HA_HANDLE_MAX] = { 0 };
 	int err;
 
 	memset(p, 0, sizeof(*p));
 	p->ctx = ctx;
-	for (int i = 0; i < nmore; i++)
+	for (int i = 0; i < opts.nmore; i++)
 		opts.more[i] = i + 1;
 	if ((err = ha_listen(p->ctx, 0, &opts, handle, &p->listen)) != 0)
 		die("listen", err);

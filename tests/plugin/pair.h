@@ -28,6 +28,8 @@ struct pair_side {
 void pair_open(struct pair *p, int nmore);
 /* The same over another table of verbs. */
 void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs);
+/* As pair_open, for puts (ha_put, ha_take). */
+void pair_open_one_sided(struct pair *p, int nmore);
 /* One more connection in a context. */
 void pair_connect(struct pair *p, struct ha_ctx *ctx, int nmore);
 /* The connection ends, the context stays; or both end. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/softroce/front_side.h"
+#include "tests/base/folder.h"
 
-#include <ftw.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,14 +18,9 @@ struct parameters {
 
 static char control_dir[64];
 
-static int entry_remove(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	return remove(path);
-}
-
 static void control_remove(void)
 {
-	nftw(control_dir, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+	folder_remove(control_dir);
 }
 
 void side_isolate(const char *devices)

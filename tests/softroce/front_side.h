@@ -46,8 +46,8 @@ struct side_options {
 	int device;       /* index in the list */
 	size_t size;      /* of the buffer; 0 = 64 KiB */
 	enum ibv_mtu mtu; /* of the path; 0 = 1024 */
-	uint8_t timeout,
-		retry_cnt; /* of the queue pair; 0 = 19 and 7: 17 s, since NICs are threads */
+	/* of the queue pair; 0 = 19 and 7: 17 s, since NICs are threads */
+	uint8_t timeout, retry_cnt;
 };
 
 /* Open the device and make everything up to the queue pair in INIT. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whatever reaches queue pair 1, the connection manager keeps its books: a listener and connections
- * in every state get messages, changed ones among them, in any order; the port below is not there.
- */
+ * in every state get messages, changed ones among them, in any order; the port below is not
+ * there. */
 #include "softroce/cm/manager.h"
 
 #include <errno.h>

@@ -3,12 +3,12 @@
  * fuzz_packet.c - packets from a hostile but connected peer, against a whole engine
  *
  * The NIC has queue pairs of every service with receives posted and with sends, reads and atomics
- *under way, memory regions that end at unmapped pages and a bound window, beside memory that is not
- *registered and must never change. The input is a list of packets: 0	queue pair (and, rarely,
- *another number) 1	opcode 2	distance of the PSN from what the queue pair expects, signed
- *	3	flags: bits 0-1 what to do with the headers, 4-7 of the BTH
- *	4, 5	length behind the BTH, little-endian, below 5000
- *	then	up to 32 bytes for the headers; the rest of the packet is one repeated byte
+ * under way, memory regions that end at unmapped pages and a bound window, beside memory that is
+ * not registered and must never change. The input is a list of packets: 0  queue pair (and, rarely,
+ * another number) 1      opcode 2        distance of the PSN from what the queue pair expects,
+ * signed 3  flags: bits 0-1 what to do with the headers, 4-7 of the BTH 4, 5        length behind
+ * the BTH, little-endian, below 5000 then   up to 32 bytes for the headers; the rest of the packet
+ * is one repeated byte
  */
 #include "softroce/engine/packet.h"
 #include "softroce/engine/psn.h"
@@ -56,6 +56,13 @@ static int swallow(void *wire, const struct sr_frame *frame)
 }
 
 static const struct sr_wire_ops wire_ops = { .send = swallow };
+
+static enum ibv_qp_type type_of(unsigned i)
+{
+	if (i == QP_UC)
+		return IBV_QPT_UC;
+	return i == QP_UD ? IBV_QPT_UD : IBV_QPT_RC;
+}
 
 /* Unmapped, region, canary page, unmapped. */
 static void map_memory(void)
@@ -180,9 +187,7 @@ static void open_bed(struct bed *b)
 	b->srq = sr_srq_create(b->pd, &srq, NULL, &err);
 	for (unsigned i = 0; i < QPS; i++) {
 		struct sr_qp_init init = {
-			.type = i == QP_UC   ? IBV_QPT_UC
-				: i == QP_UD ? IBV_QPT_UD
-					     : IBV_QPT_RC,
+			.type = type_of(i),
 			.send_cq = b->cq,
 			.recv_cq = b->cq,
 			.srq = i == 3 ? b->srq : NULL,
@@ -199,35 +204,54 @@ static void open_bed(struct bed *b)
 	sr_nic_progress(b->nic, b->now, 0);
 }
 
+/* The header behind the first, where a packet has room for it. */
+static void put_header(uint8_t *packet, uint32_t len, const void *header, size_t bytes)
+{
+	if (len >= sizeof(struct sr_bth) + bytes)
+		memcpy(packet + sizeof(struct sr_bth), header, bytes);
+}
+
+static bool invalidates(const uint8_t *packet)
+{
+	return packet[0] == SR_OP_SEND_LAST_INV || packet[0] == SR_OP_SEND_ONLY_INV;
+}
+
+/* Key, address and length of a one-sided request. */
+static void help_reth(struct bed *b, uint8_t *packet, uint8_t flags, uint32_t len)
+{
+	uint32_t behind = sizeof(struct sr_bth) + sizeof(struct sr_reth);
+	const struct sr_mr *mr;
+	struct sr_reth reth;
+
+	if (len < behind)
+		return;
+	memcpy(&reth, packet + sizeof(struct sr_bth), sizeof(reth));
+	mr = reth.rkey & 1 ? b->window : b->mr;
+	reth.rkey = htobe32(sr_mr_rkey(flags & 2 ? b->read_only : mr));
+	if (flags & 4)
+		reth.va =
+			htobe64((flags & 2 ? 0 : (uintptr_t)region) + (be64toh(reth.va) & 0x7fff));
+	if (flags & 8)
+		reth.length = htobe32(len - behind);
+	put_header(packet, len, &reth, sizeof(reth));
+}
+
 /* Makes the parts right that a random packet would never get right, as far as the input asks for
  * it. */
 static void help(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t flags,
 		 uint32_t len)
 {
-	struct sr_reth reth;
 	struct sr_deth deth = { htobe32(QKEY), htobe32(9) };
 	uint32_t key = htobe32(sr_mr_rkey(b->window));
 
-	if (qp == b->qp[QP_UD] && (flags & 1) && len >= sizeof(struct sr_bth) + sizeof(deth))
-		memcpy(packet + sizeof(struct sr_bth), &deth, sizeof(deth));
-	if ((flags & 1) && (packet[0] == SR_OP_SEND_LAST_INV || packet[0] == SR_OP_SEND_ONLY_INV) &&
-	    len >= sizeof(struct sr_bth) + SR_IMM_LEN) {
-		memcpy(packet + sizeof(struct sr_bth), &key, sizeof(key));
+	if (!(flags & 1))
 		return;
-	}
-	if (qp == b->qp[QP_UD] || !(flags & 1) || len < sizeof(struct sr_bth) + sizeof(reth))
-		return;
-	memcpy(&reth, packet + sizeof(struct sr_bth), sizeof(reth));
-	reth.rkey = htobe32(sr_mr_rkey(flags & 2       ? b->read_only
-				       : reth.rkey & 1 ? b->window
-						       : b->mr));
-	if (flags & 4)
-		reth.va =
-			htobe64((flags & 2 ? 0 : (uintptr_t)region) + (be64toh(reth.va) & 0x7fff));
-	if (flags & 8)
-		reth.length =
-			htobe32(len - (uint32_t)sizeof(struct sr_bth) - (uint32_t)sizeof(reth));
-	memcpy(packet + sizeof(struct sr_bth), &reth, sizeof(reth));
+	if (qp == b->qp[QP_UD])
+		put_header(packet, len, &deth, sizeof(deth));
+	if (invalidates(packet) && len >= sizeof(struct sr_bth) + SR_IMM_LEN)
+		put_header(packet, len, &key, sizeof(key));
+	else if (qp != b->qp[QP_UD])
+		help_reth(b, packet, flags, len);
 }
 
 static size_t one_packet(struct bed *b, const uint8_t *in, size_t size)

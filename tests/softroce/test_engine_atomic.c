@@ -47,8 +47,8 @@ static void count(uint8_t outstanding, uint64_t seed)
 		struct ibv_send_wr wr = send_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, i, &list, 1);
 
 		if (i % 16 == 5) {
-			wr.opcode =
-				IBV_WR_ATOMIC_CMP_AND_SWP; /* of what is there now, into one more */
+			/* of what is there now, into one more */
+			wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 			aim(&wr, &p.end[1], 64);
 			wr.wr.atomic.compare_add = i;
 			wr.wr.atomic.swap = i + 1;

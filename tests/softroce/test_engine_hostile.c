@@ -31,78 +31,105 @@ static void put_reth(uint8_t *at, uint64_t va, uint32_t key, uint32_t len)
 	memcpy(at, &reth, sizeof(reth));
 }
 
-/* Each is dropped, counted in `counter`, and answered with nothing. */
+/* Beyond the plain operations of a reliable connection. */
+static bool is_of_a_service(unsigned opcode)
+{
+	unsigned class = opcode >> SR_OPCODE_CLASS_SHIFT, op = opcode & 0x1f;
+
+	switch (class) {
+	case SR_CLASS_RC:
+		return op == SR_OP_SEND_LAST_INV || op == SR_OP_SEND_ONLY_INV;
+	case SR_CLASS_UC:
+		return op <= SR_OP_WRITE_ONLY_IMM;
+	case SR_CLASS_UD:
+		return op == SR_OP_SEND_ONLY || op == SR_OP_SEND_ONLY_IMM;
+	default:
+		return false;
+	}
+}
+
+/* What is delivered next is dropped, counted as the seen-th, and answered with nothing. */
+static void check_dropped(struct pair *p, const uint64_t *counter, uint64_t seen, uint32_t bytes)
+{
+	deliver(p, bytes);
+	CHECK_EQ(*counter, seen);
+	CHECK_EQ(counters(p)->sent_pkts, 0);
+	CHECK_EQ(sr_qp_state(p->end[1].qp), IBV_QPS_RTS);
+}
+
+/* Headers that are wrong, in packets of `bytes`; byte `at` is `value` where at is not 0. */
+static const struct {
+	uint8_t opcode, pad, at, value;
+	uint32_t bytes;
+} bad_headers[] = {
+	{ .opcode = SR_OP_SEND_ONLY, .bytes = 0 },
+	{ .opcode = SR_OP_SEND_ONLY, .bytes = 11 },
+	{ .opcode = SR_OP_SEND_ONLY, .bytes = 14 },           /* not a multiple of four */
+	{ .opcode = SR_OP_SEND_ONLY, .pad = 3, .bytes = 12 }, /* more pad than payload */
+	{ .opcode = SR_OP_SEND_ONLY, .at = 1, .value = 0x41, .bytes = 16 }, /* version */
+	{ .opcode = SR_OP_SEND_ONLY, .at = 3, .value = 0xfe, .bytes = 16 }, /* partition */
+	{ .opcode = SR_OP_SEND_ONLY_IMM, .bytes = 12 },
+	{ .opcode = SR_OP_WRITE_ONLY, .bytes = 24 },
+	{ .opcode = SR_OP_WRITE_ONLY_IMM, .bytes = 28 },
+	{ .opcode = SR_OP_READ_REQUEST, .bytes = 24 },
+	{ .opcode = SR_OP_READ_REQUEST, .bytes = 32 }, /* a read request has no payload */
+	{ .opcode = SR_OP_CMP_SWAP, .bytes = 36 },
+	{ .opcode = SR_OP_ATOMIC_ACK, .bytes = 20 },
+	{ .opcode = SR_OP_ACK, .bytes = 12 },
+};
+
+static void drop_bad_headers(struct pair *p, uint32_t qpn, uint32_t psn)
+{
+	const uint64_t *counter = &counters(p)->dropped_bad_header;
+	uint64_t seen = 0;
+
+	for (size_t i = 0; i < sizeof(bad_headers) / sizeof(*bad_headers); i++) {
+		craft(packet, bad_headers[i].opcode, qpn, psn, true, bad_headers[i].pad);
+		if (bad_headers[i].at)
+			packet[bad_headers[i].at] = bad_headers[i].value;
+		check_dropped(p, counter, ++seen, bad_headers[i].bytes);
+	}
+	for (unsigned opcode = SR_OP_FETCH_ADD + 1; opcode < 256; opcode++) {
+		if (is_of_a_service(opcode))
+			continue;
+		craft(packet, (uint8_t)opcode, qpn, psn, true, 0);
+		check_dropped(p, counter, ++seen, 64);
+	}
+}
+
+/* Another service's packets, for a reliable connection, and those for other numbers. */
+static void drop_for_others(struct pair *p, uint32_t qpn, uint32_t psn)
+{
+	const uint64_t *counter = &counters(p)->dropped_no_qp;
+	uint64_t seen = 0;
+
+	for (unsigned op = 0; op <= SR_OP_WRITE_ONLY_IMM; op++) {
+		craft(packet, (uint8_t)SR_OP_OF(SR_CLASS_UC, op), qpn, psn, true, 0);
+		check_dropped(p, counter, ++seen, 64);
+	}
+	craft(packet, SR_OP_OF(SR_CLASS_UD, SR_OP_SEND_ONLY), qpn, psn, true, 0);
+	check_dropped(p, counter, ++seen, 64);
+	for (uint32_t bit = 0; bit < 24; bit++) {
+		craft(packet, SR_OP_SEND_ONLY, qpn ^ 1u << bit, psn, true, 0);
+		check_dropped(p, counter, ++seen, 16);
+	}
+}
+
 static void dropped(void)
 {
 	struct pair p;
 	uint32_t qpn, psn;
-	uint64_t seen = 0;
 
 	open_pair(&p);
 	qpn = sr_qp_num(p.end[1].qp);
 	psn = p.opt.psn[0];
-#define DROPPED(counter, n)                                      \
-	do {                                                     \
-		deliver(&p, n);                                  \
-		CHECK_EQ(counters(&p)->counter, ++seen);         \
-		CHECK_EQ(counters(&p)->sent_pkts, 0);            \
-		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS); \
-	} while (0)
-	craft(packet, SR_OP_SEND_ONLY, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 0);
-	DROPPED(dropped_bad_header, 11);
-	DROPPED(dropped_bad_header, 14); /* not a multiple of four */
-	craft(packet, SR_OP_SEND_ONLY, qpn, psn, true, 3);
-	DROPPED(dropped_bad_header, 12); /* more pad than payload */
-	packet[1] = 0x41;
-	DROPPED(dropped_bad_header, 16); /* version */
-	craft(packet, SR_OP_SEND_ONLY, qpn, psn, true, 0);
-	packet[3] = 0xfe;
-	DROPPED(dropped_bad_header, 16); /* partition */
-	craft(packet, SR_OP_SEND_ONLY_IMM, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 12);
-	craft(packet, SR_OP_WRITE_ONLY, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 24);
-	craft(packet, SR_OP_WRITE_ONLY_IMM, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 28);
-	craft(packet, SR_OP_READ_REQUEST, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 24);
-	DROPPED(dropped_bad_header, 32); /* a read request has no payload */
-	craft(packet, SR_OP_CMP_SWAP, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 36);
-	craft(packet, SR_OP_ATOMIC_ACK, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 20);
-	craft(packet, SR_OP_ACK, qpn, psn, true, 0);
-	DROPPED(dropped_bad_header, 12);
-	for (unsigned opcode = SR_OP_FETCH_ADD + 1; opcode < 256;
-	     opcode++) { /* other services, and none */
-		unsigned class = opcode >> SR_OPCODE_CLASS_SHIFT, op = opcode & 0x1f;
-
-		if ((class == SR_CLASS_RC &&
-		     (op == SR_OP_SEND_LAST_INV || op == SR_OP_SEND_ONLY_INV)) ||
-		    (class == SR_CLASS_UC && op <= SR_OP_WRITE_ONLY_IMM) ||
-		    (class == SR_CLASS_UD && (op == SR_OP_SEND_ONLY || op == SR_OP_SEND_ONLY_IMM)))
-			continue;
-		craft(packet, (uint8_t)opcode, qpn, psn, true, 0);
-		DROPPED(dropped_bad_header, 64);
-	}
-	seen = 0;
-	for (unsigned op = 0; op <= SR_OP_WRITE_ONLY_IMM;
-	     op++) { /* another service's, for a reliable connection */
-		craft(packet, (uint8_t)SR_OP_OF(SR_CLASS_UC, op), qpn, psn, true, 0);
-		DROPPED(dropped_no_qp, 64);
-	}
-	craft(packet, SR_OP_OF(SR_CLASS_UD, SR_OP_SEND_ONLY), qpn, psn, true, 0);
-	DROPPED(dropped_no_qp, 64);
-	for (uint32_t bit = 0; bit < 24; bit++) {
-		craft(packet, SR_OP_SEND_ONLY, qpn ^ 1u << bit, psn, true, 0);
-		DROPPED(dropped_no_qp, 16);
-	}
+	drop_bad_headers(&p, qpn, psn);
+	drop_for_others(&p, qpn, psn);
 	pair_close(&p);
 }
 
-/* From another address than the connection's, to another of ours, or before anybody is connected.
- */
+/* From another address than the connection's, to another of ours, or before anybody is
+ * connected. */
 static void unauthenticated(void)
 {
 	struct sr_path path = { .ttl = 1 };
@@ -150,8 +177,8 @@ static void invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
 	}
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
 	CHECK_EQ(count_events(&p.end[1], IBV_EVENT_QP_REQ_ERR), 1);
-	CHECK_EQ(sr_qp_state(p.end[0].qp),
-		 IBV_QPS_RTS); /* the NAK is for something it never sent */
+	/* the NAK is for something it never sent */
+	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_RTS);
 	pair_close(&p);
 }
 

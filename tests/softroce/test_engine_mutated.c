@@ -5,9 +5,12 @@
  * [PACKETS [SEED]]
  *
  *   an unauthenticated peer  sends them from another address: not one changes anything, every one
- * is counted, and all traffic is delivered byte by byte. the peer    sends them, so some are
- * believed; connections may end. No byte outside the registered regions is read (unmapped
- * neighbours, packets in blocks of their exact size) or written (canaries), and the NIC goes on.
+ *                            is counted, and all traffic is
+ *               delivered byte by byte.
+ *   the peer    sends them, so some are believed; connections may end. No byte outside the
+ *               registered regions is read
+ *               (unmapped neighbours, packets in blocks of their exact size) or written (canaries),
+ *               and the NIC goes on.
  */
 #include "softroce/engine/packet.h"
 #include "tests/softroce/engine_pair.h"
@@ -182,9 +185,8 @@ static void post_one(struct bed *b, int e)
 	struct node *n = &b->node[e], *peer = &b->node[!e];
 	int kind = (int)below(b, KINDS);
 	enum ibv_wr_opcode op = ops[below(b, n_ops[kind])];
-	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD
-				  ? 8
-				  : below(b, types[kind] == IBV_QPT_UD ? 2000 : 6000);
+	uint32_t longest = types[kind] == IBV_QPT_UD ? 2000 : 6000;
+	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : below(b, longest);
 	struct ibv_sge list = { (uintptr_t)n->buf + below(b, REGION / 4), length,
 				sr_mr_lkey(n->mr) };
 	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1, .grh = { .dgid = peer->gid } };

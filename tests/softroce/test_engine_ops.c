@@ -39,11 +39,32 @@ static int cut(const struct end *end, size_t offset, uint32_t len, struct ibv_sg
 	return n;
 }
 
+static enum ibv_wc_opcode completion_of(enum ibv_wr_opcode opcode)
+{
+	if (opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM)
+		return IBV_WC_SEND;
+	return opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+}
+
+/* The data have come, and nothing is written before or behind them. */
+static void check_data(const struct pair *p, const struct end *to, uint32_t len)
+{
+	CHECK(!memcmp(p->end[0].buf + GUARD, p->end[1].buf + GUARD, len));
+	for (int i = 0; i < GUARD; i++)
+		CHECK(to->buf[i] == 0x5a && to->buf[GUARD + len + (uint32_t)i] == 0x5a);
+}
+
+static void check_no_completions(const struct pair *p)
+{
+	for (int e = 0; e < 2; e++)
+		CHECK(sr_cq_empty(p->end[e].scq) && sr_cq_empty(p->end[e].rcq));
+}
+
 static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pieces, bool is_inline)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
 	bool imm = opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	bool send = opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+	bool send = completion_of(opcode) == IBV_WC_SEND;
 	bool read = opcode == IBV_WR_RDMA_READ;
 	struct end *from = read ? b : a, *to = read ? a : b;
 	struct ibv_sge local[4], remote[4];
@@ -66,21 +87,18 @@ static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pie
 	if (is_inline)
 		memset(a->buf, 0, len + 2 * GUARD); /* must have been taken already */
 	wc = expect_status(p, a->scq, len, IBV_WC_SUCCESS);
-	check_send_wc(&wc, p, send ? IBV_WC_SEND : read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE);
+	check_send_wc(&wc, p, completion_of(opcode));
 	if (read)
 		CHECK_EQ(wc.byte_len, len);
 	if (is_inline)
 		fill(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
-	CHECK(!memcmp(a->buf + GUARD, b->buf + GUARD, len));
-	for (int i = 0; i < GUARD; i++)
-		CHECK(to->buf[i] == 0x5a && to->buf[GUARD + len + (uint32_t)i] == 0x5a);
+	check_data(p, to, len);
 	if (send || imm) {
 		wc = expect_status(p, b->rcq, 7, IBV_WC_SUCCESS);
 		CHECK_EQ(wc.opcode, send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
 		check_recv_wc(&wc, p, len, imm);
 	}
-	CHECK(sr_cq_empty(a->scq) && sr_cq_empty(b->rcq) && sr_cq_empty(a->rcq) &&
-	      sr_cq_empty(b->scq));
+	check_no_completions(p);
 }
 
 static void sizes(struct pair *p, enum ibv_wr_opcode opcode)

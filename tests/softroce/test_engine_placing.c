@@ -101,8 +101,9 @@ static void post_read(struct pair *p, uint32_t skew, uint32_t len)
 /* One way for a payload into memory. */
 struct way {
 	void (*post)(struct pair *p, uint32_t skew, uint32_t len);
-	bool announced; /* the engine calls placing() before the first store; else all from the post
-			   on is examined */
+	/* the engine calls placing() before the first store; else all from the post on is
+	 * examined */
+	bool announced;
 };
 
 static void move_one_packet(const struct way *way, uint32_t skew, uint32_t len)
@@ -143,8 +144,8 @@ static void check_rest_untouched(const uint8_t *at, uint32_t arrived, uint32_t l
 	}
 }
 
-/* `arrived` bytes are there: the border may not lie within an aligned word that the payload fills.
- */
+/* `arrived` bytes are there: the border may not lie within an aligned word that the payload
+ * fills. */
 static void check_word_whole(const uint8_t *at, uint32_t arrived, uint32_t len)
 {
 	uint32_t inside = (uint32_t)((uintptr_t)(at + arrived) & 7);

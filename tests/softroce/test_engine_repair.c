@@ -43,8 +43,8 @@ static bool watching(void *arg, struct sr_memwire_port *from, uint8_t *packet, u
 	w->read_requests += packet[0] == SR_OP_READ_REQUEST;
 	if (packet[0] == SR_OP_WRITE_ONLY) {
 		w->write_seen = true;
-		w->write_before_answer |=
-			sr_nic_counters(w->p->end[0].nic)->rcvd_pkts < 5; /* of the read */
+		/* of the read */
+		w->write_before_answer |= sr_nic_counters(w->p->end[0].nic)->rcvd_pkts < 5;
 	}
 	for (int i = 0; i < 4; i++)
 		if (w->lose[e][i] == w->n[e])
@@ -124,8 +124,8 @@ static void fence(unsigned flags)
 	pair_close(&p);
 }
 
-/* A repeated write is acknowledged, but not past a read behind it whose answer may be on its way.
- */
+/* A repeated write is acknowledged, but not past a read behind it whose answer may be on its
+ * way. */
 static void repeated_write(void)
 {
 	struct watch w = { 0 };

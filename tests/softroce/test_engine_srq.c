@@ -66,8 +66,8 @@ static void limit(void)
 	for (uint64_t i = 0; i < 8; i++)
 		CHECK_EQ(post_recv(&p.end[1], i, 0, 100), 0);
 	for (uint64_t i = 0; i < 8; i++) {
-		CHECK_EQ(count_events(&p.end[1], IBV_EVENT_SRQ_LIMIT_REACHED),
-			 i > 4); /* 3 left for the first time */
+		/* 3 left for the first time */
+		CHECK_EQ(count_events(&p.end[1], IBV_EVENT_SRQ_LIMIT_REACHED), i > 4);
 		send_to(&p, p.end[0].qp, i, 10);
 		expect_status(&p, p.end[1].rcq, i, IBV_WC_SUCCESS);
 	}

@@ -237,45 +237,64 @@ static void posting(struct pair *p)
 	}
 }
 
+/* 50 writes and reads, every second one signaled, and as many receives. */
+static void post_all_kinds(struct pair *p)
+{
+	struct ibv_sge list = sge(&p->end[0], 0, 5000);
+
+	for (uint64_t i = 0; i < 50; i++) {
+		struct ibv_send_wr wr =
+			send_wr(i % 3 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, i, &list, 1);
+
+		wr.send_flags = i % 2 ? IBV_SEND_SIGNALED : 0;
+		aim(&wr, &p->end[1], 0);
+		CHECK_EQ(post(p, 0, &wr), 0);
+		CHECK_EQ(post_recv(&p->end[0], i, 0, 10), 0);
+	}
+}
+
+/* All of them, in order; only unsignaled successes may be left out. */
+static void check_flushed(const struct end *end)
+{
+	struct ibv_wc wc;
+
+	for (uint64_t next = 0, flushed = 0; next < 50;) {
+		CHECK_EQ(sr_cq_poll(end->scq, 1, &wc), 1);
+		flushed |= wc.status != IBV_WC_SUCCESS;
+		CHECK_EQ(wc.status, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+		CHECK(wc.wr_id == next || (wc.wr_id == next + 1 && next % 2 == 0));
+		next = wc.wr_id + 1;
+		CHECK(next < 50 || flushed);
+	}
+	for (uint64_t i = 0; i < 50; i++) {
+		CHECK_EQ(sr_cq_poll(end->rcq, 1, &wc), 1);
+		CHECK(wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == i);
+	}
+}
+
 /* To ERR with work of every kind under way: all of it flushed, in order; then RESET forgets, and it
  * connects anew. */
 static void flush_and_again(void)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge list;
-	struct ibv_wc wc;
 	struct pair p;
 
 	pair_open(&p, &default_options);
 	pair_connect(&p, IBV_QPS_RTS);
 	for (int incarnation = 0; incarnation < 3; incarnation++) {
-		list = sge(&p.end[0], 0, 5000);
-		for (uint64_t i = 0; i < 50; i++) {
-			wr = send_wr(i % 3 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, i, &list, 1);
-			wr.send_flags = i % 2 ? IBV_SEND_SIGNALED : 0;
-			aim(&wr, &p.end[1], 0);
-			CHECK_EQ(post(&p, 0, &wr), 0);
-			CHECK_EQ(post_recv(&p.end[0], i, 0, 10), 0);
-		}
+		post_all_kinds(&p);
 		run_for(&p, 10000);
 		pair_to_state(&p, 0, p.end[0].qp, 0, IBV_QPS_ERR);
-		for (uint64_t next = 0, flushed = 0; next < 50;) {
-			CHECK_EQ(sr_cq_poll(p.end[0].scq, 1, &wc), 1);
-			flushed |= wc.status != IBV_WC_SUCCESS;
-			CHECK_EQ(wc.status, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
-			/* Only unsignaled successes may be left out. */
-			CHECK(wc.wr_id == next || (wc.wr_id == next + 1 && next % 2 == 0));
-			next = wc.wr_id + 1;
-			CHECK(next < 50 || flushed);
-		}
-		for (uint64_t i = 0; i < 50; i++) {
-			CHECK_EQ(sr_cq_poll(p.end[0].rcq, 1, &wc), 1);
-			CHECK(wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == i);
-		}
+		check_flushed(&p.end[0]);
 		run_for(&p, 10000000000ull);
 		CHECK(sr_cq_empty(p.end[0].scq) && sr_cq_empty(p.end[0].rcq));
 		/* A completion nobody polled is forgotten with the incarnation it belongs to; the
 		 * peer's are not touched. */
+		list = sge(&p.end[0], 0, 5000);
+		wr = send_wr(IBV_WR_RDMA_WRITE, 49, &list, 1);
+		wr.send_flags = IBV_SEND_SIGNALED;
+		aim(&wr, &p.end[1], 0);
 		CHECK_EQ(post(&p, 0, &wr), 0);
 		CHECK(!sr_cq_empty(p.end[0].scq));
 		for (int e = 0; e < 2; e++) {
@@ -295,6 +314,21 @@ static void flush_and_again(void)
 		expect_status(&p, p.end[0].scq, 123, IBV_WC_SUCCESS);
 	}
 	pair_close(&p);
+}
+
+/* It is drained at once; `events`: that it has been so far. */
+static void drain_idle(struct pair *p, int events)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct sr_qp *qp = p->end[0].qp;
+
+	CHECK_EQ(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr,
+			      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		 0);
+	run_for(p, 1000);
+	CHECK_EQ(count_events(&p->end[0], IBV_EVENT_SQ_DRAINED), events);
+	attr.qp_state = IBV_QPS_RTS;
+	CHECK_EQ(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, IBV_QP_STATE), 0);
 }
 
 /* SQD: what has begun is finished, what has not waits; the event comes when all is quiet; RTS goes
@@ -336,18 +370,8 @@ static void drain(bool notify)
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
 	for (; n < 20; n++)
 		expect_status(&p, p.end[0].scq, n, IBV_WC_SUCCESS);
-	/* Idle: drained at once, each time. */
-	for (int i = 0; i < 2; i++) {
-		attr.qp_state = IBV_QPS_SQD;
-		attr.en_sqd_async_notify = 1;
-		CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
-				      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
-			 0);
-		run_for(&p, 1000);
-		CHECK_EQ(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), notify + i + 1);
-		attr.qp_state = IBV_QPS_RTS;
-		CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
-	}
+	for (int i = 0; i < 2; i++)
+		drain_idle(&p, notify + i + 1);
 	pair_close(&p);
 }
 

@@ -21,8 +21,8 @@ static void open_bed_of(struct bed *b, enum ibv_mw_type type, uint32_t max_wr)
 
 	memset(b, 0, sizeof(*b));
 	opt.max_wr = max_wr;
-	opt.mr_access = IBV_ACCESS_LOCAL_WRITE |
-			IBV_ACCESS_MW_BIND; /* nothing from afar but through a window */
+	/* nothing from afar but through a window */
+	opt.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 	pair_open(&b->p, &opt);
 	pair_connect(&b->p, IBV_QPS_RTS);
 	b->mw = sr_mw_create(b->p.end[1].pd, type, &err);
@@ -113,11 +113,7 @@ static void denies(void)
 			at += 137; /* one byte too far */
 		if (i == 4)
 			at -= 1;
-		CHECK_EQ(write_at(&b, at,
-				  i == 2   ? rkey
-				  : i == 1 ? old
-					   : rkey),
-			 IBV_WC_REM_ACCESS_ERR);
+		CHECK_EQ(write_at(&b, at, i == 1 ? old : rkey), IBV_WC_REM_ACCESS_ERR);
 		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->dropped_bad_key, 1);
 		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->refused_request, 1);
 		pair_close(&b.p);
@@ -210,8 +206,8 @@ static void type_two(void)
 	pair_close(&b.p);
 }
 
-/* Another queue pair of the same protection domain may not use a type 2 window, nor invalidate it.
- */
+/* Another queue pair of the same protection domain may not use a type 2 window, nor invalidate
+ * it. */
 static void only_its_queue_pair(bool invalidate)
 {
 	struct sr_qp *other[2];

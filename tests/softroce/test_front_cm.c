@@ -304,8 +304,8 @@ static void test_connection(void)
 	CHECK(!id_disconnect(p.client, p.active));
 	expect(p.client, SR_CM_DISCONNECTED, 2);
 	expect(p.server, SR_CM_DISCONNECTED, 3);
-	CHECK(!id_disconnect(p.server,
-			     p.passive)); /* as programs do; there is nothing left to say */
+	/* as programs do; there is nothing left to say */
+	CHECK(!id_disconnect(p.server, p.passive));
 	nothing_more(p.client);
 	nothing_more(p.server);
 	CHECK(id_destroy(p.client, p.active) == 4 && id_destroy(p.server, p.passive) == 2);
@@ -691,8 +691,8 @@ static void test_unauthenticated(void)
 	      !id_listen(p.server, p.listener));
 	request(&p);
 	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
-	while (strcmp((char *)event.param.conn.private_data,
-		      "may I?")) { /* unauthenticated peers' words that were still on their way */
+	/* unauthenticated peers' words that were still on their way */
+	while (strcmp((char *)event.param.conn.private_data, "may I?")) {
 		id_destroy(p.server, event.id);
 		event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
 	}

@@ -78,6 +78,19 @@ static void receive(struct node *n, uint64_t wr_id, uint32_t len)
 	CHECK(!ibv_post_recv(n->qp, &wr, &bad));
 }
 
+static void ask(struct node *a, struct ibv_ah *ah, uint32_t qpn)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(a->qp);
+
+	ibv_wr_start(ex);
+	ex->wr_id = 2;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send_imm(ex, htonl(77));
+	ibv_wr_set_ud_addr(ex, ah, qpn, QKEY);
+	ibv_wr_set_inline_data(ex, "who?", 4);
+	CHECK(!ibv_wr_complete(ex));
+}
+
 /* One node asks, the other answers to whoever asked. */
 static void question(struct node *a, struct node *b)
 {
@@ -86,7 +99,6 @@ static void question(struct node *a, struct node *b)
 				  .grh = { .dgid = b->gid, .hop_limit = 1 } },
 			   back;
 	struct ibv_ah *ah = ibv_create_ah(a->pd, &to), *answer;
-	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(a->qp);
 	struct ibv_sge list = { (uintptr_t)b->buf, 2000, b->mr->lkey };
 	struct ibv_send_wr wr = { .wr_id = 4,
 				  .sg_list = &list,
@@ -98,13 +110,7 @@ static void question(struct node *a, struct node *b)
 
 	CHECK(ah && ah->pd == a->pd);
 	receive(b, 1, 100);
-	ibv_wr_start(ex);
-	ex->wr_id = 2;
-	ex->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_send_imm(ex, htonl(77));
-	ibv_wr_set_ud_addr(ex, ah, b->qp->qp_num, QKEY);
-	ibv_wr_set_inline_data(ex, "who?", 4);
-	CHECK(!ibv_wr_complete(ex));
+	ask(a, ah, b->qp->qp_num);
 	CHECK(!ibv_destroy_ah(ah));
 	CHECK(expect(a, 2).opcode == IBV_WC_SEND);
 	wc = expect(b, 1);

@@ -33,6 +33,19 @@ static void *symbol(const char *name, const char *version)
 }
 #define SYM(name, version) ((__typeof__(&(name)))symbol(#name, version))
 
+/* A domain with a region cannot go. */
+static void register_try(struct ibv_pd *pd)
+{
+	char memory[4096];
+	struct ibv_mr *mr = SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(
+		pd, memory, sizeof(memory), 0x1000000,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+
+	CHECK(mr && mr->addr == memory);
+	CHECK(SYM(ibv_dealloc_pd, "IBVERBS_1.1")(pd) == EBUSY);
+	CHECK(!SYM(ibv_dereg_mr, "IBVERBS_1.1")(mr));
+}
+
 static void device_try(struct ibv_device *device)
 {
 	struct ibv_context *context = SYM(ibv_open_device, "IBVERBS_1.1")(device);
@@ -40,7 +53,6 @@ static void device_try(struct ibv_device *device)
 	struct ibv_port_attr port;
 	struct ibv_port_attr old;
 	struct ibv_pd *pd;
-	char memory[4096];
 
 	CHECK(context);
 	CHECK(verbs_get_ctx(context) && verbs_get_ctx(context)->sz == sizeof(struct verbs_context));
@@ -72,15 +84,7 @@ static void device_try(struct ibv_device *device)
 	CHECK(!ibv_alloc_mw(pd, (enum ibv_mw_type)7) && errno == EINVAL);
 	CHECK(!ibv_alloc_td(context, &(struct ibv_td_init_attr) { 0 }) && errno == EOPNOTSUPP);
 	CHECK(!SYM(ibv_import_device, "IBVERBS_1.10")(0) && errno == EOPNOTSUPP);
-	{
-		struct ibv_mr *mr = SYM(ibv_reg_mr_iova2, "IBVERBS_1.8")(
-			pd, memory, sizeof(memory), 0x1000000,
-			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
-
-		CHECK(mr && mr->addr == memory);
-		CHECK(SYM(ibv_dealloc_pd, "IBVERBS_1.1")(pd) == EBUSY);
-		CHECK(!SYM(ibv_dereg_mr, "IBVERBS_1.1")(mr));
-	}
+	register_try(pd);
 	CHECK(!SYM(ibv_dealloc_pd, "IBVERBS_1.1")(pd));
 	CHECK(!SYM(ibv_close_device, "IBVERBS_1.1")(context));
 }

@@ -64,8 +64,8 @@ static void numbers(void)
 	one.free = 0;
 	CHECK(near(passed(alone, 1, 1000, 500, MS), RATE_KB, 501)); /* late, but not too late */
 	one.free = 0;
-	CHECK(passed(alone, 1, 1000, 500, 200 * MS) <
-	      RATE_KB * 500u / 4); /* what is made up for is bounded */
+	/* what is made up for is bounded */
+	CHECK(passed(alone, 1, 1000, 500, 200 * MS) < RATE_KB * 500u / 4);
 	one.free = 0;
 	CHECK(near(passed(behind, 2, 1000, 500, 0), RATE_KB / 2, 500));
 	CHECK(near(passed(low, 1, 1000, 5000, 0), 234, 5000));
@@ -166,8 +166,8 @@ static void rate_set(struct sr_control_entry *list, uint64_t rate)
 
 static void active(int fd)
 {
-	double least = (double)(SIZE - PACKET - SR_LIMIT_QUEUE) / (RATE_KB * 1000.0),
-	       took; /* what is sent last is not waited for */
+	/* what is sent last is not waited for */
+	double least = (double)(SIZE - PACKET - SR_LIMIT_QUEUE) / (RATE_KB * 1000.0), took;
 	struct sr_control_entry *list;
 	char selector[64];
 	struct side side;

@@ -46,8 +46,8 @@ static void memory(struct side *side)
 	CHECK(!ibv_dereg_mr(mr));
 	CHECK(!ibv_dealloc_pd(other));
 	CHECK(!munmap(page + 4096, 4096));
-	CHECK(!ibv_reg_mr(side->pd, page, 8192, IBV_ACCESS_LOCAL_WRITE) &&
-	      errno == EFAULT); /* half of it is gone */
+	/* half of it is gone */
+	CHECK(!ibv_reg_mr(side->pd, page, 8192, IBV_ACCESS_LOCAL_WRITE) && errno == EFAULT);
 	mr = ibv_reg_mr(side->pd, page, 4096, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr && !ibv_dereg_mr(mr));
 	CHECK(!ibv_reg_mr(side->pd, page, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));

@@ -44,8 +44,8 @@ static void check_format(int bits, int bias, float (*decode)(uint16_t), uint16_t
 		}
 		CHECK((double)decode(h) == meaning(h, bits, bias));
 		CHECK(encode(decode(h)) == h);
-		if ((h & 0x7fff) + 1 < infinity) { /* halfway to the next: to the even one; beside
-						      it: to the nearer one */
+		/* halfway to the next: to the even one; beside it: to the nearer one */
+		if ((h & 0x7fff) + 1 < infinity) {
 			float middle = (float)((meaning(h, bits, bias) +
 						meaning((uint16_t)(h + 1), bits, bias)) /
 					       2);

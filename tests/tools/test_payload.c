@@ -101,8 +101,8 @@ static void check_reduced(const struct ha_payload *p)
 	free(again);
 }
 
-/* Data that is only moved: different for every rank and seed, and not compressible into few values.
- */
+/* Data that is only moved: different for every rank and seed, and not compressible into few
+ * values. */
 static void check_moved(const struct ha_datatype *type)
 {
 	struct ha_payload p = { .seed = 3, .type = type, .ranks = 4 }, q = p;

@@ -139,9 +139,7 @@ ncclResult_t ts_devices(int *ndev)
 	return ncclSuccess;
 }
 
-/* --- connections
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- connections ---- */
 
 ncclResult_t ts_listen(int dev, void *handle, void **comm)
 {
@@ -264,9 +262,7 @@ ncclResult_t ts_dereg(void *comm, void *mhandle)
 	return ncclSuccess;
 }
 
-/* --- messages
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- messages ---- */
 
 static struct ts_request *request_new(struct ts_comm *c)
 {

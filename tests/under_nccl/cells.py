@@ -38,6 +38,8 @@ def missing(cell):
         return "point to point has no LL128"
     if cell["rails"] == "fused" and cell["version"] == "2.22.3":
         return "NCCL merges NICs since 2.23"
+    if cell["shape"] == "pxn" and cell["memory"] == "host":
+        return "PXN needs GPUDirect: without it NCCL leads the traffic of each GPU through the processor"
     if cell["memory"] == "registered" and protocol != "simple":
         return "registered buffers are used by the Simple protocol only"
     return None

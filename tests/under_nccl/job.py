@@ -25,10 +25,12 @@ def expect(true, what, *values):
 
 
 class Run:
-    """A command with `settings` as environment variables, beside those that give it a folder and NICs of its own; None takes one away."""
+    """A command with `settings` as environment variables, beside those that give it a folder and NICs of its own; None takes one away.
+    A folder that is given stays there."""
 
-    def __init__(self, build, command, settings=None):
-        self.folder = tempfile.mkdtemp(prefix="under-nccl-")
+    def __init__(self, build, command, settings=None, folder=None):
+        self.kept = folder
+        self.folder = folder or tempfile.mkdtemp(prefix="under-nccl-")
         self.ha = os.path.join(build, "ha")
         self.env = {**os.environ, **self.own_settings(), **(settings or {})}
         self.env = {name: value for name, value in self.env.items() if value is not None}
@@ -56,7 +58,8 @@ class Run:
             warnings = [line for line in self.log().splitlines() if "WARN" in line]
             sys.stderr.write(self.printed()[-3000:] + "\n".join(warnings[:20]) + "\n")
         self.output.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not self.kept:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def tool(self, *words):
         """What `ha WORDS` prints."""
@@ -133,10 +136,10 @@ class Run:
 class Job(Run):
     """`ha nccl OPERATION OPTIONS`, until the test ends it. `wrapper`: words before the command."""
 
-    def __init__(self, build, version, operation, *options, ranks=2, settings=None, wrapper=()):
+    def __init__(self, build, version, operation, *options, ranks=2, settings=None, wrapper=(), folder=None):
         super().__init__(build, lambda folder: [
             *wrapper, os.path.join(build, "ha"), "nccl", operation, "--nccl", version, "--ranks", str(ranks), "--net", "hawser",
-            "--duration", "86400s", "--json=" + os.path.join(folder, "report"), *options], settings)
+            "--duration", "86400s", "--json=" + os.path.join(folder, "report"), *options], settings, folder)
 
     def end(self):
         """As with ^C: the report. Status 0, no wrong element."""

@@ -128,7 +128,9 @@ static void add_steps(struct ina_perf *p, const struct choice *c, enum ha_ina_co
 	size_t unit = (c->type == HA_INA_BYTES ? 1 : 4) *
 		      (coll == HA_INA_REDUCE_SCATTER || coll == HA_INA_ALL_GATHER ? p->ranks : 1);
 
-	bytes = coll == HA_INA_BARRIER ? 0 : bytes / unit ? bytes / unit * unit : unit;
+	bytes = bytes < unit ? unit : bytes / unit * unit;
+	if (coll == HA_INA_BARRIER)
+		bytes = 0;
 	for (unsigned i = 0; i < p->iterations; i++)
 		p->step[p->steps++] =
 			(struct ina_step) { coll, c->type, bytes, c->root, (uint32_t)p->steps };
@@ -170,23 +172,8 @@ static void end_others(const pid_t *pid, unsigned ranks)
 			kill(pid[r], SIGKILL);
 }
 
-/* All ranks here; the first that fails ends the others. */
-static int fork_ranks(struct ina_perf *p)
+static void start_ranks(struct ina_perf *p, pid_t *pid)
 {
-	char folder[] = "/tmp/ha-ina-perf.XXXXXX", ticket[64], path[80];
-	pid_t pid[HA_INA_RANKS];
-	int worst = 0;
-
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 3;
-	}
-	snprintf(ticket, sizeof(ticket), "%s/ticket", folder);
-	p->ticket = ticket;
-	p->joined = mmap(NULL, sizeof(*p->joined), PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (p->joined == MAP_FAILED)
-		p->joined = NULL;
 	fflush(NULL);
 	for (unsigned r = 0; r < p->ranks; r++) {
 		pid[r] = fork();
@@ -196,6 +183,13 @@ static int fork_ranks(struct ina_perf *p)
 			exit(ina_perf_rank(p));
 		}
 	}
+}
+
+/* The worst exit status of all; the first rank that fails ends the others. */
+static int await_ranks(struct ina_perf *p, pid_t *pid)
+{
+	int worst = 0;
+
 	for (unsigned n = 0; n < p->ranks; n++) {
 		int status, code;
 
@@ -213,11 +207,41 @@ static int fork_ranks(struct ina_perf *p)
 			end_others(pid, p->ranks);
 		worst = code > worst ? code : worst;
 	}
+	return worst;
+}
+
+/* A ticket for each incarnation of the group, and their folder. */
+static void remove_tickets(const struct ina_perf *p, const char *folder)
+{
+	char path[80];
+
 	for (unsigned i = 0; i <= p->again; i++) {
-		snprintf(path, sizeof(path), i ? "%s.%u" : "%s", ticket, i);
+		snprintf(path, sizeof(path), i ? "%s.%u" : "%s", p->ticket, i);
 		unlink(path);
 	}
 	rmdir(folder);
+}
+
+/* All ranks here; the first that fails ends the others. */
+static int fork_ranks(struct ina_perf *p)
+{
+	char folder[] = "/tmp/ha-ina-perf.XXXXXX", ticket[64];
+	pid_t pid[HA_INA_RANKS];
+	int worst;
+
+	if (!mkdtemp(folder)) {
+		perror(folder);
+		return 3;
+	}
+	snprintf(ticket, sizeof(ticket), "%s/ticket", folder);
+	p->ticket = ticket;
+	p->joined = mmap(NULL, sizeof(*p->joined), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p->joined == MAP_FAILED)
+		p->joined = NULL;
+	start_ranks(p, pid);
+	worst = await_ranks(p, pid);
+	remove_tickets(p, folder);
 	if (p->joined)
 		munmap(p->joined, sizeof(*p->joined));
 	return worst;

@@ -271,9 +271,8 @@ static void wait_for_ranks(struct run *r)
 
 /*
  * A backend in one of its loopback modes answers as if every rank had brought what this one did, so
- * that every sum is
- * wrong. Two sums tell it from the network: for two and more ranks not both can come out right by
- * chance.
+ * that every sum is wrong. Two sums tell it from the network: for two and more ranks not both can
+ * come out right by chance.
  */
 static int look_for_loopback(struct run *r)
 {
@@ -410,6 +409,31 @@ static int live(struct run *r)
 	return err || stopped() ? err : conclude(r);
 }
 
+static size_t find_largest(const struct ina_perf *perf)
+{
+	size_t most = 64;
+
+	for (size_t i = 0; i < perf->steps; i++)
+		most = perf->step[i].bytes > most ? perf->step[i].bytes : most;
+	return most;
+}
+
+/* One incarnation after the other, until all is done or no other would do better. */
+static int run_incarnations(struct run *r)
+{
+	unsigned last = r->perf->incarnation + r->perf->again;
+	int err;
+
+	for (;; r->incarnation++) {
+		err = r->ns && r->in && r->out ? live(r) : -ENOMEM;
+		leave(r, err);
+		if (!err || err == -EINVAL || err == -ENOMEM)
+			return err;
+		if (stopped() || r->incarnation == last)
+			return err;
+	}
+}
+
 int ina_perf_rank(const struct ina_perf *perf)
 {
 	struct run r = { .perf = perf,
@@ -417,11 +441,9 @@ int ina_perf_rank(const struct ina_perf *perf)
 			 .at = perf->first,
 			 .ns = calloc(perf->iterations, sizeof(*r.ns)) };
 	const struct sigaction end = { .sa_handler = on_signal };
-	size_t most = 64;
+	size_t most = find_largest(perf);
 	int err;
 
-	for (size_t i = 0; i < perf->steps; i++)
-		most = perf->step[i].bytes > most ? perf->step[i].bytes : most;
 	sigaction(SIGTERM, &end, NULL);
 	sigaction(SIGINT, &end, NULL);
 	if (perf->each)
@@ -431,16 +453,12 @@ int ina_perf_rank(const struct ina_perf *perf)
 	if (!perf->rank)
 		printf("%-14s %-8s %12s %12s %12s %9s %8s %8s\n", "collective", "type", "bytes",
 		       "median us", "best us", "GB/s", "wrong", "of bound");
-	for (;; r.incarnation++) {
-		err = r.ns && r.in && r.out ? live(&r) : -ENOMEM;
-		leave(&r, err);
-		if (!err || stopped() || r.incarnation == perf->incarnation + perf->again ||
-		    err == -EINVAL || err == -ENOMEM)
-			break;
-	}
+	err = run_incarnations(&r);
 	ha_ina_close(r.ina);
 	free(r.in);
 	free(r.out);
 	free(r.ns);
-	return r.wrong ? 1 : err && !stopped() ? 3 : 0;
+	if (r.wrong)
+		return 1;
+	return err && !stopped() ? 3 : 0;
 }

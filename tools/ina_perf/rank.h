@@ -28,8 +28,7 @@ struct ina_perf {
 
 /*
  * The exit status: 0, 1 something was wrong, 3 it could not be done (a line says why). Rank 0
- * prints the table. SIGTERM and SIGINT end it in order, with
- * what it has.
+ * prints the table. SIGTERM and SIGINT end it in order, with what it has.
  */
 int ina_perf_rank(const struct ina_perf *perf);
 

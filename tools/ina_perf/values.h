@@ -18,10 +18,9 @@ struct ina_step {
 void ina_values_fill(const struct ina_step *s, unsigned rank, unsigned ranks, void *in);
 /*
  * Of the rank's out[]: how many elements are wrong. Integers and bytes must be exact. Floats are
- * held against sums in float64, within what
- * docs/ina.md says ("The numbers"): half a unit of the block's exponent for each rank's rounding
- * and each alignment, and float32's own; *worst
- * becomes the largest error as a part of that bound, if it is larger than it was.
+ * held against sums in float64, within what docs/ina.md says ("The numbers"): half a unit of the
+ * block's exponent for each rank's rounding and each alignment, and float32's own; *worst becomes
+ * the largest error as a part of that bound, if it is larger than it was.
  */
 size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks, const void *out,
 			double *worst);

@@ -56,10 +56,7 @@ fail:
 	return NULL;
 }
 
-/*
- * --- the process beside the ranks
- * ---------------------------------------------------------------------------------
- */
+/* ---- the process beside the ranks ---- */
 
 static void environment_set(const pid_t *pids, int ranks)
 {
@@ -201,10 +198,7 @@ int ha_cues_fork(struct ha_cues *cues, const pid_t *pids, int ranks)
 	return -EAGAIN;
 }
 
-/*
- * --- parent and rank 0
- * --------------------------------------------------------------------------------------------
- */
+/* ---- parent and rank 0 ---- */
 
 void ha_cues_reaped(struct ha_cues *cues, pid_t pid)
 {

@@ -20,12 +20,10 @@ struct ha_cue {
  * cues - shell commands at moments of the measurement (--at)
  *
  * A process beside the forked ranks waits for rank 0's word that the measurement starts, starts
- * each command at its
- * moment and notes in shared memory when it began and ended. Commands find the ranks' processes in
- * the environment
- * (HA_RANK_PID_0, ..., and as HA_PERF_PID_0) and this very `ha` first in PATH; what they print goes
- * to standard error. Commands that still
- * run at the end are ended.
+ * each command at its moment and notes in shared memory when it began and ended. Commands find the
+ * ranks' processes in the environment (HA_RANK_PID_0, ..., and as HA_PERF_PID_0) and this very `ha`
+ * first in PATH; what they print goes to standard error. Commands that still run at the end are
+ * ended.
  */
 
 /* CLOCK_MONOTONIC ns; 0: has not begun, or not ended. */

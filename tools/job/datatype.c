@@ -68,8 +68,8 @@ uint16_t ha_bfloat16_encode(float value)
 
 /*
  * One kernel per type. `wide` is the type of the arithmetic (unsigned for integers, so that
- * overflow wraps; float for
- * the 16-bit types), `less` the type of comparisons; load and store convert an element.
+ * overflow wraps; float for the 16-bit types), `less` the type of comparisons; load and store
+ * convert an element.
  */
 #define AS_IS(x) (x)
 #define REDUCE_KERNEL(name, type, wide, less, load, store)                                   \

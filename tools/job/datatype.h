@@ -9,8 +9,7 @@
  * datatype - element types and the reduction kernels that the driver runs in the GPU's place
  *
  * Names are those of nccl-tests. Integers wrap; half and bfloat16 are computed in float and rounded
- * to nearest even
- * after every step, as NCCL's kernels do. avg is a sum and one division at the end.
+ * to nearest even after every step, as NCCL's kernels do. avg is a sum and one division at the end.
  */
 
 /*

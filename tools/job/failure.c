@@ -9,8 +9,7 @@
 
 /*
  * A failure: was it another rank's? The first look lets the news of a death overtake the errors
- * that it causes; the
- * second lets rank 0 choose one of several ranks that failed alike.
+ * that it causes; the second lets rank 0 choose one of several ranks that failed alike.
  */
 enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha_place *place,
 			       const char *program)

@@ -6,9 +6,8 @@
  * fault - why this rank cannot go on
  *
  * The first cause is kept and the consequences are dropped, so that a failed run ends with one
- * line. One fault per
- * process: a rank is a process. Any thread may record one; it is read when the others can record
- * none any more.
+ * line. One fault per process: a rank is a process. Any thread may record one; it is read when the
+ * others can record none any more.
  */
 
 /*

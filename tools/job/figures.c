@@ -134,10 +134,7 @@ int ha_figures_gather(const struct ha_figures_of *of, const struct ha_tally *min
 	return err;
 }
 
-/*
- * --- over all rows
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- over all rows ---- */
 
 uint64_t ha_rows_wrong(const struct ha_rows *rows)
 {

@@ -79,8 +79,7 @@ struct ha_figures_of {
 
 /*
  * All ranks' tallies and samples, as many as the tally has iterations (the same number in all
- * ranks), into the figures
- * at rank 0. Collective. 0 or a negative errno with the fault recorded.
+ * ranks), into the figures at rank 0. Collective. 0 or a negative errno with the fault recorded.
  */
 int ha_figures_gather(const struct ha_figures_of *of, const struct ha_tally *mine,
 		      const struct ha_samples *samples, struct ha_figures *figures);

@@ -9,8 +9,7 @@ struct ha_place;
 
 /*
  * The terminal sends SIGINT to all forked ranks: rank 0 acts on it. A second one ends rank 0. Other
- * ranks that were started from
- * elsewhere end by it, as their launcher expects.
+ * ranks that were started from elsewhere end by it, as their launcher expects.
  */
 void ha_interrupt_take(const struct ha_place *place);
 /* In rank 0: it has come. */

@@ -20,15 +20,12 @@
 #define DEFAULT_RANKS 2
 #define GRACE_MS 3000 /* how long ranks may take to leave after one of them died */
 
-/*
- * --- the launchers' environments
- * ---------------------------------------------------------------------------------
- */
+/* ---- the launchers' environments ---- */
 
 /*
  * Who sets what. Asked in this order: mpirun and srun may start a torchrun, never the other way
- * round, so the innermost
- * comes first; PMI variables are also set by srun and by Open MPI, so these two come last.
+ * round, so the innermost comes first; PMI variables are also set by srun and by Open MPI, so these
+ * two come last.
  */
 static const struct launcher {
 	const char *name, *rank, *ranks, *local_rank, *job;
@@ -119,6 +116,36 @@ static int rendezvous_parse(const char *program, const char *text, struct ha_pla
 	return 0;
 }
 
+/* Any port will do that all ranks derive alike; the dynamic range of other programs is at 32768. */
+static int rendezvous_port(const struct ha_place *place)
+{
+	const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
+	int port = 0;
+
+	if (!environment_int("MASTER_PORT", &port) || port >= 65535)
+		return 20000 + (int)(place->job % 12000);
+	/* torchrun's own store sits there */
+	return agent && !strcmp(agent, "True") ? port + 1 : port;
+}
+
+static bool is_slurm(const struct launcher *launcher)
+{
+	return launcher && !strcmp(launcher->name, "srun");
+}
+
+/* All ranks run on this machine, as mpirun says. */
+static bool all_are_local(int ranks)
+{
+	static const char *const variables[] = { "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+						 "MV2_COMM_WORLD_LOCAL_SIZE" };
+	int local_ranks = 0;
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(*variables); i++)
+		if (environment_int(variables[i], &local_ranks))
+			return local_ranks == ranks;
+	return false;
+}
+
 /*
  * Where rank 0 is: the option, MASTER_ADDR and MASTER_PORT, Slurm's list of nodes, or this very
  * machine.
@@ -126,32 +153,20 @@ static int rendezvous_parse(const char *program, const char *text, struct ha_pla
 static int rendezvous_find(const struct ha_launch_options *options, const struct launcher *launcher,
 			   struct ha_place *place)
 {
-	const char *address = getenv("MASTER_ADDR"),
-		   *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
-	int port = 0, local_ranks = 0;
+	const char *address = getenv("MASTER_ADDR");
 
 	if (options->rendezvous)
 		return rendezvous_parse(options->program, options->rendezvous, place);
-	/*
-	 * any port will do that all ranks derive alike; the dynamic range of other programs starts
-	 * at 32768
-	 */
-	place->port = 20000 + (int)(place->job % 12000);
-	if (environment_int("MASTER_PORT", &port) && port < 65535)
-		/* torchrun's own store sits there */
-		place->port = agent && !strcmp(agent, "True") ? port + 1 : port;
+	place->port = rendezvous_port(place);
 	if (address && *address) {
 		snprintf(place->host, sizeof(place->host), "%s", address);
 		return 0;
 	}
-	if (launcher && !strcmp(launcher->name, "srun") &&
+	if (is_slurm(launcher) &&
 	    (first_slurm_host(getenv("SLURM_STEP_NODELIST"), place->host, sizeof(place->host)) ||
 	     first_slurm_host(getenv("SLURM_JOB_NODELIST"), place->host, sizeof(place->host))))
 		return 0;
-	if ((environment_int("OMPI_COMM_WORLD_LOCAL_SIZE", &local_ranks) ||
-	     environment_int("MPI_LOCALNRANKS", &local_ranks) ||
-	     environment_int("MV2_COMM_WORLD_LOCAL_SIZE", &local_ranks)) &&
-	    local_ranks == place->ranks) {
+	if (all_are_local(place->ranks)) {
 		snprintf(place->host, sizeof(place->host), "127.0.0.1");
 		return 0;
 	}
@@ -187,10 +202,7 @@ static int launched(const struct ha_launch_options *options, const struct launch
 	return body(context, place) == HA_EXIT_OK ? HA_EXIT_OK : HA_EXIT_WRONG;
 }
 
-/*
- * --- forked ranks
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- forked ranks ---- */
 
 static int loopback_listener(const char *program, struct ha_place *place)
 {
@@ -345,6 +357,28 @@ static void rank_become(const struct ha_launch_options *options, struct ha_place
 	exit(body(context, place));
 }
 
+/* All ranks, or as many as could be forked, which are ended then. */
+static void ranks_fork(const struct ha_launch_options *options, struct ha_place *place,
+		       struct family *f, ha_rank_body body, const void *context)
+{
+	pid_t parent = getpid();
+
+	for (int i = 0; i < place->ranks; i++) {
+		f->pids[i] = fork();
+		if (!f->pids[i])
+			rank_become(options, place, i, parent, f, body, context);
+		if (f->pids[i] < 0) {
+			fprintf(stderr, "%s: cannot fork rank %d: %s\n", options->program, i,
+				strerror(errno));
+			f->result = HA_EXIT_WRONG;
+			f->told = true;
+			kill_rest(f);
+			return;
+		}
+		f->left++;
+	}
+}
+
 static int forked(const struct ha_launch_options *options, struct ha_place *place,
 		  ha_rank_body body, const void *context)
 {
@@ -354,7 +388,6 @@ static int forked(const struct ha_launch_options *options, struct ha_place *plac
 			    .follower = -1,
 			    .quitter = -1 };
 	size_t words = (size_t)place->ranks * HA_LAST_WORDS;
-	pid_t parent = getpid();
 
 	place->launcher = "fork";
 	place->forked = true;
@@ -369,20 +402,7 @@ static int forked(const struct ha_launch_options *options, struct ha_place *plac
 	if (options->cues_count && !f.cues)
 		return HA_EXIT_WRONG;
 	fflush(NULL);
-	for (int i = 0; i < place->ranks; i++) {
-		f.pids[i] = fork();
-		if (!f.pids[i])
-			rank_become(options, place, i, parent, &f, body, context);
-		if (f.pids[i] < 0) {
-			fprintf(stderr, "%s: cannot fork rank %d: %s\n", options->program, i,
-				strerror(errno));
-			f.result = HA_EXIT_WRONG;
-			f.told = true;
-			kill_rest(&f);
-			break;
-		}
-		f.left++;
-	}
+	ranks_fork(options, place, &f, body, context);
 	close(place->listener);
 	if (f.result == HA_EXIT_OK && ha_cues_fork(f.cues, f.pids, place->ranks)) {
 		f.result = HA_EXIT_WRONG;

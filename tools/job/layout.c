@@ -45,10 +45,7 @@ static void recv_inside(const struct ha_extent *x, size_t *send_at, size_t *recv
 	*recv_at = (size_t)x->rank * x->block;
 }
 
-/*
- * --- what must come out
- * --------------------------------------------------------------------------------------------
- */
+/* ---- what must come out ---- */
 
 static bool expect_reduction(const struct ha_extent *x, int k, struct ha_segment *segment)
 {
@@ -117,10 +114,7 @@ static bool expect_even(const struct ha_extent *x, int k, struct ha_segment *seg
 	return !k && (x->rank ^ 1) < x->ranks;
 }
 
-/*
- * --- the operations
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the operations ---- */
 
 const struct ha_layout ha_layout_allreduce = { .reduces = true,
 					       .in_place = true,

@@ -45,8 +45,8 @@ struct ha_run_options {
 
 /*
  * Their rows, for a program whose own options begin with a struct ha_run_options. Which -o there
- * are differs: a program
- * adds that row itself, with ha_run_take_redops() or a function that knows fewer.
+ * are differs: a program adds that row itself, with ha_run_take_redops() or a function that knows
+ * fewer.
  */
 extern const struct ha_option ha_run_option_rows[];
 bool ha_run_take_redops(void *run, const struct ha_option_text *given);
@@ -57,8 +57,7 @@ void ha_run_options_default(struct ha_run_options *run, const char *program);
 
 /*
  * What only makes sense together, as far as the common options go, and what follows from them.
- * `reduces`: the operation
- * takes -o. 0, or what ha_program_refuse() returns.
+ * `reduces`: the operation takes -o. 0, or what ha_program_refuse() returns.
  */
 int ha_run_options_check(struct ha_run_options *run, const struct ha_program *program,
 			 bool reduces);

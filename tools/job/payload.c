@@ -40,10 +40,7 @@ static int scale_limit(const struct ha_datatype *type)
 	return type->precision == 11 ? 4 : 16;
 }
 
-/*
- * --- floating values as numbers
- * ----------------------------------------------------------------------------------
- */
+/* ---- floating values as numbers ---- */
 
 static int common_exponent(const struct ha_payload *p, uint64_t index)
 {
@@ -138,8 +135,7 @@ static double float_value(const struct ha_payload *p, uint64_t limit, uint32_t r
 
 /*
  * Rounds to `precision` bits, ties to even, for values in the normal range of the type. Averages
- * need it, everything
- * else is exact. Float first: averages of the small types are divided in float.
+ * need it, everything else is exact. Float first: averages of the small types are divided in float.
  */
 static double round_to(double value, int precision)
 {
@@ -193,10 +189,7 @@ static double float_expected(const struct ha_payload *p, uint64_t limit, uint64_
 	}
 }
 
-/*
- * --- elements
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- elements ---- */
 
 /*
  * The bits of a half or bfloat16 that represents the value exactly and is normal (or zero): cut off
@@ -278,10 +271,7 @@ static uint64_t int_finish(const struct ha_payload *p, uint64_t value)
 	return value / (uint64_t)p->ranks;
 }
 
-/*
- * --- files
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- files ---- */
 
 static size_t file_index(const struct ha_payload *p, uint32_t rank, size_t index)
 {
@@ -341,25 +331,24 @@ static long double unit_roundoff(const struct ha_datatype *type)
 	return ldexpl(1, -type->precision);
 }
 
-static long double tiny(const struct ha_datatype *type)
-{
-	return type->precision == 11   ? 0x1p-24L
-	       : type->precision == 53 ? 0x1p-1074L
-	       : type->precision == 8  ? 0x1p-133L
-				       : 0x1p-149L;
-}
+/* The floating types by their precision: smallest subnormal, smallest normal and largest number. */
+static const struct range {
+	int precision;
+	long double tiny, smallest, largest;
+} ranges[] = {
+	{ 24, 0x1p-149L, 0x1p-126L, FLT_MAX },
+	{ 8, 0x1p-133L, 0x1p-126L, 0x1.fep127L },
+	{ 11, 0x1p-24L, 0x1p-14L, 65504.0L },
+	{ 53, 0x1p-1074L, 0x1p-1022L, DBL_MAX },
+};
 
-static long double smallest_normal(const struct ha_datatype *type)
+static const struct range *find_range(const struct ha_datatype *type)
 {
-	return type->precision == 11 ? 0x1p-14L : type->precision == 53 ? 0x1p-1022L : 0x1p-126L;
-}
+	size_t i = sizeof(ranges) / sizeof(*ranges) - 1;
 
-static long double largest(const struct ha_datatype *type)
-{
-	return type->precision == 11   ? 65504.0L
-	       : type->precision == 53 ? (long double)DBL_MAX
-	       : type->precision == 8  ? 0x1.fep127L
-				       : (long double)FLT_MAX;
+	while (i && ranges[i].precision != type->precision)
+		i--;
+	return &ranges[i];
 }
 
 /* What is known of an element's contributions without choosing an order. */
@@ -400,36 +389,33 @@ static struct bounds bounds_of(const struct ha_payload *p, uint64_t limit, size_
 
 /*
  * Whether a floating element is within what some order of rounding steps can yield. Where the order
- * decides whether
- * a partial result leaves the type's range, every outcome is one that some order has, and none is
- * judged.
+ * decides whether a partial result leaves the type's range, every outcome is one that some order
+ * has, and none is judged.
  */
 static bool element_within(const struct ha_payload *p, uint64_t limit, size_t index, double actual)
 {
 	struct bounds b = bounds_of(p, limit, index);
+	const struct range *range = find_range(p->type);
 	long double unit = unit_roundoff(p->type) * 2 * p->ranks,
-		    bound = b.absolute * unit + tiny(p->type);
+		    bound = b.absolute * unit + range->tiny;
 
 	if (p->redop == HA_MAX || p->redop == HA_MIN)
 		return b.nan || actual == (p->redop == HA_MAX ? b.high : b.low);
 	if (!b.finite)
 		return !isfinite(actual) || p->redop == HA_PROD;
 	if (p->redop == HA_PROD)
-		return b.small < smallest_normal(p->type) || b.large > largest(p->type) / 2 ||
+		return b.small < range->smallest || b.large > range->largest / 2 ||
 		       fabsl(actual - b.product) <= fabsl(b.product) * unit;
-	if (b.absolute + bound > largest(p->type))
+	if (b.absolute + bound > range->largest)
 		return true;
 	if (p->redop == HA_AVG) {
 		b.sum /= p->ranks;
-		bound = bound / p->ranks + fabsl(b.sum) * unit + tiny(p->type);
+		bound = bound / p->ranks + fabsl(b.sum) * unit + range->tiny;
 	}
 	return fabsl(actual - b.sum) <= bound;
 }
 
-/*
- * --- the interface
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- the interface ---- */
 
 /* Random bits: the 8 bytes at byte offset 8w are hash w. */
 static void bits_fill(const struct ha_payload *p, uint32_t rank, size_t offset, size_t bytes,

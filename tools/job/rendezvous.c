@@ -79,7 +79,9 @@ static int wait_for(int fd, short events, int64_t deadline)
 		left = deadline - now_ms();
 		n = poll(&p, 1, left > 0 ? (int)left : 0);
 	} while (n < 0 && errno == EINTR);
-	return n > 0 ? 0 : n < 0 ? -errno : -ETIMEDOUT;
+	if (n > 0)
+		return 0;
+	return n < 0 ? -errno : -ETIMEDOUT;
 }
 
 /* Both return 0, -EPIPE at the connection's end, -ETIMEDOUT, or another negative errno. */
@@ -129,10 +131,7 @@ static int bytes_receive(int fd, void *data, size_t size, int64_t deadline)
 	return 0;
 }
 
-/*
- * --- somebody failed
- * ---------------------------------------------------------------------------------------------
- */
+/* ---- somebody failed ---- */
 
 static void tell(struct ha_rendezvous *r, uint32_t kind, int culprit)
 {
@@ -237,10 +236,7 @@ bool ha_rendezvous_tells(const struct ha_rendezvous *r)
 	return r->place.rank == (r->culprit ? 0 : 1);
 }
 
-/*
- * --- exchanges
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- exchanges ---- */
 
 static int frame_send(struct ha_rendezvous *r, int to, const void *data, size_t size)
 {
@@ -333,10 +329,7 @@ int ha_rendezvous_barrier(struct ha_rendezvous *r)
 	return err;
 }
 
-/*
- * --- getting together
- * --------------------------------------------------------------------------------------------
- */
+/* ---- getting together ---- */
 
 static struct hello hello_of(const struct ha_place *place)
 {

@@ -10,10 +10,9 @@
  * rendezvous - how the ranks of a run find each other and notice when one is gone
  *
  * A star of TCP connections with rank 0 in the middle, used for handles, barriers and results,
- * never inside a
- * measured time. A rank that fails says why before it leaves (abort); one that just vanishes ends
- * its connection. In
- * both cases rank 0 tells the others, and every later call here returns an error.
+ * never inside a measured time. A rank that fails says why before it leaves (abort); one that just
+ * vanishes ends its connection. In both cases rank 0 tells the others, and every later call here
+ * returns an error.
  */
 
 struct ha_cues;
@@ -73,8 +72,7 @@ void ha_rendezvous_abort(struct ha_rendezvous *r);
 
 /*
  * Whether this rank is the one that should print the recorded fault: its own always; that of a rank
- * that vanished in
- * one place only, and not at all where a parent process watches.
+ * that vanished in one place only, and not at all where a parent process watches.
  */
 bool ha_rendezvous_tells(const struct ha_rendezvous *r);
 

@@ -127,7 +127,9 @@ int ha_json_write(json_t *object, const struct ha_run_options *run)
 		fflush(stdout);
 	}
 	json_decref(object);
-	return err ? ha_fault(-EIO, "cannot write %s: %s",
-			      run->json_file ? run->json_file : "the JSON object", strerror(errno))
-		   : 0;
+	if (err)
+		return ha_fault(-EIO, "cannot write %s: %s",
+				run->json_file ? run->json_file : "the JSON object",
+				strerror(errno));
+	return 0;
 }

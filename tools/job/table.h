@@ -10,8 +10,7 @@ struct ha_run_options;
 
 /*
  * table - the report on standard output, in nccl-tests' columns and some more; rank 0 only. With
- * two sides every row
- * has a line for each, A and B, and one with their ratios.
+ * two sides every row has a line for each, A and B, and one with their ratios.
  */
 
 /*

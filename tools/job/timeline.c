@@ -87,10 +87,7 @@ void ha_timeline_progress(struct ha_timeline *t, size_t bytes)
 		t->buckets_count = at + 1;
 }
 
-/*
- * --- all ranks
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- all ranks ---- */
 
 static int buckets_gather(struct ha_timelines *all, const struct ha_timeline *mine,
 			  struct ha_rendezvous *rendezvous)

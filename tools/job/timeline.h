@@ -14,9 +14,8 @@ struct ha_run_options;
  * timeline - what arrived when, and when nothing moved
  *
  * The bytes of a rank's completed receives go into buckets of equal length. Every completed
- * request, also of a send or
- * a flush, is progress; a gap is the time from one to the next. Gaps at least as long as a bucket
- * are kept one by one.
+ * request, also of a send or a flush, is progress; a gap is the time from one to the next. Gaps at
+ * least as long as a bucket are kept one by one.
  * Times are CLOCK_MONOTONIC nanoseconds, those of buckets and gaps count from the start of the
  * measurement.
  */

@@ -9,9 +9,8 @@
  * abi - NCCL's and the CUDA runtime's public interfaces, as far as `ha nccl` calls them
  *
  * Our own declarations of public, documented functions: the program is built without NCCL's and
- * CUDA's headers, and one
- * binary runs with every NCCL since 2.18 and every CUDA runtime since 11.4. Results and
- * enumerations are plain ints.
+ * CUDA's headers, and one binary runs with every NCCL since 2.18 and every CUDA runtime since 11.4.
+ * Results and enumerations are plain ints.
  */
 
 typedef void *nccl_comm;

@@ -26,10 +26,7 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/*
- * --- measured iterations
- * -------------------------------------------------------------------------------------------
- */
+/* ---- measured iterations ---- */
 
 /* Iterations that follow each other on the streams, with an event of the first GPU after each. */
 struct chain {
@@ -150,10 +147,7 @@ static int run_checked(const struct nccl_run *run, int iterations, uint64_t seed
 	return err;
 }
 
-/*
- * --- one size
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- one size ---- */
 
 /* What one side measured. */
 struct side {
@@ -326,10 +320,7 @@ int nccl_bench_run(struct nccl_bench *b, const struct ha_datatype *type, int red
 	return err;
 }
 
-/*
- * --- the start
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- the start ---- */
 
 static size_t largest_bytes(const struct nccl_bench *b)
 {
@@ -379,10 +370,10 @@ int nccl_bench_open(struct nccl_bench *b)
 	err = nccl_gpus_allocate(&b->gpus, largest_bytes(b));
 	if (err)
 		return err;
-	b->host = mmap(NULL, b->gpus.buffer_bytes, PROT_READ | PROT_WRITE,
+	b->host = mmap(NULL, b->gpus.buffers[0].bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->host == MAP_FAILED)
 		return ha_fault(-ENOMEM, "no memory for a buffer of %zu bytes in each process",
-				b->gpus.buffer_bytes);
+				b->gpus.buffers[0].bytes);
 	return first_iteration(b);
 }

@@ -207,7 +207,7 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 		rank_fail(&bench);
 	ha_watch_close(bench.watch);
 	if (bench.host)
-		munmap(bench.host, bench.gpus.buffer_bytes);
+		munmap(bench.host, bench.gpus.buffers[0].bytes);
 	ha_timelines_release(&bench.timelines);
 	ha_rendezvous_close(bench.rendezvous);
 	return wrong ? HA_EXIT_WRONG : HA_EXIT_OK;

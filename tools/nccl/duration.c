@@ -29,7 +29,7 @@ struct duration {
 	struct ha_timeline timeline;
 	uint64_t seed;
 	int sets;
-	char **send; /* [set * GPUs + GPU]: in GPU memory */
+	struct nccl_buffers *send; /* [set]: what its verified iteration sent */
 	/* [set * GPUs + GPU] of result_bytes each: what came out of the verified iteration */
 	char *results;
 	size_t send_bytes, result_bytes;
@@ -49,10 +49,7 @@ static char *result_of(const struct duration *d, int set, int gpu)
 	       ((size_t)set * (size_t)d->run->bench->gpus.count + (size_t)gpu) * d->result_bytes;
 }
 
-/*
- * --- the sets
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- the sets ---- */
 
 static int results_fetch(const struct duration *d, const struct nccl_gpu *gpu, void *to)
 {
@@ -71,16 +68,14 @@ static int set_keep(struct duration *d, int set, int i)
 {
 	const struct nccl_bench *b = d->run->bench;
 	const struct nccl_gpu *gpu = &b->gpus.each[i];
-	char **send = &d->send[set * b->gpus.count + i];
+	char *send = d->send[set].each[i].device;
 	struct ha_payload payload = nccl_run_payload(d->run, d->seed + (uint64_t)set);
 	int err = results_fetch(d, gpu, result_of(d, set, i));
 
-	if (!err)
-		err = nccl_gpu_malloc(&b->gpus, gpu, send, d->send_bytes + 1);
 	ha_payload_fill(&payload, gpu->rank, 0, d->send_bytes / d->run->type->size, b->host);
 	if (!err)
 		err = nccl_cuda_check(b->library, gpu,
-				      b->library->cuda.memcpy(*send, b->host, d->send_bytes,
+				      b->library->cuda.memcpy(send, b->host, d->send_bytes,
 							      CUDA_TO_DEVICE),
 				      "cudaMemcpy");
 	return err;
@@ -96,7 +91,7 @@ static int sets_prepare(struct duration *d)
 	d->result_bytes = nccl_run_recv_bytes(d->run);
 	d->sets = d->send_bytes + d->result_bytes > LARGE ? SETS_LARGE : SETS_MOST;
 	parts = (size_t)d->sets * (size_t)b->gpus.count;
-	d->send = calloc(parts, sizeof(*d->send));
+	d->send = calloc((size_t)d->sets, sizeof(*d->send));
 	d->results = malloc(parts * d->result_bytes + 1);
 	if (!d->send || !d->results)
 		return ha_fault(-ENOMEM, "no memory for %d sets of data in each process", d->sets);
@@ -104,28 +99,27 @@ static int sets_prepare(struct duration *d)
 	b->progress.iterations = d->sets;
 	for (int k = 0; k < d->sets && !err; k++) {
 		b->progress.iteration = k;
-		err = nccl_run_verified(d->run, d->seed + (uint64_t)k, d->tally, NULL);
+		err = nccl_buffers_open(&b->gpus, d->send_bytes, &d->send[k]);
+		if (!err)
+			err = nccl_run_verified(d->run, d->seed + (uint64_t)k, d->tally, NULL);
 		for (int i = 0; i < b->gpus.count && !err; i++)
 			err = set_keep(d, k, i);
 	}
 	return err;
 }
 
-static void sets_release(struct duration *d)
+static int sets_release(struct duration *d)
 {
-	const struct nccl_bench *b = d->run->bench;
+	int err = 0;
 
-	for (int i = 0; d->send && i < d->sets * b->gpus.count; i++)
-		if (d->send[i])
-			(void)b->library->cuda.free(d->send[i]);
+	for (int k = 0; k < d->sets && !err; k++)
+		err = nccl_buffers_close(&d->run->bench->gpus, &d->send[k]);
 	free(d->send);
 	free(d->results);
+	return err;
 }
 
-/*
- * --- iterations
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- iterations ---- */
 
 static int result_check(struct duration *d, int set, int i, uint64_t *wrong)
 {
@@ -166,7 +160,7 @@ static int iterate(void *context)
 
 	b->progress.iteration = (int)d->tally->iterations;
 	ha_watch_enter(b->watch, b->options->operation->function);
-	err = nccl_run_start(d->run, d->send + set * b->gpus.count);
+	err = nccl_run_start(d->run, &d->send[set]);
 	if (!err)
 		err = nccl_gpus_synchronize(&b->gpus);
 	left = ha_watch_leave(b->watch);
@@ -213,6 +207,6 @@ int nccl_duration_run(const struct nccl_run *run, struct ha_tally *tally,
 					  b->place->ranks);
 	ha_timeline_close(&d.timeline);
 	if (!err)
-		sets_release(&d);
+		err = sets_release(&d);
 	return err;
 }

@@ -11,9 +11,8 @@ struct nccl_run;
  * the commands
  *
  * The iterations' data comes from several sets in turn, each of which has been verified element by
- * element before, and
- * every N-th result is compared whole with the one of its set; the time for that is not in the
- * iterations' times.
+ * element before, and every N-th result is compared whole with the one of its set; the time for
+ * that is not in the iterations' times.
  * Collective. 0 or a negative errno with the fault recorded.
  */
 int nccl_duration_run(const struct nccl_run *run, struct ha_tally *tally,

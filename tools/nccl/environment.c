@@ -37,10 +37,7 @@ static void set(struct nccl_environment *e, const char *name, const char *format
 	snprintf(e->set + used, sizeof(e->set) - used, "%s%s=%s", used ? " " : "", name, value);
 }
 
-/*
- * --- RDMA devices
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- RDMA devices ---- */
 
 static bool software_nic_preloaded(void)
 {
@@ -83,10 +80,7 @@ static int restart_on_software_nic(char **argv)
 			run, strerror(errno));
 }
 
-/*
- * --- all ranks
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- all ranks ---- */
 
 static bool uses_verbs(const struct nccl_options *o)
 {
@@ -175,10 +169,7 @@ int nccl_environment_prepare(struct nccl_environment *e, const struct nccl_optio
 	return prepare_log(e);
 }
 
-/*
- * --- a rank
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- a rank ---- */
 
 void nccl_environment_share(const struct nccl_options *o, const struct ha_place *place,
 			    int *processes, int *before)
@@ -204,10 +195,7 @@ int nccl_environment_rank(struct nccl_environment *e, const struct nccl_options 
 	return 0;
 }
 
-/*
- * --- the end
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 static void folder_remove(const char *name)
 {

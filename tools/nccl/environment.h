@@ -10,11 +10,9 @@ struct nccl_options;
  * environment - what NCCL, the plugin and softcuda find in the environment of a run
  *
  * On a cluster nothing is set but what an option asks for by name. On softcuda, where no
- * administrator has prepared
- * anything, what the user has not set is: ranks are hosts of their own, speak over the loopback
- * interface and the
- * software NIC, load this build's plugin, and NCCL's log goes to a file that the report is taken
- * from.
+ * administrator has prepared anything, what the user has not set is: ranks are hosts of their own,
+ * speak over the loopback interface and the software NIC, load this build's plugin, and NCCL's log
+ * goes to a file that the report is taken from.
  */
 struct nccl_environment {
 	/* "NAME=value NAME=value": what was set here, for the report; "": nothing */
@@ -24,10 +22,8 @@ struct nccl_environment {
 
 /*
  * For all ranks, before they are forked. Where NCCL's IB transport needs the software NIC in
- * libibverbs' place, this
- * starts the program again under softroce-run, with argv, and does not return. 0 or a negative
- * errno with the fault
- * recorded.
+ * libibverbs' place, this starts the program again under softroce-run, with argv, and does not
+ * return. 0 or a negative errno with the fault recorded.
  */
 int nccl_environment_prepare(struct nccl_environment *environment,
 			     const struct nccl_options *options, const struct ha_probe *probe,

@@ -137,102 +137,13 @@ int nccl_gpus_open(struct nccl_gpus *g, const struct nccl_options *options,
 	return err;
 }
 
-/*
- * --- memory
- * --------------------------------------------------------------------------------------------------------
- */
-
-int nccl_gpu_malloc(const struct nccl_gpus *g, const struct nccl_gpu *gpu, char **memory,
-		    size_t bytes)
-{
-	void *at = NULL;
-	int err;
-
-	(void)g->library->cuda.set_device(gpu->device);
-	err = g->library->cuda.malloc(&at, bytes);
-	*memory = at;
-	if (!err)
-		return 0;
-	return ha_fault(-ENOMEM, "cudaMalloc of %zu bytes on rank %d, GPU %d: %s", bytes, gpu->rank,
-			gpu->device, g->library->cuda.error_string(err));
-}
-
-static int buffer_register(const struct nccl_gpus *g, struct nccl_gpu *gpu,
-			   struct nccl_buffer *buffer, int side)
-{
-	const struct nccl_api *nccl = &g->library->nccl;
-	void **handle = &buffer->registration[side];
-
-	(void)g->library->cuda.set_device(gpu->device);
-	if (g->options->registration == NCCL_SYMMETRIC)
-		return nccl->window_register(gpu->comms[side], buffer->device, g->buffer_bytes,
-					     handle, NCCL_WIN_SYMMETRIC);
-	return nccl->comm_register(gpu->comms[side], buffer->device, g->buffer_bytes, handle);
-}
-
-/* One buffer of every GPU with one communicator each: a window is made by all ranks together. */
-static int buffers_register(struct nccl_gpus *g, int k, int side)
-{
-	bool windows = g->options->registration == NCCL_SYMMETRIC;
-	const char *call = windows ? "ncclCommWindowRegister" : "ncclCommRegister";
-	int result = 0, end = 0;
-
-	if (windows)
-		result = g->library->nccl.group_start();
-	for (int i = 0; i < g->count && !result; i++)
-		result = buffer_register(g, &g->each[i], &g->each[i].buffers[k], side);
-	if (windows)
-		end = g->library->nccl.group_end();
-	return nccl_check(g->library, &g->each[0], result ? result : end, call);
-}
-
-static int registration_known(const struct nccl_gpus *g)
-{
-	const struct nccl_api *nccl = &g->library->nccl;
-	bool known = nccl->mem_alloc && nccl->mem_free;
-	char text[32];
-
-	if (g->options->registration == NCCL_SYMMETRIC)
-		known = known && nccl->window_register && nccl->window_deregister;
-	else
-		known = known && nccl->comm_register && nccl->comm_deregister;
-	if (known)
-		return 0;
-	return ha_fault(-ENOSYS, "NCCL %s does not know the registration of -R %d",
-			ha_nccl_version_text(g->library->nccl_version, text),
-			g->options->registration);
-}
-
-static int buffer_allocate(struct nccl_gpus *g, struct nccl_gpu *gpu, struct nccl_buffer *buffer)
-{
-	void *at = NULL;
-	int err;
-
-	if (!g->options->registration)
-		return nccl_gpu_malloc(g, gpu, &buffer->device, g->buffer_bytes);
-	(void)g->library->cuda.set_device(gpu->device);
-	err = nccl_check(g->library, gpu, g->library->nccl.mem_alloc(&at, g->buffer_bytes),
-			 "ncclMemAlloc");
-	buffer->device = at;
-	return err;
-}
-
 int nccl_gpus_allocate(struct nccl_gpus *g, size_t bytes)
 {
-	int err = g->options->registration ? registration_known(g) : 0, left;
+	int err = 0;
 
-	g->buffer_bytes = (bytes + 4095) / 4096 * 4096 + 4096;
-	for (int i = 0; i < g->count && !err; i++)
-		for (int k = 0; k < 2 && !err; k++)
-			err = buffer_allocate(g, &g->each[i], &g->each[i].buffers[k]);
-	if (err || !g->options->registration)
-		return err;
-	ha_watch_enter(g->watch, "the registration of buffers");
 	for (int k = 0; k < 2 && !err; k++)
-		for (int s = 0; s < g->sides && !err; s++)
-			err = buffers_register(g, k, s);
-	left = ha_watch_leave(g->watch);
-	return err ? err : left;
+		err = nccl_buffers_open(g, bytes, &g->buffers[k]);
+	return err;
 }
 
 /*
@@ -316,35 +227,11 @@ int nccl_gpus_synchronize(const struct nccl_gpus *g)
  * -------------------------------------------------------------------------------------------------------
  */
 
-static int buffer_release(struct nccl_gpus *g, struct nccl_gpu *gpu, struct nccl_buffer *buffer)
-{
-	const struct nccl_api *nccl = &g->library->nccl;
-	int result = 0;
-
-	for (int s = 0; s < g->sides && !result; s++) {
-		if (!buffer->registration[s])
-			continue;
-		if (g->options->registration == NCCL_SYMMETRIC)
-			result = nccl->window_deregister(gpu->comms[s], buffer->registration[s]);
-		else
-			result = nccl->comm_deregister(gpu->comms[s], buffer->registration[s]);
-	}
-	if (result)
-		return nccl_check(g->library, gpu, result, "the deregistration of a buffer");
-	if (!buffer->device)
-		return 0;
-	if (g->options->registration)
-		return nccl_check(g->library, gpu, nccl->mem_free(buffer->device), "ncclMemFree");
-	return nccl_cuda_check(g->library, gpu, g->library->cuda.free(buffer->device), "cudaFree");
-}
-
 static int gpu_close(struct nccl_gpus *g, struct nccl_gpu *gpu)
 {
 	int err = 0;
 
 	(void)g->library->cuda.set_device(gpu->device);
-	for (int k = 0; k < 2 && !err; k++)
-		err = buffer_release(g, gpu, &gpu->buffers[k]);
 	for (int s = 0; s < g->sides && !err; s++)
 		err = nccl_check(g->library, gpu, g->library->nccl.comm_destroy(gpu->comms[s]),
 				 "ncclCommDestroy");
@@ -361,6 +248,8 @@ int nccl_gpus_close(struct nccl_gpus *g)
 	ha_watch_gpus(g->watch, NULL); /* it must not ask a communicator that is being destroyed */
 	ha_watch_enter(g->watch, "the end of the communicators");
 	err = mulsum_drop(g);
+	for (int k = 0; k < 2 && !err; k++)
+		err = nccl_buffers_close(g, &g->buffers[k]);
 	for (int i = 0; i < g->count && !err; i++)
 		err = gpu_close(g, &g->each[i]);
 	left = ha_watch_leave(g->watch);

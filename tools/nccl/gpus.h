@@ -6,6 +6,7 @@
 
 #include "tools/job/figures.h"
 #include "tools/nccl/abi.h"
+#include "tools/nccl/buffers.h"
 
 struct ha_library;
 struct ha_place;
@@ -19,11 +20,6 @@ struct nccl_options;
  * A communicator for each side, so that two transports can take turns in the same processes.
  */
 
-struct nccl_buffer {
-	char *device;                 /* GPU memory */
-	void *registration[HA_SIDES]; /* handle or window with each communicator; NULL: none */
-};
-
 struct nccl_gpu {
 	int device;   /* CUDA's ordinal */
 	int rank;     /* NCCL's */
@@ -31,7 +27,6 @@ struct nccl_gpu {
 	cuda_stream stream;
 	nccl_comm comms[HA_SIDES];
 	int mulsum[HA_SIDES]; /* the operation made for the present element type */
-	struct nccl_buffer buffers[2];
 };
 
 struct nccl_gpus {
@@ -41,15 +36,14 @@ struct nccl_gpus {
 	int count; /* of this process */
 	int ranks; /* of all processes */
 	int sides;
-	int mulsum_type; /* of the operations made; -1: none was */
-	size_t buffer_bytes;
+	int mulsum_type;                /* of the operations made; -1: none was */
+	struct nccl_buffers buffers[2]; /* out of place the first is sent, the second received */
 	struct nccl_gpu *each;
 };
 
 /*
  * Opens the GPUs that are this process's and makes the communicators. Collective. 0 or a negative
- * errno with the fault
- * recorded.
+ * errno with the fault recorded.
  */
 int nccl_gpus_open(struct nccl_gpus *gpus, const struct nccl_options *options,
 		   const struct ha_library *library, const struct ha_place *place,
@@ -60,10 +54,6 @@ int nccl_gpus_open(struct nccl_gpus *gpus, const struct nccl_options *options,
  * are windows.
  */
 int nccl_gpus_allocate(struct nccl_gpus *gpus, size_t bytes);
-
-/* Memory of the GPU for other purposes. */
-int nccl_gpu_malloc(const struct nccl_gpus *gpus, const struct nccl_gpu *gpu, char **memory,
-		    size_t bytes);
 
 /*
  * The operation that multiplies by the rank's factor, for one element type; made anew when the type

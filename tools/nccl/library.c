@@ -21,10 +21,7 @@
 static const char *const soft_folders[] = { "%s/softcuda/nccl-%s*/" SONAME,
 					    "%s/../lib/hawser/softcuda/nccl-%s*/" SONAME };
 
-/*
- * --- finding it
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- finding it ---- */
 
 /* The newest library of softcuda whose version begins so; false: there is none. */
 static bool find_soft(const char *version, char path[PATH_MAX])
@@ -74,10 +71,7 @@ static int find(const char *what, char path[PATH_MAX])
 			version ? " " : "", version ? what : "");
 }
 
-/*
- * --- its functions
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- its functions ---- */
 
 struct symbol {
 	const char *name;
@@ -232,10 +226,7 @@ int ha_library_open(struct ha_library *l, const char *path)
 		       : err;
 }
 
-/*
- * --- the probe
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- the probe ---- */
 
 struct probe_answer {
 	int err;
@@ -349,10 +340,7 @@ int ha_library_probe(struct ha_probe *probe, const char *what)
 			why);
 }
 
-/*
- * --- versions
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- versions ---- */
 
 const char *ha_nccl_version_text(int version, char text[32])
 {

@@ -24,8 +24,7 @@ int ha_library_open(struct ha_library *library, const char *path);
 
 /*
  * What opening it shows, without the calling process having opened it: asked in a process of its
- * own, since ranks are
- * forked and CUDA does not survive a fork.
+ * own, since ranks are forked and CUDA does not survive a fork.
  */
 struct ha_probe {
 	int nccl_version, cuda_version;
@@ -37,10 +36,8 @@ struct ha_probe {
 
 /*
  * `what`: a path, a library's name, a version or the beginning of one ("2.29"), "softcuda"; NULL:
- * libnccl.so.2 of the
- * loader's path, and where there is none, or no GPU for it, the newest that was linked with
- * softcuda. 0 or a negative
- * errno with the fault recorded.
+ * libnccl.so.2 of the loader's path, and where there is none, or no GPU for it, the newest that was
+ * linked with softcuda. 0 or a negative errno with the fault recorded.
  */
 int ha_library_probe(struct ha_probe *probe, const char *what);
 

@@ -34,10 +34,7 @@ static int call_reduce(const struct nccl_call *c)
 			       c->extent.root, c->comm, c->stream);
 }
 
-/*
- * --- of sends and receives, in a group of their own
- * ----------------------------------------------------------------
- */
+/* ---- of sends and receives, in a group of their own ---- */
 
 static int send_block(const struct nccl_call *c, int index, int peer)
 {
@@ -127,10 +124,7 @@ static int call_scatter(const struct nccl_call *c)
 	return call_grouped(c, scatter_calls);
 }
 
-/*
- * --- the table
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 const struct nccl_operation nccl_operations[] = {
 	{ "all_reduce", "every rank gets the reduction of all", &ha_layout_allreduce,

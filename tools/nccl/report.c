@@ -30,10 +30,7 @@ void nccl_who_take(struct nccl_who *who, const struct nccl_bench *b)
 	nccl_witness_take(&who->witness, b->options);
 }
 
-/*
- * --- the table's head
- * ----------------------------------------------------------------------------------------------
- */
+/* ---- the table's head ---- */
 
 static const char *placing_text(const struct nccl_bench *b, char text[96])
 {
@@ -116,10 +113,7 @@ void nccl_report_header(const struct nccl_report *r)
 	ha_table_columns(b->gpus.sides);
 }
 
-/*
- * --- rows
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- rows ---- */
 
 int nccl_report_add(struct nccl_report *r, const struct ha_row *row)
 {
@@ -154,10 +148,7 @@ void nccl_report_row(const struct nccl_report *r, size_t i)
 	fflush(stdout);
 }
 
-/*
- * --- JSON
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- JSON ---- */
 
 static json_t *ranks_array(const struct nccl_report *r)
 {

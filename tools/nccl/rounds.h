@@ -14,10 +14,8 @@ struct ha_place;
  * rounds - two transports that take turns (--vs), round by round
  *
  * What a machine does besides changes from minute to minute, and hits both sides of a round alike:
- * the ratio of each
- * round is taken, and of these the median. A pause of the machine in the middle of a round hits one
- * side: the median of
- * its iterations, unlike their mean, does not move by it.
+ * the ratio of each round is taken, and of these the median. A pause of the machine in the middle
+ * of a round hits one side: the median of its iterations, unlike their mean, does not move by it.
  */
 
 /* One process's iterations of one side and round. */

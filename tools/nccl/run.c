@@ -24,6 +24,7 @@ struct nccl_call nccl_run_call(const struct nccl_run *run, const struct nccl_gpu
 	const struct nccl_bench *b = run->bench;
 	bool in_place = run->placement == HA_IN_PLACE;
 	size_t send_at = 0, recv_at = 0;
+	ptrdiff_t index = gpu - b->gpus.each;
 	struct nccl_call call = {
 		.nccl = &b->library->nccl,
 		.extent = { gpu->rank, b->gpus.ranks, b->options->run.root, run->block },
@@ -36,8 +37,9 @@ struct nccl_call nccl_run_call(const struct nccl_run *run, const struct nccl_gpu
 
 	if (in_place)
 		b->options->operation->layout->overlap(&call.extent, &send_at, &recv_at);
-	call.send = gpu->buffers[0].device + send_at * run->type->size;
-	call.recv = gpu->buffers[in_place ? 0 : 1].device + recv_at * run->type->size;
+	call.send = b->gpus.buffers[0].each[index].device + send_at * run->type->size;
+	call.recv =
+		b->gpus.buffers[in_place ? 0 : 1].each[index].device + recv_at * run->type->size;
 	return call;
 }
 
@@ -70,19 +72,19 @@ struct ha_payload nccl_run_payload(const struct nccl_run *run, uint64_t seed)
 	};
 }
 
-static int start_one(const struct nccl_run *run, int i, char *const *send)
+static int start_one(const struct nccl_run *run, int i, const struct nccl_buffers *send)
 {
 	const struct nccl_bench *b = run->bench;
 	struct nccl_call call = nccl_run_call(run, &b->gpus.each[i]);
 
 	if (send)
-		call.send = send[i];
+		call.send = send->each[i].device;
 	if (b->gpus.count > 1)
 		(void)b->library->cuda.set_device(b->gpus.each[i].device);
 	return b->options->operation->call(&call);
 }
 
-int nccl_run_start(const struct nccl_run *run, char *const *send)
+int nccl_run_start(const struct nccl_run *run, const struct nccl_buffers *send)
 {
 	const struct nccl_bench *b = run->bench;
 	const struct nccl_api *nccl = &b->library->nccl;

@@ -34,15 +34,14 @@ struct ha_payload nccl_run_payload(const struct nccl_run *run, uint64_t seed);
 
 /*
  * All of them return 0 or a negative errno with the fault recorded. Those that wait must be called
- * between
- * ha_watch_enter and ha_watch_leave, but for verified, which does that itself.
+ * between ha_watch_enter and ha_watch_leave, but for verified, which does that itself.
  */
 
 /*
  * Asks for one iteration on all GPUs' streams; `send`: instead of the GPUs' own buffers, one for
  * each, or NULL.
  */
-int nccl_run_start(const struct nccl_run *run, char *const *send);
+int nccl_run_start(const struct nccl_run *run, const struct nccl_buffers *send);
 
 /* Every GPU's buffers poisoned, then what it contributes. */
 int nccl_run_fill(const struct nccl_run *run, uint64_t seed);

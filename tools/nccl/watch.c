@@ -14,9 +14,9 @@
 #include "tools/nccl/library.h"
 #include "tools/nccl/watch.h"
 
-#define LOOK_NS 20000000        /* between two looks */
-#define COME_BACK_NS 5000000000 /* for the calling thread to come back from aborted communicators \
-				 */
+#define LOOK_NS 20000000 /* between two looks */
+/* for the calling thread to come back from aborted communicators */
+#define COME_BACK_NS 5000000000
 
 enum watch_state { WATCH_IDLE, WATCH_INSIDE, WATCH_FAILED };
 
@@ -57,10 +57,7 @@ static void nap(struct ha_watch *w, int64_t ns)
 	pthread_cond_timedwait(&w->wake, &w->lock, &t);
 }
 
-/*
- * --- what can be seen
- * ----------------------------------------------------------------------------------------------
- */
+/* ---- what can be seen ---- */
 
 static int communicators_look(struct ha_watch *w)
 {
@@ -107,10 +104,7 @@ static int look(struct ha_watch *w)
 	return err;
 }
 
-/*
- * --- what is done about it
- * -----------------------------------------------------------------------------------------
- */
+/* ---- what is done about it ---- */
 
 /* Returns how many communicators there were. */
 static int communicators_abort(const struct nccl_gpus *g)
@@ -165,10 +159,7 @@ static void *watch_run(void *argument)
 	return NULL;
 }
 
-/*
- * --- the interface
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- the interface ---- */
 
 struct ha_watch *ha_watch_open(struct ha_rendezvous *rendezvous, struct ha_progress *progress,
 			       int rank, int timeout_s)

@@ -12,12 +12,10 @@ struct nccl_gpus;
  * watch - a thread that looks at what the calling thread cannot while it waits inside NCCL or CUDA
  *
  * NCCL's calls return when they have succeeded or failed, and those that wait for a dead rank may
- * never do. The thread
- * asks every communicator for its asynchronous error, looks whether another rank has failed or
- * died, and whether
- * anything has moved. What it finds becomes the fault of this rank; it aborts the communicators so
- * that the calling
- * thread comes back, and where that does not, ends the process.
+ * never do. The thread asks every communicator for its asynchronous error, looks whether another
+ * rank has failed or died, and whether anything has moved. What it finds becomes the fault of this
+ * rank; it aborts the communicators so that the calling thread comes back, and where that does not,
+ * ends the process.
  *
  *   idle -> inside (enter) -> idle (leave)
  *                          -> failed (the thread has found something; leave returns it)
@@ -45,8 +43,7 @@ int ha_watch_leave(struct ha_watch *watch);
 
 /*
  * Events, in the order in which they will be reached, that the thread looks at from now on, between
- * enter and leave: each
- * one that is reached is movement. count 0: none.
+ * enter and leave: each one that is reached is movement. count 0: none.
  */
 void ha_watch_follow(struct ha_watch *watch, const cuda_event *events, int count);
 

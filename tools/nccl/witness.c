@@ -22,10 +22,7 @@
 #define LOOK_NS 25000000 /* ... so long between two */
 #define DEVICES_MOST 8
 
-/*
- * --- NCCL's log
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- NCCL's log ---- */
 
 static bool names_network(const char *message)
 {
@@ -80,10 +77,7 @@ static void log_take(void *context, const char *message)
 		network_keep(w, using + strlen(USING));
 }
 
-/*
- * --- the plugin's status page
- * --------------------------------------------------------------------------------------
- */
+/* ---- the plugin's status page ---- */
 
 static int plugin_look(struct dl_phdr_info *info, size_t size, void *context)
 {
@@ -203,10 +197,7 @@ void nccl_witness_take(struct nccl_witness *w, const struct nccl_options *o)
 	w->log = nccl_log_read(log_take, w);
 }
 
-/*
- * --- all processes
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- all processes ---- */
 
 static bool same_network(const struct nccl_witness *all, int count, int side)
 {

@@ -42,10 +42,7 @@ int ha_bench_allocate(struct ha_bench *bench, size_t bytes)
 	return 0;
 }
 
-/*
- * --- measuring
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- measuring ---- */
 
 /* Iterations first..end-1, their times into samples. */
 static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, int end,
@@ -108,10 +105,7 @@ static int run_checks(struct ha_bench *bench, struct ha_job *job, uint64_t seed,
 	return err;
 }
 
-/*
- * --- figures
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- figures ---- */
 
 /* All ranks' calls of test() as one. Collective. */
 static int calls_gather(struct ha_bench *bench, const struct ha_calls *mine, struct ha_figures *f)
@@ -150,10 +144,7 @@ static int figures_gather(struct ha_bench *bench, const struct ha_job *job, stru
 	return ha_figures_gather(&of, mine, samples, figures);
 }
 
-/*
- * --- one size
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- one size ---- */
 
 static void shape_place(struct ha_bench *bench, struct ha_shape *shape, enum ha_placement placement)
 {

@@ -25,8 +25,7 @@ struct ha_rendezvous;
  * collects the numbers
  *
  * Measured iterations follow each other without a barrier, as in nccl-tests. Verified ones start
- * from poisoned
- * buffers and data of their own.
+ * from poisoned buffers and data of their own.
  */
 
 struct ha_bench {
@@ -51,8 +50,7 @@ int ha_bench_allocate(struct ha_bench *bench, size_t bytes);
 
 /*
  * Runs the operation with `bytes` of the type (rounded to what the ranks can share) and fills the
- * row (its figures at
- * rank 0 only). Collective. 0 or a negative errno with the fault recorded.
+ * row (its figures at rank 0 only). Collective. 0 or a negative errno with the fault recorded.
  */
 int ha_bench_run(struct ha_bench *bench, const struct ha_datatype *type, int redop, size_t bytes,
 		 struct ha_row *row);

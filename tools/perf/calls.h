@@ -8,10 +8,9 @@
  * calls - how long the plugin's test() takes, call by call (--time-test)
  *
  * Most calls find nothing to do and take a fraction of a microsecond, and there are millions of
- * them: they are counted in bins, sixteen
- * per power of two, so that a percentile is at most a sixteenth too long. The longest is exact.
- * Times are ns of CLOCK_MONOTONIC,
- * two readings per call included.
+ * them: they are counted in bins, sixteen per power of two, so that a percentile is at most a
+ * sixteenth too long. The longest is exact.
+ * Times are ns of CLOCK_MONOTONIC, two readings per call included.
  */
 #define HA_CALLS_BINS 976 /* 16 below 16 ns, then 60 powers of two */
 

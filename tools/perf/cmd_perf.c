@@ -17,6 +17,7 @@
 #include "tools/perf/bench.h"
 #include "tools/perf/collnet.h"
 #include "tools/perf/logger.h"
+#include "tools/perf/onesided.h"
 #include "tools/perf/options.h"
 #include "tools/perf/report.h"
 
@@ -58,9 +59,10 @@ static int ranks_gather(struct ha_bench *bench, struct ha_rank_info *ranks)
 	const struct ha_mesh *mesh = &bench->meshes[0];
 	struct ha_rank_info mine = { .pid = getpid(), .speed = mesh->props.speed };
 
-	mine.dev = mesh->senders_count     ? mesh->senders[0].dev
-		   : mesh->receivers_count ? mesh->receivers[0].dev
-					   : 0;
+	if (mesh->senders_count)
+		mine.dev = mesh->senders[0].dev;
+	else if (mesh->receivers_count)
+		mine.dev = mesh->receivers[0].dev;
 	snprintf(mine.device, sizeof(mine.device), "%s", mesh->props.name);
 	if (gethostname(mine.host, sizeof(mine.host) - 1))
 		strcpy(mine.host, "?");
@@ -124,41 +126,67 @@ static int timeline_write(const struct ha_bench *bench, const struct ha_rows *ro
 	return ha_timelines_write(&bench->timelines, &file);
 }
 
+/* What --json and --timeline ask for; in rank 0. */
+static int reports_write(struct ha_bench *bench, struct ha_rank_info *ranks, struct ha_rows *rows)
+{
+	const struct ha_run_options *run = &bench->options->run;
+	int err = 0;
+
+	if (run->json)
+		err = ha_report_json(bench, ranks, rows);
+	if (!err && run->timeline)
+		err = timeline_write(bench, rows);
+	return err;
+}
+
+/* All sizes, between the table's header and its footer. */
+static int sizes_report(struct ha_bench *bench, struct ha_rank_info *ranks, struct ha_rows *rows)
+{
+	const struct ha_run_options *run = &bench->options->run;
+	bool first = !bench->place->rank;
+	bool table = first && (!run->json || run->json_file);
+	int err;
+
+	if (table)
+		ha_report_header(bench, ranks);
+	err = all_run(bench, rows);
+	if (!err && table)
+		ha_table_footer(run, rows, bench->meshes_count);
+	if (!err && first)
+		err = reports_write(bench, ranks, rows);
+	return err;
+}
+
+/* Nobody closes a connection that a peer may still be using; wrongs[] gets each rank's count. */
+static int ranks_part(struct ha_bench *bench, uint64_t *wrongs)
+{
+	int err =
+		ha_rendezvous_allgather(bench->rendezvous, &bench->wrong, sizeof(*wrongs), wrongs);
+
+	for (int m = 0; m < bench->meshes_count && !err; m++)
+		err = ha_mesh_close(&bench->meshes[m]);
+	/* a rank that fails to close is a failure of the run: wait for everybody's success */
+	return err ? err : ha_rendezvous_barrier(bench->rendezvous);
+}
+
 /* Everything between rendezvous and exit; *wrong gets the number of wrong elements in all ranks. */
 static int rank_work(struct ha_bench *bench, uint64_t *wrong)
 {
-	const struct perf_options *o = bench->options;
 	struct ha_rank_info *ranks = calloc((size_t)bench->place->ranks, sizeof(*ranks));
 	uint64_t *wrongs = calloc((size_t)bench->place->ranks, sizeof(*wrongs));
-	bool table = !bench->place->rank && (!o->run.json || o->run.json_file);
 	struct ha_rows rows = { 0 };
 	int err = ranks && wrongs ? 0 : -ENOMEM;
 
 	if (!err && !bench->place->rank)
-		err = ha_outputs_check(&o->run);
+		err = ha_outputs_check(&bench->options->run);
 	if (!err)
 		err = bench_open(bench);
 	if (!err)
 		err = ranks_gather(bench, ranks);
-	if (!err && table)
-		ha_report_header(bench, ranks);
 	if (!err)
-		err = all_run(bench, &rows);
-	if (!err && table)
-		ha_table_footer(&o->run, &rows, bench->meshes_count);
-	if (!err && o->run.json && !bench->place->rank)
-		err = ha_report_json(bench, ranks, &rows);
-	if (!err && o->run.timeline && !bench->place->rank)
-		err = timeline_write(bench, &rows);
-	/* nobody closes a connection that a peer may still be using */
+		err = sizes_report(bench, ranks, &rows);
 	if (!err)
-		err = ha_rendezvous_allgather(bench->rendezvous, &bench->wrong, sizeof(*wrongs),
-					      wrongs);
-	for (int m = 0; m < bench->meshes_count && !err; m++)
-		err = ha_mesh_close(&bench->meshes[m]);
-	/* a rank that fails to close is a failure of the run: wait for everybody's success */
-	if (!err)
-		err = ha_rendezvous_barrier(bench->rendezvous);
+		err = ranks_part(bench, wrongs);
 	for (int i = 0; i < bench->place->ranks && !err; i++)
 		*wrong += wrongs[i];
 	free(rows.rows);
@@ -208,9 +236,13 @@ int ha_cmd_perf(int argc, char **argv)
 {
 	struct perf_options options;
 	int result = perf_options_parse(&options, argc, argv);
+	ha_rank_body body = rank_body;
 
 	if (result)
 		return result - 1;
-	return ha_launch(&options.run.launch,
-			 options.operation->collnet ? ha_collnet_rank : rank_body, &options);
+	if (options.operation->collnet)
+		body = ha_collnet_rank;
+	else if (options.operation->one_sided)
+		body = ha_onesided_rank;
+	return ha_launch(&options.run.launch, body, &options);
 }

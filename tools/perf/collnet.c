@@ -4,13 +4,12 @@
  * (src/transport/coll_net.cc)
  *
  * One region of host memory, registered twice, holds a sending and a receiving half of `steps`
- * slots each. A slot is filled (the GPU
- * kernel's part), posted in order, tested in order, flushed, emptied; what was not taken is posted
- * again in the next pass.
+ * slots each. A slot is filled (the GPU kernel's part), posted in order, tested in order, flushed,
+ * emptied; what was not taken is posted again in the next pass.
  *
  * Every element of every iteration is compared with the sum in float64. It may differ by what a
- * switch with block exponents and what a ring of
- * float32 additions may lose (docs/ina.md), and it must have the same bits in all ranks.
+ * switch with block exponents and what a ring of float32 additions may lose (docs/ina.md), and it
+ * must have the same bits in all ranks.
  */
 #include "tools/perf/collnet.h"
 
@@ -91,26 +90,44 @@ static float value(uint64_t seed, int set, int rank, size_t i)
 
 /*
  * A block is of 64 words, but where it begins is the backend's to choose: the largest within 63
- * words on either side bounds it. A
- * rank's word is off by 2^-(31-h) of its block's largest at most, aligning costs as much again; h =
- * log2 of the ranks, rounded up.
+ * words on either side bounds it. A rank's word is off by 2^-(31-h) of its block's largest at most,
+ * aligning costs as much again; h = log2 of the ranks, rounded up. most[] has each word's largest
+ * of all ranks, size[] the sum of the magnitudes.
  */
+static void bounds_make(struct drive *d, struct set *set, const float *most, const double *size)
+{
+	int ranks = d->place->ranks, h = 0;
+	size_t n = d->count;
+
+	while (1 << h < ranks)
+		h++;
+	for (size_t i = 0; i < n; i++) {
+		float block = 0;
+
+		for (size_t k = i > 63 ? i - 63 : 0; k < n && k <= i + 63; k++)
+			block = most[k] > block ? most[k] : block;
+		set->bound[i] = (float)(2.0 * ranks * ldexp((double)block, h - 31) +
+					ranks * ldexp(size[i], -24));
+	}
+}
+
+/* Set s: this rank's values and the sum of all ranks' with its bound. */
 static int set_make(struct drive *d, int s)
 {
 	struct set *set = &d->set[s];
 	size_t n = d->count;
 	float *most = calloc(n + 1, sizeof(*most));
 	double *size = calloc(n + 1, sizeof(*size));
-	int ranks = d->place->ranks, h = 0;
+	int err = 0;
 
 	set->in = calloc(n + 1, sizeof(*set->in));
 	set->sum = calloc(n + 1, sizeof(*set->sum));
 	set->bound = calloc(n + 1, sizeof(*set->bound));
-	if (!most || !size || !set->in || !set->sum || !set->bound)
-		return ha_fault(-ENOMEM, "out of memory");
-	while (1 << h < ranks)
-		h++;
-	for (int r = 0; r < ranks; r++) {
+	if (!most || !size || !set->in || !set->sum || !set->bound) {
+		err = ha_fault(-ENOMEM, "out of memory");
+		goto out;
+	}
+	for (int r = 0; r < d->place->ranks; r++) {
 		for (size_t i = 0; i < n; i++) {
 			float x = value(d->options->run.seed, s, r, i);
 
@@ -121,17 +138,11 @@ static int set_make(struct drive *d, int s)
 				set->in[i] = x;
 		}
 	}
-	for (size_t i = 0; i < n; i++) {
-		float block = 0;
-
-		for (size_t k = i > 63 ? i - 63 : 0; k < n && k <= i + 63; k++)
-			block = most[k] > block ? most[k] : block;
-		set->bound[i] = (float)(2.0 * ranks * ldexp((double)block, h - 31) +
-					ranks * ldexp(size[i], -24));
-	}
+	bounds_make(d, set, most, size);
+out:
 	free(most);
 	free(size);
-	return 0;
+	return err;
 }
 
 static void sets_free(struct drive *d)
@@ -224,44 +235,76 @@ static int tested(struct drive *d, void *request, int *done)
 		&d->table, ha_collnet_table_test(&d->table, request, done, &size), "test");
 }
 
-static int run(struct drive *d, const float *in)
+/* One all-reduce on its way: how many segments have come how far, and what is asked for them. */
+struct pipeline {
+	size_t filled, sent, done, flushing, emptied;
+	void *request[STEPS_MAX], *flushes[STEPS_MAX];
+};
+
+/* The sum of all, which grows with each step forward. */
+static size_t find_progress(const struct pipeline *p)
 {
-	size_t n = (d->count * sizeof(float) + d->slot - 1) / d->slot, steps = (size_t)d->steps;
-	size_t filled = 0, sent = 0, done = 0, flushing = 0, emptied = 0;
-	void *request[STEPS_MAX] = { NULL }, *flushes[STEPS_MAX] = { NULL };
+	return p->filled + p->sent + p->done + p->flushing + p->emptied;
+}
+
+/* Into the region, and out to the others. */
+static int send_next(struct drive *d, struct pipeline *p, const float *in, size_t n)
+{
+	size_t steps = (size_t)d->steps;
+	int err = 0;
+
+	if (p->filled < n && p->filled < p->emptied + steps) {
+		memcpy(d->region + p->filled % steps * d->slot,
+		       (const char *)in + p->filled * d->slot, step_bytes(d, p->filled));
+		p->filled++;
+	}
+	if (p->sent < p->filled) {
+		err = post(d, p->sent, &p->request[p->sent % steps]);
+		p->sent += p->request[p->sent % steps] != NULL;
+	}
+	return err;
+}
+
+/* What has come is flushed, and read when that is done. */
+static int take_next(struct drive *d, struct pipeline *p)
+{
+	size_t steps = (size_t)d->steps;
 	int err = 0, ended;
 
-	while (emptied < n && !err) {
-		size_t before = filled + sent + done + flushing + emptied;
+	if (p->done < p->sent) {
+		err = tested(d, p->request[p->done % steps], &ended);
+		if (!err && ended)
+			p->request[p->done++ % steps] = NULL;
+	}
+	if (!err && p->flushing < p->done) {
+		err = flush(d, p->flushing, &p->flushes[p->flushing % steps]);
+		p->flushing++;
+	}
+	if (err || p->emptied == p->flushing)
+		return err;
+	err = tested(d, p->flushes[p->emptied % steps], &ended);
+	if (!err && ended) {
+		memcpy((char *)d->out + p->emptied * d->slot,
+		       d->region + (steps + p->emptied % steps) * d->slot,
+		       step_bytes(d, p->emptied));
+		p->flushes[p->emptied++ % steps] = NULL;
+	}
+	return err;
+}
 
-		if (filled < n && filled < emptied + steps) {
-			memcpy(d->region + filled % steps * d->slot,
-			       (const char *)in + filled * d->slot, step_bytes(d, filled));
-			filled++;
-		}
-		if (sent < filled) {
-			err = post(d, sent, &request[sent % steps]);
-			sent += request[sent % steps] != NULL;
-		}
-		if (!err && done < sent) {
-			err = tested(d, request[done % steps], &ended);
-			if (!err && ended)
-				request[done++ % steps] = NULL;
-		}
-		if (!err && flushing < done) {
-			err = flush(d, flushing, &flushes[flushing % steps]);
-			flushing++;
-		}
-		if (!err && emptied < flushing) {
-			err = tested(d, flushes[emptied % steps], &ended);
-			if (!err && ended) {
-				memcpy((char *)d->out + emptied * d->slot,
-				       d->region + (steps + emptied % steps) * d->slot,
-				       step_bytes(d, emptied));
-				flushes[emptied++ % steps] = NULL;
-			}
-		}
-		if (filled + sent + done + flushing + emptied != before)
+static int run(struct drive *d, const float *in)
+{
+	size_t n = (d->count * sizeof(float) + d->slot - 1) / d->slot;
+	struct pipeline p = { 0 };
+	int err = 0;
+
+	while (p.emptied < n && !err) {
+		size_t before = find_progress(&p);
+
+		err = send_next(d, &p, in, n);
+		if (!err)
+			err = take_next(d, &p);
+		if (find_progress(&p) != before)
 			d->moved = now_ns();
 		else if (!err)
 			err = look_around(d);
@@ -404,7 +447,23 @@ struct result {
 	double us, longest; /* of all iterations; of one */
 };
 
-/* By number, or for a time: rank 0 says every few iterations whether there are more. */
+/* Every few iterations rank 0 says whether there are more; all[] has room for each rank's answer.
+ */
+static int ask_for_more(struct drive *d, int64_t begin, uint64_t *all, uint64_t *more)
+{
+	int64_t duration_ns = d->options->run.duration_ns;
+	int err;
+
+	*more = 0;
+	if (!duration_ns)
+		return 0;
+	*more = now_ns() - begin < duration_ns && !ha_interrupted();
+	err = ha_rendezvous_allgather(d->rendezvous, more, sizeof(*more), all);
+	*more = all[0];
+	return err;
+}
+
+/* By number, or for a time. */
 static int measured(struct drive *d, struct result *r)
 {
 	const struct perf_options *o = d->options;
@@ -424,65 +483,85 @@ static int measured(struct drive *d, struct result *r)
 			r->us += us;
 			r->longest = us > r->longest ? us : r->longest;
 		}
-		more = o->run.duration_ns && now_ns() - begin < o->run.duration_ns &&
-		       !ha_interrupted();
-		if (!err && o->run.duration_ns) {
-			err = ha_rendezvous_allgather(d->rendezvous, &more, sizeof(more), all);
-			more = all[0];
-		}
+		if (!err)
+			err = ask_for_more(d, begin, all, &more);
 	}
 	free(all);
 	return err;
 }
 
-static int size_run(struct drive *d, size_t bytes)
+/* Warms up, measures and checks; *mine gets what this rank saw. */
+static int sets_run(struct drive *d, struct result *mine)
 {
 	const struct perf_options *o = d->options;
-	struct result mine = { 0 }, *all = calloc((size_t)d->place->ranks, sizeof(*all));
-	double us = 0, longest = 0;
-	uint64_t wrong = 0, verified = 0;
+	int err = 0;
+
+	for (int s = 0; s < SETS && !err; s++)
+		err = set_make(d, s);
+	for (int i = 0; i < o->run.warmup && !err; i++)
+		err = iteration(d, (uint64_t)i, false, NULL);
+	if (!err)
+		err = measured(d, mine);
+	for (int i = 0; i < o->run.checks && !err; i++)
+		err = iteration(d, (uint64_t)i, true, NULL);
+	mine->wrong = d->wrong;
+	mine->verified = d->verified;
+	mine->digest = d->digest;
+	return err;
+}
+
+/* Of all ranks: us is the mean of an iteration, longest the longest of any. */
+static int results_join(const struct drive *d, const struct result *all, struct result *joined)
+{
+	int err = 0;
+
+	for (int r = 0; r < d->place->ranks && !err; r++) {
+		joined->us += all[r].us / (double)(all[r].iterations ? all[r].iterations : 1) /
+			      d->place->ranks;
+		joined->longest =
+			all[r].longest > joined->longest ? all[r].longest : joined->longest;
+		joined->verified += all[r].verified;
+		joined->wrong += all[r].wrong;
+		if (all[r].digest != all[0].digest)
+			err = ha_fault(
+				-EBADMSG,
+				"rank %d has other bits than rank 0 in an operation of %zu bytes",
+				r, d->count * sizeof(float));
+	}
+	return err;
+}
+
+static void row_print(const struct drive *d, const struct result *joined, uint64_t iterations)
+{
+	size_t bytes = d->count * sizeof(float);
+	double gbs = joined->us > 0 ? (double)bytes / joined->us / 1000 : 0;
+
+	printf("%12zu %12zu %10.1f %9.3f %9.3f %10.1f %10llu %10llu %8llu\n", bytes, d->count,
+	       joined->us, gbs, gbs * 2 * (d->place->ranks - 1) / d->place->ranks,
+	       joined->longest / 1000, (unsigned long long)iterations,
+	       (unsigned long long)joined->verified, (unsigned long long)joined->wrong);
+	fflush(stdout);
+}
+
+static int size_run(struct drive *d, size_t bytes)
+{
+	struct result mine = { 0 }, joined = { 0 },
+		      *all = calloc((size_t)d->place->ranks, sizeof(*all));
 	int err = all ? 0 : ha_fault(-ENOMEM, "out of memory");
 
 	d->count = bytes / sizeof(float);
 	d->digest = 0xcbf29ce484222325ull;
 	d->wrong = d->verified = 0;
 	d->out = calloc(d->count + 1, sizeof(float));
-	for (int s = 0; s < SETS && !err; s++)
-		err = set_make(d, s);
-	for (int i = 0; i < o->run.warmup && !err; i++)
-		err = iteration(d, (uint64_t)i, false, NULL);
 	if (!err)
-		err = measured(d, &mine);
-	for (int i = 0; i < o->run.checks && !err; i++)
-		err = iteration(d, (uint64_t)i, true, NULL);
-	mine.wrong = d->wrong;
-	mine.verified = d->verified;
-	mine.digest = d->digest;
+		err = sets_run(d, &mine);
 	if (!err)
 		err = ha_rendezvous_allgather(d->rendezvous, &mine, sizeof(mine), all);
-	for (int r = 0; r < d->place->ranks && !err; r++) {
-		us += all[r].us / (double)(all[r].iterations ? all[r].iterations : 1) /
-		      d->place->ranks;
-		longest = all[r].longest > longest ? all[r].longest : longest;
-		verified += all[r].verified;
-		wrong += all[r].wrong;
-		if (all[r].digest != all[0].digest)
-			err = ha_fault(
-				-EBADMSG,
-				"rank %d has other bits than rank 0 in an operation of %zu bytes",
-				r, bytes);
-	}
-	if (!err && !d->place->rank) {
-		double gbs = us > 0 ? (double)(d->count * sizeof(float)) / us / 1000 : 0;
-
-		printf("%12zu %12zu %10.1f %9.3f %9.3f %10.1f %10llu %10llu %8llu\n",
-		       d->count * sizeof(float), d->count, us, gbs,
-		       gbs * 2 * (d->place->ranks - 1) / d->place->ranks, longest / 1000,
-		       (unsigned long long)mine.iterations, (unsigned long long)verified,
-		       (unsigned long long)wrong);
-		fflush(stdout);
-	}
-	d->wrong = wrong;
+	if (!err)
+		err = results_join(d, all, &joined);
+	if (!err && !d->place->rank)
+		row_print(d, &joined, mine.iterations);
+	d->wrong = joined.wrong;
 	sets_free(d);
 	free(all);
 	return err;

@@ -23,8 +23,8 @@ struct ha_collnet_table {
 
 /*
  * Finds it in a plugin whose net table is open already, the same version or the highest (0), and
- * initialises it, as NCCL does. 0 or a
- * negative errno with the fault recorded; -ENODEV: it has no device here.
+ * initialises it, as NCCL does. 0 or a negative errno with the fault recorded; -ENODEV: it has no
+ * device here.
  */
 int ha_collnet_table_open(struct ha_collnet_table *t, const struct ha_plugin *plugin, int version,
 			  ncclDebugLogger_t logger);

@@ -14,9 +14,8 @@ struct ha_job;
  * dataset - what a rank contributes to an operation, and what must come out
  *
  * A run that verifies every iteration at full speed has several sets of data ready, each with the
- * result that it must
- * give, and takes them in turn. Their number is prime, so that old contents of a slot are never
- * what is expected there:
+ * result that it must give, and takes them in turn. Their number is prime, so that old contents of
+ * a slot are never what is expected there:
  * slots come round in powers of two.
  */
 

@@ -12,10 +12,9 @@ struct ha_tally;
  * the commands
  *
  * Rank 0 tells the others every now and then how many iterations come next. The iterations' data
- * comes from the sets
- * in turn and every N-th result is compared whole with the one that a verified iteration gave
- * before; the time for
- * that is not in the iterations' times. SIGINT to rank 0 ends the measurement early and in order.
+ * comes from the sets in turn and every N-th result is compared whole with the one that a verified
+ * iteration gave before; the time for that is not in the iterations' times. SIGINT to rank 0 ends
+ * the measurement early and in order.
  */
 
 /* Collective. 0 or a negative errno with the fault recorded. */

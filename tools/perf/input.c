@@ -14,8 +14,8 @@
 
 /*
  * Bytes before the tensors' data. .npy (NEP 1): magic, version, then the length of the header, 2
- * bytes in version 1
- * and 4 later. .safetensors: 8 bytes of length, then so much JSON. Little-endian both.
+ * bytes in version 1 and 4 later. .safetensors: 8 bytes of length, then so much JSON. Little-endian
+ * both.
  */
 static size_t header_bytes(const unsigned char *file, size_t bytes)
 {

@@ -6,9 +6,8 @@
 
 /*
  * The logger a plugin gets, with NCCL's manners: NCCL_DEBUG sets the level (nothing when unset),
- * NCCL_DEBUG_SUBSYS
- * selects subsystems (default INIT,BOOTSTRAP,ENV, and NET besides, as the plugin is the subject
- * here; ^ excludes),
+ * NCCL_DEBUG_SUBSYS selects subsystems (default INIT,BOOTSTRAP,ENV, and NET besides, as the plugin
+ * is the subject here; ^ excludes),
  * NCCL_DEBUG_FILE redirects (%h host, %p pid). Lines go to standard error otherwise: standard
  * output is the report's.
  */
@@ -17,8 +16,7 @@ void ha_logger_print(ncclDebugLogLevel level, unsigned long subsys, const char *
 
 /*
  * The last warning that a plugin has logged, whether NCCL_DEBUG shows it or not; "" when there is
- * none. A copy, which lasts until this
- * thread asks again.
+ * none. A copy, which lasts until this thread asks again.
  */
 const char *ha_logger_last_warning(void);
 

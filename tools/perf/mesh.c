@@ -75,10 +75,7 @@ static int devices_fuse(struct ha_mesh *mesh)
 	return err;
 }
 
-/*
- * --- what to connect
- * ---------------------------------------------------------------------------------------------
- */
+/* ---- what to connect ---- */
 
 static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bool sending)
 {
@@ -117,10 +114,7 @@ static int conns_allocate(struct ha_mesh *mesh, const struct ha_place *place, bo
 	return 0;
 }
 
-/*
- * --- connecting
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- connecting ---- */
 
 /* Listens for every sender and spreads the handles: table[receiver][sender][group]. */
 static int handles_exchange(struct ha_mesh *mesh, const struct ha_place *place,
@@ -226,10 +220,7 @@ static int connect_all(struct ha_mesh *mesh, struct ha_rendezvous *rendezvous)
 	return err;
 }
 
-/*
- * --- buffers
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- buffers ---- */
 
 static size_t slot_bytes(const struct ha_mesh *mesh, enum ha_protocol protocol)
 {
@@ -301,10 +292,7 @@ static int register_all(struct ha_mesh *mesh)
 	return err;
 }
 
-/*
- * --- opening
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /*
  * Channels that share a connection: as asked or by default, as far as every receiver's plugin can
@@ -318,7 +306,9 @@ static int agree(struct ha_mesh *mesh, const struct ha_place *place,
 	struct agreement *all = calloc((size_t)place->ranks, sizeof(*all));
 	int err = all ? ha_rendezvous_allgather(rendezvous, &mine, sizeof(mine), all) : -ENOMEM;
 
-	mesh->group = o->group ? o->group : o->operation->point_to_point ? o->channels : 1;
+	mesh->group = o->operation->point_to_point ? o->channels : 1;
+	if (o->group)
+		mesh->group = o->group;
 	for (int i = 0; i < place->ranks && !err; i++) {
 		if (all[i].version != mine.version)
 			err = ha_fault(-EPROTO, "rank %d loaded net interface v%d, rank %d v%d", i,

@@ -19,11 +19,9 @@ struct ha_calls;
  * mesh - one plugin's connections from this rank, with their registered buffers
  *
  * As in NCCL's proxy, a channel's traffic in one direction (a lane) goes through a ring of buffer
- * slices, registered
- * once per connection, one bank per protocol. Usually a connection carries one lane. Where channels
- * share a
- * connection, it carries several: their receives are posted as one grouped receive, told apart by
- * tags.
+ * slices, registered once per connection, one bank per protocol. Usually a connection carries one
+ * lane. Where channels share a connection, it carries several: their receives are posted as one
+ * grouped receive, told apart by tags.
  */
 
 #define HA_MAX_STEPS 32 /* NCCL_NET_MAX_REQUESTS */

@@ -4,10 +4,7 @@
 #include "tools/perf/operation.h"
 #include "tools/perf/ring.h"
 
-/*
- * --- pieces that several operations share
- * ------------------------------------------------------------------------
- */
+/* ---- pieces that several operations share ---- */
 
 static unsigned ring_links(int rank, int ranks, int root, int peer)
 {
@@ -32,10 +29,7 @@ static unsigned pair_links(int rank, int ranks, int root, int peer)
 	return peer == pair_of(rank, ranks) ? HA_LINK_SEND | HA_LINK_RECEIVE : 0;
 }
 
-/*
- * --- point to point
- * ----------------------------------------------------------------------------------------------
- */
+/* ---- point to point ---- */
 
 /* A send plan's part of the send buffer, at block * plan->to when the buffer has one per peer. */
 static void send_whole(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
@@ -146,10 +140,7 @@ static void alltoall_prologue(const struct ha_shape *shape)
 	memcpy(shape->recv + at, shape->send + at, bytes);
 }
 
-/*
- * --- the table
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the table ---- */
 
 const struct ha_operation ha_operations[] = {
 	{ .name = "pingpong",
@@ -201,6 +192,22 @@ const struct ha_operation ha_operations[] = {
 	  .help = "all-reduce by the plugin's collnet table (float, sum)",
 	  .layout = &ha_layout_allreduce,
 	  .collnet = true },
+	{ .name = "put",
+	  .help = "one-sided: --steps puts to the next rank, the last with a signal",
+	  .layout = &ha_layout_sendrecv,
+	  .one_sided = HA_ONE_SIDED_PUT },
+	{ .name = "putsignal",
+	  .help = "one-sided: --steps puts with a signal each; --steps 1 is the latency",
+	  .layout = &ha_layout_sendrecv,
+	  .one_sided = HA_ONE_SIDED_PUTSIGNAL },
+	{ .name = "get",
+	  .help = "one-sided: --steps gets from the next rank",
+	  .layout = &ha_layout_sendrecv,
+	  .one_sided = HA_ONE_SIDED_GET },
+	{ .name = "moe",
+	  .help = "one-sided: an expert-parallel dispatch of unequal parts to all, and its combine",
+	  .layout = &ha_layout_alltoall,
+	  .one_sided = HA_ONE_SIDED_MOE },
 };
 
 const size_t ha_operations_count = sizeof(ha_operations) / sizeof(ha_operations[0]);

@@ -13,10 +13,8 @@
  * operation - the collectives, as sequences of steps between neighbours
  *
  * An operation gives every channel one or more plans. A plan is what one thread block of NCCL does:
- * a sequence of
- * actions, each of which takes data (from the user's buffer, from the network, or the reduction of
- * both) and puts it
- * (into the user's buffer, into the network, or both).
+ * a sequence of actions, each of which takes data (from the user's buffer, from the network, or the
+ * reduction of both) and puts it (into the user's buffer, into the network, or both).
  */
 
 #define HA_LINK_SEND 1u
@@ -54,6 +52,15 @@ struct ha_plan {
 		       struct ha_action *action);
 };
 
+/* Operations of NCCL's one-sided tables (onesided.c). */
+enum ha_one_sided {
+	HA_TWO_SIDED,
+	HA_ONE_SIDED_PUT,
+	HA_ONE_SIDED_PUTSIGNAL,
+	HA_ONE_SIDED_GET,
+	HA_ONE_SIDED_MOE,
+};
+
 struct ha_operation {
 	const char *name, *help;
 	const struct ha_layout *layout;
@@ -62,6 +69,8 @@ struct ha_operation {
 	bool raw;       /* always the simple protocol: the size is what travels */
 	/* the plugin's collnet table does it (collnet.c); nothing below is looked at */
 	bool collnet;
+	/* its one-sided table does it; nothing below is looked at */
+	enum ha_one_sided one_sided;
 	/* HA_LINK_* of this rank towards a peer */
 	unsigned (*links)(int rank, int ranks, int root, int peer);
 	/*

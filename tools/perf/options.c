@@ -73,6 +73,9 @@ static const struct ha_option rows[] = {
 	{ "net-version", 0, "6-12", "version of the interface (the highest the plugin has)",
 	  HA_NUMBER(net_version, 6, 12) },
 	{ "vs-net-version", 0, "6-12", "the same for --vs", HA_NUMBER(versus_version, 6, 12) },
+	{ "gin-version", 0, "11-17",
+	  "version of the one-sided table: put, putsignal, get, moe (the highest)",
+	  HA_NUMBER(gin_version, 11, 17) },
 	{ "dev", 0, "N|N+M|all",
 	  "device of every rank, one fused of several, or its channels take all in turn (rank "
 	  "modulo devices)",
@@ -122,9 +125,9 @@ static const struct ha_program program = {
 
 /* ---- what only makes sense together ---- */
 
-static const char *name_unknown_to_collnet(const struct perf_options *o)
+static const char *name_unknown_to_tables(const struct perf_options *o)
 {
-	if (o->versus)
+	if (o->versus && o->operation->collnet)
 		return "--vs";
 	if (o->run.timeline)
 		return "--timeline";
@@ -140,15 +143,23 @@ static int check_collnet(const struct perf_options *o)
 {
 	const struct ha_run_options *run = &o->run;
 
-	if (name_unknown_to_collnet(o))
-		return ha_program_refuse(&program, "collnet does not know %s",
-					 name_unknown_to_collnet(o));
 	if (run->types_count != 1 || strcmp(run->types[0]->name, "float") ||
 	    run->redops_count != 1 || run->redops[0] != HA_SUM)
 		return ha_program_refuse(&program, "collnet is the sum of float, nothing else");
-	if (o->dev == HA_DEV_ALL || o->dev == HA_DEV_FUSED)
-		return ha_program_refuse(&program, "collnet takes one device");
 	return 0;
+}
+
+/* Of operations that a table of their own does. */
+static int check_other_table(const struct perf_options *o)
+{
+	const char *unknown = name_unknown_to_tables(o);
+
+	if (unknown)
+		return ha_program_refuse(&program, "%s does not know %s", o->operation->name,
+					 unknown);
+	if (o->dev == HA_DEV_ALL || o->dev == HA_DEV_FUSED)
+		return ha_program_refuse(&program, "%s takes one device", o->operation->name);
+	return o->operation->collnet ? check_collnet(o) : 0;
 }
 
 static int check_options(struct perf_options *o)
@@ -165,7 +176,7 @@ static int check_options(struct perf_options *o)
 		return ha_program_refuse(&program, "--root is not one of the ranks");
 	if (o->run.duration_ns && o->versus)
 		return ha_program_refuse(&program, "--duration does not go with --vs");
-	return o->operation->collnet ? check_collnet(o) : 0;
+	return o->operation->collnet || o->operation->one_sided ? check_other_table(o) : 0;
 }
 
 int perf_options_parse(struct perf_options *o, int argc, char **argv)

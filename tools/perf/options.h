@@ -24,6 +24,7 @@ struct perf_options {
 
 	const char *plugin, *versus;
 	int net_version, versus_version;
+	int gin_version;                 /* of the one-sided table, of both; 0: the highest */
 	int dev;                         /* or HA_DEV_... */
 	int fused[HA_FUSED_MAX], nfused; /* HA_DEV_FUSED: of these */
 	int channels;

@@ -13,9 +13,8 @@
  * plugin - one loaded NCCL net plugin, whichever version of the interface it speaks
  *
  * Calls whose signature never changed from v6 to v12 are pointers straight into the plugin's table;
- * the others go
- * through the conversion of plugin_version.h, which does what NCCL's own compatibility layer does
- * and nothing more.
+ * the others go through the conversion of plugin_version.h, which does what NCCL's own
+ * compatibility layer does and nothing more.
  */
 
 #define HA_PLUGIN_MAX_GROUP 8 /* buffers in one grouped receive, as in NCCL's own transports */
@@ -95,9 +94,8 @@ struct ha_plugin {
  * Finds and loads the plugin as NCCL would: name is a path, a library's name, or X for
  * libnccl-net-X.so; NULL is "ha".
  * A short name that NCCL would not find is looked for beside this program too. Picks the highest
- * version it exports or
- * the forced one (0: none forced), and initializes it. Returns 0 or a negative errno with the fault
- * recorded.
+ * version it exports or the forced one (0: none forced), and initializes it. Returns 0 or a
+ * negative errno with the fault recorded.
  */
 int ha_plugin_open(struct ha_plugin *plugin, const char *name, int version, uint64_t comm_id);
 

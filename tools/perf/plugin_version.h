@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One version of NCCL's net interface, conversion only: plugin_versions.c includes this once for
- * each, with HA_V the
- * number. Where a version differs from the one before, the line says from which on.
+ * each, with HA_V the number. Where a version differs from the one before, the line says from which
+ * on.
  */
 #define TABLE HA_V_TYPE(ncclNet)
 #define NAME(stem) HA_V_NAME(stem, HA_V)

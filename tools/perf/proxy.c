@@ -52,10 +52,7 @@ static ncclResult_t request_test(struct ha_mesh *mesh, void *request, int *done,
 	return result;
 }
 
-/*
- * --- sending
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- sending ---- */
 
 static int send_post(struct ha_mesh *mesh, struct ha_conn *conn, struct ha_lane *lane, bool *moved)
 {
@@ -127,10 +124,7 @@ static int sender_progress(struct ha_mesh *mesh, struct ha_conn *conn, bool *mov
 	return 0;
 }
 
-/*
- * --- receiving
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- receiving ---- */
 
 /* Whether every lane that has this step has a free slot for it. */
 static bool receive_ready(const struct ha_mesh *mesh, const struct ha_conn *conn, uint64_t step)
@@ -304,10 +298,7 @@ static int receiver_progress(struct ha_mesh *mesh, struct ha_conn *conn, bool *m
 	return err;
 }
 
-/*
- * --- the pass
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- the pass ---- */
 
 int ha_proxy_progress(struct ha_mesh *mesh, bool *moved)
 {

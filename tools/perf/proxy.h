@@ -11,12 +11,9 @@ struct ha_mesh;
  * blocking
  *
  * The order of calls and the state of the *request words on entry are NCCL's
- * (src/transport/net.cc): a send's word
- * holds whatever the last use of the slot left there, a receive's is NULL or the
- * optional-completion sentinel. A
- * refused request (NULL) is tried again in the next pass. With shuffle, any posted request may be
- * tested, not only the
- * oldest.
+ * (src/transport/net.cc): a send's word holds whatever the last use of the slot left there, a
+ * receive's is NULL or the optional-completion sentinel. A refused request (NULL) is tried again in
+ * the next pass. With shuffle, any posted request may be tested, not only the oldest.
  */
 
 /*

@@ -46,14 +46,16 @@ void ha_report_header(const struct ha_bench *bench, const struct ha_rank_info *r
 
 static void calls_print(const struct ha_bench *bench, const struct ha_row *row, int m)
 {
+	static const char *const meshes[] = { " A", " B" };
+	const char *mesh = bench->meshes_count > 1 ? meshes[m] : "";
+
 	for (int p = 0; p < HA_PLACEMENTS; p++) {
 		const struct ha_figures *f = &row->figures[p][m];
 
 		if (f->test_calls)
 			printf("#%s test(), %s: %lu calls, p50 %.2f us, p99 %.2f us, p99.9 %.2f "
 			       "us, max %.2f us\n",
-			       bench->meshes_count > 1 ? (m ? " B" : " A") : "",
-			       p ? "in-place" : "out-of-place", f->test_calls, f->test_p50_us,
+			       mesh, p ? "in-place" : "out-of-place", f->test_calls, f->test_p50_us,
 			       f->test_p99_us, f->test_p999_us, f->test_max_us);
 	}
 }

@@ -48,10 +48,7 @@ static int plan_ring(const struct ha_shape *shape, size_t first, size_t count, u
 	return 1;
 }
 
-/*
- * --- all-reduce
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- all-reduce ---- */
 
 /* Element range of piece `index` in a round that cuts the block into one piece per rank. */
 static void cut(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round, int index,
@@ -101,10 +98,7 @@ int ha_ring_allreduce(const struct ha_shape *shape, size_t first, size_t count,
 			 allreduce_action);
 }
 
-/*
- * --- all-gather, reduce-scatter
- * ----------------------------------------------------------------------------------
- */
+/* ---- all-gather, reduce-scatter ---- */
 
 /* Element range of a round's piece of the block of rank `owner`. */
 static void slice_of_block(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round,
@@ -169,10 +163,7 @@ int ha_ring_reducescatter(const struct ha_shape *shape, size_t first, size_t cou
 			 reducescatter_action);
 }
 
-/*
- * --- broadcast, reduce: the ring, open at the root
- * ---------------------------------------------------------------
- */
+/* ---- broadcast, reduce: the ring, open at the root ---- */
 
 static void broadcast_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
 			     struct ha_action *action)

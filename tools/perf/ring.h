@@ -12,8 +12,8 @@ struct ha_shape;
  * sends to the next
  *
  * A block longer than what the steps in flight hold is done in rounds. A piece, the unit an action
- * moves, is what one
- * round gives to one rank; it is long enough to keep all steps of a connection in flight.
+ * moves, is what one round gives to one rank; it is long enough to keep all steps of a connection
+ * in flight.
  *
  * Each fills plans[0] for the channel's part of the block and returns 1.
  */

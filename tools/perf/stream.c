@@ -16,10 +16,7 @@
 #define LL_AUTO_BYTES 8192u
 #define IDLE_CALLS 64u /* passes without progress between two calls of the idle function */
 
-/*
- * --- LL: 4 bytes of payload and a flag in 8 bytes, written and read as one
- * ---------------------------------------
- */
+/* ---- LL: 4 bytes of payload and a flag in 8 bytes, written and read as one ---- */
 
 static size_t ll_wire_bytes(size_t bytes)
 {
@@ -59,10 +56,7 @@ static bool ll_decode(char *dst, const char *slot, size_t bytes, uint32_t flag)
 	return true;
 }
 
-/*
- * --- slices
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- slices ---- */
 
 /* Both ends cut an action of the same size into the same slices. */
 static void slices_of(size_t bytes, size_t slot, size_t *slices, size_t *slice_bytes)
@@ -193,10 +187,7 @@ static int slice_try(struct ha_job *job, struct ha_stream *s, bool *moved)
 	return 0;
 }
 
-/*
- * --- jobs
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- jobs ---- */
 
 static void protocol_choose(struct ha_job *job)
 {

@@ -14,8 +14,7 @@
  * the slots
  *
  * A slice is taken when its receive slot has arrived and its send slot is free. It knows nothing of
- * the network but
- * the counters of its two lanes.
+ * the network but the counters of its two lanes.
  */
 struct ha_stream {
 	struct ha_plan plan;

@@ -121,8 +121,8 @@ static void device_option(const char *port, const char *key, char *value, size_t
 
 /*
  * The socket of a memif's server may be left of a process that was killed; the driver would not
- * listen there. To ask whether somebody runs there would kill him (port.c),
- * so there is a lock beside it, which exists as long as its process.
+ * listen there. To ask whether somebody runs there would kill him (port.c), so there is a lock
+ * beside it, which exists as long as its process.
  */
 static int take_socket(const char *port, char *why, size_t size)
 {

@@ -3,9 +3,8 @@
  * eal.h - DPDK's environment, started with arguments of ours
  *
  * One process, for itself: no multi-process files, no telemetry socket, no signal handlers,
- * hugepages when there are enough of them. So any number of
- * programs run side by side, as root, in one container. What DPDK has to say goes through
- * base/log.h, under the name "dpdk".
+ * hugepages when there are enough of them. So any number of programs run side by side, as root, in
+ * one container. What DPDK has to say goes through base/log.h, under the name "dpdk".
  */
 #ifndef INA_PORT_EAL_H
 #define INA_PORT_EAL_H

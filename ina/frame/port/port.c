@@ -18,9 +18,8 @@
 
 /*
  * Without hugepages DPDK gives each packet a page of its own, for a device must not find one on
- * two. Then all packets begin at the same place of their pages, share
- * the same few sets of the first cache, and throw each other out before they are sent. Drivers that
- * copy can do without.
+ * two. Then all packets begin at the same place of their pages, share the same few sets of the
+ * first cache, and throw each other out before they are sent. Drivers that copy can do without.
  */
 static bool packed(void)
 {
@@ -130,8 +129,7 @@ static int set_queues(struct ina_port *p, const struct ina_port_config *c)
 
 /*
  * DPDK's memif server aborts its process when a client has connected and is gone before the server
- * gets to say hello. So an end that may be on its way
- * to the other waits for that to be over.
+ * gets to say hello. So an end that may be on its way to the other waits for that to be over.
  */
 static void settle(const struct ina_port *p)
 {
@@ -214,10 +212,9 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 
 /*
  * What stops and starts a memif's client happens in DPDK's thread for interrupts, by its alarms:
- * that thread sets the
- * client up, message by message, in the memory that a stop frees. Two alarms: between them that
- * thread forgets the old
- * socket, so that no event of it is taken for the new one's, which gets the same number.
+ * that thread sets the client up, message by message, in the memory that a stop frees. Two alarms:
+ * between them that thread forgets the old socket, so that no event of it is taken for the new
+ * one's, which gets the same number.
  */
 
 static void stop_later(void *port)
@@ -270,9 +267,8 @@ static void stop_dialling(struct ina_port *p)
 
 /*
  * A memif of DPDK's (22.11 to 26.07) is left to the end of the process: closing it frees a listener
- * that the interrupt thread still looks at, and to stop a
- * server can free a connection twice, when its client leaves at the same time. A client is stopped,
- * so that its server learns of it.
+ * that the interrupt thread still looks at, and to stop a server can free a connection twice, when
+ * its client leaves at the same time. A client is stopped, so that its server learns of it.
  */
 void ina_port_close(struct ina_port *p)
 {

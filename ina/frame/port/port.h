@@ -63,8 +63,7 @@ void ina_port_close(struct ina_port *p);
 bool ina_port_linked(const struct ina_port *p);
 /*
  * The same, and if it does not, and the port is a memif's client, dials, at most ten times a
- * second. To be called now and then by one thread, which may poll
- * the port or not.
+ * second. To be called now and then by one thread, which may poll the port or not.
  */
 bool ina_port_up(struct ina_port *p);
 /* What the driver has counted; 0 where it does not. */

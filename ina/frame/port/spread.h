@@ -3,8 +3,8 @@
  * spread.h - packets from the threads that receive to the threads that they are for: a ring each
  *
  * What the device does not steer is received by somebody and passed on. Each thread's ring has one
- * reader, and one or many writers. The order of the packets that
- * one writer passes to one reader is kept. A full ring drops, and counts.
+ * reader, and one or many writers. The order of the packets that one writer passes to one reader is
+ * kept. A full ring drops, and counts.
  */
 #ifndef INA_PORT_SPREAD_H
 #define INA_PORT_SPREAD_H

@@ -3,9 +3,10 @@
  * backend.h - a host's backend: one card, many client processes
  *
  *   control (the caller's thread)   clients that come and go, their groups, what they are told:
- * ina/host/shm/server.h registrar                       asks the controller (registrar.h) load
- * balancer                   requests to parts, parts to responses (balancer.h) workers packets
- * (worker_thread.h)
+ *                                   ina/host/shm/server.h
+ *   registrar                       asks the controller (registrar.h)
+ *   load balancer                   requests to parts, parts to responses (balancer.h)
+ *   workers                         packets (worker_thread.h)
  *
  * Several may live in one process.
  */

@@ -14,8 +14,7 @@
 #define REQUESTS 16 /* taken from one client before the next one's turn */
 /*
  * Credit: of a ring's notes at most so many are parts. Members need three notes each to the worker
- * (add, abort, remove) and two back (failed, removed), so
- * neither ring can ever be full.
+ * (add, abort, remove) and two back (failed, removed), so neither ring can ever be full.
  */
 #define CREDIT (HA_SPSC_NOTES / 2)
 static_assert(HA_SPSC_NOTES - CREDIT >= 4 * HA_MEMBERS, "room for what is not a part");
@@ -298,8 +297,7 @@ static void add_member(struct ha_balancer *b, struct ha_member *m)
 
 /*
  * What the client had pushed before it left counts as in flight: it is taken first. If there is no
- * room for it the group ends for all, as
- * it would with that.
+ * room for it the group ends for all, as it would with that.
  */
 static void remove_member(struct ha_balancer *b, struct ha_member *m)
 {

@@ -70,9 +70,8 @@ struct ha_balancer {
 		struct {
 			const struct ha_peer *peer;
 			uint32_t handle;
-		} left[HA_MEMBERS]; /* the last one there: requests may have been on their way when
-				       its client left */
-		unsigned *out;      /* of each worker: parts that it has */
+		} left[HA_MEMBERS];
+		unsigned *out; /* of each worker: parts that it has */
 		uint64_t worked_at;
 		struct ha_yield yield;
 	} own;

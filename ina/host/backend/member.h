@@ -2,11 +2,14 @@
 /*
  * member.h - one rank of a group on this host
  *
- *            join                    leave, crash, or the group's end
- *   control --ADD--> balancer --ADD--> worker threads;  balancer --ADDED--> control --> the client
- * is told (a stream fails) --FAILED--> balancer --ENDED--> control --> the client is told control
- * --END--> balancer: the same, for what the controller says control --REMOVE--> balancer
- * --REMOVE--> worker threads --REMOVED--> balancer --REMOVED--> control, which frees it
+ * A client joins:
+ *   control --ADD--> balancer --ADD--> worker threads; balancer --ADDED--> control --> the client
+ * A stream fails, or (from control) the controller says that the group has ended:
+ *   worker thread --FAILED--> balancer --ENDED--> control --> the client
+ *   control --END--> balancer --ENDED--> control --> the client
+ * A client leaves or crashes, or its group has ended:
+ *   control --REMOVE--> balancer --REMOVE--> worker threads
+ *   worker threads --REMOVED--> balancer --REMOVED--> control, which frees it
  *
  * What is not said to be another thread's is set before ADD and only read afterwards.
  */

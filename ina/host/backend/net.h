@@ -6,7 +6,7 @@
  *   net_packet.c    AF_PACKET sockets: any interface of the kernel's, no package
  *   net_dpdk.c      a port of DPDK's (ina/frame/port)
  *   net_loopback.c  no network: the slot core answers as if this rank were all ranks
- * (NETCCL_PACKET_LOOPBACK)
+ *                   (NETCCL_PACKET_LOOPBACK)
  *
  * Each worker has a queue; a queue is called by its worker's thread alone. What comes into it are
  * this worker's frames (by DSCP), and maybe others.

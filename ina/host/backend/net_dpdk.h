@@ -7,9 +7,9 @@
 
 /*
  * port: as in ina/frame/port/eal.h; memory_mb: 0 = 256. A queue for each worker where the device
- * steers by DSCP; else whoever is free receives for all, and passes
- * packets on. The kernel does not know the card's address: ARP is asked and answered here. NULL,
- * and why[size]: then the process can only end.
+ * steers by DSCP; else whoever is free receives for all, and passes packets on. The kernel does not
+ * know the card's address: ARP is asked and answered here. NULL, and why[size]: then the process
+ * can only end.
  */
 struct ha_net *ha_net_dpdk_open(unsigned workers, uint32_t addr, const char *port,
 				unsigned memory_mb, char *why, size_t size);

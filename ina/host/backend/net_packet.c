@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An AF_PACKET socket for each worker. The kernel's filter gives each only frames of aggregation to
- * this host with its number (DSCP). Raw sockets
- * of both protocols that drop everything keep the kernel from answering the switch's packets with
+ * this host with its number (DSCP). Raw sockets of both protocols that drop everything keep the
+ * kernel from answering the switch's packets with
  * "protocol unreachable".
  */
 #include "ina/host/backend/arp.h"

@@ -182,16 +182,15 @@ static uint64_t next_due(const struct ha_registrar *r)
 
 static void rest(struct ha_registrar *r)
 {
-	uint64_t due = next_due(r), now = ha_clock_now(&ha_clock_live);
+	uint64_t due = next_due(r), now = ha_clock_now(&ha_clock_live), wait = due;
 
+	if (due != UINT64_MAX)
+		wait = due > now ? due - now : 0;
 	ha_sleeper_announce(&r->sleeper);
 	if (ha_mailbox_filled(&r->mailbox) || atomic_load_explicit(&r->stop, memory_order_acquire))
 		ha_sleeper_stay(&r->sleeper);
 	else
-		ha_sleeper_wait(&r->sleeper, -1,
-				due == UINT64_MAX ? due
-				: due > now       ? due - now
-						  : 0);
+		ha_sleeper_wait(&r->sleeper, -1, wait);
 }
 
 static void *run(void *arg)

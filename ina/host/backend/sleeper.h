@@ -3,8 +3,8 @@
  * sleeper.h - how a polling thread goes to sleep, and how others wake it
  *
  * The thread says that it sleeps, looks once more at everything that others write, and only then
- * waits; others write first and look at
- * `asleep` then. Each of the two has a full fence in between, so one of them sees the other.
+ * waits; others write first and look at `asleep` then. Each of the two has a full fence in between,
+ * so one of them sees the other.
  */
 #ifndef INA_BACKEND_SLEEPER_H
 #define INA_BACKEND_SLEEPER_H

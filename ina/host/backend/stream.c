@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/backend/stream.h"
 
+#include "base/clamp.h"
 #include "ina/host/shm/guard.h"
 #include "ina/switch/slot.h"
 
@@ -89,7 +90,7 @@ static void loop_integers(struct ha_part *p, size_t n, unsigned ranks)
 
 		if (sum > INT32_MAX || sum < INT32_MIN)
 			p->met |= HA_INA_SATURATED;
-		x[i] = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : (int32_t)sum;
+		x[i] = (int32_t)ha_clamp(sum, INT32_MIN, INT32_MAX);
 	}
 }
 

@@ -4,8 +4,8 @@
  * whose blocks go through it
  *
  * Blocks go from the client's shared memory straight into packets, quantised on the way, and from
- * answers straight back to where they came
- * from: a block's sum takes the place of its contribution, which is then no longer needed.
+ * answers straight back to where they came from: a block's sum takes the place of its contribution,
+ * which is then no longer needed.
  */
 #ifndef INA_BACKEND_STREAM_H
 #define INA_BACKEND_STREAM_H

@@ -3,8 +3,8 @@
  * ticket.h - what all ranks of a group hand round to join it (HA_INA_TICKET bytes)
  *
  * Nobody believes it: it says which group is meant, by switch, number, epoch and key; what that
- * group is its controller says (authority.h), and
- * the ticket's copy only has to agree. Bytes, big-endian:
+ * group is its controller says (authority.h), and the ticket's copy only has to agree. Bytes,
+ * big-endian:
  *
  *    0  "HAT" 1              the version
  *    4  number, ranks, log2 of workers + 128 for extended frames, log2 of slots

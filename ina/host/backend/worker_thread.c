@@ -117,8 +117,8 @@ static void unlink_stream(struct ha_worker_thread *w, struct ha_stream *s)
 
 /*
  * A client that leaves with nothing in flight does not disturb the other ranks; all else ends the
- * group for them, too. Its operations end at once, but the
- * stream stays, and with it this rank's place in the group, until the switch knows.
+ * group for them, too. Its operations end at once, but the stream stays, and with it this rank's
+ * place in the group, until the switch knows.
  */
 static void remove_stream(struct ha_stream *s, int err)
 {
@@ -301,7 +301,8 @@ static void publish(struct ha_worker_thread *w)
 static void rest(struct ha_worker_thread *w)
 {
 	int fd = w->net->ops->fd(w->net, w->number);
-	uint64_t due = next_due(w), now = ha_clock_now(w->own.source), wait, most;
+	uint64_t due = next_due(w), now = ha_clock_now(w->own.source), wait = due,
+		 most = UINT64_MAX;
 
 	publish(w);
 	ha_sleeper_announce(&w->sleeper);
@@ -309,11 +310,11 @@ static void rest(struct ha_worker_thread *w)
 		ha_sleeper_stay(&w->sleeper);
 		return;
 	}
-	wait = due == UINT64_MAX ? due : due > now ? due - now : 0;
+	if (due != UINT64_MAX)
+		wait = due > now ? due - now : 0;
 	/* packets cannot wake us: look from time to time */
-	most = fd >= 0             ? UINT64_MAX
-	       : due == UINT64_MAX ? HA_NAP_MAX_NS
-				   : ha_nap_ns(now - w->own.worked_at);
+	if (fd < 0)
+		most = due == UINT64_MAX ? HA_NAP_MAX_NS : ha_nap_ns(now - w->own.worked_at);
 	w->own.sleeps++;
 	ha_sleeper_wait(&w->sleeper, fd, wait < most ? wait : most);
 }

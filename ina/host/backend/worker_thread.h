@@ -4,9 +4,9 @@
  * this host that have this worker's number
  *
  * It polls: packets, what the load balancer hands over, timers; without a system call as long as
- * there is work. After idle_ns without any it sleeps
- * until a packet comes, the balancer wakes it, or a timer is due. On processors that others need,
- * too, it yields between looks that find nothing.
+ * there is work. After idle_ns without any it sleeps until a packet comes, the balancer wakes it,
+ * or a timer is due. On processors that others need, too, it yields between looks that find
+ * nothing.
  */
 #ifndef INA_BACKEND_WORKER_THREAD_H
 #define INA_BACKEND_WORKER_THREAD_H

@@ -4,9 +4,8 @@
  * that dlopen finds
  *
  * Nothing is linked and no header is needed. The runtime that the process already has (torch's) is
- * preferred: its streams are ours then. One pair of
- * streams per device and context, so copies overlap with the caller's own work; events give the
- * order (ina.h, `stream`).
+ * preferred: its streams are ours then. One pair of streams per device and context, so copies
+ * overlap with the caller's own work; events give the order (ina.h, `stream`).
  * Calls return 0 or -EIO and why (a sentence that names the CUDA call and its error), -ENOSYS
  * without CUDA. Any thread; one at a time per buffer.
  */
@@ -33,8 +32,8 @@ struct ina_cuda_buffer {
 
 /*
  * A copy that was queued. stream NULL: there is none. event NULL: CUDA could not say where the
- * copy's end is; it is asked again, and until it can, or the
- * stream has nothing left to do, the copy counts as under way.
+ * copy's end is; it is asked again, and until it can, or the stream has nothing left to do, the
+ * copy counts as under way.
  */
 struct ina_cuda_copy {
 	void *stream, *event;

@@ -4,23 +4,21 @@
  * what
  *
  * One daemon thread per context does all the work: it copies into and out of the copy buffer,
- * speaks with the backend, and ends operations. Calls
- * only check, put into lists, set flags and wait for it. ctx->lock protects everything but what is
- * marked; the daemon lets go of it
- * while it copies, sleeps, or calls a notify function. So:
+ * speaks with the backend, and ends operations. Calls only check, put into lists, set flags and
+ * wait for it. ctx->lock protects everything but what is marked; the daemon lets go of it while it
+ * copies, sleeps, or calls a notify function. So:
  *   an operation is in its group's list until the daemon has ended it; before that nobody frees it
  *   a group is in the context's list from the backend's JOINED (so that no STATE misses it) until
- * ha_ina_group_leave(), which waits until its operations have ended; then in `leaving` until the
- * socket has taken the LEAVE a context exists until it is closed and its last operation and group
- * have been freed (refs)
+ *   ha_ina_group_leave(), which waits until its operations have ended; then in `leaving` until the
+ *   socket has taken the LEAVE
+ *   a context exists until it is closed and its last operation and group have been freed (refs)
  *
  * A piece is one segment of an operation. Its incarnation: IDLE, then, in the order of pieces, a
- * place in the copy buffer and FILLING (what this rank
- * brings is being copied in), FULL, ASKED (in the backend's hands), EMPTYING (the result is being
- * copied out), DONE; or FAILED. When its
- * group has failed, the operation does not wait for what is ASKED: the place in the buffer is given
- * back when the backend answers (struct
- * ina_front_asked with no op). It does wait for copies, for these touch the caller's memory.
+ * place in the copy buffer and FILLING (what this rank brings is being copied in), FULL, ASKED (in
+ * the backend's hands), EMPTYING (the result is being copied out), DONE; or FAILED. When its group
+ * has failed, the operation does not wait for what is ASKED: the place in the buffer is given back
+ * when the backend answers (struct ina_front_asked with no op). It does wait for copies, for these
+ * touch the caller's memory.
  */
 #ifndef INA_FRONT_H
 #define INA_FRONT_H

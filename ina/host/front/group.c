@@ -47,6 +47,29 @@ static struct timespec time_limit(void)
 	return t;
 }
 
+/* Waits for the answer; 0, or why the wait ended. */
+static int await_answer(struct ha_ina *ctx, const struct ina_front_question *q)
+{
+	const struct timespec until = time_limit();
+	int err = 0;
+
+	while (!q->answered && !ctx->error && !ctx->closing && err != ETIMEDOUT && err != ECANCELED)
+		err = wait_some(ctx, &until);
+	return err;
+}
+
+static int fail_unanswered(struct ha_ina *ctx, int err)
+{
+	if (err == ECANCELED)
+		return ina_front_fail(ctx, -ECANCELED,
+				      "given up while the backend had not answered");
+	if (ctx->error || ctx->closing)
+		return ina_front_fail(ctx, -ENOTCONN, "%s",
+				      ctx->error ? ctx->error_why : "the context was closed");
+	return ina_front_fail(ctx, -ETIMEDOUT, "the backend has not answered for %u s",
+			      ina_front_time_limit_ms / 1000);
+}
+
 int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type,
 		  struct ha_ina_group *group, struct ina_shm_message *answer)
 {
@@ -54,7 +77,6 @@ int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t
 					.serial = next_serial(ctx),
 					.group = group };
 	struct ina_front_question **link = &ctx->questions;
-	const struct timespec until = time_limit();
 	int err;
 
 	question->serial = q.serial;
@@ -63,22 +85,12 @@ int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t
 		return ina_front_fail(ctx, err == -EAGAIN ? err : -ENOTCONN,
 				      "the backend cannot be asked: %s", strerror(-err));
 	ctx->questions = &q;
-	while (!q.answered && !ctx->error && !ctx->closing && err != ETIMEDOUT && err != ECANCELED)
-		err = wait_some(ctx, &until);
+	err = await_answer(ctx, &q);
 	while (*link != &q)
 		link = &(*link)->next;
 	*link = q.next;
-	if (!q.answered) {
-		if (err == ECANCELED)
-			return ina_front_fail(ctx, -ECANCELED,
-					      "given up while the backend had not answered");
-		if (ctx->error || ctx->closing)
-			return ina_front_fail(ctx, -ENOTCONN, "%s",
-					      ctx->error ? ctx->error_why
-							 : "the context was closed");
-		return ina_front_fail(ctx, -ETIMEDOUT, "the backend has not answered for %u s",
-				      ina_front_time_limit_ms / 1000);
-	}
+	if (!q.answered)
+		return fail_unanswered(ctx, err);
 	if (q.answer.type == INA_SHM_REFUSED)
 		return ina_front_fail(ctx, q.answer.state.result, "%s", q.answer.state.text);
 	if (q.answer.type != type)

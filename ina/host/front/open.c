@@ -110,12 +110,11 @@ static void forget(struct ha_ina *ctx)
 /* A size in bytes, with K, M or G. 0 where there is none. */
 static uint64_t size_of(const char *text)
 {
+	static const char units[] = "kKmMgG";
 	char *end;
 	uint64_t n = strtoull(text, &end, 10);
-	unsigned shift = *end == 'K' || *end == 'k'   ? 10
-			 : *end == 'M' || *end == 'm' ? 20
-			 : *end == 'G' || *end == 'g' ? 30
-						      : 0;
+	const char *unit = *end ? strchr(units, *end) : NULL;
+	unsigned shift = unit ? (unsigned)(unit - units) / 2 * 10 + 10 : 0;
 
 	if (end == text || *text == '-' || (shift ? end[1] : *end) || n > UINT64_MAX >> 31)
 		return 0;
@@ -126,10 +125,12 @@ static uint64_t size_of(const char *text)
 static uint32_t segments_of(const struct ha_ina_options *options, char *why, size_t size)
 {
 	const char *set = getenv("NETCCL_COPY_BUFFER");
-	uint64_t bytes = options && options->buffer ? options->buffer
-			 : set && *set              ? size_of(set)
-						    : BUFFER;
+	uint64_t bytes = BUFFER;
 
+	if (options && options->buffer)
+		bytes = options->buffer;
+	else if (set && *set)
+		bytes = size_of(set);
 	if (bytes && bytes <= (uint64_t)INA_SHM_SEGMENTS_MAX * HA_INA_SEGMENT)
 		return (uint32_t)((bytes + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT);
 	snprintf(why, size,
@@ -149,15 +150,13 @@ static bool says_yes(const char *name)
 static int attach(struct ha_ina *ctx, const struct ha_ina_options *options, uint32_t segments,
 		  char *why, size_t size)
 {
-	const char *set = getenv("NETCCL_BACKEND");
+	const char *set = getenv("NETCCL_BACKEND"), *backend = set && *set ? set : SOCKET;
 	int file = -1, err;
 
+	if (options && options->backend)
+		backend = options->backend;
 	if (!ctx->loopback) {
-		err = ina_shm_client_open(&ctx->client,
-					  options && options->backend ? options->backend
-					  : set && *set               ? set
-								      : SOCKET,
-					  segments, ctx->give_up, why, size);
+		err = ina_shm_client_open(&ctx->client, backend, segments, ctx->give_up, why, size);
 		ctx->address = ctx->client.address;
 		return err;
 	}

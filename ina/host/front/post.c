@@ -43,22 +43,20 @@ static bool places_are_sound(const struct ha_ina_request *q, unsigned rank, unsi
 	size_t part = q->bytes / ranks;
 	struct extent in = { q->in, q->coll == HA_INA_ALL_GATHER ? part : q->bytes };
 	struct extent out = { q->out, q->coll == HA_INA_REDUCE_SCATTER ? part : q->bytes };
-	bool in_place = q->coll == HA_INA_REDUCE_SCATTER ? out.at == in.at + rank * part
-			: q->coll == HA_INA_ALL_GATHER   ? in.at == out.at + rank * part
-							 : in.at == out.at;
+	bool in_place = in.at == out.at;
 
+	if (q->coll == HA_INA_REDUCE_SCATTER)
+		in_place = out.at == in.at + rank * part;
+	else if (q->coll == HA_INA_ALL_GATHER)
+		in_place = in.at == out.at + rank * part;
 	return !in.at || !out.at || !q->bytes || in_place || apart(in, out);
 }
 
-/* NULL, or what cannot be. */
-static const char *wrong(const struct ha_ina_request *q, unsigned rank, unsigned ranks)
+/* Of the collective itself: NULL, or what cannot be. */
+static const char *check_shape(const struct ha_ina_request *q, unsigned ranks)
 {
 	size_t unit = q->type == HA_INA_BYTES ? 1 : 4;
 
-	if (q->coll < HA_INA_ALL_REDUCE || q->coll > HA_INA_BARRIER)
-		return "coll is none of enum ha_ina_coll";
-	if (q->coll == HA_INA_BARRIER)
-		return NULL;
 	if ((unsigned)q->type > HA_INA_FLOAT32 || (reduces(q->coll) && q->type == HA_INA_BYTES))
 		return "type: a switch adds HA_INA_INT32 and HA_INA_FLOAT32; HA_INA_BYTES go with "
 		       "broadcast and all-gather";
@@ -68,6 +66,12 @@ static const char *wrong(const struct ha_ina_request *q, unsigned rank, unsigned
 		return "bytes is not whole elements, or not as many for each rank";
 	if (q->bytes > (size_t)HA_INA_SEGMENT << 24)
 		return "bytes is more than there can be";
+	return NULL;
+}
+
+/* Of its buffers. */
+static const char *check_buffers(const struct ha_ina_request *q, unsigned rank, unsigned ranks)
+{
 	if (q->bytes && !q->in && brings(q, rank))
 		return "in is NULL, and this rank brings something";
 	if (q->bytes && !q->out && must_get(q, rank))
@@ -79,12 +83,27 @@ static const char *wrong(const struct ha_ina_request *q, unsigned rank, unsigned
 	return NULL;
 }
 
+/* NULL, or what cannot be. */
+static const char *check_request(const struct ha_ina_request *q, unsigned rank, unsigned ranks)
+{
+	const char *why;
+
+	if (q->coll < HA_INA_ALL_REDUCE || q->coll > HA_INA_BARRIER)
+		return "coll is none of enum ha_ina_coll";
+	if (q->coll == HA_INA_BARRIER)
+		return NULL;
+	why = check_shape(q, ranks);
+	return why ? why : check_buffers(q, rank, ranks);
+}
+
 static size_t pieces_of(const struct ha_ina_request *q, unsigned ranks)
 {
 	size_t part = in_parts(q->coll) ? q->bytes / ranks : q->bytes,
 	       per = (part + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT;
 
-	return q->coll == HA_INA_BARRIER ? 1 : in_parts(q->coll) ? per * ranks : per;
+	if (q->coll == HA_INA_BARRIER)
+		return 1;
+	return in_parts(q->coll) ? per * ranks : per;
 }
 
 static struct ha_ina_op *make(struct ha_ina_group *g, const struct ha_ina_request *q)
@@ -134,7 +153,7 @@ static int mark(struct ha_ina_op *op)
 static int post(struct ha_ina_group *g, const struct ha_ina_request *q, struct ha_ina_op **op)
 {
 	struct ha_ina *ctx = g->ctx;
-	const char *what = wrong(q, g->rank, g->ranks);
+	const char *what = check_request(q, g->rank, g->ranks);
 	int err;
 
 	ina_front_begin(ctx);

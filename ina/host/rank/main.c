@@ -144,8 +144,10 @@ static int operation(struct rank *r, uint32_t number)
 	if (stop)
 		return 0;
 	if (err || j.err) {
+		if (!err)
+			err = j.err;
 		printf("operation %u: %s\n", number,
-		       *r->worker.why ? r->worker.why : strerror(-(err ? err : j.err)));
+		       *r->worker.why ? r->worker.why : strerror(-err));
 		return 1;
 	}
 	printf("operation %u: %u packets, %.3f ms, %" PRIu64 " wrong, at %.3f s\n", number,

@@ -3,9 +3,8 @@
  * buffer.h - who holds which part of the copy buffer: the client's own book, in memory of its own
  *
  * Parts are given out in the order of the buffer, round and round (first in, first out, as long as
- * they come back in that order). They may come
- * back in any order: a segment belongs to one owner (a group) while any part of it is out, and is
- * free when its last part has come back. So a group that
+ * they come back in that order). They may come back in any order: a segment belongs to one owner (a
+ * group) while any part of it is out, and is free when its last part has come back. So a group that
  * waits for ever holds its own segments and nobody else's; with `share` no more than its part of
  * all.
  */

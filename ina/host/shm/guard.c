@@ -27,8 +27,8 @@ static bool replaced(uintptr_t at, uint64_t bytes)
 
 /*
  * Said before it is done: whoever reads zeros finds it said. All of the mapping is replaced, so
- * that the client's further doings change nothing here; where
- * the system is too short of memory for that, the one page.
+ * that the client's further doings change nothing here; where the system is too short of memory for
+ * that, the one page.
  */
 static bool made_good(uintptr_t at)
 {

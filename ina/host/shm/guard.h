@@ -4,11 +4,10 @@
  * goes on
  *
  * A file can be sealed against holes, but what is in it can still get lost: a page that cannot be
- * read back from swap, or memory that is broken. Then the
- * kernel sends SIGBUS to whoever touches it. For memory that has a guard the signal's handler puts
- * empty private memory in its place, for all of the
- * mapping, and says that it is lost: the thread goes on with zeros, finds that said, and ends the
- * client. SIGBUS elsewhere is as deadly as ever.
+ * read back from swap, or memory that is broken. Then the kernel sends SIGBUS to whoever touches
+ * it. For memory that has a guard the signal's handler puts empty private memory in its place, for
+ * all of the mapping, and says that it is lost: the thread goes on with zeros, finds that said, and
+ * ends the client. SIGBUS elsewhere is as deadly as ever.
  */
 #ifndef INA_SHM_GUARD_H
 #define INA_SHM_GUARD_H

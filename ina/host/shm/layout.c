@@ -49,13 +49,24 @@ static bool reduces(uint8_t coll)
 	return coll == HA_INA_ALL_REDUCE || coll == HA_INA_REDUCE || coll == HA_INA_REDUCE_SCATTER;
 }
 
+static bool type_is_known(const struct ina_shm_request *request)
+{
+	return request->type <= HA_INA_FLOAT32 &&
+	       (!reduces(request->coll) || request->type != HA_INA_BYTES);
+}
+
+static bool lies_inside(const struct ina_shm_request *request, uint64_t buffer_bytes)
+{
+	return request->offset % INA_SHM_BLOCK == 0 && request->offset <= buffer_bytes &&
+	       buffer_bytes - request->offset >= ina_shm_blocks(request->bytes);
+}
+
 int ina_shm_request_check(const struct ina_shm_request *request, uint64_t buffer_bytes,
 			  const char **why)
 {
 	if (request->coll < HA_INA_ALL_REDUCE || request->coll > HA_INA_ALL_GATHER)
 		*why = "a request names no collective";
-	else if (request->type > HA_INA_FLOAT32 ||
-		 (reduces(request->coll) && request->type == HA_INA_BYTES))
+	else if (!type_is_known(request))
 		*why = "a request's type is none that its collective knows";
 	else if (request->root >= HA_INA_RANKS ||
 		 (request->coll == HA_INA_ALL_REDUCE && request->root))
@@ -63,8 +74,7 @@ int ina_shm_request_check(const struct ina_shm_request *request, uint64_t buffer
 	else if (!request->bytes || request->bytes > HA_INA_SEGMENT ||
 		 (request->type != HA_INA_BYTES && request->bytes % 4))
 		*why = "a request's length cannot be";
-	else if (request->offset % INA_SHM_BLOCK || request->offset > buffer_bytes ||
-		 buffer_bytes - request->offset < ina_shm_blocks(request->bytes))
+	else if (!lies_inside(request, buffer_bytes))
 		*why = "a request lies outside of the copy buffer";
 	else
 		return 0;

@@ -11,9 +11,9 @@
  *   INA_SHM_BUFFER     the copy buffer: segments of HA_INA_SEGMENT bytes, to the end of the file
  *
  * All of it is written by either side at any time, whatever the rules say. So nobody believes it:
- * an index, an offset or a length is read once, into
- * memory of one's own, and checked there. What one side must rely on (its own end of a ring, who
- * holds which part of the buffer) it keeps to itself.
+ * an index, an offset or a length is read once, into memory of one's own, and checked there. What
+ * one side must rely on (its own end of a ring, who holds which part of the buffer) it keeps to
+ * itself.
  *
  * The same machine on both sides: integers have its byte order.
  */

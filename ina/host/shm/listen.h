@@ -3,8 +3,8 @@
  * listen.h - the backend's socket in the file system
  *
  * A killed backend leaves its socket behind, and who comes next replaces it. Between the look at a
- * dead socket and its removal another backend could
- * put its own there: so whoever looks holds a lock on PATH.lock, and keeps it as long as it serves.
+ * dead socket and its removal another backend could put its own there: so whoever looks holds a
+ * lock on PATH.lock, and keeps it as long as it serves.
  * The kernel ends the lock with the process.
  */
 #ifndef INA_SHM_LISTEN_H

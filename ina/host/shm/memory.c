@@ -117,8 +117,8 @@ failed:
 
 /*
  * Reading what is not there must not end the reader, nor make it pay for pages: so no other kind of
- * file, none that can shrink, none that runs out of huge
- * pages. What else may go wrong with it is the guard's.
+ * file, none that can shrink, none that runs out of huge pages. What else may go wrong with it is
+ * the guard's.
  */
 static const char *unfit(int file, uint64_t most, uint64_t *bytes)
 {
@@ -144,9 +144,9 @@ static const char *unfit(int file, uint64_t most, uint64_t *bytes)
 
 /*
  * No holes, not now and not later. Where both sides have their mappings the file is sealed against
- * further ones that write; that seal also forbids to
- * punch holes (Linux 5.1; before, only the guard helps). Pages beyond the end may hide holes from
- * unfit(), so those are filled, at this side's cost, at most once.
+ * further ones that write; that seal also forbids to punch holes (Linux 5.1; before, only the guard
+ * helps). Pages beyond the end may hide holes from unfit(), so those are filled, at this side's
+ * cost, at most once.
  */
 static const char *keep_pages(int file, uint64_t bytes)
 {

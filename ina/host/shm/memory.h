@@ -21,16 +21,15 @@ struct ina_shm_memory {
 
 /*
  * The client's: all pages are there (nobody runs out of memory later), spread over the NUMA nodes
- * that this process may use, not handed
- * down by fork. 0 and *file, which is to be closed when it has been passed on; or a negative errno
- * and why[size].
+ * that this process may use, not handed down by fork. 0 and *file, which is to be closed when it
+ * has been passed on; or a negative errno and why[size].
  */
 int ina_shm_memory_make(struct ina_shm_memory *memory, uint32_t segments, int *file, char *why,
 			size_t size);
 /*
  * The backend's: only a memory file that can neither shrink nor grow, of at most `most` bytes. It
- * is sealed against holes, all its pages are there, and
- * if they get lost all the same, guard says so. 0, or -EPROTO or an errno and why[size].
+ * is sealed against holes, all its pages are there, and if they get lost all the same, guard says
+ * so. 0, or -EPROTO or an errno and why[size].
  */
 int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, char *why,
 			size_t size);

@@ -129,6 +129,48 @@ static int files_of(struct msghdr *all)
 	return first;
 }
 
+/* Who closed with our message unread may have sent one before: it comes after the error. */
+static ssize_t receive_one(int fd, struct msghdr *all)
+{
+	bool reset = false;
+	ssize_t n;
+
+	for (;;) {
+		n = recvmsg(fd, all, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (n >= 0 || (errno != EINTR && (errno != ECONNRESET || reset)))
+			return n;
+		reset = reset || errno == ECONNRESET;
+	}
+}
+
+/* What came, of n bytes, with the file or -1; 0 or a negative errno with *why. */
+static int check_received(const struct msghdr *all, const struct ina_shm_message *message, size_t n,
+			  int file, bool from_client, const char **why)
+{
+	int err;
+
+	if (!n)
+		return -ENOTCONN;
+	if (all->msg_flags & MSG_TRUNC) {
+		*why = "a message is too long";
+		return -EPROTO;
+	}
+	err = ina_shm_message_check(message, n, from_client, why);
+	if (err)
+		return err;
+	/* the kernel could not give it to us */
+	if (file < 0 && all->msg_flags & MSG_CTRUNC) {
+		*why = "the file that came could not be taken: a larger LimitNOFILE for the "
+		       "backend (ulimit -n), or fewer processes on this host";
+		return -EPROTO;
+	}
+	if (file >= 0 && message->type != INA_SHM_ATTACH) {
+		*why = "a file came with a message that has none";
+		return -EPROTO;
+	}
+	return 0;
+}
+
 int ina_shm_message_receive(int fd, struct ina_shm_message *message, bool from_client, int *file,
 			    const char **why)
 {
@@ -141,39 +183,21 @@ int ina_shm_message_receive(int fd, struct ina_shm_message *message, bool from_c
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
-	bool reset = false;
 	ssize_t n;
 	int err;
 
 	*file = -1;
 	memset(message, 0, sizeof(*message));
-	/* Who closed with our message unread may have sent one before: it comes after the error. */
-	do
-		n = recvmsg(fd, &all, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !reset && (reset = true))));
+	n = receive_one(fd, &all);
 	if (n < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -ENOTCONN;
 	*file = files_of(&all);
-	if (n == 0)
-		err = -ENOTCONN;
-	else if (all.msg_flags & MSG_TRUNC) {
-		*why = "a message is too long";
-		err = -EPROTO;
-	} else
-		err = ina_shm_message_check(message, (size_t)n, from_client, why);
-	/* the kernel could not give it to us */
-	if (!err && *file < 0 && all.msg_flags & MSG_CTRUNC) {
-		*why = "the file that came could not be taken: a larger LimitNOFILE for the "
-		       "backend (ulimit -n), or fewer processes on this host";
-		err = -EPROTO;
-	}
-	if (!err && *file >= 0 && message->type != INA_SHM_ATTACH) {
-		*why = "a file came with a message that has none";
-		err = -EPROTO;
-	}
-	if (err && *file >= 0) {
+	err = check_received(&all, message, (size_t)n, *file, from_client, why);
+	if (!err)
+		return 1;
+	if (*file >= 0) {
 		close(*file);
 		*file = -1;
 	}
-	return err ? err : 1;
+	return err;
 }

@@ -6,10 +6,11 @@
  *   client                       backend
  *   HELLO version                WELCOME version, the card's address     or REFUSED and the end
  *   ATTACH + the memory file     ATTACHED                                or REFUSED and the end
- *   CREATE members, name         TICKET                                  or REFUSED with errno and
- * sentence JOIN ticket, rank            JOINED handle, rank, ranks              or REFUSED LEAVE
- * handle, errno          LEFT: the handle means nothing any more BELL                         BELL:
- * look at your ring (only to one who sleeps) STATE handle, errno, sentence: the group has ended
+ *   CREATE members, name         TICKET                                  or REFUSED, errno, text
+ *   JOIN ticket, rank            JOINED handle, rank, ranks              or REFUSED
+ *   LEAVE handle, errno          LEFT: the handle means nothing any more
+ *   BELL                         BELL: look at your ring (only to one who sleeps)
+ *                                STATE handle, errno, sentence: the group has ended
  *                                REFUSED without a serial, and the end: what this client did wrong
  *
  * An answer has its question's serial. Any number of questions may wait.

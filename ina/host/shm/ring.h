@@ -4,16 +4,13 @@
  * other
  *
  * Indices run freely modulo 2^32; an entry is at its index modulo the size. Each end keeps its own
- * index in private memory and only publishes it. The
- * other's is read once per look; when it is nowhere between the two, the ring is torn: -EPROTO, for
- * ever.
+ * index in private memory and only publishes it. The other's is read once per look; when it is
+ * nowhere between the two, the ring is torn: -EPROTO, for ever.
  *
  * Pairing: the producer's release store of tail with the consumer's acquire load of it (the entry
- * is whole); the consumer's release store of
- * head with the producer's acquire load (the entry is free). For sleeping: each side writes (entry,
- * or `sleeps`), then a
- * sequentially consistent fence, then reads what the other writes; so one of the two sees the
- * other's.
+ * is whole); the consumer's release store of head with the producer's acquire load (the entry is
+ * free). For sleeping: each side writes (entry, or `sleeps`), then a sequentially consistent fence,
+ * then reads what the other writes; so one of the two sees the other's.
  */
 #ifndef INA_SHM_RING_H
 #define INA_SHM_RING_H

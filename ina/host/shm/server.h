@@ -5,13 +5,13 @@
  * Two threads at most touch a peer:
  *   the control thread   ina_shm_server_poll(), and from inside of it every callback
  *   the data thread      ina_shm_peer_next(), ina_shm_peer_respond(), ina_shm_peer_sleep(),
- * ina_shm_peer_awake(); may be the same Answers (ina_shm_answer_*), ina_shm_peer_state() and
- * ina_shm_peer_end() are for any thread, as long as the peer has not been released.
+ *                        ina_shm_peer_awake(); may be the same
+ * Answers (ina_shm_answer_*), ina_shm_peer_state() and ina_shm_peer_end() are for any thread, as
+ * long as the peer has not been released.
  *
  * A peer dies in two phases: gone() says that it is no more (its socket is closed, nothing it had
- * asked will be received); its memory stays
- * mapped until ina_shm_peer_release(), which the backend calls when none of its threads touches it
- * any more.
+ * asked will be received); its memory stays mapped until ina_shm_peer_release(), which the backend
+ * calls when none of its threads touches it any more.
  *
  * What a client does wrong ends it, with one line, which it is told too (REFUSED); nothing more is
  * received from it, and the others receive nothing of it at all.
@@ -47,8 +47,8 @@ struct ina_shm_server_ops {
 		     const uint8_t ticket[HA_INA_TICKET], uint32_t rank);
 	/*
 	 * What it pushed for the group is in its ring already, and nothing follows. All of it gets
-	 * its responses (-ECANCELED), then comes
-	 * ina_shm_answer_left(). The handle may be nonsense: then ina_shm_answer_refused(-EINVAL).
+	 * its responses (-ECANCELED), then comes ina_shm_answer_left(). The handle may be nonsense:
+	 * then ina_shm_answer_refused(-EINVAL).
 	 * err: as in struct ina_shm_leave.
 	 */
 	void (*leave)(void *arg, struct ina_shm_peer *peer, uint32_t serial, uint32_t handle,
@@ -91,8 +91,7 @@ void ina_shm_peer_release(struct ina_shm_peer *peer);
 
 /*
  * 1 and a checked request (ina_shm_request_check; the group and its root are the backend's to
- * check); 0: none; -EPROTO: the client has done
- * wrong and is being ended: gone() follows.
+ * check); 0: none; -EPROTO: the client has done wrong and is being ended: gone() follows.
  */
 int ina_shm_peer_next(struct ina_shm_peer *peer, struct ina_shm_request *request);
 /* Exactly one for each request; wakes the client when it sleeps. */

@@ -4,12 +4,11 @@
  * aggregate.c, compiled with it for each kind of processor
  *
  * One packet for each rank that gets an answer, of one copy of the words from the slot. The packets
- * that came are used again for the answers, so a sum
- * takes no new ones. Words shared between the answers (attached mbufs) would save less than they
- * cost: an answer would be two
- * mbufs, the drivers of virtual devices copy both into their rings all the same (af_xdp takes no
- * chains at all), and the slot, which its next psn
- * overwrites, would have to live until the last driver had sent.
+ * that came are used again for the answers, so a sum takes no new ones. Words shared between the
+ * answers (attached mbufs) would save less than they cost: an answer would be two mbufs, the
+ * drivers of virtual devices copy both into their rings all the same (af_xdp takes no chains at
+ * all), and the slot, which its next psn overwrites, would have to live until the last driver had
+ * sent.
  */
 #ifndef INA_SWITCHD_ANSWERS_H
 #define INA_SWITCHD_ANSWERS_H
@@ -147,7 +146,9 @@ INLINE void answer(struct ina_core *c, const struct answers *a, uint8_t rank, st
 /* The sender's last: its packet holds what is decoded. */
 INLINE uint8_t turn_of(unsigned i, unsigned ranks, uint8_t sender)
 {
-	return (uint8_t)(i < sender ? i : i + 1 < ranks ? i + 1 : sender);
+	if (i < sender)
+		return (uint8_t)i;
+	return (uint8_t)(i + 1 < ranks ? i + 1 : sender);
 }
 
 /* Some get words, the others none. */

@@ -4,15 +4,14 @@
  * its own
  *
  * Whose is a packet? Slots belong to (group, worker): the slot core checks that a frame's slot is
- * one of its worker's. So all packets of a worker of a group go
- * to one core, which is chosen by group and worker alone, and two cores never look at the same
- * slot. A core that receives another's packet passes it
- * on through that one's ring. A group with as many workers as there are cores is on all of them; a
- * group with one worker is on one.
+ * one of its worker's. So all packets of a worker of a group go to one core, which is chosen by
+ * group and worker alone, and two cores never look at the same slot. A core that receives another's
+ * packet passes it on through that one's ring. A group with as many workers as there are cores is
+ * on all of them; a group with one worker is on one.
  *
  * Shared by all cores: where the ranks are (one word each), which incarnations have been ended by
- * an abort (one word for each group), the bridge's table. What a
- * controller says reaches each core as a command, which it carries out between two rounds.
+ * an abort (one word for each group), the bridge's table. What a controller says reaches each core
+ * as a command, which it carries out between two rounds.
  */
 #ifndef INA_SWITCHD_CORE_H
 #define INA_SWITCHD_CORE_H
@@ -151,8 +150,8 @@ void ina_cores_count(const struct ina_cores *all, struct ina_core_counts *sum);
 ina_aggregate_fn ina_aggregate_plain, ina_aggregate_avx2;
 /*
  * Of any packets those whose heads are as predicted (predict.h); the others, how many it returns,
- * are m[0], m[1], ... then, in their order. port: the index of the one that all
- * came from; -1: it is in each.
+ * are m[0], m[1], ... then, in their order. port: the index of the one that all came from; -1: it
+ * is in each.
  */
 ina_aggregate_predicted_fn ina_aggregate_predicted_plain, ina_aggregate_predicted_avx2;
 /* Any other packet (bridge.c). */

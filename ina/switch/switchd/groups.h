@@ -30,10 +30,9 @@ struct ina_follow_ops ina_groups_ops(struct ina_groups *g);
 
 /*
  * The groups of a file (ina/switch/group_file.h). Again: those that are as they were go on, those
- * that are not there any more end, those of
- * another epoch begin anew. 0, or a negative errno and why: of a file that cannot be read (*read is
- * false) none changes, and of one with groups that cannot be, all
- * others are as it says.
+ * that are not there any more end, those of another epoch begin anew. 0, or a negative errno and
+ * why: of a file that cannot be read (*read is false) none changes, and of one with groups that
+ * cannot be, all others are as it says.
  */
 int ina_groups_load(struct ina_groups *g, const char *path, bool *read, char *why, size_t size);
 

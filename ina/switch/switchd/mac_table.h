@@ -3,8 +3,8 @@
  * mac_table.h - behind which port an Ethernet address is, as the packets that came from it say
  *
  * Any thread learns and looks up, without a lock: an entry is one word. A set has four entries; a
- * fifth address takes the place of the one that was
- * silent longest. An address that was silent for INA_MAC_AGE_S is not known any more.
+ * fifth address takes the place of the one that was silent longest. An address that was silent for
+ * INA_MAC_AGE_S is not known any more.
  */
 #ifndef INA_SWITCHD_MAC_TABLE_H
 #define INA_SWITCHD_MAC_TABLE_H

@@ -3,9 +3,8 @@
  * mark.h - congestion by the depth of a queue: WRED with ECN (Floyd and Jacobson 1993; RFC 3168)
  *
  * The depth is averaged: each packet counts 1/16. Below `min` packets nothing is marked, from `max`
- * on everything, between them with a probability that rises from
- * 0 to `probability`. What can be marked is marked (CE); IPv4 that cannot is dropped with the same
- * probability.
+ * on everything, between them with a probability that rises from 0 to `probability`. What can be
+ * marked is marked (CE); IPv4 that cannot is dropped with the same probability.
  */
 #ifndef INA_SWITCHD_MARK_H
 #define INA_SWITCHD_MARK_H

@@ -25,13 +25,16 @@ static bool take_mark(void *target, const struct ha_option_text *given)
 /* One of --fault's. */
 static bool parse_fault_part(const char *key, const char *value, struct ina_trouble_config *t)
 {
-	double *probability = !strcmp(key, "loss")        ? &t->loss
-			      : !strcmp(key, "duplicate") ? &t->duplicate
-			      : !strcmp(key, "reorder")   ? &t->reorder
-							  : NULL;
+	double *probability = NULL;
 	char *end;
 	double v = strtod(value, &end);
 
+	if (!strcmp(key, "loss"))
+		probability = &t->loss;
+	else if (!strcmp(key, "duplicate"))
+		probability = &t->duplicate;
+	else if (!strcmp(key, "reorder"))
+		probability = &t->reorder;
 	if (end == value || *end || !(v >= 0))
 		return false;
 	if (probability) {
@@ -151,9 +154,12 @@ static int finish(struct ina_switch_options *o)
 {
 	if (!o->addr || !o->eal.nports)
 		return ha_program_refuse(&program, "give --address and at least one --port");
-	if (!o->has_mac)
-		for (unsigned i = 0; i < 6; i++)
-			o->mac[i] = i < 2 ? (i ? 0 : 2) : (uint8_t)(o->addr >> (8 * (5 - i)));
+	if (!o->has_mac) {
+		o->mac[0] = 2; /* given by nobody */
+		o->mac[1] = 0;
+		for (unsigned i = 2; i < 6; i++)
+			o->mac[i] = (uint8_t)(o->addr >> (8 * (5 - i)));
+	}
 	o->eal.threads = o->cores + 1; /* the first one is for signals and numbers */
 	o->eal.first_waits = true;
 	o->eal.more = o->dpdk;

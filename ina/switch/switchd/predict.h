@@ -4,11 +4,10 @@
  * begins with, from one that was taken
  *
  * The contributions of a rank to all-reduces differ in psn, slot, exponent and words, and so do the
- * answers to it. So a core keeps the head of one that it has taken, with what
- * was found out about it, and the head of the answer. A packet with the same head, and of the same
- * length, need not be decoded, checked and looked up again: it
- * is sound, it is this core's, the rank is who it says and where it was, its group and epoch are
- * known. What else there is goes the general way.
+ * answers to it. So a core keeps the head of one that it has taken, with what was found out about
+ * it, and the head of the answer. A packet with the same head, and of the same length, need not be
+ * decoded, checked and looked up again: it is sound, it is this core's, the rank is who it says and
+ * where it was, its group and epoch are known. What else there is goes the general way.
  *
  * A prediction is of one incarnation of the table, which is how often groups have changed
  * (ina/switch/switch.h): with a change everything is forgotten.
@@ -19,7 +18,8 @@
 #include "ina/frame/wire.h"
 #include "ina/switch/slot.h"
 
-#define INA_PREDICT_BYTES 64 /* of a packet that are compared: a head, and nothing of the words */
+/* of a packet that are compared: a head, and nothing of the words */
+#define INA_PREDICT_BYTES 64
 #define INA_PREDICT_ROWS 256 /* of groups' workers, direct mapped */
 #define INA_PREDICT_ANSWER 7 /* numbers of eight bytes */
 #define INA_PREDICT_VARIES 4 /* of them the first that differs from packet to packet */

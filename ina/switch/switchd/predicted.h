@@ -239,9 +239,8 @@ INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u,
 
 /*
  * It has not been ended by an abort that came here or to another core, nor by its lease. Looked at
- * once for a burst: whoever has learned of an abort sends
- * after the word of it was written (core.h), so what was received before the look has nothing that
- * the look could miss.
+ * once for a burst: whoever has learned of an abort sends after the word of it was written
+ * (core.h), so what was received before the look has nothing that the look could miss.
  */
 INLINE bool incarnations(struct ina_core *c, struct burst *u, uint8_t group)
 {

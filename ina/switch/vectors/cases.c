@@ -222,7 +222,10 @@ static void flags(const struct ina_case_sink *sink, bool extended)
 		for (uint8_t rank = 0; rank < 2; rank++) {
 			struct ina_frame f = frame(&p, INA_REDUCE, 1, rank, n);
 
-			f.flags = rank == n ? INA_F_OVERFLOW : rank == n - 1 ? INA_F_NONFINITE : 0;
+			if (rank == n)
+				f.flags = INA_F_OVERFLOW;
+			else if (rank == n - 1)
+				f.flags = INA_F_NONFINITE;
 			emit_words(&p, f, 1, 1);
 		}
 }

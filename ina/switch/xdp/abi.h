@@ -26,8 +26,8 @@ struct ina_xdp_settings {
 
 /*
  * A group in one incarnation: the one value of a map of its own, which user space maps into its
- * memory. group.config.lease_until and .member[].mac
- * may change, by aligned stores; the rest stands. group.over is the program's as well.
+ * memory. group.config.lease_until and .member[].mac may change, by aligned stores; the rest
+ * stands. group.over is the program's as well.
  */
 struct ina_xdp_group {
 	struct ina_group group;

@@ -32,9 +32,9 @@ int ina_xdp_port_open(struct ina_xdp_port *port, const char *name, int program,
 		      enum ina_xdp_mode mode, char *why, size_t size);
 /*
  * Out of this port XDP_TX may wake nobody: a veth in native mode. The driver (Linux 6.1 to 6.18,
- * veth_xdp_flush()) puts the frame where the other end reads, and rings
- * its bell only if that end has an XDP program too; one that reads because it has GRO on sleeps
- * until something else comes. A redirect rings always.
+ * veth_xdp_flush()) puts the frame where the other end reads, and rings its bell only if that end
+ * has an XDP program too; one that reads because it has GRO on sleeps until something else comes. A
+ * redirect rings always.
  */
 bool ina_xdp_port_tx_sleeps(const char *name, enum ina_xdp_mode mode);
 void ina_xdp_port_close(struct ina_xdp_port *port);

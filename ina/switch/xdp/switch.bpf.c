@@ -2,32 +2,27 @@
 /*
  * switch.bpf.c - the slot core as an XDP program
  *
- *   frame -> decode -> group -> ina/switch/step.h, the slot's lock held -> XDP_TX, or on veth a
- * redirect  one answer, to where the frame came from
- *                                                                -> broadcast into a devmap all
- * answers: ina_answer makes each rank's
- *                                                                -> XDP_DROP nobody receives
- * anything not ours -> XDP_PASS the bridge, the router, the host
+ *   frame -> decode -> group -> ina/switch/step.h, the slot's lock held, and then
+ *     XDP_TX, on veth a redirect   one answer, to where the frame came from
+ *     broadcast into a devmap      all answers: ina_answer makes each rank's
+ *     XDP_DROP                     nobody receives anything
+ *     XDP_PASS                     not ours: the bridge, the router, the host
  *
  * Answer all: bpf_redirect_map() with BPF_F_BROADCAST clones the frame for each entry of the
- * group's devmap, which has one for each rank, and the
- * devmap's egress program gives each copy its rank and addresses. All in the kernel's own memory,
- * with any driver that can redirect, and since
+ * group's devmap, which has one for each rank, and the devmap's egress program gives each copy its
+ * rank and addresses. All in the kernel's own memory, with any driver that can redirect, and since
  * Linux 5.13; AF_XDP would bring every sum to user space, and a clone in tc a socket buffer for
- * each. Which copy is whose cannot be a matter of the
- * entry: the kernel queues frames by port, and runs the first entry's program on all that wait
- * there. So there is one program, and copies of an
+ * each. Which copy is whose cannot be a matter of the entry: the kernel queues frames by port, and
+ * runs the first entry's program on all that wait there. So there is one program, and copies of an
  * answer are handed to the ranks behind a port in turn: they come one after the other, on one CPU.
  *
  * Two CPUs may have packets of one slot: every slot has a bpf_spin_lock, held from the age check to
- * the last word of the sum in
- * the packet. The kernel (6.1) allows one lock at a time and neither helpers nor functions under
- * it: what is needed there is
- * inline, room for the sum is made before, and the packet is turned into the answer after. A group
- * is never changed but replaced, in a map of maps, so a
- * packet sees one incarnation of it, whole. A slot belongs to the latest incarnation that has used
- * it: a packet that still sees an earlier one, while another CPU is
- * ahead, cannot take it back, and user space has no slots to clear.
+ * the last word of the sum in the packet. The kernel (6.1) allows one lock at a time and neither
+ * helpers nor functions under it: what is needed there is inline, room for the sum is made before,
+ * and the packet is turned into the answer after. A group is never changed but replaced, in a map
+ * of maps, so a packet sees one incarnation of it, whole. A slot belongs to the latest incarnation
+ * that has used it: a packet that still sees an earlier one, while another CPU is ahead, cannot
+ * take it back, and user space has no slots to clear.
  */
 #include "ina/switch/step.h"
 #include "ina/switch/xdp/abi.h"
@@ -134,6 +129,16 @@ INLINE __u16 checksum(const __u8 *ip)
 	return (__u16)~sum;
 }
 
+/* A header without options that is whole, alive and no fragment. */
+INLINE enum ina_fault check_ip(const __u8 *ip)
+{
+	if (ip[0] != 0x45 || !ip[8])
+		return INA_FAULT_IP;
+	if (checksum(ip))
+		return INA_FAULT_CHECKSUM;
+	return ina_get16(ip + 6) != 0x4000 ? INA_FAULT_FRAGMENT : INA_FAULT_NONE;
+}
+
 /*
  * Everything up to the end of the IPv4 header; *bytes: of the frame without padding. f->dst is
  * right unless it is not ours or too short.
@@ -142,6 +147,7 @@ INLINE enum ina_fault decode_ip(const __u8 *b, const __u8 *end, struct ina_frame
 {
 	const __u8 *ip = b + IP_AT;
 	__u32 len = (__u32)(end - b), total, bare;
+	enum ina_fault fault;
 
 	if (b + IP_AT > end)
 		return INA_FAULT_SHORT;
@@ -152,12 +158,9 @@ INLINE enum ina_fault decode_ip(const __u8 *b, const __u8 *end, struct ina_frame
 	if (ip[9] != INA_PROTOCOL_OLD && ip[9] != INA_PROTOCOL_EXTENDED)
 		return INA_FAULT_NOT_OURS;
 	f->dst = ina_get32(ip + 16);
-	if (ip[0] != 0x45 || !ip[8])
-		return INA_FAULT_IP;
-	if (checksum(ip))
-		return INA_FAULT_CHECKSUM;
-	if (ina_get16(ip + 6) != 0x4000)
-		return INA_FAULT_FRAGMENT;
+	fault = check_ip(ip);
+	if (fault)
+		return fault;
 	f->extended = ip[9] == INA_PROTOCOL_EXTENDED;
 	total = ina_get16(ip + 2);
 	bare = INA_IP_BYTES + INA_HEADER_BYTES + (f->extended ? INA_EXTENSION_BYTES : 0);
@@ -322,8 +325,8 @@ INLINE void open(struct slot_value *v, const struct request *r)
 
 /*
  * ina_step_enter() under the lock; an enum ina_reason. A function of its own and for both kinds of
- * frame: the verifier looks at it once,
- * whatever ways lead there, which keeps it far from its limit.
+ * frame: the verifier looks at it once, whatever ways lead there, which keeps it far from its
+ * limit.
  */
 __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
 {
@@ -360,8 +363,9 @@ __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
 				r->sum.marked = v->slot.marked;
 				r->sum.flags = v->slot.flags;
 				r->sum.exponent = v->slot.exponent;
-			} else { /* only a probe: its rank shall send words, there is room for a sum
-				  */
+			} else {
+				/* only a probe: its rank shall send words, there is room for a
+				 * sum */
 				reason = INA_REASON_NEED;
 			}
 		}
@@ -444,6 +448,14 @@ INLINE int step(struct xdp_md *ctx, struct ina_xdp_group *g, struct ina_frame *f
 	return answer(ctx, g, f, reason, &sum, extended);
 }
 
+/* g: the frame's group, or NULL. */
+INLINE enum ina_reason check_sender(const struct ina_xdp_group *g, const struct ina_frame *f)
+{
+	if (f->dst != settings.addr)
+		return INA_REASON_NOT_HERE;
+	return g ? ina_step_sender(settings.addr, &g->group, f) : INA_REASON_NO_GROUP;
+}
+
 INLINE int switch_frame(struct xdp_md *ctx)
 {
 	struct ina_frame f = { 0 };
@@ -465,9 +477,7 @@ INLINE int switch_frame(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	g = f.dst == settings.addr ? group_find(f.group) : NULL;
-	reason = f.dst != settings.addr ? INA_REASON_NOT_HERE
-		 : !g                   ? INA_REASON_NO_GROUP
-					: ina_step_sender(settings.addr, &g->group, &f);
+	reason = check_sender(g, &f);
 	if (reason != INA_REASON_TAKEN || !g) {
 		count(INA_XDP_REASONS_AT + reason);
 		return reason == INA_REASON_NOT_HERE ? XDP_PASS : XDP_DROP;

@@ -8,6 +8,9 @@
  */
 #include <assert.h>
 
+#include "plugin/nccl/abi/gin_v11.h"
+#include "plugin/nccl/abi/gin_v12.h"
+#include "plugin/nccl/abi/gin_v13.h"
 #include "plugin/nccl/abi/net_v10.h"
 #include "plugin/nccl/abi/net_v11.h"
 #include "plugin/nccl/abi/net_v12.h"
@@ -15,6 +18,10 @@
 #include "plugin/nccl/abi/net_v7.h"
 #include "plugin/nccl/abi/net_v8.h"
 #include "plugin/nccl/abi/net_v9.h"
+#include "plugin/nccl/abi/rma_v14.h"
+#include "plugin/nccl/abi/rma_v15.h"
+#include "plugin/nccl/abi/rma_v16.h"
+#include "plugin/nccl/abi/rma_v17.h"
 #include "plugin/nccl/abi/types.h"
 
 #define SIZE(type, bytes) static_assert(sizeof(type) == (bytes), "size of " #type)
@@ -516,3 +523,183 @@ AT(ncclCollNet_v12_t, closeColl, 120);
 AT(ncclCollNet_v12_t, closeListen, 128);
 AT(ncclCollNet_v12_t, makeVDevice, 136);
 AT(ncclCollNet_v12_t, finalize, 144);
+
+SIZE(ncclGin_v11_t, 152);
+AT(ncclGin_v11_t, name, 0);
+AT(ncclGin_v11_t, init, 8);
+AT(ncclGin_v11_t, devices, 16);
+AT(ncclGin_v11_t, getProperties, 24);
+AT(ncclGin_v11_t, listen, 32);
+AT(ncclGin_v11_t, connect, 40);
+AT(ncclGin_v11_t, createContext, 48);
+AT(ncclGin_v11_t, regMrSym, 56);
+AT(ncclGin_v11_t, regMrSymDmaBuf, 64);
+AT(ncclGin_v11_t, deregMrSym, 72);
+AT(ncclGin_v11_t, destroyContext, 80);
+AT(ncclGin_v11_t, closeColl, 88);
+AT(ncclGin_v11_t, closeListen, 96);
+AT(ncclGin_v11_t, iput, 104);
+AT(ncclGin_v11_t, iputSignal, 112);
+AT(ncclGin_v11_t, test, 120);
+AT(ncclGin_v11_t, ginProgress, 128);
+AT(ncclGin_v11_t, queryLastError, 136);
+AT(ncclGin_v11_t, finalize, 144);
+
+SIZE(ncclGin_v12_t, 152);
+AT(ncclGin_v12_t, name, 0);
+AT(ncclGin_v12_t, init, 8);
+AT(ncclGin_v12_t, devices, 16);
+AT(ncclGin_v12_t, getProperties, 24);
+AT(ncclGin_v12_t, listen, 32);
+AT(ncclGin_v12_t, connect, 40);
+AT(ncclGin_v12_t, createContext, 48);
+AT(ncclGin_v12_t, regMrSym, 56);
+AT(ncclGin_v12_t, regMrSymDmaBuf, 64);
+AT(ncclGin_v12_t, deregMrSym, 72);
+AT(ncclGin_v12_t, destroyContext, 80);
+AT(ncclGin_v12_t, closeColl, 88);
+AT(ncclGin_v12_t, closeListen, 96);
+AT(ncclGin_v12_t, iput, 104);
+AT(ncclGin_v12_t, iputSignal, 112);
+AT(ncclGin_v12_t, test, 120);
+AT(ncclGin_v12_t, ginProgress, 128);
+AT(ncclGin_v12_t, queryLastError, 136);
+AT(ncclGin_v12_t, finalize, 144);
+
+SIZE(ncclGinConfig_v13_t, 20);
+AT(ncclGinConfig_v13_t, nSignals, 0);
+AT(ncclGinConfig_v13_t, nCounters, 4);
+AT(ncclGinConfig_v13_t, nContexts, 8);
+AT(ncclGinConfig_v13_t, queueDepth, 12);
+AT(ncclGinConfig_v13_t, trafficClass, 16);
+
+SIZE(ncclGin_v13_t, 168);
+AT(ncclGin_v13_t, name, 0);
+AT(ncclGin_v13_t, init, 8);
+AT(ncclGin_v13_t, devices, 16);
+AT(ncclGin_v13_t, getProperties, 24);
+AT(ncclGin_v13_t, listen, 32);
+AT(ncclGin_v13_t, connect, 40);
+AT(ncclGin_v13_t, createContext, 48);
+AT(ncclGin_v13_t, regMrSym, 56);
+AT(ncclGin_v13_t, regMrSymDmaBuf, 64);
+AT(ncclGin_v13_t, deregMrSym, 72);
+AT(ncclGin_v13_t, destroyContext, 80);
+AT(ncclGin_v13_t, closeColl, 88);
+AT(ncclGin_v13_t, closeListen, 96);
+AT(ncclGin_v13_t, iput, 104);
+AT(ncclGin_v13_t, iputSignal, 112);
+AT(ncclGin_v13_t, iget, 120);
+AT(ncclGin_v13_t, iflush, 128);
+AT(ncclGin_v13_t, test, 136);
+AT(ncclGin_v13_t, ginProgress, 144);
+AT(ncclGin_v13_t, queryLastError, 152);
+AT(ncclGin_v13_t, finalize, 160);
+
+SIZE(ncclRmaConfig_v14_t, 12);
+AT(ncclRmaConfig_v14_t, nContexts, 0);
+AT(ncclRmaConfig_v14_t, trafficClass, 4);
+AT(ncclRmaConfig_v14_t, rankStride, 8);
+
+SIZE(ncclRma_v14_t, 168);
+AT(ncclRma_v14_t, name, 0);
+AT(ncclRma_v14_t, init, 8);
+AT(ncclRma_v14_t, devices, 16);
+AT(ncclRma_v14_t, getProperties, 24);
+AT(ncclRma_v14_t, listen, 32);
+AT(ncclRma_v14_t, connect, 40);
+AT(ncclRma_v14_t, createContext, 48);
+AT(ncclRma_v14_t, regMrSym, 56);
+AT(ncclRma_v14_t, regMrSymDmaBuf, 64);
+AT(ncclRma_v14_t, deregMrSym, 72);
+AT(ncclRma_v14_t, destroyContext, 80);
+AT(ncclRma_v14_t, closeColl, 88);
+AT(ncclRma_v14_t, closeListen, 96);
+AT(ncclRma_v14_t, iput, 104);
+AT(ncclRma_v14_t, iputSignal, 112);
+AT(ncclRma_v14_t, iget, 120);
+AT(ncclRma_v14_t, iflush, 128);
+AT(ncclRma_v14_t, test, 136);
+AT(ncclRma_v14_t, rmaProgress, 144);
+AT(ncclRma_v14_t, queryLastError, 152);
+AT(ncclRma_v14_t, finalize, 160);
+
+SIZE(ncclRma_v15_t, 168);
+AT(ncclRma_v15_t, name, 0);
+AT(ncclRma_v15_t, init, 8);
+AT(ncclRma_v15_t, devices, 16);
+AT(ncclRma_v15_t, getProperties, 24);
+AT(ncclRma_v15_t, listen, 32);
+AT(ncclRma_v15_t, connect, 40);
+AT(ncclRma_v15_t, createContext, 48);
+AT(ncclRma_v15_t, regMrSym, 56);
+AT(ncclRma_v15_t, regMrSymDmaBuf, 64);
+AT(ncclRma_v15_t, deregMrSym, 72);
+AT(ncclRma_v15_t, destroyContext, 80);
+AT(ncclRma_v15_t, closeColl, 88);
+AT(ncclRma_v15_t, closeListen, 96);
+AT(ncclRma_v15_t, iput, 104);
+AT(ncclRma_v15_t, iputSignal, 112);
+AT(ncclRma_v15_t, iget, 120);
+AT(ncclRma_v15_t, iflush, 128);
+AT(ncclRma_v15_t, test, 136);
+AT(ncclRma_v15_t, rmaProgress, 144);
+AT(ncclRma_v15_t, queryLastError, 152);
+AT(ncclRma_v15_t, finalize, 160);
+
+SIZE(ncclRmaProperties_v16_t, 1);
+AT(ncclRmaProperties_v16_t, flushesAllPutsOnAnySignal, 0);
+
+SIZE(ncclRma_v16_t, 176);
+AT(ncclRma_v16_t, name, 0);
+AT(ncclRma_v16_t, init, 8);
+AT(ncclRma_v16_t, devices, 16);
+AT(ncclRma_v16_t, getRmaProperties, 24);
+AT(ncclRma_v16_t, getProperties, 32);
+AT(ncclRma_v16_t, listen, 40);
+AT(ncclRma_v16_t, connect, 48);
+AT(ncclRma_v16_t, createContext, 56);
+AT(ncclRma_v16_t, regMrSym, 64);
+AT(ncclRma_v16_t, regMrSymDmaBuf, 72);
+AT(ncclRma_v16_t, deregMrSym, 80);
+AT(ncclRma_v16_t, destroyContext, 88);
+AT(ncclRma_v16_t, closeColl, 96);
+AT(ncclRma_v16_t, closeListen, 104);
+AT(ncclRma_v16_t, iput, 112);
+AT(ncclRma_v16_t, iputSignal, 120);
+AT(ncclRma_v16_t, iget, 128);
+AT(ncclRma_v16_t, iflush, 136);
+AT(ncclRma_v16_t, test, 144);
+AT(ncclRma_v16_t, rmaProgress, 152);
+AT(ncclRma_v16_t, queryLastError, 160);
+AT(ncclRma_v16_t, finalize, 168);
+
+SIZE(ncclRmaConfig_v17_t, 24);
+AT(ncclRmaConfig_v17_t, nContexts, 0);
+AT(ncclRmaConfig_v17_t, trafficClass, 4);
+AT(ncclRmaConfig_v17_t, peerArray, 8);
+AT(ncclRmaConfig_v17_t, peerArrayCount, 16);
+
+SIZE(ncclRma_v17_t, 176);
+AT(ncclRma_v17_t, name, 0);
+AT(ncclRma_v17_t, init, 8);
+AT(ncclRma_v17_t, devices, 16);
+AT(ncclRma_v17_t, getRmaProperties, 24);
+AT(ncclRma_v17_t, getProperties, 32);
+AT(ncclRma_v17_t, listen, 40);
+AT(ncclRma_v17_t, connect, 48);
+AT(ncclRma_v17_t, createContext, 56);
+AT(ncclRma_v17_t, regMrSym, 64);
+AT(ncclRma_v17_t, regMrSymDmaBuf, 72);
+AT(ncclRma_v17_t, deregMrSym, 80);
+AT(ncclRma_v17_t, destroyContext, 88);
+AT(ncclRma_v17_t, closeColl, 96);
+AT(ncclRma_v17_t, closeListen, 104);
+AT(ncclRma_v17_t, iput, 112);
+AT(ncclRma_v17_t, iputSignal, 120);
+AT(ncclRma_v17_t, iget, 128);
+AT(ncclRma_v17_t, iflush, 136);
+AT(ncclRma_v17_t, test, 144);
+AT(ncclRma_v17_t, rmaProgress, 152);
+AT(ncclRma_v17_t, queryLastError, 160);
+AT(ncclRma_v17_t, finalize, 168);

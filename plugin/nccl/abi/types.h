@@ -108,13 +108,13 @@ typedef ncclResult_t (*ncclProfilerCallback_t)(void **event, int type, void *par
 					       int64_t plugin_id, void *data);
 
 #define NCCL_NET_HANDLE_MAXSIZE 128 /* bytes that listen may fill */
-#define NCCL_MAX_NET_SIZE_BYTES \
-	(1 * 1024 * 1024 * 1024 * 1024L)   /* upper bound of maxP2pBytes and maxCollBytes */
-#define MAX_NET_SIZE (1024 * 1024 * 1024L) /* largest message of the int-sized versions v6 to v8 \
-					    */
+/* upper bound of maxP2pBytes and maxCollBytes */
+#define NCCL_MAX_NET_SIZE_BYTES (1 * 1024 * 1024 * 1024 * 1024L)
+/* largest message of the int-sized versions v6 to v8 */
+#define MAX_NET_SIZE (1024 * 1024 * 1024L)
 #define MAX_COLLNET_SIZE (512 * 1024 * 1024L) /* the same for collnet */
-#define NCCL_NET_OPTIONAL_RECV_COMPLETION \
-	0x1 /* stands in *request when irecv may complete at once */
+/* stands in *request when irecv may complete at once */
+#define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1
 #define NCCL_NET_MULTI_REQUEST 0x2
 #define NCCL_NET_MAX_REQUESTS 32 /* requests in flight per comm, each of maxRecvs buffers */
 

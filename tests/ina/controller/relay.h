@@ -10,8 +10,11 @@
 struct relay {
 	char at[96], to[96]; /* paths of Unix sockets */
 	int listener;
-	atomic_bool deaf; /* what the controller says is lost; a connection that has lost something
-			     ends when it may be received */
+	/*
+	 * what the controller says is lost; a connection that has lost something ends when it may
+	 * be received
+	 */
+	atomic_bool deaf;
 	atomic_bool over;
 	pthread_t thread;
 };

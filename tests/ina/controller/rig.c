@@ -2,10 +2,10 @@
 #include "tests/ina/controller/rig.h"
 
 #include "base/check.h"
+#include "tests/base/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -28,8 +28,8 @@ void rig_make(struct rig *r, const char *program, const char *settings)
 	r->program = program;
 	strcpy(r->top, "/tmp/hawser-controller-XXXXXX");
 	CHECK(mkdtemp(r->top));
-	snprintf(r->address, sizeof(r->address), "unix:%s/socket",
-		 r->top); /* nobody can take it between two starts */
+	/* nobody can take it between two starts */
+	snprintf(r->address, sizeof(r->address), "unix:%s/socket", r->top);
 	snprintf(r->listen, sizeof(r->listen), "--listen=%s", r->address);
 	snprintf(r->settings, sizeof(r->settings), "%s/settings", r->top);
 	snprintf(r->database, sizeof(r->database), "--database=%s/db", r->top);
@@ -83,16 +83,11 @@ int rig_stop(struct rig *r, int signal)
 	return status;
 }
 
-static int entry_remove(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 void rig_remove(struct rig *r)
 {
 	if (r->pid)
 		rig_stop(r, SIGKILL);
-	CHECK(!nftw(r->top, entry_remove, 16, FTW_DEPTH | FTW_PHYS));
+	CHECK(!folder_remove(r->top));
 }
 
 struct ha_ina_client *rig_client(const struct rig *r, unsigned deadline_ms, bool patient)

@@ -39,13 +39,70 @@ static uint32_t map_longest(uint32_t slots)
 	return 0;
 }
 
-static void against_a_map(uint32_t seed)
-{
-	static struct ha_buddy b;
+struct given {
 	struct {
 		uint32_t base, len;
 	} range[RANGES];
-	uint32_t slots, n = 0, used = 0;
+	uint32_t n;
+};
+
+static void range_add(struct given *g, uint32_t base, uint32_t len, uint32_t slots)
+{
+	g->range[g->n].base = base;
+	g->range[g->n++].len = len;
+	map_set(base, len, slots, 1);
+}
+
+static void give_one(struct ha_buddy *b, struct given *g, uint32_t slots)
+{
+	uint32_t i = dice(g->n);
+
+	ha_buddy_give(b, g->range[i].base, g->range[i].len);
+	map_set(g->range[i].base, g->range[i].len, slots, 0);
+	g->range[i] = g->range[--g->n];
+}
+
+/* It gives what is free, aligned, if the map has that much in one piece. */
+static void take_one(struct ha_buddy *b, struct given *g, uint32_t len, uint32_t slots)
+{
+	int32_t base = ha_buddy_take(b, len);
+
+	CHECK_INT(base >= 0, map_longest(slots) >= len);
+	if (base < 0)
+		return;
+	CHECK(!(base % (int32_t)len) && (uint32_t)base + len <= slots &&
+	      map_free((uint32_t)base, len));
+	range_add(g, (uint32_t)base, len, slots);
+}
+
+static void reserve_one(struct ha_buddy *b, struct given *g, uint32_t len, uint32_t slots)
+{
+	uint32_t base = dice(slots / len + 2) * len, end = base + len < slots ? base + len : slots;
+	bool got, want = base >= slots || map_free(base, end - base);
+
+	if (base + len > HA_BUDDY_SLOTS)
+		return;
+	got = ha_buddy_reserve(b, base, len);
+	CHECK_INT(got, want);
+	if (got)
+		range_add(g, base, len, slots);
+}
+
+static void check_map(const struct ha_buddy *b, uint32_t slots)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < slots; i++)
+		used += map[i];
+	CHECK_INT(b->free, slots - used);
+	CHECK_INT(ha_buddy_longest(b), map_longest(slots));
+}
+
+static void against_a_map(uint32_t seed)
+{
+	static struct ha_buddy b;
+	struct given g = { .n = 0 };
+	uint32_t slots;
 
 	dice_state = seed;
 	slots = seed == 1 ? HA_BUDDY_SLOTS : HA_BUDDY_UNIT + dice(6000);
@@ -56,49 +113,18 @@ static void against_a_map(uint32_t seed)
 	for (int step = 0; step < 600; step++) {
 		uint32_t len = HA_BUDDY_UNIT << dice(8);
 
-		if (dice(2) && n) {
-			uint32_t i = dice(n);
-
-			ha_buddy_give(&b, range[i].base, range[i].len);
-			map_set(range[i].base, range[i].len, slots, 0);
-			range[i] = range[--n];
-		} else if (n < RANGES && dice(4)) {
-			int32_t base = ha_buddy_take(&b, len);
-
-			CHECK_INT(base >= 0, map_longest(slots) >= len);
-			if (base < 0)
-				continue;
-			CHECK(!(base % (int32_t)len) && (uint32_t)base + len <= slots &&
-			      map_free((uint32_t)base, len));
-			range[n].base = (uint32_t)base;
-			range[n++].len = len;
-			map_set((uint32_t)base, len, slots, 1);
-		} else if (n < RANGES) {
-			uint32_t base = dice(slots / len + 2) * len,
-				 end = base + len < slots ? base + len : slots;
-			bool got, want = base >= slots || map_free(base, end - base);
-
-			if (base + len > HA_BUDDY_SLOTS)
-				continue;
-			got = ha_buddy_reserve(&b, base, len);
-			CHECK_INT(got, want);
-			if (!got)
-				continue;
-			range[n].base = base;
-			range[n++].len = len;
-			map_set(base, len, slots, 1);
-		}
-		used = 0;
-		for (uint32_t i = 0; i < slots; i++)
-			used += map[i];
-		CHECK_INT(b.free, slots - used);
-		CHECK_INT(ha_buddy_longest(&b), map_longest(slots));
+		if (dice(2) && g.n)
+			give_one(&b, &g, slots);
+		else if (g.n < RANGES && dice(4))
+			take_one(&b, &g, len, slots);
+		else if (g.n < RANGES)
+			reserve_one(&b, &g, len, slots);
+		check_map(&b, slots);
 	}
-	while (n--)
-		ha_buddy_give(&b, range[n].base, range[n].len);
+	while (g.n--)
+		ha_buddy_give(&b, g.range[g.n].base, g.range[g.n].len);
 	memset(map, 0, sizeof(map));
-	CHECK_INT(b.free, slots);
-	CHECK_INT(ha_buddy_longest(&b), map_longest(slots));
+	check_map(&b, slots);
 }
 
 static void lengths(void)
@@ -121,8 +147,8 @@ static void lengths(void)
 	CHECK_INT(ha_buddy_longest(&b), 0);
 }
 
-/* The smallest block that will do is cut: 64 wanted beside a hole of 64 leaves the long one whole.
- */
+/* The smallest block that will do is cut: 64 wanted beside a hole of 64 leaves the long one
+ * whole. */
 static void best_fit(void)
 {
 	static struct ha_buddy b;

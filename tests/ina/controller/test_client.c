@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define LEASE_MS                                                                              \
-	600000 /* none ends by itself while this test runs: each end is another table for the \
-		  switch */
+/* none ends by itself while this test runs: each end is another table for the switch */
+#define LEASE_MS 600000
 
 static struct rig r;
 static const uint32_t members[] = { 0x0a000003, 0x0a000001, 0x0a000002 };
@@ -78,6 +77,15 @@ static void there(void)
 	ha_ina_client_close(c);
 }
 
+static void check_joined(const struct ha_ina_group_info *info, const struct ha_ina_lease *lease)
+{
+	CHECK(info->id == lease->id && info->ranks == 3 && info->workers == 4 && info->extended &&
+	      info->base == lease->agg_addr);
+	CHECK(info->len == 256 && info->epoch == lease->epoch && info->lease_ms == LEASE_MS &&
+	      info->switch_address == 0x0a0000fe);
+	CHECK(!memcmp(info->member, members, sizeof(members)));
+}
+
 /* A rank joins once, whatever is restarted; when all have left the group is over. */
 static void ranks_join_once(void)
 {
@@ -93,11 +101,7 @@ static void ranks_join_once(void)
 	for (int restarted = 0; restarted < 2; restarted++) {
 		CHECK(!ha_ina_client_join(c, &lease, 1, 77, &info, &beat) && beat.live &&
 		      beat.epoch == lease.epoch);
-		CHECK(info.id == lease.id && info.ranks == 3 && info.workers == 4 &&
-		      info.extended && info.base == lease.agg_addr);
-		CHECK(info.len == 256 && info.epoch == lease.epoch && info.lease_ms == LEASE_MS &&
-		      info.switch_address == 0x0a0000fe);
-		CHECK(!memcmp(info.member, members, sizeof(members)));
+		check_joined(&info, &lease);
 		CHECK_INT(ha_ina_client_join(c, &lease, 1, 78, &info, &beat), -EINVAL);
 		says(c, "rank 1 of group");
 		says(c, "has joined before");

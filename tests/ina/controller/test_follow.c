@@ -105,11 +105,8 @@ static void destroy(struct ha_ina_client *c, const struct ha_ina_lease *lease)
 	      !*message);
 }
 
-static void follow(struct ina_follow *f)
+static void await_controller(struct ina_follow *f)
 {
-	struct ha_ina_client *c;
-	struct ha_ina_lease one, two;
-
 	rig_sleep(300);
 	CHECK(!ina_follow_answered(f));
 	rig_start(&r, NULL);
@@ -117,6 +114,24 @@ static void follow(struct ina_follow *f)
 	for (int i = 0; i < 6000 && !ina_follow_answered(f); i++)
 		rig_sleep(10);
 	CHECK(ina_follow_answered(f));
+}
+
+/* It dies and comes back, of which a switch must not notice anything. */
+static void restart_controller(void)
+{
+	rig_stop(&r, SIGKILL);
+	rig_sleep(500);
+	rig_start(&r, NULL);
+	rig_await(&r);
+	rig_sleep(700);
+}
+
+static void follow(struct ina_follow *f)
+{
+	struct ha_ina_client *c;
+	struct ha_ina_lease one, two;
+
+	await_controller(f);
 	c = rig_client(&r, 30000, true);
 
 	/* As it was asked for; asked again while the switch is not ready. */
@@ -130,15 +145,10 @@ static void follow(struct ina_follow *f)
 	      last.member[1].addr == 0x0a000001 && !last.first_psn);
 	two = create(c, 16, 0, false);
 	await(&installed, 2);
-	CHECK(last.workers == 2 && !last.extended &&
-	      last.ranks == 2); /* what the switch is set to */
+	/* what the switch is set to */
+	CHECK(last.workers == 2 && !last.extended && last.ranks == 2);
 
-	/* The controller dies and comes back: nothing happens. */
-	rig_stop(&r, SIGKILL);
-	rig_sleep(500);
-	rig_start(&r, NULL);
-	rig_await(&r);
-	rig_sleep(700);
+	restart_controller();
 	CHECK(value(&installed) == 2 && !value(&ended) && !value(&removed));
 
 	/* Ended: abort for its ranks. Removed only when somebody needs the slots. */

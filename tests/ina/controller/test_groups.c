@@ -371,8 +371,8 @@ static void switch_that_registers(void)
 	version = s->version;
 	CHECK(!ha_groups_switch_reported(&g, s, 77, 2 * S));
 	CHECK(s->version == version);
-	/* it has lost its memory: whoever waits for an answer of the old incarnation must know it
-	 */
+	/* it has lost its memory: whoever waits for an answer of the old incarnation must know
+	 * it */
 	CHECK(ha_groups_switch_reported(&g, s, 78, 3 * S));
 	CHECK(s->version != version && group->r.epoch == 2);
 	CHECK(!make(16, 5000, 6 * S));
@@ -430,8 +430,8 @@ static void switch_moves(void)
 	end();
 }
 
-/* One machine under two names must not give the same aggregators twice, not even those that rest.
- */
+/* One machine under two names must not give the same aggregators twice, not even those that
+ * rest. */
 static void one_address_under_two_names(void)
 {
 	struct ha_switch_info a = { .name = "a",

@@ -221,6 +221,24 @@ static void granted(const struct ha_group *real, const struct ha_group_spec *w, 
 	strcpy(n->tenant, w->tenant);
 }
 
+/* The group that the tenant asked for with this nonce before, or NULL. */
+static struct naive_group *find_by_nonce(const char *tenant, uint8_t nonce)
+{
+	struct naive_group *found = NULL;
+
+	for (int i = 0; i < GROUPS; i++)
+		if (group[i].used && group[i].live && group[i].nonce == nonce &&
+		    !strcmp(group[i].tenant, tenant))
+			found = &group[i];
+	return found;
+}
+
+static void check_again(const struct ha_group *real, struct naive_group *before)
+{
+	CHECK(real->r.serial == before->serial && real->r.key == before->key);
+	before->due = now + before->lease_ms * HA_NS_PER_MS;
+}
+
 static void create(void)
 {
 	uint32_t member[8], wanted = 16u << dice(6), least = dice(2) ? wanted : 16, len;
@@ -236,7 +254,7 @@ static void create(void)
 				   .lease_ms = dice(3) ? 500 + dice(70000) : 0,
 				   .nonce = &nonce,
 				   .nonce_len = 1 };
-	const struct naive_group *before = NULL;
+	struct naive_group *before;
 	struct ha_refusal why;
 	struct ha_group *real;
 	bool again;
@@ -245,23 +263,17 @@ static void create(void)
 	for (size_t i = 0; i < w.members; i++)
 		member[i] = 0x0a000001 + (uint32_t)i + (dice(12) ? 0 : dice(3) << 16) +
 			    (nonce % 4 ? 0 : 1 << 8);
-	for (int i = 0; i < GROUPS; i++)
-		if (group[i].used && group[i].live && group[i].nonce == nonce &&
-		    !strcmp(group[i].tenant, name))
-			before = &group[i];
+	before = find_by_nonce(name, nonce);
 	for (len = wanted; len >= least && best < 0; len /= 2)
 		best = possible(member, w.members, tenant, len);
 	len *= 2; /* the first that was possible */
 	real = ha_groups_create(&g, &w, now, &again, &why);
 	if (before) {
 		CHECK_INT(again, real != NULL);
-		if (real) {
-			CHECK(real->r.serial == before->serial && real->r.key == before->key);
-			((struct naive_group *)(uintptr_t)before)->due =
-				now + before->lease_ms * HA_NS_PER_MS;
-		} else {
+		if (!real)
 			CHECK_INT(why.kind, HA_REFUSAL_INVALID);
-		}
+		else
+			check_again(real, before);
 		return;
 	}
 	CHECK_INT(real != NULL, best >= 0);
@@ -312,55 +324,78 @@ static void pass(void)
 		CHECK(!group[i].used || now < group[i].due);
 }
 
+/* Groups that do not fit into a smaller switch are over. */
+static void switch_resize(int i)
+{
+	uint32_t before = sw[i].slots;
+	struct ha_switch_info info;
+
+	sw[i].slots = 256 + dice(3000);
+	sw[i].there = true;
+	info = info_of(i);
+	CHECK(ha_groups_switch(&g, &info, now));
+	for (int k = 0; k < GROUPS && before != sw[i].slots; k++)
+		if (group[k].used && group[k].at == i &&
+		    group[k].base + group[k].len > sw[i].slots / 16 * 16)
+			naive_end(&group[k]);
+}
+
+static void switch_remove(int i)
+{
+	if (!sw[i].there)
+		return;
+	sw[i].there = false;
+	ha_groups_switch_gone(&g, ha_groups_switch_find(&g, sw[i].name), now);
+	for (int k = 0; k < GROUPS; k++)
+		if (group[k].used && group[k].at == i)
+			naive_end(&group[k]);
+}
+
+/* It reports a new incarnation: its groups get other epochs, unless it is the first. */
+static void switch_restarted(int i)
+{
+	bool first = !sw[i].incarnation;
+
+	sw[i].incarnation++;
+	CHECK_INT(ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name),
+					    sw[i].incarnation, now),
+		  !first);
+	for (int k = 0; k < GROUPS && !first; k++)
+		if (group[k].used && group[k].live && group[k].at == i)
+			sw[i].epoch[group[k].id] = ++group[k].epoch;
+}
+
+/* It reports that it runs, rarely with its memory lost. */
+static void switch_report(int i)
+{
+	if (!sw[i].there) {
+		struct ha_switch_info info = info_of(i);
+
+		sw[i].there = true;
+		CHECK(ha_groups_switch(&g, &info, now));
+	}
+	if (!dice(10) || !sw[i].incarnation)
+		switch_restarted(i);
+	else
+		CHECK(!ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name),
+						 sw[i].incarnation, now));
+	sw[i].heard = now;
+	sw[i].heard_once = true;
+}
+
 static void switch_change(void)
 {
 	int i = (int)dice(SWITCHES);
-	struct ha_switch_info info;
-	uint32_t before = sw[i].slots;
 
 	switch (dice(4)) {
-	case 0: /* another size */
-		sw[i].slots = 256 + dice(3000);
-		sw[i].there = true;
-		info = info_of(i);
-		CHECK(ha_groups_switch(&g, &info, now));
-		for (int k = 0; k < GROUPS && before != sw[i].slots; k++)
-			if (group[k].used && group[k].at == i &&
-			    group[k].base + group[k].len > sw[i].slots / 16 * 16)
-				naive_end(&group[k]);
+	case 0:
+		switch_resize(i);
 		break;
-	case 1: /* gone, and back at the next chance */
-		if (!sw[i].there)
-			break;
-		sw[i].there = false;
-		ha_groups_switch_gone(&g, ha_groups_switch_find(&g, sw[i].name), now);
-		for (int k = 0; k < GROUPS; k++)
-			if (group[k].used && group[k].at == i)
-				naive_end(&group[k]);
+	case 1: /* back at the next chance */
+		switch_remove(i);
 		break;
-	default: /* it reports that it runs, rarely with its memory lost */
-		if (!sw[i].there) {
-			info = info_of(i);
-			sw[i].there = true;
-			CHECK(ha_groups_switch(&g, &info, now));
-		}
-		if (!dice(10) || !sw[i].incarnation) {
-			bool first = !sw[i].incarnation;
-
-			sw[i].incarnation++;
-			CHECK_INT(ha_groups_switch_reported(&g,
-							    ha_groups_switch_find(&g, sw[i].name),
-							    sw[i].incarnation, now),
-				  !first);
-			for (int k = 0; k < GROUPS && !first; k++)
-				if (group[k].used && group[k].live && group[k].at == i)
-					sw[i].epoch[group[k].id] = ++group[k].epoch;
-		} else {
-			CHECK(!ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name),
-							 sw[i].incarnation, now));
-		}
-		sw[i].heard = now;
-		sw[i].heard_once = true;
+	default:
+		switch_report(i);
 	}
 }
 
@@ -486,14 +521,13 @@ static void world(uint64_t seed, unsigned long *made, unsigned long *refused)
 	ha_groups_open(&g, &limits);
 	quotas_set();
 	for (int i = 0; i < SWITCHES; i++) {
+		static const uint8_t bits[] = { 24, 16 };
 		struct ha_switch_info info;
 
 		snprintf(sw[i].name, sizeof(sw[i].name), "s%d", i);
 		sw[i].slots = 128 + dice(4000);
 		sw[i].registers = dice(2);
-		sw[i].prefix = (struct ha_prefix) { 0x0a000000, (uint8_t)(i == 0   ? 24
-									  : i == 1 ? 16
-										   : 8) };
+		sw[i].prefix = (struct ha_prefix) { 0x0a000000, i < 2 ? bits[i] : 8 };
 		sw[i].there = true;
 		info = info_of(i);
 		CHECK(ha_groups_switch(&g, &info, now));

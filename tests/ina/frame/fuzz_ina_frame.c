@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames as a network may bring them: the input is one. The last byte, if odd, mends Ethernet type
- * and checksum, so that the rest is reached. What is taken must come out of encode as it went in.
- */
+ * and checksum, so that the rest is reached. What is taken must come out of encode as it went
+ * in. */
 #include "base/check.h"
 #include "ina/frame/bytes.h"
 #include "ina/frame/frame.h"
@@ -37,8 +37,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		CHECK(len <= size && size <= (len > 60 ? len : 60) + 4 &&
 		      len == ina_frame_bytes(&f));
-		CHECK(!memcmp(again, heap, 14 + 4)); /* all but what encode chooses itself:
-							identification, time to live, checksum */
+		CHECK(!memcmp(again, heap,
+			      /* all but what encode chooses itself: identification, time to live,
+			       * checksum */
+			      14 + 4));
 		CHECK(!memcmp(again + 20, heap + 20, 2) && again[23] == heap[23]);
 		CHECK(!memcmp(again + 26, heap + 26, len - 26));
 		CHECK(f.rank < INA_RANKS_MAX && f.root < INA_RANKS_MAX && f.group &&

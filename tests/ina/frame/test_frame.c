@@ -171,8 +171,8 @@ static void refused(void)
 		CHECK_INT(with(e, true, IP, 0x65, true), INA_FAULT_IP); /* version 6 */
 		CHECK_INT(with(e, true, IP + 8, 0, true), INA_FAULT_IP);
 		CHECK_INT(with(e, true, IP + 6, 0, true), INA_FAULT_FRAGMENT); /* no DF */
-		CHECK_INT(with(e, true, IP + 6, 0x60, true),
-			  INA_FAULT_FRAGMENT); /* more fragments */
+		/* more fragments */
+		CHECK_INT(with(e, true, IP + 6, 0x60, true), INA_FAULT_FRAGMENT);
 		CHECK_INT(with(e, true, IP + 6, 0xc0, true), INA_FAULT_FRAGMENT); /* reserved */
 		CHECK_INT(with(e, true, IP + 7, 1, true), INA_FAULT_FRAGMENT);    /* offset */
 		CHECK_INT(with(e, true, IP + 3, 0, true), INA_FAULT_LENGTH);
@@ -181,8 +181,8 @@ static void refused(void)
 		CHECK_INT(with(e, true, IP + 10, 0, false), INA_FAULT_CHECKSUM);
 		CHECK_INT(with(e, true, at, 0, false), INA_FAULT_COLLECTIVE);
 		CHECK_INT(with(e, true, at, 6, false), INA_FAULT_COLLECTIVE);
-		CHECK_INT(with(e, true, at + 1, 0, false),
-			  INA_FAULT_RANGE); /* group 0 means: fall back */
+		/* group 0 means: fall back */
+		CHECK_INT(with(e, true, at + 1, 0, false), INA_FAULT_RANGE);
 		CHECK_INT(with(e, true, at + 2, 32, false), INA_FAULT_RANGE);
 		CHECK_INT(with(e, true, at + 3, 255, false), INA_FAULT_RANGE);
 	}
@@ -193,8 +193,8 @@ static void refused(void)
 	CHECK_INT(with(true, true, L4, 0, false), INA_FAULT_VERSION);
 	CHECK_INT(with(true, true, L4 + 3, 1, false), INA_FAULT_FLAGS);
 	CHECK_INT(with(true, true, L4 + 1, 0x80, false), INA_FAULT_FLAGS);
-	CHECK_INT(with(true, false, L4 + 2, 1, false),
-		  INA_FAULT_FLAGS); /* an exponent of nothing */
+	/* an exponent of nothing */
+	CHECK_INT(with(true, false, L4 + 2, 1, false), INA_FAULT_FLAGS);
 }
 
 /* Every combination of flags, with and without words. */
@@ -285,13 +285,31 @@ static void round_trip(void)
 
 #define ROOM 4096
 
+static uint32_t slow_sum(const uint8_t *header)
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < 20; i += 2)
+		sum += (uint32_t)header[i] * 256 + header[i + 1];
+	while (sum > 0xffff)
+		sum = sum % 0x10000 + sum / 0x10000;
+	return sum;
+}
+
+static enum ina_fault slow_length(const uint8_t *b, size_t len)
+{
+	uint32_t total = (uint32_t)b[IP + 2] * 256 + b[IP + 3];
+	size_t bare = b[IP + 9] == 253 ? 38 : 30;
+
+	if ((total != bare && total != bare + 256) || IP + total > len)
+		return INA_FAULT_LENGTH;
+	return len > IP + total + 4 && len > 64 ? INA_FAULT_LENGTH : INA_FAULT_NONE;
+}
+
 /* The fault of a frame's bytes by the tables of docs/ina.md: nothing is looked at at once, nothing
  * is taken for granted. */
 static enum ina_fault slow_ip(const uint8_t *b, size_t len)
 {
-	uint32_t sum = 0, total;
-	size_t bare;
-
 	if (len < IP)
 		return INA_FAULT_SHORT;
 	if (b[12] != 0x08 || b[13] != 0x00)
@@ -302,34 +320,29 @@ static enum ina_fault slow_ip(const uint8_t *b, size_t len)
 		return INA_FAULT_NOT_OURS;
 	if (b[IP] != 0x45 || b[IP + 8] == 0)
 		return INA_FAULT_IP;
-	for (int i = 0; i < 20; i += 2)
-		sum += (uint32_t)b[IP + i] * 256 + b[IP + i + 1];
-	while (sum > 0xffff)
-		sum = sum % 0x10000 + sum / 0x10000;
-	if (sum != 0xffff)
+	if (slow_sum(b + IP) != 0xffff)
 		return INA_FAULT_CHECKSUM;
 	if (b[IP + 6] != 0x40 || b[IP + 7] != 0)
 		return INA_FAULT_FRAGMENT;
-	total = (uint32_t)b[IP + 2] * 256 + b[IP + 3];
-	bare = b[IP + 9] == 253 ? 38 : 30;
-	if ((total != bare && total != bare + 256) || IP + total > len)
-		return INA_FAULT_LENGTH;
-	return len > IP + total + 4 && len > 64 ? INA_FAULT_LENGTH : INA_FAULT_NONE;
+	return slow_length(b, len);
 }
 
 static enum ina_fault slow_flags(uint8_t fl, uint8_t exponent, bool with_words)
 {
-	bool abort = fl & INA_F_ABORT, probe = fl & INA_F_PROBE, held = fl & INA_F_HELD,
-	     need = fl & INA_F_NEED;
+	static const uint8_t alone[] = { INA_F_ABORT, INA_F_PROBE, INA_F_HELD, INA_F_NEED };
+	bool answer = fl & INA_F_ANSWER;
+	unsigned set = 0;
 
-	if (fl & 0x80 || abort + probe + held + need > 1)
+	for (size_t i = 0; i < sizeof(alone); i++)
+		set += (fl & alone[i]) != 0;
+	if (fl & 0x80 || set > 1)
 		return INA_FAULT_FLAGS;
-	if ((probe && fl & INA_F_ANSWER) || ((held || need) && !(fl & INA_F_ANSWER)))
+	if ((fl & INA_F_PROBE && answer) || (fl & (INA_F_HELD | INA_F_NEED) && !answer))
 		return INA_FAULT_FLAGS;
 	if (with_words)
-		return abort || probe || held || need ? INA_FAULT_WORDS : INA_FAULT_NONE;
-	return exponent || fl & INA_F_OVERFLOW || fl & INA_F_NONFINITE ? INA_FAULT_FLAGS
-								       : INA_FAULT_NONE;
+		return set ? INA_FAULT_WORDS : INA_FAULT_NONE;
+	return exponent || fl & (INA_F_OVERFLOW | INA_F_NONFINITE) ? INA_FAULT_FLAGS
+								   : INA_FAULT_NONE;
 }
 
 static enum ina_fault slow_fault(const uint8_t *b, size_t len)
@@ -354,6 +367,13 @@ static enum ina_fault slow_fault(const uint8_t *b, size_t len)
 	return at[1] == 0 || at[2] > 31 || at[3] > 31 ? INA_FAULT_RANGE : INA_FAULT_NONE;
 }
 
+static void slow_extension(const uint8_t *b, const struct ina_frame *f, bool extended)
+{
+	CHECK_INT(f->flags, extended ? b[L4 + 1] : 0);
+	CHECK_INT(f->exponent, extended ? b[L4 + 2] : 0);
+	CHECK_INT(f->epoch, extended ? ina_get32(b + L4 + 4) : 0);
+}
+
 /* Its fields as they stand in the bytes. */
 static void slow_fields(const uint8_t *b, const struct ina_frame *f)
 {
@@ -363,8 +383,7 @@ static void slow_fields(const uint8_t *b, const struct ina_frame *f)
 	CHECK(!memcmp(f->dst_mac, b, 6) && !memcmp(f->src_mac, b + 6, 6));
 	CHECK(f->extended == extended && f->worker == b[IP + 1] / 4 && f->ecn == b[IP + 1] % 4);
 	CHECK(f->src == ina_get32(b + IP + 12) && f->dst == ina_get32(b + IP + 16));
-	CHECK(f->flags == (extended ? b[L4 + 1] : 0) && f->exponent == (extended ? b[L4 + 2] : 0) &&
-	      f->epoch == (extended ? ina_get32(b + L4 + 4) : 0));
+	slow_extension(b, f, extended);
 	CHECK(f->coll == at[0] && f->group == at[1] && f->rank == at[2] && f->root == at[3]);
 	CHECK(f->agg_addr == at[4] * 256 + at[5] && f->psn == ina_get32(at + 6));
 	CHECK(f->words == (b[IP + 2] ? at + 10 : NULL));

@@ -19,10 +19,10 @@
  *   --silent-at N     segment N is never answered, nor any after it
  *   --spoil-at N      one word of the sum of segment N has a wrong bit, at all ranks
  *   --die-at N        the backend kills itself when segment N is complete, some ranks' responses
- * given
+ *                     given
  *   --delay-us N      each segment's responses come so late
  *   --reverse         a group's segments are added from the newest that all have brought to the
- * oldest
+ *                     oldest
  *   --peer-ms N       a group ends with -ETIMEDOUT when a rank is so late (default 60000)
  */
 #include "base/clock.h"
@@ -462,29 +462,42 @@ static const struct option options[] = {
 	{ "said-ms", 1, NULL, 'w' },   { NULL, 0, NULL, 0 },
 };
 
+/* The options that set a number, and those that set a switch. */
+static const struct {
+	int option;
+	uint64_t *number;
+	bool *flag;
+} settings[] = {
+	{ 't', &set.timeout_at, NULL }, { 'c', &set.cancel_at, NULL },
+	{ 'i', &set.silent_at, NULL },  { 'S', &set.spoil_at, NULL },
+	{ 'd', &set.die_at, NULL },     { 'u', &set.delay_us, NULL },
+	{ 'p', &set.peer_ms, NULL },    { 'w', &set.said_ms, NULL },
+	{ 'e', NULL, &set.eagain },     { 'r', NULL, &set.reverse },
+	{ 'm', NULL, &set.mute },
+};
+
+static bool set_one(int option, const char *text)
+{
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		if (settings[i].option != option)
+			continue;
+		if (settings[i].number)
+			*settings[i].number = strtoull(text, NULL, 10);
+		else
+			*settings[i].flag = true;
+		return true;
+	}
+	return false;
+}
+
 static int parse(int argc, char **argv, struct ina_shm_server_config *config)
 {
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
-		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
-		uint64_t *number = o == 't'   ? &set.timeout_at
-				   : o == 'c' ? &set.cancel_at
-				   : o == 'i' ? &set.silent_at
-				   : o == 'S' ? &set.spoil_at
-				   : o == 'd' ? &set.die_at
-				   : o == 'u' ? &set.delay_us
-				   : o == 'p' ? &set.peer_ms
-				   : o == 'w' ? &set.said_ms
-					      : NULL;
-
-		if (number)
-			*number = n;
-		else if (o == 's')
+		if (o == 's')
 			config->path = optarg;
 		else if (o == 'a')
 			config->address = ntohl(inet_addr(optarg));
-		else if (o == 'e' || o == 'r' || o == 'm')
-			*(o == 'e' ? &set.eagain : o == 'r' ? &set.reverse : &set.mute) = true;
-		else
+		else if (!set_one(o, optarg))
 			return -1;
 	}
 	return config->path && optind == argc ? 0 : -1;

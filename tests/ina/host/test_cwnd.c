@@ -140,8 +140,9 @@ static void time_out(void)
 static void settles(void)
 {
 	for (int from = 0; from < 2; from++) {
-		const double pipe = 40, mark_above = 60; /* packets in flight: without a queue, and
-							    when one is long enough to be marked */
+		/* packets in flight: without a queue, and when one is long enough to be marked */
+		const double pipe = 40;
+		const double mark_above = 60;
 		double sum = 0, least = 1e9, most = 0;
 
 		now = 0;

@@ -7,42 +7,49 @@
 
 /* ---- in normal operation ---- */
 
+static void check_packet(const struct ina_frame *s, uint32_t psn, bool extended, uint8_t coll,
+			 uint8_t root)
+{
+	CHECK(s->psn == psn && s->coll == coll && s->root == root && s->rank == 2 &&
+	      s->worker == 1);
+	CHECK(s->src == ME && s->dst == SWITCH && s->ecn == INA_ECT1 && s->group == 7);
+	CHECK_INT(s->agg_addr, 100 + 32 + psn % 32);
+	CHECK_INT(s->epoch, extended ? 5 : 0);
+	CHECK_INT(s->exponent, extended && s->words ? 150 : 0);
+	CHECK_INT(s->words != NULL, ina_coll_brings(coll, root, 2));
+	if (s->words)
+		CHECK(ina_get32(s->words + 8) == psn * 1000 + 2);
+}
+
+static void one_collective(bool extended, uint8_t coll, uint8_t root)
+{
+	struct job j;
+
+	open_worker(extended, 64);
+	post(&j, coll, root, 40);
+	for (uint32_t psn = 0; psn < 40; psn++) {
+		struct ina_frame f = answer_to(psn, coll, root);
+
+		poll_all();
+		check_packet(&sent[psn].f, psn, extended, coll, root);
+		ina_worker_receive(&w, &f);
+		CHECK(!ina_coll_gets(coll, root, 2) || j.first_word[psn] == psn + 5000);
+	}
+	CHECK(j.done && !j.err && j.total == 40);
+	CHECK_INT(nsent, 40);
+	CHECK_INT(w.count.sent, 40);
+	CHECK_INT(w.count.answered, 40);
+	CHECK(ina_worker_due(&w) == UINT64_MAX);
+}
+
 /* Every packet is as docs/ina.md has it, for each collective, and each answer lands where it
  * belongs. */
 static void collectives(void)
 {
 	for (int extended = 0; extended < 2; extended++)
 		for (uint8_t coll = 1; coll < INA_COLLS; coll++)
-			for (uint8_t root = 1; root < 4; root++) {
-				struct job j;
-
-				open_worker(extended, 64);
-				post(&j, coll, root, 40);
-				for (uint32_t psn = 0; psn < 40; psn++) {
-					struct ina_frame f = answer_to(psn, coll, root);
-					const struct ina_frame *s = &sent[psn].f;
-
-					poll_all();
-					CHECK(s->psn == psn && s->coll == coll && s->root == root &&
-					      s->rank == 2 && s->worker == 1);
-					CHECK(s->src == ME && s->dst == SWITCH &&
-					      s->ecn == INA_ECT1 && s->group == 7);
-					CHECK_INT(s->agg_addr, 100 + 32 + psn % 32);
-					CHECK_INT(s->epoch, extended ? 5 : 0);
-					CHECK_INT(s->exponent, extended && s->words ? 150 : 0);
-					CHECK_INT(s->words != NULL, ina_coll_brings(coll, root, 2));
-					if (s->words)
-						CHECK(ina_get32(s->words + 8) == psn * 1000 + 2);
-					ina_worker_receive(&w, &f);
-					CHECK(!ina_coll_gets(coll, root, 2) ||
-					      j.first_word[psn] == psn + 5000);
-				}
-				CHECK(j.done && !j.err && j.total == 40);
-				CHECK_INT(nsent, 40);
-				CHECK_INT(w.count.sent, 40);
-				CHECK_INT(w.count.answered, 40);
-				CHECK(ina_worker_due(&w) == UINT64_MAX);
-			}
+			for (uint8_t root = 1; root < 4; root++)
+				one_collective(extended, coll, root);
 }
 
 /* Never more than half of a worker's slots in flight: the other half still holds answers. */
@@ -115,69 +122,88 @@ static void operations(void)
 
 /* ---- what counts as an answer ---- */
 
+/* Another value for a member of a struct. */
+struct change {
+	size_t at, bytes;
+	uint64_t value;
+};
+#define CHANGE(type, member, other)                                                    \
+	{                                                                              \
+		offsetof(type, member), sizeof(((type *)0)->member), (uint64_t)(other) \
+	}
+
+static void change_member(void *object, const struct change *c)
+{
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low bytes come first");
+	memcpy((char *)object + c->at, &c->value, c->bytes);
+}
+
+/* Four packets on their way; the answer to the second one. */
+static struct ina_frame sound_answer(struct job *j, bool extended)
+{
+	open_worker(extended, 64);
+	post(j, INA_ALL_REDUCE, 0, 4);
+	poll_all();
+	return answer_to(1, INA_ALL_REDUCE, 0);
+}
+
+static void check_refused(struct job *j, const struct ina_frame *f)
+{
+	ina_worker_receive(&w, f);
+	CHECK_INT(w.count.refused, 1);
+	CHECK_INT(w.count.answered, 0);
+	CHECK_INT(j->total, 0);
+	answer(1);
+	CHECK_INT(w.count.answered, 1);
+	CHECK(j->first_word[1] == 5001);
+}
+
+static const struct change wrong_frames[] = {
+	CHANGE(struct ina_frame, src, SWITCH + 1),
+	CHANGE(struct ina_frame, dst, ME + 1),
+	CHANGE(struct ina_frame, group, 8),
+	CHANGE(struct ina_frame, rank, 1),
+	CHANGE(struct ina_frame, worker, 0),
+	CHANGE(struct ina_frame, agg_addr, 134),
+	CHANGE(struct ina_frame, coll, INA_BROADCAST),
+	CHANGE(struct ina_frame, root, 1),
+};
+static const struct change wrong_extensions[] = {
+	CHANGE(struct ina_frame, flags, 0),
+	CHANGE(struct ina_frame, epoch, 4),
+};
+
+static void changed_is_refused(bool extended, const struct change *changes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct job j;
+		struct ina_frame f = sound_answer(&j, extended);
+
+		change_member(&f, &changes[i]);
+		check_refused(&j, &f);
+	}
+}
+
 /* In NetCCL a bad frame counts as an acknowledgement. Here one thing is wrong with each of these,
  * and nothing moves. */
 static void bad_frame_is_no_ack(void)
 {
-	for (int extended = 0; extended < 2; extended++)
-		for (int wrong = 0; wrong < 12; wrong++) {
-			struct ina_frame f;
-			struct job j;
+	for (int extended = 0; extended < 2; extended++) {
+		struct ina_frame f;
+		struct job j;
 
-			open_worker(extended, 64);
-			post(&j, INA_ALL_REDUCE, 0, 4);
-			poll_all();
-			f = answer_to(1, INA_ALL_REDUCE, 0);
-			switch (wrong) {
-			case 0:
-				f.src = SWITCH + 1;
-				break;
-			case 1:
-				f.dst = ME + 1;
-				break;
-			case 2:
-				f.group = 8;
-				break;
-			case 3:
-				f.rank = 1;
-				break;
-			case 4:
-				f.worker = 0;
-				break;
-			case 5:
-				f.agg_addr++;
-				break;
-			case 6:
-				f.extended = !extended;
-				break;
-			case 7:
-				f.words = NULL;
-				break;
-			case 8:
-				f.coll = INA_BROADCAST;
-				break;
-			case 9:
-				f.root = 1;
-				break;
-			case 10:
-				if (!extended)
-					continue;
-				f.flags = 0;
-				break;
-			case 11:
-				if (!extended)
-					continue;
-				f.epoch = 4;
-				break;
-			}
-			ina_worker_receive(&w, &f);
-			CHECK_INT(w.count.refused, 1);
-			CHECK_INT(w.count.answered, 0);
-			CHECK_INT(j.total, 0);
-			answer(1);
-			CHECK_INT(w.count.answered, 1);
-			CHECK(j.first_word[1] == 5001);
-		}
+		changed_is_refused(extended, wrong_frames,
+				   sizeof(wrong_frames) / sizeof(*wrong_frames));
+		if (extended)
+			changed_is_refused(true, wrong_extensions,
+					   sizeof(wrong_extensions) / sizeof(*wrong_extensions));
+		f = sound_answer(&j, extended);
+		f.extended = !extended;
+		check_refused(&j, &f);
+		f = sound_answer(&j, extended);
+		f.words = NULL;
+		check_refused(&j, &f);
+	}
 }
 
 /* Redundant answers are counted by where they fall, and change nothing. */
@@ -346,14 +372,14 @@ static void time_outs(void)
 		CHECK(gap >= config.rto_min_ns && gap <= config.rto_max_ns);
 	}
 	CHECK_INT(gap, config.rto_max_ns);
-	CHECK(w.count.full_retrans_pkt > 12 * 16 / 2 &&
-	      w.count.full_retrans_pkt < 12 * 16); /* not always as many */
+	/* not always as many */
+	CHECK(w.count.full_retrans_pkt > 12 * 16 / 2 && w.count.full_retrans_pkt < 12 * 16);
 	CHECK_INT(w.count.again_words, w.count.full_retrans_pkt);
 	answer(3);
 	CHECK(ina_worker_due(&w) <= time_now.now + config.rto_max_ns);
 	CHECK(w.rto < config.rto_max_ns);
-	/* With answers to what was repeated, all that was lost follows without further time-outs.
-	 */
+	/* With answers to what was repeated, all that was lost follows without further
+	 * time-outs. */
 	for (uint32_t psn = 0; psn < 16; psn++)
 		if (psn != 3)
 			answer(psn);
@@ -490,55 +516,34 @@ static void flags_counted(void)
 	CHECK(w.count.overflow == 1 && w.count.nonfinite == 1);
 }
 
+static const struct {
+	struct change change;
+	uint32_t capacity;
+} wrong_configs[] = {
+	{ CHANGE(struct ina_worker_config, group, 0), 16 },
+	{ CHANGE(struct ina_worker_config, ranks, 33), 16 },
+	{ CHANGE(struct ina_worker_config, rank, 4), 16 },
+	{ CHANGE(struct ina_worker_config, worker, 2), 16 },
+	{ CHANGE(struct ina_worker_config, workers, 0), 16 },
+	{ CHANGE(struct ina_worker_config, len, 96), 16 },
+	{ CHANGE(struct ina_worker_config, len, 2), 16 },
+	{ CHANGE(struct ina_worker_config, len, 64), 8 }, /* sound but for the capacity */
+	{ CHANGE(struct ina_worker_config, len, 64), 24 },
+	{ CHANGE(struct ina_worker_config, rto_max_ns, 1), 16 },
+	{ CHANGE(struct ina_worker_config, peer_ns, 0), 16 },
+	{ CHANGE(struct ina_worker_config, burst, 0), 16 },
+};
+
 static void configured(void)
 {
 	struct ina_worker_ops ops = { on_send, NULL };
 	const char *why;
 
-	for (int wrong = 0; wrong < 12; wrong++) {
-		uint32_t capacity = 16;
-
+	for (size_t i = 0; i < sizeof(wrong_configs) / sizeof(*wrong_configs); i++) {
 		open_worker(true, 64);
-		switch (wrong) {
-		case 0:
-			config.group = 0;
-			break;
-		case 1:
-			config.ranks = 33;
-			break;
-		case 2:
-			config.rank = 4;
-			break;
-		case 3:
-			config.worker = 2;
-			break;
-		case 4:
-			config.workers = 0;
-			break;
-		case 5:
-			config.len = 96;
-			break;
-		case 6:
-			config.len = 2;
-			break;
-		case 7:
-			capacity = 8;
-			break;
-		case 8:
-			capacity = 24;
-			break;
-		case 9:
-			config.rto_max_ns = 1;
-			break;
-		case 10:
-			config.peer_ns = 0;
-			break;
-		case 11:
-			config.burst = 0;
-			break;
-		}
-		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, capacity,
-					  &why),
+		change_member(&config, &wrong_configs[i].change);
+		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry,
+					  wrong_configs[i].capacity, &why),
 			  -EINVAL);
 		CHECK(strlen(why) > 20);
 	}

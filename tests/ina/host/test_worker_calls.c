@@ -105,8 +105,9 @@ static void answered_inside_send(void)
 		post_mortal(1);
 		poll_all();
 		inside_send = answer_it;
-		answer(4); /* the first was lost and is asked for; its answer, inside of that, says
-			      nothing about the others */
+		/* the first was lost and is asked for; its answer, inside of that, says nothing
+		 * about the others */
+		answer(4);
 		CHECK(w.count.answered == 2 && w.count.probes == 1 &&
 		      ina_worker_in_flight(&w) == 4);
 		time_now.now = ina_worker_due(&w);
@@ -142,6 +143,8 @@ static void give_up_sending(const struct ina_frame *f)
 static void abort_inside(void)
 {
 	for (int n = 0; n < 6; n++) {
+		static const unsigned packets[] = { 7, 1, 4 };
+
 		freed_at_once = n & 1;
 		open_mortal();
 		post_mortal(4);
@@ -158,7 +161,7 @@ static void abort_inside(void)
 		CHECK_INT(w.error, -EIO);
 		CHECK_TEXT(w.why, "the disk is gone");
 		CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
-		CHECK_INT(nsent, n / 2 == 0 ? 7 : n / 2 == 1 ? 1 : 4);
+		CHECK_INT(nsent, packets[n / 2]);
 		CHECK(w.first.oldest == INA_NO_ENTRY && w.again.oldest == INA_NO_ENTRY && !w.head &&
 		      !w.feeding && !ina_worker_in_flight(&w));
 		bury(2, -EIO);

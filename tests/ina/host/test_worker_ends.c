@@ -56,8 +56,8 @@ static void dead_rank(void)
 	answer_flag(1, INA_F_ABORT);
 	CHECK(!ina_worker_telling(&w) && ina_worker_due(&w) == UINT64_MAX);
 	CHECK_INT(a.total, 1);
-	CHECK(nsent < 2000); /* waiting costs little: 52 bytes for each packet in flight ten times a
-				second */
+	/* waiting costs little: 52 bytes for each packet in flight ten times a second */
+	CHECK(nsent < 2000);
 }
 
 #define LOOK_AT                                                                                    \

@@ -92,8 +92,8 @@ static void all_gather(void)
 	collective(INA_ALL_GATHER);
 }
 
-/* A broadcast hands words through that are no numbers: every bit pattern, and the exponent, stays.
- */
+/* A broadcast hands words through that are no numbers: every bit pattern, and the exponent,
+ * stays. */
 static void broadcast_bits(void)
 {
 	struct ina_frame f;
@@ -179,8 +179,10 @@ static void stray_rank(void)
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
 		f.src = 0xc0a80001;
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
-		CHECK_INT(r.answers, 0); /* unauthenticated peers receive nothing: nobody can make
-					    the switch send to a third party */
+		CHECK_INT(r.answers,
+			  /* unauthenticated peers receive nothing: nobody can make the switch send
+			   * to a third party */
+			  0);
 		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);
 		CHECK_INT(ranks_word(&r.answer[1], 0), 6);
 	}
@@ -283,8 +285,8 @@ static void one_loss(void)
 	ranks_whole(&r, 1);
 }
 
-/* A contribution that comes twice is added once, in either kind, before and after the sum is whole.
- */
+/* A contribution that comes twice is added once, in either kind, before and after the sum is
+ * whole. */
 static void duplicate(void)
 {
 	for (int extended = 0; extended < 2; extended++) {
@@ -344,8 +346,8 @@ static void early(void)
 	CHECK_INT(ranks_give(&r, 1, 0x7ffffff8u, 1), INA_REASON_EARLY);
 	CHECK_INT(ranks_give(&r, 1, 0, 2), INA_REASON_COMPLETE);
 	CHECK_INT(ranks_word(&r.answer[0], 0), 3);
-	CHECK_INT(ranks_give(&r, 1, 16, 1),
-		  INA_REASON_EARLY); /* done, and still only 8 may follow */
+	/* done, and still only 8 may follow */
+	CHECK_INT(ranks_give(&r, 1, 16, 1), INA_REASON_EARLY);
 	CHECK_INT(ranks_give(&r, 1, 8, 1), INA_REASON_TAKEN);
 	/* A slot that has not been used waits for its first psn, not for any. */
 	CHECK_INT(ranks_give(&r, 0, 9, 1), INA_REASON_EARLY);
@@ -392,8 +394,8 @@ static void saturate(void)
 						  i == at ? is[n].sum : 0);
 				CHECK_INT(!!(r.answer[1].flags & INA_F_OVERFLOW),
 					  extended && is[n].over);
-				CHECK_INT(!!(r.slot[64].flags & INA_F_OVERFLOW),
-					  is[n].over); /* the switch's counters know */
+				/* the switch's counters know */
+				CHECK_INT(!!(r.slot[64].flags & INA_F_OVERFLOW), is[n].over);
 				CHECK(!r.answer[0].words && !(r.answer[0].flags & INA_F_OVERFLOW));
 			}
 }
@@ -610,8 +612,8 @@ static void random_packet(struct model *m, struct sr_rng *rng)
 	enum ina_reason expect, is;
 
 	if (psn && sr_rng_below(rng, 3) == 0)
-		psn = (uint32_t)sr_rng_below(
-			rng, psn + 1); /* a duplicate, however late, of something sent before */
+		/* a duplicate, however late, of something sent before */
+		psn = (uint32_t)sr_rng_below(rng, psn + 1);
 	if (psn >= PSNS)
 		return;
 	if (psn > left && !(m->seen[psn] >> rank & 1) && sr_rng_below(rng, 2))
@@ -625,8 +627,8 @@ static void random_packet(struct model *m, struct sr_rng *rng)
 		m->sum[psn] += value;
 	}
 	for (uint8_t i = 0; i < r.config.ranks; i++) {
-		if (!r.answer[i].group || !r.answer[i].words ||
-		    sr_rng_below(rng, 4) == 0) /* it gets lost */
+		/* it gets lost */
+		if (!r.answer[i].group || !r.answer[i].words || sr_rng_below(rng, 4) == 0)
 			continue;
 		CHECK(r.answer[i].psn == psn);
 		CHECK_INT(ranks_word(&r.answer[i], 0), m->sum[psn]);

@@ -52,7 +52,7 @@ static bool later(uint64_t ns)
 
 /* Answers up to `most` questions: registrations with `status`, slots by conn_id % 256. Returns how
  * many. */
-static int agent_answers(int most, uint32_t status, int *farewells)
+static int agent_answers(int most, uint32_t status, int *deregistrations)
 {
 	int n = 0;
 
@@ -72,7 +72,7 @@ static int agent_answers(int most, uint32_t status, int *farewells)
 			CHECK_INT(m.header.length, 12);
 			r.header.length = 12;
 			r.status = 0;
-			++*farewells;
+			++*deregistrations;
 		} else {
 			CHECK_INT(m.header.type, MPIB_MSG_REGISTER);
 			CHECK_INT(m.header.length, 28);
@@ -84,13 +84,13 @@ static int agent_answers(int most, uint32_t status, int *farewells)
 
 static int converse(uint32_t status)
 {
-	int farewells = 0;
+	int deregistrations = 0;
 
 	do
 		later(HA_NS_PER_MS);
-	while (agent_answers(1000, status, &farewells));
+	while (agent_answers(1000, status, &deregistrations));
 	later(HA_NS_PER_MS);
-	return farewells;
+	return deregistrations;
 }
 
 static void add(int i)
@@ -244,7 +244,7 @@ static void a_restarted_agent_disturbs_nobody(void)
 
 static void a_flow_that_goes_before_the_answer(void)
 {
-	int farewells = 0;
+	int deregistrations = 0;
 
 	agent_listens();
 	begin(10);
@@ -253,9 +253,9 @@ static void a_flow_that_goes_before_the_answer(void)
 	for (int i = 0; i < 10; i++)
 		ha_agent_remove(&c, &flow[i]);
 	memset(flow, 0xee, sizeof(flow)); /* its memory is somebody else's now */
-	CHECK_INT(agent_answers(10, 0, &farewells), 10);
-	farewells += converse(0);
-	CHECK_INT(farewells, 10);
+	CHECK_INT(agent_answers(10, 0, &deregistrations), 10);
+	deregistrations += converse(0);
+	CHECK_INT(deregistrations, 10);
 	for (size_t i = 0; i < sizeof(flow); i++)
 		CHECK_INT(((unsigned char *)flow)[i], 0xee);
 	end();

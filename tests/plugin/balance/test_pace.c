@@ -71,8 +71,8 @@ static void bursts_are_not_rates(void)
 
 	for (int batch = 0; batch < 20; batch++) {
 		ha_pace_posted(&p, 80000, now);
-		CHECK(!batch || ha_pace_rate(&p, now + 99 * MS) >
-					mean * 8 / 10); /* no more silent than usual */
+		/* no more silent than usual */
+		CHECK(!batch || ha_pace_rate(&p, now + 99 * MS) > mean * 8 / 10);
 		now += 100 * MS;
 		for (int i = 0; i < 8; i++) {
 			ha_pace_done(&p, 10000, now);
@@ -84,8 +84,8 @@ static void bursts_are_not_rates(void)
 	}
 	CHECK(ha_pace_flight(&p) == 80000);
 	ha_pace_posted(&p, 80000, now);
-	CHECK(ha_pace_rate(&p, now + 1000 * MS) <
-	      mean / 2); /* but ten times as long says something */
+	/* but ten times as long says something */
+	CHECK(ha_pace_rate(&p, now + 1000 * MS) < mean / 2);
 }
 
 /* It forgets: a tenth of the rate is known to be so after some tens of milliseconds. */

@@ -3,6 +3,8 @@
  * stripe. */
 #include "plugin/balance/policy.h"
 
+#include "plugin/balance/share.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,8 +97,8 @@ static void test_shares_follow_weights(void)
 	ha_policy_update(&b); /* the weighted rail is down: the standby carries everything */
 	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
 	rails(2, (uint16_t[]) { 1023, 1 }, 3);
-	CHECK(covers(HA_GATE_FIRST) ==
-	      1); /* a 64-byte share rounds to nothing: one rail, no empty write */
+	/* a 64-byte share rounds to nothing: one rail, no empty write */
+	CHECK(covers(HA_GATE_FIRST) == 1);
 	CHECK(covers(5ull << 30) == 2);
 }
 
@@ -224,8 +226,8 @@ static void test_hint_counts_for_every_size(void)
 	CHECK(sup_bytes(8) == 8);
 }
 
-/* No hint to follow: the gate is what it is without an agent, but every message looks for a hint.
- */
+/* No hint to follow: the gate is what it is without an agent, but every message looks for a
+ * hint. */
 static void test_gate_without_a_hint(void)
 {
 	hint(768, false);
@@ -264,6 +266,31 @@ static void test_gate_that_overrides_the_hint(void)
 	CHECK(small == 3 && ha_policy_mask(&b, 0, HA_GATE_FIRST) == 4);
 }
 
+/*
+ * Three data rails and a spare that carries. One data rail is back and stands by for it; when the
+ * spare is lost while the others come back, all three do their share. Seed 16940 of
+ * `switch,silent-switch` left the first without.
+ */
+static void test_shares_return_with_the_spare_lost(void)
+{
+	memset(&b, 0, sizeof(b));
+	b.nrails = 4;
+	b.balance.ndata = 3;
+	for (unsigned i = 0; i < 4; i++) {
+		b.rail[i].index = (uint8_t)i;
+		b.balance.share[i] = i < 3 ? 341 : 0;
+	}
+	b.balance.weight[3] = 1024;
+	b.active = 1 << 0 | 1 << 3;
+	ha_share_roles(&b);
+	CHECK(!b.balance.weight[0] && b.balance.weight[3] == 1024);
+	b.balance.weight[1] = b.balance.weight[2] = 341;
+	b.active = 1 << 0 | 1 << 1 | 1 << 2;
+	ha_share_roles(&b);
+	CHECK(b.balance.weight[0] == 341 && b.balance.weight[1] == 341);
+	CHECK(b.balance.weight[2] == 341 && !b.balance.weight[3]);
+}
+
 int main(void)
 {
 	test_hint_counts_for_every_size();
@@ -276,5 +303,6 @@ int main(void)
 	test_small_on_one_rail();
 	test_every_size_and_weight();
 	test_shares_follow_weights();
+	test_shares_return_with_the_spare_lost();
 	return 0;
 }

@@ -126,6 +126,32 @@ static void rails(void)
 	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), -EPROTO);
 }
 
+/* The peer's windows of memory: as many as fit, each inside the address space. */
+static void windows(void)
+{
+	struct ha_msg_windows windows = { RAIL(HA_MSG_WINDOWS, sizeof(windows)),
+					  .n = HA_WINDOWS_SENT };
+	struct ha_msg_windows_ack windows_ack = { RAIL(HA_MSG_WINDOWS_ACK, sizeof(windows_ack)) };
+
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), 0);
+	CHECK_INT(ha_wire_check_message(&windows_ack, sizeof(windows_ack)), 0);
+	windows.window[17].window = HA_WINDOWS_MAX;
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
+	windows.window[17].window = HA_WINDOWS_MAX - 1;
+	windows.window[17].addr = UINT64_MAX - 10;
+	windows.window[17].size = 11; /* it would end before it begins */
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
+	windows.n--;
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), 0);
+	windows.next = HA_WINDOWS_MAX + 1;
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
+	windows.next = 0;
+	windows.n = HA_WINDOWS_SENT + 1;
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
+	windows_ack.rail.rail = HA_MAX_RAILS;
+	CHECK_INT(ha_wire_check_message(&windows_ack, sizeof(windows_ack)), -EPROTO);
+}
+
 /* Half a message, one of another number or length: the sum says so. */
 static void mails(void)
 {
@@ -204,6 +230,7 @@ int main(void)
 	hellos();
 	others();
 	rails();
+	windows();
 	mails();
 	handles();
 	return 0;

@@ -78,8 +78,8 @@ const char *hub_backend(unsigned r)
 
 static bool given_up(const int *give_up)
 {
-	return give_up &&
-	       __atomic_load_n(give_up, __ATOMIC_ACQUIRE); /* pairs with the caller's release */
+	/* pairs with the caller's release */
+	return give_up && __atomic_load_n(give_up, __ATOMIC_ACQUIRE);
 }
 
 /* -ECANCELED: it hung, and was given up. */
@@ -215,10 +215,11 @@ static void hub_leave(struct ha_ina_group *group)
 
 static int state_of(const struct life *life, unsigned rank)
 {
-	return hub.rank[rank].down    ? -ENOTCONN
-	       : hub.rank[rank].ended ? hub.rank[rank].ended
-	       : life->broken         ? -ECANCELED
-				      : 0;
+	if (hub.rank[rank].down)
+		return -ENOTCONN;
+	if (hub.rank[rank].ended)
+		return hub.rank[rank].ended;
+	return life->broken ? -ECANCELED : 0;
 }
 
 static int hub_state(const struct ha_ina_group *group)

@@ -19,8 +19,8 @@ double team_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Quarters, small: every sum of them is exact in any order, but for what the words of `odd` bring.
- */
+/* Quarters, small: every sum of them is exact in any order, but for what the words of `odd`
+ * bring. */
 static float value(unsigned op, int rank, size_t i)
 {
 	uint64_t x = (op * 31u + (unsigned)rank * 7u + 1) * 0x9e3779b97f4a7c15ull +

@@ -133,8 +133,8 @@ static void at_every_segment(void)
 		cut(3, limit, a & 1, a == 3);
 		for (int r = 0; r < 3; r++)
 			most = limit[r] > most ? limit[r] : most;
-		CHECK(team.switched >= most); /* of six; the rest is what came after the break and
-						 after the return */
+		/* of six; the rest is what came after the break and after the return */
+		CHECK(team.switched >= most);
 		CHECK(team.ringed >= 6 - most);
 	}
 	for (uint64_t a = 0; a <= 6; a++) {
@@ -158,8 +158,8 @@ static void one_has_all(void)
 static void silence(void)
 {
 	hub_reset();
-	team_silence_ns = 5000000000; /* what the others get takes its time under a sanitizer, and
-					 beside other work */
+	/* what the others get takes its time under a sanitizer, and beside other work */
+	team_silence_ns = 5000000000;
 	team_open(&team, 3, false);
 	HUB(hub.rank[1].limit = 1);
 	team_plan(&team, 0, 2, SEGMENT + 10);
@@ -296,8 +296,8 @@ static void a_rank_closes(void)
 	team_close(&team);
 }
 
-/* Closing right after the last operation, ranks in any order: the slower ones still get to its end.
- */
+/* Closing right after the last operation, ranks in any order: the slower ones still get to its
+ * end. */
 static void closing_early(void)
 {
 	for (int first = 0; first < 3; first++) {

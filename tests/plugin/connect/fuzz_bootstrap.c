@@ -32,8 +32,8 @@ struct play {
 	struct ha_send *send;
 	struct ha_recv *recv[RECVS];
 	int nrecv, error;
-	struct ha_oob_conn *stage,
-		*talk; /* our listener in the place of theirs; the stream that we talk on */
+	/* our listener in the place of theirs; the stream that we talk on */
+	struct ha_oob_conn *stage, *talk;
 };
 
 static uint8_t next(struct play *p)

@@ -571,10 +571,54 @@ static void small_devices(void)
 	}
 }
 
+/* Both ends work for a virtual second, and nobody asks for the connections of b. */
+static void work(struct ends *one, struct ends *other)
+{
+	for (int i = 0; i < 100; i++) {
+		ha_ctx_progress(w.b);
+		if (one->listen && !one->recv)
+			CHECK_INT(ha_accept(one->listen, &one->recv), 0);
+		if (!other->recv)
+			CHECK_INT(ha_accept(other->listen, &other->recv), 0);
+		w.clock.now += 10 * HA_NS_PER_MS;
+	}
+}
+
+/* As NCCL does where GPUs share connections (PXN): it connects to two listeners at once and takes
+ * one of the two. The listening end must get that one, and not the other. */
+static void one_of_two(void)
+{
+	struct ends taken = { 0 }, left = { 0 };
+	char other[HA_HANDLE_MAX];
+
+	world_open(&w);
+	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &left.listen), 0);
+	CHECK_INT(ha_listen(w.a, 0, NULL, other, &taken.listen), 0);
+	CHECK_INT(ha_connect(w.b, 0, NULL, handle, &left.send), 0);
+	CHECK_INT(ha_connect(w.b, 0, NULL, other, &taken.send), 0);
+	work(&left, &taken);
+	CHECK(!left.recv && !taken.recv);
+	for (int i = 0; i < 100 && !(taken.send && taken.recv); i++)
+		step(&taken, NULL, other);
+	work(&left, &taken);
+	connected(&taken, 1);
+	CHECK(!left.recv);
+	lines_catch();
+	ha_close_listen(left.listen);
+	left.listen = NULL;
+	work(&left, &taken);
+	CHECK(!lines_contain("failed"));
+	CHECK_INT(ha_connect(w.b, 0, NULL, handle, &left.send), -ECONNRESET);
+	CHECK(!left.send && lines_contain("failed while NCCL did not ask for it"));
+	part(&taken);
+	world_close(&w);
+}
+
 int main(void)
 {
 	lines_catch();
 	plain();
+	one_of_two();
 	rails();
 	properties();
 	pieces();

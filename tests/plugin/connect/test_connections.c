@@ -159,12 +159,13 @@ static void child_sends(int in, int out, bool bye)
 enum ending {
 	FAREWELL,
 	DEATH,
-	DEATH_UNREAD, /* with control messages in its socket that it has not read: its kernel resets
-			 the connection */
+	/* with control messages in its socket that it has not read: its kernel resets the
+	 * connection */
+	DEATH_UNREAD,
 };
 
-/* It stands still until its rails are missed; what is said about that stays unread. Then it dies.
- */
+/* It stands still until its rails are missed; what is said about that stays unread. Then it
+ * dies. */
 static void die_with_unread(struct ha_ctx *ctx, pid_t child, struct ha_request *r)
 {
 	double start = seconds();
@@ -181,18 +182,38 @@ static void die_with_unread(struct ha_ctx *ctx, pid_t child, struct ha_request *
 	kill(child, SIGKILL);
 }
 
+/* A receive that nothing is sent for. */
+static struct ha_request *receive_in_vain(struct ha_recv *recv)
+{
+	void *to = pair_alloc(4096);
+	struct ha_request *r;
+	int tag = 0, done = 0;
+	struct ha_mr *mr;
+	size_t size = 8;
+
+	CHECK_INT(ha_reg_mr(&recv->b, to, 4096, HA_MEM_HOST, 0, -1, 0, &mr), 0);
+	do
+		CHECK_INT(ha_irecv(recv, 1, &to, &size, &tag, &mr, false, &r), 0);
+	while (!r);
+	for (int i = 0; i < 100; i++) {
+		CHECK_INT(ha_test(r, &done, NULL), 0);
+		CHECK_INT(done, 0);
+		idle();
+	}
+	return r;
+}
+
 static void peer_ends(enum ending how)
 {
+	static const char *const names[] = { [FAREWELL] = "farewell",
+					     [DEATH] = "death",
+					     [DEATH_UNREAD] = "death with unread messages" };
 	char handle[HA_HANDLE_MAX], byte;
-	uint64_t *to = pair_alloc(4096);
-	int down[2], up[2], tag = 0, done = 0, err = 0;
+	int down[2], up[2], done = 0, err = 0;
 	struct ha_ctx *ctx;
 	struct ha_listen *listen;
 	struct ha_recv *recv = NULL;
 	struct ha_request *r;
-	struct ha_mr *mr;
-	size_t size = 8;
-	void *data = to;
 	double start;
 	pid_t child;
 
@@ -210,15 +231,7 @@ static void peer_ends(enum ending how)
 		idle();
 	}
 	CHECK_INT(read(up[0], &byte, 1), 1);
-	CHECK_INT(ha_reg_mr(&recv->b, to, 4096, HA_MEM_HOST, 0, -1, 0, &mr), 0);
-	do
-		CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &mr, false, &r), 0);
-	while (!r);
-	for (int i = 0; i < 100; i++) {
-		CHECK_INT(ha_test(r, &done, NULL), 0);
-		CHECK_INT(done, 0);
-		idle();
-	}
+	r = receive_in_vain(recv);
 	if (how == DEATH_UNREAD)
 		die_with_unread(ctx, child, r);
 	start = seconds();
@@ -233,11 +246,7 @@ static void peer_ends(enum ending how)
 	CHECK_INT(err, -ECONNRESET);
 	/* The promise is a second; a machine under load gets more. */
 	CHECK(seconds() - start < 10);
-	fprintf(stderr, "%s: the request ended after %.3f s\n",
-		how == FAREWELL ? "farewell"
-		: how == DEATH  ? "death"
-				: "death with unread messages",
-		seconds() - start);
+	fprintf(stderr, "%s: the request ended after %.3f s\n", names[how], seconds() - start);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	ha_close_recv(recv);
@@ -314,8 +323,8 @@ static void threads(bool service)
 	ha_ctx_destroy(shared);
 }
 
-/* Receives come back: a device's shared queue outlives more connections than it has receives for.
- */
+/* Receives come back: a device's shared queue outlives more connections than it has receives
+ * for. */
 static void receives_come_back(void)
 {
 	struct ha_ctx *ctx = context(true);

@@ -163,8 +163,38 @@ static void test_subnet_is_left_alone(void)
 	world_close(&w);
 }
 
+/* A dma-buf goes through the function that has the data, NCCL is told of that one and flushes; what
+ * is no dma-buf does not. */
+static void test_data_direct(void)
+{
+	static const char function[] = "/sys/devices/pci0001:00/0001:01:00.0";
+	static uint8_t memory[4096];
+	struct ha_dev_props props;
+	struct ha_mr *mr;
+
+	for (int wanted = 0; wanted < 3; wanted++) {
+		prepare();
+		w.dummy[0].devices[0].data_direct = function;
+		w.config.ib_data_direct = wanted;
+		open_between(0, 0);
+		CHECK_INT(ha_ctx_device(w.a, 0, &props), 0);
+		CHECK(!wanted == !(props.pci_path && !strcmp(props.pci_path, function)));
+		CHECK_INT(props.force_flush, wanted != 0);
+		CHECK_INT(ha_ctx_device(w.a, 1, &props), 0);
+		CHECK(!props.force_flush);
+		CHECK_INT(ha_reg_mr(&recv->b, memory, 100, HA_MEM_CUDA, 0, 5, 0, &mr), 0);
+		ha_dereg_mr(&recv->b, mr);
+		CHECK_INT(w.dummy[0].direct_mrs, wanted != 0);
+		CHECK_INT(ha_reg_mr(&recv->b, memory, 100, HA_MEM_HOST, 0, -1, 0, &mr), 0);
+		ha_dereg_mr(&recv->b, mr);
+		CHECK_INT(w.dummy[0].direct_mrs, wanted != 0);
+		world_close(&w);
+	}
+}
+
 int main(void)
 {
+	test_data_direct();
 	test_fifo_tc();
 	test_ece_enable();
 	test_use_inline();

@@ -13,8 +13,8 @@
 #define HANGS_NS                                                                                \
 	(240 * UINT64_C(1000000000)) /* it does not come to rest, or too soon; a round may wait \
 					for other programs */
-#define PERIODIC \
-	100 /* rounds that fixed times may add while a test looks, and as many again in each */
+/* rounds that fixed times may add while a test looks, and as many again in each */
+#define PERIODIC 100
 #define PERIOD (2 * UINT64_C(1000000000)) /* ns */
 
 static struct dummy dummy;

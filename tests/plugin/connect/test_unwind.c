@@ -5,9 +5,9 @@
  */
 #include "base/check.h"
 #include "plugin/transfer/bundle.h"
-#include "rdma/verbs/filter.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
+#include "tests/rdma/verbs/filter.h"
 
 #include <errno.h>
 

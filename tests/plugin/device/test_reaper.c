@@ -8,7 +8,7 @@
 #include "tests/plugin/pair.h"
 
 #include "rdma/verbs/dlopen.h"
-#include "rdma/verbs/filter.h"
+#include "tests/rdma/verbs/filter.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,8 +46,8 @@ int main(void)
 	struct pair p;
 	int before, k = 0;
 
-	setenv("HA_NCCL_ACK", "memory",
-	       1); /* the completion that is made to fail may be a receive whose data is there */
+	/* the completion that is made to fail may be a receive whose data is there */
+	setenv("HA_NCCL_ACK", "memory", 1);
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
 	below = *library;
 	library->destroy_qp = destroy_slowly;

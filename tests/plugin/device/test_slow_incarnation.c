@@ -25,8 +25,10 @@
 static struct ha_verbs_ops below; /* the table's own functions */
 static const char *ha;
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int pass, hold; /* of the next queue pairs that the first device connects: these pass,
-				 then these are held */
+static atomic_int pass,
+	/* of the next queue pairs that the first device connects: these pass, then these are
+	 * held */
+	hold;
 static atomic_int held, pairs, queues; /* now */
 static _Thread_local bool owner;       /* of a connection; nothing slow may happen in its calls */
 

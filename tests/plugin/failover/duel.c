@@ -3,6 +3,7 @@
 
 #include "softroce/control.h"
 #include "softroce/settings.h"
+#include "tests/base/folder.h"
 #include "tests/plugin/nccl/rig.h"
 
 #include <errno.h>
@@ -47,15 +48,6 @@ static void show(const char *path, long most)
 	fclose(f);
 }
 
-static void remove_dir(const struct duel *d)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", d->dir);
-	if (system(command))
-		fprintf(stderr, "%s is left\n", d->dir);
-}
-
 static void kill_ends(struct duel *d)
 {
 	for (int end = 0; end < ENDS; end++)
@@ -86,7 +78,7 @@ void duel_fail(struct duel *d, const char *file, int line, const char *what, con
 		path_of(d, end, "log", path, sizeof(path));
 		show(path, 12000);
 	}
-	remove_dir(d);
+	folder_remove(d->dir);
 	exit(1);
 }
 
@@ -119,8 +111,8 @@ static void set_environment(const struct duel *d, enum duel_end end)
 	setenv("HA_NCCL_EVENTS", text, 1);
 	snprintf(text, sizeof(text), "%s/pages.%s", d->dir, end_name[end]);
 	setenv("HA_NCCL_STATUS_DIR", text, 1);
-	setenv("HA_NCCL_POLL_ALWAYS", "0",
-	       1); /* receives complete before their data, as on hardware */
+	/* receives complete before their data, as on hardware */
+	setenv("HA_NCCL_POLL_ALWAYS", "0", 1);
 	for (int i = 0; i < DUEL_ENV && d->setup.env[i]; i++)
 		putenv((char *)d->setup.env[i]);
 	for (int i = 0; i < DUEL_ENV && d->setup.env_of[end][i]; i++)
@@ -233,7 +225,7 @@ void duel_close(struct duel *d)
 	reap(d, SENDER);
 	reap(d, RECEIVER);
 	munmap(d->shared, sizeof(*d->shared));
-	remove_dir(d);
+	folder_remove(d->dir);
 }
 
 void duel_allow_errors(struct duel *d)

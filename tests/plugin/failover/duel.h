@@ -35,6 +35,7 @@ struct duel_setup {
 	unsigned nics;             /* at each end, soft0, soft1, ...; 0 = 2, at most 3 */
 	bool no_warning;           /* neither end may warn of anything */
 	bool fused;                /* the connections are on one device made of soft0 and soft1 */
+	int nic[ENDS];             /* else on this one of each end */
 	const char *env[DUEL_ENV]; /* NAME=value for both ends, and for one */
 	const char *env_of[ENDS][DUEL_ENV];
 };
@@ -91,8 +92,8 @@ void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps);
 void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent);
 
 /* ---- faults of an end's process ---- */
-/* It forks, in the middle of what it does; the child stays as long as its parent. Only asks for it.
- */
+/* It forks, in the middle of what it does; the child stays as long as its parent. Only asks for
+ * it. */
 void duel_fork(struct duel *d, enum duel_end end);
 void duel_await_forks(struct duel *d);
 /* SIGSTOP, and after so many seconds SIGCONT. */

@@ -127,7 +127,7 @@ int duel_end(const struct duel_setup *setup, struct duel_shared *shared, enum du
 	struct lane *lane = lane_of;
 	char version[8], *argv[] = { "duel", version, NULL };
 	struct rig rig;
-	int dev = 0;
+	int dev = setup->nic[end];
 
 	snprintf(version, sizeof(version), "%d", setup->version);
 	signal(SIGUSR1, tell);

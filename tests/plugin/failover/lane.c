@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/plugin/failover/lane.h"
 
-#define SCRIBBLE 0x3c /* over data that has been sent: nothing may be sent from there any more */
+/* over data that has been sent: nothing may be sent from there any more */
+#define SCRIBBLE 0x3c
 
 static size_t room(const struct lane *l)
 {

@@ -7,8 +7,8 @@
 #include "tests/plugin/nccl/rig.h"
 
 #define LANE_DEPTH 8 /* messages in flight */
-#define LANE_SLOTS \
-	(2 * LANE_DEPTH) /* a received buffer is left alone for a while, and looked at again */
+/* a received buffer is left alone for a while, and looked at again */
+#define LANE_SLOTS (2 * LANE_DEPTH)
 
 struct lane_slot {
 	struct message message;

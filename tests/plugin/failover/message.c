@@ -42,7 +42,9 @@ static size_t size_of(uint64_t dice, size_t largest)
 					  200000, 300000, 1 << 20, 4 << 20 };
 	size_t size = dice % 64 ? sizes[dice / 64 % 14] : sizes[dice / 64 % 16];
 
-	return dice % 50 == 7 ? 0 : size < largest ? size : largest;
+	if (dice % 50 == 7)
+		return 0;
+	return size < largest ? size : largest;
 }
 
 void message_make(struct message *m, unsigned lane, uint64_t number, size_t largest)

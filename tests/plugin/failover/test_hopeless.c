@@ -5,11 +5,11 @@
  */
 #include "tests/plugin/failover/duel.h"
 
-/* Without failover nobody tells the peer: an end that only waits finds out when it writes a word.
- */
+/* Without failover nobody tells the peer: an end that only waits finds out when it writes a
+ * word. */
 #define BEAT "HA_NCCL_HEARTBEAT_MS=300"
 
-static void both_gone(enum duel_end other)
+static void both_gone(enum duel_end end)
 {
 	const struct duel_setup setup = { .env = { "HA_NCCL_MAX_RETRIES=1", DUEL_LATE_TIMEOUTS } };
 	struct duel d;
@@ -17,8 +17,8 @@ static void both_gone(enum duel_end other)
 	duel_open(&d, &setup);
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
 	duel_allow_errors(&d);
-	duel_cut(&d, SENDER, 0);
-	duel_cut(&d, other, 1);
+	duel_cut(&d, end, 0);
+	duel_cut(&d, end, 1);
 	duel_await_errors(&d);
 	for (int end = 0; end < ENDS; end++)
 		HOLDS(&d, duel_events(&d, end, EVENT("lost"), NULL) == 1, "end %d does not say why",
@@ -36,7 +36,7 @@ static void both_gone_here(void)
 	both_gone(SENDER);
 }
 
-static void both_gone_crosswise(void)
+static void both_gone_there(void)
 {
 	both_gone(RECEIVER);
 }
@@ -86,7 +86,7 @@ static void off_at_both(void)
 }
 
 static const struct duel_test tests[] = {
-	{ "both_gone_here", both_gone_here }, { "both_gone_crosswise", both_gone_crosswise },
+	{ "both_gone_here", both_gone_here }, { "both_gone_there", both_gone_there },
 	{ "off_at_sender", off_at_sender },   { "off_at_receiver", off_at_receiver },
 	{ "off_at_both", off_at_both },
 };

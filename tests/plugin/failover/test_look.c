@@ -6,6 +6,7 @@
  * longer for it. The driver is kept out here, and its looks are made by hand.
  */
 #include "base/check.h"
+#include "include/hawser/status.h"
 #include "tests/plugin/pair.h"
 
 #include "plugin/connect/ctx.h"
@@ -16,8 +17,8 @@
 #include <unistd.h>
 
 #define SIZE 64
-#define BATCH \
-	64 /* messages between two looks: more than a receiver posts before it learns of one */
+/* messages between two looks: more than a receiver posts before it learns of one */
+#define BATCH 64
 #define LOOKS 20
 
 struct ends {
@@ -61,7 +62,7 @@ static bool is_settled(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (i != b->balance.first && b->rail[i].sq_posted != b->rail[i].sq_retired)
 			return false;
-	return b->schedule.calm && b->failover.protected;
+	return b->schedule.calm && b->failover.against == HA_AGAINST_NIC;
 }
 
 /* With ctx->drive held at the end. */
@@ -119,6 +120,9 @@ static void check_still(struct ends *e)
 	now = both_due(e);
 	CHECK(!ha_heartbeat_moves(b, now));
 	CHECK(b->failover.ctl[b->balance.first].beat.look_at <= now);
+	/* Its owner may be inside now: the step is still due then, not only with the next
+	 * heartbeat. */
+	CHECK(b->schedule.look_due <= now);
 }
 
 int main(void)
@@ -127,6 +131,7 @@ int main(void)
 
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* no heartbeat in the middle */
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	setenv("HA_NCCL_SILENCE_MS", "0", 1);
 	ends_open(&e);
 	await_settled(&e);
 	check_moving(&e);

@@ -72,6 +72,8 @@ static void many_queue_pairs(void)
 	duel_open(&d, &setup);
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
 	HOLDS(&d, duel_events(&d, SENDER, EVENT("connected"), "rail 6: soft0:1") == 1, "not seven");
+	HOLDS(&d, duel_logged(&d, SENDER, "NCCL_IB_QPS_PER_CONNECTION=16: ") == 1,
+	      "fewer queue pairs are no warning, or several");
 	duel_cut(&d, SENDER, 0);
 	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":6,", 1);
 	duel_flow(&d, 30);

@@ -77,21 +77,21 @@ static int outcome(void)
 	return err ? err : told;
 }
 
-/* The driver changes both of these, at any time: a look that decides nothing but whether to wait.
- */
+/* The driver changes both of these, at any time: a look that decides nothing but whether to
+ * wait. */
 #ifdef __SANITIZE_THREAD__
 __attribute__((noinline, no_sanitize_thread))
 #endif
 static void
 look(bool *all_up, unsigned *first)
 {
-	unsigned all = (1u << p.send->b.nrails) - 1;
+	unsigned data = (1u << p.send->b.balance.ndata) - 1;
 
-	*all_up = p.send->b.active == all && p.recv->b.active == all;
+	*all_up = (p.send->b.active & data) == data && (p.recv->b.active & data) == data;
 	*first = p.send->b.balance.first;
 }
 
-/* Messages flow until all rails are up at both ends; which of them carries the next? */
+/* Messages flow until all data rails are up at both ends; which of them carries the next? */
 static unsigned all_up(void)
 {
 	unsigned first;
@@ -150,8 +150,8 @@ static void on_all(int rails)
 	CHECK_INT(outcome(), -EIO);
 	CHECK(lines_contain("lost: work request failed on rail"));
 	CHECK(lines_contain("remote access error"));
-	CHECK(lines_count("-> ") &&
-	      lines_count(" replayed, ") <= 2); /* one rail of both ends, if it was told in time */
+	/* one rail of both ends, if it was told in time */
+	CHECK(lines_count("-> ") && lines_count(" replayed, ") <= 2);
 	finish();
 }
 
@@ -171,8 +171,8 @@ static void while_quiet(void)
 		CHECK(k < PAIR_PATIENCE);
 		ha_rail_failed(b, &b->rail[other], &refusal, 0);
 		ha_bundle_leave(b);
-		usleep(20000); /* until its next incarnation there is no message: nothing moves on
-				*/
+		/* until its next incarnation there is no message: nothing moves on */
+		usleep(20000);
 	}
 	pair_messages(&p, &from, &to, 10, SIZE);
 	finish();
@@ -182,6 +182,7 @@ int main(int argc, char **argv)
 {
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	setenv("HA_NCCL_SILENCE_MS", "0", 1);
 	setenv("SOFTROCE_DEVICES", "127.67.0.0/24,127.68.0.0/24,127.69.0.0/24", 1);
 	CHECK_INT(argc, 2);
 	if (!strcmp(argv[1], "one"))

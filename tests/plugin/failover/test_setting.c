@@ -88,6 +88,7 @@ static void recovery_variables(void)
 	duel_heal(&d, SENDER, 0);
 	duel_flow(&d, 30);
 	duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":0,", 1);
+	duel_await_events(&d, SENDER, EVENT("recovered"), "\"rail\":0,", 1);
 	HOLDS(&d, duel_event(&d, SENDER, EVENT("recovered"), "\"rail\":0,", line, sizeof(line)),
 	      "no event");
 	down = strstr(line, "it was down for ");

@@ -13,8 +13,9 @@ static void quiet(void)
 
 	duel_open(&d, &(const struct duel_setup) { .no_warning = true });
 	for (int end = 0; end < ENDS; end++) {
-		duel_await_events(&d, end, EVENT("protected"),
-				  "\"text\":\"soft0:1 ⇄ standby soft1:1\"", 1);
+		duel_await_events(
+			&d, end, EVENT("protected"),
+			"\"text\":\"soft0:1 ⇄ standby soft1:1, against the loss of a NIC\"", 1);
 		HOLDS(&d, duel_logged(&d, end, "protected: soft0:1 ⇄ standby soft1:1") == 1,
 		      "the log of end %d", end);
 	}
@@ -43,7 +44,8 @@ static void in_order(struct duel *d, enum duel_end end)
 		when(d, end, EVENT("fenced"), "\"rail\":0"),
 		when(d, end, EVENT("failed_over"), "\"rail\":0"),
 		when(d, end, EVENT("recovered"), "\"rail\":0"),
-		when(d, end, EVENT("protected"), "soft1:1 ⇄ standby soft0:1"),
+		when(d, end, EVENT("protected"),
+		     "soft1:1 ⇄ standby soft0:1, against the loss of a NIC\""),
 	};
 
 	for (int i = 1; i < 6; i++)
@@ -96,21 +98,25 @@ static void cut_and_healed(void)
 	duel_close(&d);
 }
 
-/* One end has one NIC only: both say why there is no standby. */
+/* One end has one NIC only: the other's two stand by for each other, and both ends say what that
+ * protects against. */
 static void no_second(void)
 {
+	char text[65536];
 	struct duel d;
 
-	duel_open(&d, &(const struct duel_setup) { .no_warning = true,
-						   .env_of[RECEIVER] = { "NCCL_IB_HCA=soft0" } });
-	HOLDS(&d, duel_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("no_standby")) == 1,
-	      "the receiver");
-	HOLDS(&d, duel_events(&d, SENDER, EVENT("not_protected"), CAUSE("peer_without")) == 1,
-	      "the sender");
-	HOLDS(&d, duel_logged(&d, RECEIVER, "not protected: no second device here") == 1,
-	      "the receiver's log");
-	HOLDS(&d, duel_logged(&d, SENDER, "not protected: the peer has no second device") == 1,
-	      "the sender's log");
+	duel_open(&d, &(const struct duel_setup) { .env_of[RECEIVER] = { "NCCL_IB_HCA=soft0" } });
+	duel_await_events(&d, SENDER, EVENT("protected"),
+			  "soft0:1 ⇄ standby soft1:1, against the loss of a NIC here, not there",
+			  1);
+	duel_await_events(&d, RECEIVER, EVENT("protected"),
+			  "soft0:1 ⇄ standby soft0:1, against the loss of a NIC there, not here",
+			  1);
+	duel_status(&d, SENDER, text, sizeof(text));
+	HOLDS(&d, strstr(text, " nic here "), "the sender's ha status: %s", text);
+	duel_status(&d, RECEIVER, text, sizeof(text));
+	HOLDS(&d, strstr(text, " nic there "), "the receiver's ha status: %s", text);
+	duel_cut(&d, SENDER, 0);
 	duel_flow(&d, 50);
 	duel_close(&d);
 }

@@ -20,10 +20,11 @@ struct import imports[IMPORTS_MAX];
 /* Only r10 and r11 may be used: everything else can carry an argument. */
 static void make_thunk(uint8_t *code, uint64_t *counter, void *target)
 {
+	/* clang-format off: an instruction a line */
 	static const uint8_t pattern[] = {
-		0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0,    /*  0 mov %fs:0, %r11: the thread's
-								identity */
-		0x49, 0xba, 0,    0,    0,    0, 0, 0, 0, 0, /*  9 mov $owner, %r10 */
+		/* 0 mov %fs:0, %r11: the thread's identity */
+		0x64, 0x4c, 0x8b, 0x1c, 0x25, 0, 0, 0, 0, 0x49,
+		0xba, 0,    0,    0,    0,    0, 0, 0, 0,    /*  9 mov $owner, %r10 */
 		0x4d, 0x39, 0xd3,                            /* 19 cmp %r10, %r11 */
 		0x75, 0x0e,                                  /* 22 jne 38 */
 		0x49, 0xbb, 0,    0,    0,    0, 0, 0, 0, 0, /* 24 mov $counter, %r11 */
@@ -31,6 +32,7 @@ static void make_thunk(uint8_t *code, uint64_t *counter, void *target)
 		0x49, 0xbb, 0,    0,    0,    0, 0, 0, 0, 0, /* 38 mov $target, %r11 */
 		0x41, 0xff, 0xe3,                            /* 48 jmp *%r11 */
 	};
+	/* clang-format on */
 	void *owner = __builtin_thread_pointer();
 
 	memcpy(code, pattern, sizeof(pattern));

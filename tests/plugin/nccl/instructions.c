@@ -24,15 +24,29 @@
 
 #define WARM_UP 600 /* more than any ring has slots */
 #define NAP_US 100
-#define NAP_MAX_US                                                                         \
-	20000 /* on a machine that is so busy that the software NIC, a thread, waits for a \
-		 processor */
+/* on a machine that is so busy that the software NIC, a thread, waits for a processor */
+#define NAP_MAX_US 20000
+
+struct connection {
+	struct rig_pair pair;
+	unsigned buffers; /* its own, each registered at either end */
+	uint8_t **from, **to;
+	void **from_mr, **to_mr;
+};
+
+/* What the next message uses: connections and their buffers take turns. */
+struct place {
+	struct rig_pair *pair;
+	uint8_t *from, *to;
+	void *from_mr, *to_mr;
+};
 
 struct run {
 	struct rig rig;
-	struct rig_pair pair;
-	uint8_t *from, *to;
-	void *from_mr, *to_mr;
+	struct connection *connection;
+	unsigned connections;
+	unsigned long turn;
+	struct place at;
 	size_t size;
 	bool collect;
 	unsigned long in_vain;
@@ -55,14 +69,14 @@ static void in_vain(struct run *r)
 static void *post_recv(struct run *r)
 {
 	const struct ha_plugin *p = &r->rig.plugin;
-	void *request = NULL, *data = r->to;
+	void *request = NULL, *data = r->at.to;
 	size_t size = r->size;
 	int tag = 0;
 
 	for (;;) {
 		toggle(r);
-		OK(p->abi->irecv((struct ha_plugin *)p, r->pair.recv, 1, &data, &size, &tag,
-				 &r->to_mr, &request));
+		OK(p->abi->irecv((struct ha_plugin *)p, r->at.pair->recv, 1, &data, &size, &tag,
+				 &r->at.to_mr, &request));
 		toggle(r);
 		if (request)
 			return request;
@@ -77,7 +91,8 @@ static void *post_send(struct run *r)
 
 	for (;;) {
 		toggle(r);
-		OK(p->abi->isend(p, r->pair.send, r->from, r->size, 0, r->from_mr, &request));
+		OK(p->abi->isend(p, r->at.pair->send, r->at.from, r->size, 0, r->at.from_mr,
+				 &request));
 		toggle(r);
 		if (request)
 			return request;
@@ -99,13 +114,30 @@ static void finish(struct run *r, void *request)
 	}
 }
 
-static void message(struct run *r, uint8_t mark)
+static void take_turn(struct run *r)
+{
+	struct connection *c = &r->connection[r->turn % r->connections];
+	unsigned b = (unsigned)(r->turn / r->connections % c->buffers);
+
+	r->turn++;
+	r->at = (struct place) { .pair = &c->pair,
+				 .from = c->from[b],
+				 .to = c->to[b],
+				 .from_mr = c->from_mr[b],
+				 .to_mr = c->to_mr[b] };
+}
+
+static void message(struct run *r)
 {
 	struct rig_deadline deadline = rig_deadline("a message");
-	volatile uint8_t *last = &r->to[r->size - 1];
+	volatile uint8_t *last;
 	void *send, *recv;
+	uint8_t mark;
 
-	r->from[r->size - 1] = mark;
+	take_turn(r);
+	last = &r->at.to[r->size - 1];
+	mark = (uint8_t)(*last + 1);
+	r->at.from[r->size - 1] = mark;
 	recv = post_recv(r);
 	usleep(r->nap);
 	send = post_send(r);
@@ -123,7 +155,7 @@ static char events[] = "/tmp/instructions.XXXXXX";
 /* How often the plugin has reported this in the file that hawser's plugin appends events to. */
 static int reported(const char *what)
 {
-	static char text[1 << 16];
+	static char text[1 << 22];
 	FILE *f = fopen(events, "r");
 	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
 	int found = 0;
@@ -139,12 +171,14 @@ static int reported(const char *what)
 /* Normal operation: both ends have reported that they are protected (slowly, under callgrind), or
  * that they never will be. A plugin that reports nothing is not hawser's, and is ready when it says
  * so. */
-static void await_protection(void)
+static void await_protection(unsigned connections)
 {
-	for (int i = 0; i < 600 && reported("\"event\"") && reported("protected\",") < 2; i++)
+	int ends = 2 * (int)connections;
+
+	for (int i = 0; i < 3000 && reported("\"event\"") && reported("protected\",") < ends; i++)
 		usleep(100000);
-	CHECK(!reported("\"event\"") || reported("protected\",") >= 2,
-	      "the connection is not protected after a minute");
+	CHECK(!reported("\"event\"") || reported("protected\",") >= ends,
+	      "the connections are not protected after five minutes");
 	unlink(events);
 }
 
@@ -166,16 +200,49 @@ static int fused_device(struct rig *rig, int nics)
 	return dev;
 }
 
+static void connection_open(struct run *r, struct connection *c, int dev, unsigned buffers,
+			    size_t size)
+{
+	rig_pair_open_on(&r->rig, &c->pair, dev);
+	c->buffers = buffers;
+	c->from = calloc(buffers, sizeof(*c->from));
+	c->to = calloc(buffers, sizeof(*c->to));
+	c->from_mr = calloc(buffers, sizeof(*c->from_mr));
+	c->to_mr = calloc(buffers, sizeof(*c->to_mr));
+	CHECK(c->from && c->to && c->from_mr && c->to_mr, "no memory");
+	for (unsigned b = 0; b < buffers; b++) {
+		c->from[b] = calloc(1, size);
+		c->to[b] = calloc(1, size);
+		CHECK(c->from[b] && c->to[b], "no memory");
+		c->from_mr[b] = rig_reg(&r->rig, c->pair.send, c->from[b], size);
+		c->to_mr[b] = rig_reg(&r->rig, c->pair.recv, c->to[b], size);
+	}
+}
+
+static void connection_close(struct run *r, struct connection *c)
+{
+	for (unsigned b = 0; b < c->buffers; b++) {
+		OK(r->rig.plugin.dereg(c->pair.send, c->from_mr[b]));
+		OK(r->rig.plugin.dereg(c->pair.recv, c->to_mr[b]));
+		free(c->from[b]);
+		free(c->to[b]);
+	}
+	free(c->from);
+	free(c->to);
+	free(c->from_mr);
+	free(c->to_mr);
+	rig_pair_close(&r->rig, &c->pair);
+}
+
 static void messages(struct run *r, unsigned long n)
 {
 	for (unsigned long i = 0; i < n; i++)
-		message(r, (uint8_t)(i % 2 + 1));
+		message(r);
 }
 
 static void measure(struct run *r, size_t size, unsigned long n)
 {
 	r->size = size;
-	memset(r->to, 0, size);
 	messages(r, 20); /* the first of a size may find out what the next ones know */
 	r->nap = NAP_US;
 	r->in_vain = 0;
@@ -187,43 +254,60 @@ static void measure(struct run *r, size_t size, unsigned long n)
 	       r->in_vain);
 }
 
-/* VERSION MESSAGES NICS SIZE... */
+enum { VERSION = 1, MESSAGES, NICS, CONNECTIONS, BUFFERS, SIZES };
+
+static unsigned number(const char *text, unsigned least, unsigned most)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	CHECK(!*end && n >= least && n <= most, "'%s' is not a number from %u to %u", text, least,
+	      most);
+	return (unsigned)n;
+}
+
+static size_t largest(char **sizes, int n)
+{
+	size_t most = 0, size;
+
+	for (int i = 0; i < n; i++) {
+		size = number(sizes[i], 1, 1U << 30); /* of a size of 0 nothing arrives */
+		most = size > most ? size : most;
+	}
+	return most;
+}
+
 int main(int argc, char **argv)
 {
-	struct run r = { .nap = NAP_US, .size = 8 };
-	unsigned long n = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
-	int nics = argc > 3 ? atoi(argv[3]) : 0;
-	size_t most = 0;
+	struct run r = { .nap = NAP_US, .size = 1 };
+	unsigned n, buffers;
+	size_t most;
+	int dev;
 
+	CHECK(argc > SIZES, "usage: %s VERSION MESSAGES NICS CONNECTIONS BUFFERS SIZE...", argv[0]);
+	n = number(argv[MESSAGES], 1, 1000000);
+	r.connections = number(argv[CONNECTIONS], 1, 1024);
+	buffers = number(argv[BUFFERS], r.connections, 100000) / r.connections;
+	most = largest(argv + SIZES, argc - SIZES);
+	r.connection = calloc(r.connections, sizeof(*r.connection));
+	CHECK(r.connection, "no memory");
 	close(mkstemp(events));
 	setenv("HA_NCCL_EVENTS", events, 1);
 	setenv("HA_NCCL_IDLE_SPIN_THRESHOLD", "0", 0);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 0);
 	setenv("HA_NCCL_RTO_MS", "60000", 0);
-	CHECK(n && argc > 4 && nics >= 1 && nics <= 4,
-	      "usage: %s VERSION MESSAGES NICS SIZE..., 1 to 4 NICs", argv[0]);
-	for (int i = 4; i < argc; i++) {
-		size_t size = strtoull(argv[i], NULL, 0);
-
-		CHECK(size > 0, "a size of 0 cannot be seen to arrive");
-		most = size > most ? size : most;
-	}
 	rig_open(&r.rig, argc, argv);
 	alarm(0); /* a tool that runs fifty times slower is no hang */
-	rig_pair_open_on(&r.rig, &r.pair, fused_device(&r.rig, nics));
-	r.from = calloc(1, most);
-	r.to = calloc(1, most);
-	r.from_mr = rig_reg(&r.rig, r.pair.send, r.from, most);
-	r.to_mr = rig_reg(&r.rig, r.pair.recv, r.to, most);
-	messages(&r, WARM_UP);
-	await_protection();
-	for (int i = 4; i < argc; i++)
-		measure(&r, strtoull(argv[i], NULL, 0), n);
-	OK(r.rig.plugin.dereg(r.pair.send, r.from_mr));
-	OK(r.rig.plugin.dereg(r.pair.recv, r.to_mr));
-	rig_pair_close(&r.rig, &r.pair);
+	dev = fused_device(&r.rig, (int)number(argv[NICS], 1, 4));
+	for (unsigned i = 0; i < r.connections; i++)
+		connection_open(&r, &r.connection[i], dev, buffers, most);
+	messages(&r, WARM_UP + 2 * r.connections);
+	await_protection(r.connections);
+	for (int i = SIZES; i < argc; i++)
+		measure(&r, number(argv[i], 1, 1U << 30), n);
+	for (unsigned i = 0; i < r.connections; i++)
+		connection_close(&r, &r.connection[i]);
+	free(r.connection);
 	rig_close(&r.rig);
-	free(r.from);
-	free(r.to);
 	return 0;
 }

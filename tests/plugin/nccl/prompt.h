@@ -13,9 +13,9 @@
 
 #include <time.h>
 
-#define PROMPT_ASLEEP_S                                                                            \
-	1.0 /* a lock that the service thread holds, even while it waits for a processor, is fine; \
-	       a wait for the peer takes longer */
+/* a lock that the service thread holds, even while it waits for a processor, is fine; a wait for
+ * the peer takes longer */
+#define PROMPT_ASLEEP_S 1.0
 #define PROMPT_RUNNING_S 2.0 /* turning in circles is blocking too; generous, for sanitizers */
 
 struct prompt {

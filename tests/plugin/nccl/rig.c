@@ -196,6 +196,7 @@ void rig_prepare(struct rig *rig, int argc, char **argv)
 	 * stand still for seconds. */
 	setenv("HA_NCCL_HEARTBEAT_MS", "10000", 0);
 	setenv("HA_NCCL_RTO_MS", "40000", 0);
+	setenv("HA_NCCL_SILENCE_MS", "0", 0);
 	signal(SIGALRM, on_alarm);
 	signal(SIGPIPE, SIG_IGN);
 	alarm(2 * RIG_WAIT_S);
@@ -516,6 +517,22 @@ int rig_count_threads(int expected)
 int rig_count_fds(void)
 {
 	return count_entries("/proc/self/fd");
+}
+
+static int count_own_threads(const struct rig *rig)
+{
+	return rig->version < 11 ? count_lasting_threads() : count_entries("/proc/self/task") + 1;
+}
+
+void rig_await_threads(const struct rig *rig, int threads)
+{
+	struct rig_deadline deadline = rig_deadline("the end of the plugin's threads");
+
+	while (count_own_threads(rig) > threads) {
+		CHECK(rig_now() < deadline.at, "%d threads are left, %d before",
+		      count_own_threads(rig), threads);
+		rig_pause(&deadline);
+	}
 }
 
 void rig_shrink_to(int threads, int fds)

@@ -21,9 +21,8 @@
 #include "tools/perf/plugin.h"
 
 #define RIG_SKIP 77
-#define RIG_WAIT_S                                                                              \
-	200 /* longer than any machine needs, beside twenty other programs too: what takes this \
-	       long hangs */
+/* longer than any machine needs, beside twenty other programs too: what takes this long hangs */
+#define RIG_WAIT_S 200
 
 /* Ends the program with a line when the condition does not hold. */
 #define CHECK(condition, ...)                                                  \
@@ -110,8 +109,8 @@ const char *rig_last_warning(void);
 /* The name of device 0 or 1: the software NIC's, or what RIG_DEVICES="rxe0,rxe1" says. */
 const char *rig_device(int n);
 bool rig_logged(const char *text);
-/* A network namespace of this process's own with two islands, 10.77.1.1/24 on ha_i1
- * and 10.77.2.1/24 on ha_i2. False: not here. */
+/* A network namespace of this process's own with two islands, 10.77.1.1/24 on ha_i1 and
+ * 10.77.2.1/24 on ha_i2. False: not here. */
 bool rig_islands(void);
 unsigned rig_log_lines(const char *text); /* that have it */
 void rig_forget_log(void);
@@ -126,6 +125,11 @@ int rig_count_threads(int expected);
 /* The same without threads that a context starts when it needs them (rig.c); waits for no more than
  * `expected`. */
 int rig_count_lasting_threads(int expected);
+/*
+ * Until no more threads run than these, or a failed test after a long time. Before v11 there is no
+ * finalize: the context goes on, with the threads that it starts when it needs them (not counted).
+ */
+void rig_await_threads(const struct rig *rig, int threads);
 int rig_count_fds(void);
 /* With a context that goes on, where connections end behind the call that closes them: until there
  * are no more lasting threads and descriptors than these. */

@@ -109,8 +109,8 @@ static void measure_each(const char *what, double sup, int messages, void (*each
 
 static void measure(const char *what, double sup)
 {
-	measure_each(what, sup, strncmp(rig_device(0), "soft", 4) ? MESSAGES / 4 : MESSAGES,
-		     NULL); /* an emulated machine is slow */
+	/* an emulated machine is slow */
+	measure_each(what, sup, strncmp(rig_device(0), "soft", 4) ? MESSAGES / 4 : MESSAGES, NULL);
 }
 
 static void open_plugin(bool mpib)
@@ -256,8 +256,8 @@ static void heart(double without)
 	count_told(); /* a busy machine may have missed heartbeats before */
 	measure("the heartbeat stands still", without);
 	check_told("the heartbeat stands still");
-	__atomic_store_n(&hinter.shm->header.beat, 0,
-			 __ATOMIC_RELEASE); /* an agent without a heartbeat took over */
+	/* an agent without a heartbeat took over */
+	__atomic_store_n(&hinter.shm->header.beat, 0, __ATOMIC_RELEASE);
 	await_events("followed", ++told.followed);
 	measure("another agent", 0.75);
 	check_told("another agent");
@@ -309,8 +309,8 @@ static void run(bool mpib)
 	await_events("followed", ++told.followed);
 	CHECK(events("no_slot") == 1, "%d events, not one", events("no_slot"));
 	before = hinter.registered;
-	/* The slot is free until the agent has written it: the connection's hint belongs to nobody.
-	 */
+	/* The slot is free until the agent has written it: the connection's hint belongs to
+	 * nobody. */
 	told.bad = events("bad_hint");
 	hinter_write(0);
 	follow_each_share();

@@ -53,8 +53,8 @@ int main(int argc, char **argv)
 	size_t size;
 	int sent, got, want;
 
-	setenv("HA_NCCL_QP_TIMEOUT", "18",
-	       1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	/* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	setenv("HA_NCCL_QP_TIMEOUT", "18", 1);
 	rig_open(&rig, argc, argv);
 	alarm(0); /* so much data takes its time: ctest's limit is the only one */
 	size = rig.version >= 9 ? (2ull << 30) + WINDOW : MAX_NET_SIZE;

@@ -157,8 +157,8 @@ static void deep(void)
 			if (!request[r][posted[r]])
 				break;
 		}
-		CHECK(posted[r] >= 8 && posted[r] < DEPTH, "%d in flight",
-		      posted[r]); /* NCCL has 8 */
+		/* NCCL has 8 */
+		CHECK(posted[r] >= 8 && posted[r] < DEPTH, "%d in flight", posted[r]);
 	}
 	left = posted[0] + posted[1];
 	while (left) {

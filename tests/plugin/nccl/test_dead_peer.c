@@ -115,14 +115,40 @@ static void must_fail(struct rig *rig, void *comm, bool sends, void *buffer, voi
 	       sends ? "sender" : "receiver", took);
 }
 
+/* The parent's half of a connection to the child, and a transfer over it. */
+static void *connect_to_child(struct rig *rig, int fd, bool child_sends, void **listen)
+{
+	struct rig_deadline deadline = rig_deadline("the parent's connection");
+	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
+	void *comm = NULL;
+
+	*listen = NULL;
+	if (child_sends)
+		OK(rig->plugin.abi->listen(&rig->plugin, 0, handle, listen));
+	transfer_all(fd, handle, sizeof(handle), child_sends);
+	while (!comm) {
+		if (child_sends)
+			OK(rig->plugin.abi->accept(&rig->plugin, *listen, &comm));
+		else
+			OK(rig->plugin.abi->connect(&rig->plugin, 0, handle, &comm));
+		rig_pause(&deadline);
+	}
+	return comm;
+}
+
+static void *post_one(struct rig *rig, void *comm, bool child_sends, void *buffer, void *mr)
+{
+	if (child_sends)
+		return rig_irecv(rig, comm, buffer, BYTES, 0, mr);
+	return rig_isend(rig, comm, buffer, BYTES, 0, mr);
+}
+
 static void one_death(int argc, char **argv, bool child_sends, bool idle_first)
 {
 	static uint8_t buffer[BYTES];
-	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
-	struct rig_deadline deadline = rig_deadline("the parent's connection");
-	void *comm = NULL, *listen = NULL, *mr, *requests[4];
+	void *comm, *listen, *mr, *requests[4];
 	struct rig rig;
-	int fds[2], n = 0;
+	int fds[2], under_way = child_sends ? 4 : 2;
 	pid_t child;
 	char ready;
 
@@ -135,33 +161,16 @@ static void one_death(int argc, char **argv, bool child_sends, bool idle_first)
 	}
 	close(fds[1]);
 	rig_open(&rig, argc, argv);
-	if (child_sends) {
-		OK(rig.plugin.abi->listen(&rig.plugin, 0, handle, &listen));
-		transfer_all(fds[0], handle, sizeof(handle), true);
-	} else {
-		transfer_all(fds[0], handle, sizeof(handle), false);
-	}
-	while (!comm) {
-		if (child_sends)
-			OK(rig.plugin.abi->accept(&rig.plugin, listen, &comm));
-		else
-			OK(rig.plugin.abi->connect(&rig.plugin, 0, handle, &comm));
-		rig_pause(&deadline);
-	}
+	comm = connect_to_child(&rig, fds[0], child_sends, &listen);
 	mr = rig_reg(&rig, comm, buffer, BYTES);
-	if (child_sends)
-		rig_wait(&rig, rig_irecv(&rig, comm, buffer, BYTES, 0, mr), NULL);
-	else
-		rig_wait(&rig, rig_isend(&rig, comm, buffer, BYTES, 0, mr), NULL);
+	rig_wait(&rig, post_one(&rig, comm, child_sends, buffer, mr), NULL);
 	transfer_all(fds[0], &ready, 1, false);
-	if (child_sends)
-		for (; n < 4; n++)
-			requests[n] = rig_irecv(&rig, comm, buffer, BYTES, 0, mr);
-	else if (!idle_first)
-		for (; n < 2; n++)
-			requests[n] = rig_isend(&rig, comm, buffer, BYTES, 0, mr);
+	if (!child_sends && idle_first)
+		under_way = 0;
+	for (int n = 0; n < under_way; n++)
+		requests[n] = post_one(&rig, comm, child_sends, buffer, mr);
 	kill_child(child);
-	must_fail(&rig, comm, !child_sends, buffer, mr, requests, n);
+	must_fail(&rig, comm, !child_sends, buffer, mr, requests, under_way);
 	OK(rig.plugin.dereg(comm, mr));
 	OK(child_sends ? rig.plugin.close_recv(comm) : rig.plugin.close_send(comm));
 	if (listen)

@@ -9,9 +9,8 @@
 #include "tests/plugin/nccl/rig.h"
 
 #define ROUNDS 20
-#define ROUNDS_MAX                                                                              \
-	2000 /* that a loaded machine may need until the driver was never in the way for one of \
-		them */
+/* that a loaded machine may need until the driver was never in the way for one of them */
+#define ROUNDS_MAX 2000
 #define MESSAGES 75 /* in a round */
 #define GROUPS 15
 #define DEPTH 8

@@ -1,38 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 256 connections in one process, connected all at once, used all at once, closed in another order.
- */
+/* 256 connections in one process, connected all at once, used all at once, closed in another
+ * order. */
 #include "tests/plugin/nccl/rig.h"
 
 #define CONNECTIONS 256
 
-int main(int argc, char **argv)
+static struct rig_pair pair[CONNECTIONS];
+
+static void open_all(struct rig *rig)
 {
-	static struct rig_pair pair[CONNECTIONS];
-	static uint32_t from[CONNECTIONS][64], to[CONNECTIONS][64];
-	static void *from_mr[CONNECTIONS], *to_mr[CONNECTIONS], *send[CONNECTIONS],
-		*recv[CONNECTIONS];
 	struct rig_deadline deadline = rig_deadline("256 connections");
-	struct rig rig;
 	int ready = 0;
 
-	rig_open(&rig, argc, argv);
 	for (int i = 0; i < CONNECTIONS; i++)
-		OK(rig.plugin.abi->listen(&rig.plugin, i % rig.plugin.devices, pair[i].handle,
-					  &pair[i].listen));
+		OK(rig->plugin.abi->listen(&rig->plugin, i % rig->plugin.devices, pair[i].handle,
+					   &pair[i].listen));
 	while (ready < CONNECTIONS) {
 		ready = 0;
 		for (int i = 0; i < CONNECTIONS; i++) {
 			struct rig_pair *p = &pair[i];
 
 			if (!p->send)
-				OK(rig.plugin.abi->connect(&rig.plugin, i % rig.plugin.devices,
-							   p->handle, &p->send));
+				OK(rig->plugin.abi->connect(&rig->plugin, i % rig->plugin.devices,
+							    p->handle, &p->send));
 			if (!p->recv)
-				OK(rig.plugin.abi->accept(&rig.plugin, p->listen, &p->recv));
+				OK(rig->plugin.abi->accept(&rig->plugin, p->listen, &p->recv));
 			ready += p->send && p->recv;
 		}
 		rig_pause(&deadline);
 	}
+}
+
+int main(int argc, char **argv)
+{
+	static uint32_t from[CONNECTIONS][64], to[CONNECTIONS][64];
+	static void *from_mr[CONNECTIONS], *to_mr[CONNECTIONS], *send[CONNECTIONS],
+		*recv[CONNECTIONS];
+	struct rig rig;
+
+	rig_open(&rig, argc, argv);
+	open_all(&rig);
 	for (int i = 0; i < CONNECTIONS; i++) {
 		from_mr[i] = rig_reg(&rig, pair[i].send, from[i], sizeof(from[i]));
 		to_mr[i] = rig_reg(&rig, pair[i].recv, to[i], sizeof(to[i]));

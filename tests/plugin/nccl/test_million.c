@@ -18,11 +18,11 @@ int main(int argc, char **argv)
 	struct rig rig;
 	struct rig_pair pair;
 
-	setenv("HA_NCCL_QP_TIMEOUT", "18",
-	       1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	/* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	setenv("HA_NCCL_QP_TIMEOUT", "18", 1);
 	rig_open(&rig, argc, argv);
-	alarm(0); /* no call, but all of them together take their time: ctest's limit is the only
-		     one */
+	/* no call, but all of them together take their time: ctest's limit is the only one */
+	alarm(0);
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));
 	to_mr = rig_reg(&rig, pair.recv, to, sizeof(to));

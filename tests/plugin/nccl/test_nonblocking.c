@@ -54,8 +54,8 @@ static void strays_do_not_come(void)
 	a = peer_address(&h);
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	(void)!connect(stray, (struct sockaddr *)&a,
-		       sizeof(a)); /* over the loopback it is in the queue, or refused, when the
-				      call returns */
+		       /* over the loopback it is in the queue, or refused, when the call returns */
+		       sizeof(a));
 	p = (struct pollfd) { .fd = fd, .events = POLLIN };
 	CHECK(!poll(&p, 1, 0), "somebody who dials 127.0.0.1 comes to the impostor");
 	close(stray);
@@ -153,8 +153,8 @@ static void nobody_there(void)
 	close(fd);
 }
 
-/* Unauthenticated peers at the listener's socket, in every posture, and then the real connection.
- */
+/* Unauthenticated peers at the listener's socket, in every posture, and then the real
+ * connection. */
 static void strangers_knock(void)
 {
 	static const uint8_t noise[4096] = { 0x16, 3, 1, 2, 0, 1, 0, 1 };
@@ -173,8 +173,8 @@ static void strangers_knock(void)
 	for (int i = 0; i < 5; i++)
 		fd[i] = peer_dial(&h);
 	CHECK(send(fd[1], noise, sizeof(noise), MSG_NOSIGNAL) > 0, "send");
-	CHECK(send(fd[2], &half, sizeof(half), MSG_NOSIGNAL) > 0,
-	      "send"); /* and the rest never comes */
+	/* and the rest never comes */
+	CHECK(send(fd[2], &half, sizeof(half), MSG_NOSIGNAL) > 0, "send");
 	CHECK(send(fd[3], &half, 5, MSG_NOSIGNAL) > 0, "send");
 	close(fd[3]);
 	for (int i = 0; i < TURNS; i++) {

@@ -39,8 +39,9 @@ int main(int argc, char **argv)
 	setenv("HA_NCCL_ENABLE_BACKUP", "0", 1);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1);
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
-	setenv("HA_NCCL_QP_TIMEOUT", "18",
-	       1); /* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	setenv("HA_NCCL_SILENCE_MS", "0", 1);
+	/* 8.6 s: the NIC is a thread, which a busy machine lets wait */
+	setenv("HA_NCCL_QP_TIMEOUT", "18", 1);
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));

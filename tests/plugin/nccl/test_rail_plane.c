@@ -81,8 +81,8 @@ static void too_large(void)
 int main(int argc, char **argv)
 {
 	setenv("SOFTROCE_DEVICES", "127.1.0.0/16,127.2.0.0/16,127.3.0.0/16,127.4.0.0/16", 1);
-	setenv("NCCL_NET_PLUGIN_REF_COUNT", "0",
-	       1); /* each incarnation counts the ports that its list leaves */
+	/* each incarnation counts the ports that its list leaves */
+	setenv("NCCL_NET_PLUGIN_REF_COUNT", "0", 1);
 	rig_prepare(&rig, argc, argv);
 	rig_load(&rig, rig_plugin_path());
 	ports();

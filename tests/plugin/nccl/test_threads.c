@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections driven by different threads at once: each connection by one, all through one plugin.
- */
+/* Connections driven by different threads at once: each connection by one, all through one
+ * plugin. */
 #include "tests/plugin/nccl/rig.h"
 
 #include <pthread.h>

@@ -194,8 +194,8 @@ static void counted_anew(struct rig *rig)
 	dlclose(other);
 }
 
-/* v9 and v10: NCCL 2.24 to 2.27 closes the library and keeps the counts under the network's name.
- */
+/* v9 and v10: NCCL 2.24 to 2.27 closes the library and keeps the counts under the network's
+ * name. */
 static void kept_over_dlclose(struct rig *rig)
 {
 	rig_close(rig);

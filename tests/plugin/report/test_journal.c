@@ -11,6 +11,7 @@
 #include "plugin/report/journal.h"
 #include "plugin/report/status.h"
 #include "plugin/transfer/bundle.h"
+#include "plugin/transfer/guard.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 #include "tools/status_read.h"
@@ -91,49 +92,47 @@ static void tell(enum ha_event_kind kind, enum ha_event_cause cause)
 			 &(struct ha_event) { .kind = kind, .cause = cause, .bundle = &send->b });
 }
 
-/* From the call to all three places. */
-static void three_places(void)
+/* The status page of a connection of one rail. */
+static void check_page(const struct ha_status_page *page)
 {
-	const struct ha_status_page *page;
-	const struct ha_status_connection *c;
-	struct ha_event suspected = { .kind = HA_EVENT_SUSPECTED, .cause = HA_CAUSE_TIMEOUT };
-	struct ha_event over = { .kind = HA_EVENT_FAILED_OVER,
-				 .cause = HA_CAUSE_PORT_DOWN,
-				 .requests = 3,
-				 .bytes = 4096,
-				 .stall_ns = 5000000,
-				 .registration_ns = 500000 };
-	struct ha_rail *r;
-	int order[HA_STATUS_EVENTS];
+	const struct ha_status_connection *c = &page->connection[0];
 
-	unlink(file);
-	begin(file, pages);
-	suspected.bundle = over.bundle = &send->b;
-	suspected.rail = over.rail = r = &send->b.rail[0];
-	page = look();
 	CHECK_INT(page->header.pid, getpid());
 	CHECK_TEXT(page->header.hawser, HAWSER_VERSION);
 	CHECK_INT(page->totals.connections, 1);
 	CHECK_INT(page->totals.events[HA_EVENT_CONNECTED], 1);
-	CHECK_INT(ha_journal_count(w.b, HA_EVENT_CONNECTED), 1);
-	c = &page->connection[0];
 	CHECK(c->used && c->sends && !c->lost && c->protection == HA_PROTECTION_NO);
 	CHECK_TEXT(c->name, send->b.name);
 	CHECK_INT(c->nrails, 1);
 	CHECK_INT(c->rail[0].state, HA_STATUS_RAIL_UP);
 	CHECK_INT(c->rail[0].weight, 1024);
 	CHECK_TEXT(page->device[c->rail[0].device].name, "dummy0:1");
+}
 
-	tell(HA_EVENT_PROTECTED, HA_CAUSE_NONE);
-	CHECK_INT(look()->connection[0].protection, HA_PROTECTION_YES);
+/* Its only rail was suspected and fenced, and the connection failed over twice. */
+static void report_failures(void)
+{
+	struct ha_rail *r = &send->b.rail[0];
+	struct ha_event suspected = {
+		.kind = HA_EVENT_SUSPECTED, .cause = HA_CAUSE_TIMEOUT, .bundle = &send->b, .rail = r
+	};
+	struct ha_event fenced = { .kind = HA_EVENT_FENCED, .bundle = &send->b, .rail = r };
+	struct ha_event over = { .kind = HA_EVENT_FAILED_OVER,
+				 .cause = HA_CAUSE_PORT_DOWN,
+				 .bundle = &send->b,
+				 .rail = r,
+				 .requests = 3,
+				 .bytes = 4096,
+				 .stall_ns = 5000000,
+				 .registration_ns = 500000 };
+
 	r->epoch = 7;
 	r->state = HA_RAIL_DOWN;
 	ha_journal_eventf(w.b, &suspected, "nothing for %d ms", 1000);
 	CHECK(lines_contain("rail 0 (dummy0:1 to ") &&
 	      lines_contain("epoch 7) suspected: nothing for 1000 ms"));
 	CHECK_INT(lines_warnings(), 1);
-	ha_journal_event(
-		w.b, &(struct ha_event) { .kind = HA_EVENT_FENCED, .bundle = &send->b, .rail = r });
+	ha_journal_event(w.b, &fenced);
 	CHECK_INT(lines_warnings(), 1);
 	ha_journal_event(w.b, &over);
 	over.stall_ns = 2500000;
@@ -141,10 +140,12 @@ static void three_places(void)
 	CHECK(lines_contain("3 requests (4096 bytes) replayed, 2.500 ms without progress, 0.500 ms "
 			    "of it registering: "
 			    "port down"));
-	tell(HA_EVENT_NOT_PROTECTED, HA_CAUSE_RAIL_LOST);
-	CHECK(lines_contain("not protected: rail lost"));
-	page = look();
-	c = &page->connection[0];
+}
+
+static void check_failures(const struct ha_status_page *page)
+{
+	const struct ha_status_connection *c = &page->connection[0];
+
 	CHECK_INT(c->protection, HA_PROTECTION_NO);
 	CHECK_INT(c->protection_cause, HA_CAUSE_RAIL_LOST);
 	CHECK_INT(c->failovers, 2);
@@ -156,8 +157,14 @@ static void three_places(void)
 	CHECK_INT(c->rail[0].epoch, 7);
 	CHECK_INT(c->rail[0].failures, 1);
 	CHECK_INT(page->device[0].failovers, 2);
-	CHECK_INT(ha_status_events(page, order),
-		  8); /* connected and not protected, and those above */
+}
+
+/* Connected and not protected, and what report_failures() reported, in the page and in the file. */
+static void check_events(const struct ha_status_page *page)
+{
+	int order[HA_STATUS_EVENTS];
+
+	CHECK_INT(ha_status_events(page, order), 8);
 	CHECK_INT(page->event[order[7]].kind, HA_EVENT_NOT_PROTECTED);
 	CHECK_INT(page->event[order[6]].stall, 2500000);
 	CHECK_INT(page->totals.next_event, 8);
@@ -170,6 +177,22 @@ static void three_places(void)
 		slurp(),
 		"\"rail\":0,\"peer_device\":\"dummy0:1\",\"epoch\":7,\"requests\":3,\"bytes\":4096,"
 		"\"stall_ns\":2500000,\"registration_ns\":500000}\n"));
+}
+
+/* From the call to all three places. */
+static void three_places(void)
+{
+	unlink(file);
+	begin(file, pages);
+	check_page(look());
+	CHECK_INT(ha_journal_count(w.b, HA_EVENT_CONNECTED), 1);
+	tell(HA_EVENT_PROTECTED, HA_CAUSE_NONE);
+	CHECK_INT(look()->connection[0].protection, HA_PROTECTION_YES);
+	report_failures();
+	tell(HA_EVENT_NOT_PROTECTED, HA_CAUSE_RAIL_LOST);
+	CHECK(lines_contain("not protected: rail lost"));
+	check_failures(look());
+	check_events(look());
 	world_close(&w);
 	CHECK(rmdir(pages) == 0); /* both pages are gone */
 }
@@ -217,6 +240,25 @@ static void told_by_core(void)
 	CHECK(!page->connection[0].used);
 	CHECK_INT(page->totals.connections, 0);
 	CHECK_INT(found[0].page->totals.events[HA_EVENT_PEER_CLOSED], 1);
+	world_close(&w);
+}
+
+/* A call that finds its connection in the driver's hands says "not now", and is counted; one that
+ * gets in is not. */
+static void kept_out(void)
+{
+	struct ha_request *req;
+
+	begin("", pages);
+	ha_bundle_claim(&send->b);
+	for (int i = 0; i < 3; i++) {
+		CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), 0);
+		CHECK(!req);
+	}
+	ha_bundle_give(&send->b);
+	CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), 0);
+	world_run(&w, 2000);
+	CHECK_INT(look()->totals.kept_out, 3);
 	world_close(&w);
 }
 
@@ -510,6 +552,7 @@ int main(void)
 	three_places();
 	told_by_core();
 	held_of_one_that_leaves();
+	kept_out();
 	dead_peer();
 	full_tables();
 	unwritable();

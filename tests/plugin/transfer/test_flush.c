@@ -74,6 +74,7 @@ int main(void)
 
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path either */
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	setenv("HA_NCCL_SILENCE_MS", "0", 1);
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
 	below = *library;
 	library->create_qp = create_counted;

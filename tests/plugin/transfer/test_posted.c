@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The work requests themselves, where the software NIC delivers the same bytes whatever is posted:
- * it writes in order and has no PCIe path to flush. NCCL_IB_AR_THRESHOLD: with adaptive routing a
- * larger payload goes ahead as a plain write, and the immediate follows apart. iflush: each rail
- * that may have carried a stripe reads the last bytes, through its own loop-back queue pair.
+ * it writes in order and has no PCIe path to flush.
+ * NCCL_IB_AR_THRESHOLD: with adaptive routing a larger payload goes ahead as a plain write, and the
+ * immediate follows apart. iflush: each rail that may have carried a stripe reads the last bytes,
+ * through its own loop-back queue pair.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -82,6 +83,7 @@ static void open_ends(struct ends *e, int more_rails, int memory)
 {
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	setenv("HA_NCCL_SILENCE_MS", "0", 1);
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &e->library), 0);
 	below = *e->library;
 	e->library->hot = hot_recorded;
@@ -157,8 +159,8 @@ static void test_threshold(const char *routing, const char *threshold, uint32_t 
 	close_ends(&e);
 }
 
-/* Each rail reads one byte of the received data through a queue pair that is not the connection's.
- */
+/* Each rail reads one byte of the received data through a queue pair that is not the
+ * connection's. */
 static void expect_flush(struct ends *e, unsigned since, unsigned rails)
 {
 	const struct ha_bundle *b = (const struct ha_bundle *)e->pair.recv;

@@ -243,8 +243,8 @@ int main(int argc, char **argv)
 	int nmore = argc > 1 ? atoi(argv[1]) - 1 : 0;
 	struct pair p;
 
-	setenv("HA_NCCL_POLL_ALWAYS", "0",
-	       1); /* receives complete before their data, as on hardware */
+	/* receives complete before their data, as on hardware */
+	setenv("HA_NCCL_POLL_ALWAYS", "0", 1);
 	pair_open(&p, nmore);
 	CHECK(((struct ha_bundle *)p.send)->balance.ndata == nmore + 1 &&
 	      ((struct ha_bundle *)p.recv)->balance.ndata == nmore + 1);

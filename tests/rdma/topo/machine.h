@@ -35,8 +35,8 @@ struct fake_device *machine_device(struct machine *m, const char *name);
 int machine_port(const struct machine *m, const char *label);
 
 /* Shapes; each begins the machine and discovers it. */
-/* Eight NICs, each behind a switch and a root complex of its own beside its GPU, four to a socket.
- */
+/* Eight NICs, each behind a switch and a root complex of its own beside its GPU, four to a
+ * socket. */
 void machine_eight_by_rail(struct machine *m);
 /* Four dual-port cards, a PCI function per port, two cards to a socket below one root complex. */
 void machine_dual_port_cards(struct machine *m);

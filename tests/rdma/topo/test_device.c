@@ -60,6 +60,27 @@ static void discover(int expected)
 	CHECK_INT(topo.ndevices, expected);
 }
 
+/* NIC i of eight_nics_by_rail(). */
+static void check_nic(const struct ha_topo_device *d, int i, const char *name, const char *path)
+{
+	CHECK_TEXT(d->name, name);
+	CHECK_TEXT(d->pci_path, path);
+	CHECK_TEXT(d->card_path, path);
+	CHECK_INT(d->numa_node, i / 4);
+	CHECK_INT(d->speed_mbps, 400000);
+	CHECK_INT(d->card_port, 0);
+	CHECK_INT(d->gid_index, 3);
+	CHECK_INT(d->roce_version, 2);
+	CHECK_INT(d->gid.raw[13], i);
+	CHECK_INT(d->attr.max_qp, 131072);
+	CHECK_INT(d->mtu, IBV_MTU_4096);
+	CHECK_INT(d->rail_id, -1);
+	CHECK(d->is_ethernet && !d->adaptive_routing && d->relaxed_ordering && d->peer_memory &&
+	      !d->is_soft);
+	CHECK(d->dma_buf);
+	CHECK(d->hot.post_send && d->hot.poll_cq);
+}
+
 /* Each GPU with its NIC behind a switch of its own, four to a socket; the library lists them in
  * another order. */
 static void eight_nics_by_rail(void)
@@ -82,26 +103,8 @@ static void eight_nics_by_rail(void)
 	}
 	tree_file(&tree, "/sys/module/nvidia_peermem/version", "1\n");
 	discover(8);
-	for (int i = 0; i < 8; i++) {
-		const struct ha_topo_device *d = &topo.devices[i];
-
-		CHECK_TEXT(d->name, names[i]);
-		CHECK_TEXT(d->pci_path, paths[i]);
-		CHECK_TEXT(d->card_path, paths[i]);
-		CHECK_INT(d->numa_node, i / 4);
-		CHECK_INT(d->speed_mbps, 400000);
-		CHECK_INT(d->card_port, 0);
-		CHECK_INT(d->gid_index, 3);
-		CHECK_INT(d->roce_version, 2);
-		CHECK_INT(d->gid.raw[13], i);
-		CHECK_INT(d->attr.max_qp, 131072);
-		CHECK_INT(d->mtu, IBV_MTU_4096);
-		CHECK_INT(d->rail_id, -1);
-		CHECK(d->is_ethernet && !d->adaptive_routing && d->relaxed_ordering &&
-		      d->peer_memory && !d->is_soft);
-		CHECK(d->dma_buf);
-		CHECK(d->hot.post_send && d->hot.poll_cq);
-	}
+	for (int i = 0; i < 8; i++)
+		check_nic(&topo.devices[i], i, names[i], paths[i]);
 	CHECK_INT(ha_topo_distance(&topo, 0, 3), HA_PCI_SAME_NODE);
 	CHECK_INT(ha_topo_distance(&topo, 0, 4), HA_PCI_SYSTEM);
 	CHECK_TEXT(ha_topo_device_label(&topo.devices[2], label, sizeof(label)), "mlx5_2:1");
@@ -217,8 +220,8 @@ static void an_infiniband_fabric(void)
 	discover(2);
 	CHECK(!topo.devices[0].adaptive_routing);
 	ha_topo_release(&topo);
-	config.enable_backup =
-		false; /* nothing that the driver's path migration could fight with */
+	/* nothing that the driver's path migration could fight with */
+	config.enable_backup = false;
 	lines_catch();
 	discover(2);
 	CHECK(topo.devices[1].apm_enabled);
@@ -407,8 +410,8 @@ static void ports_that_cannot_be_used(void)
 	CHECK(lines_contain("mlx5_4: cannot query the device: Input/output error"));
 	CHECK(lines_contain("mlx5_5: port 1 has no GID"));
 	CHECK(lines_contain("6 RDMA devices, none with a usable port (1 down)"));
-	/* The one that is down and the one without address may come up: known, open, not reported.
-	 */
+	/* The one that is down and the one without address may come up: known, open, not
+	 * reported. */
 	CHECK_INT(topo.nports, 2);
 	CHECK_INT(fake.open_contexts, 2);
 	machine_end();
@@ -435,6 +438,30 @@ static void libraries_that_fail(void)
 	CHECK(lines_contain("NCCL_IB_PCI_RELAXED_ORDERING=1, but fake is too old for it"));
 	CHECK(lines_contain("NCCL_IB_ADDR_RANGE=fd00::/8 is no IPv4 prefix"));
 	machine_end();
+}
+
+/* A second function beside the GPU has the data; standbys are still chosen by where the NIC is. */
+static void a_card_with_data_direct(void)
+{
+	static const char function[] = "/sys/devices/pci0001:00/0001:01:00.0";
+
+	for (int wanted = 0; wanted < 2; wanted++)
+		for (int able = 0; able < 2; able++) {
+			bool used = wanted && able;
+
+			machine_begin();
+			config.ib_data_direct = wanted;
+			nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0x77,
+			    fake_roce_port("10.0.0.1"));
+			devices[0].data_direct = function;
+			devices[0].dma_buf_error = able ? -EBADF : -EOPNOTSUPP;
+			discover(1);
+			CHECK_INT(topo.devices[0].data_direct, used);
+			CHECK_TEXT(topo.devices[0].card_path,
+				   used ? function : SWITCH "/0000:3c:00.0/0000:3d:00.0");
+			CHECK_TEXT(topo.devices[0].pci_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
+			machine_end();
+		}
 }
 
 static void more_ports_than_fit(void)
@@ -469,5 +496,6 @@ int main(int argc, char **argv)
 	ports_that_cannot_be_used();
 	libraries_that_fail();
 	more_ports_than_fit();
+	a_card_with_data_direct();
 	return 0;
 }

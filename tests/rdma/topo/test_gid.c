@@ -150,6 +150,49 @@ static int select_with(const struct ha_config *config, struct ha_gid_entry *out)
 	return ha_gid_select(&fake.ops, context, "mlx5_0", 1, &attr.attr, config, out);
 }
 
+static void check_selected(const struct ha_config *config, int index)
+{
+	struct ha_gid_entry got;
+
+	CHECK_INT(select_with(config, &got), 0);
+	CHECK_INT(got.index, index);
+}
+
+/* Libraries without query_gid_ex: the version comes from sysfs. */
+static void version_from_sysfs(struct ha_config *config, struct tree *t)
+{
+	struct ha_gid_entry got;
+
+	fake.without_gid_ex = true;
+	tree_file(t, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2", "RoCE v2\n");
+	tree_file(t, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/3", "IB/RoCE v1\n");
+	CHECK_INT(select_with(config, &got), 0);
+	CHECK_INT(got.index, 2);
+	CHECK_INT(got.roce_version, 2);
+	config->ib_roce_version = 1;
+	CHECK_INT(select_with(config, &got), 0);
+	CHECK_INT(got.index, 3);
+	CHECK_INT(got.roce_version, 1);
+	fake.without_gid_ex = false;
+	config->ib_roce_version = 2;
+}
+
+static void index_that_is_asked_for(struct ha_config *config)
+{
+	struct ha_gid_entry got;
+
+	config->ib_gid_index = 1;
+	check_selected(config, 1);
+	lines_catch();
+	config->ib_gid_index = 7;
+	CHECK_INT(select_with(config, &got), -ENODATA);
+	config->ib_gid_index = 700;
+	CHECK_INT(select_with(config, &got), -ENODATA);
+	CHECK_INT(lines_warnings(), 2);
+	CHECK(lines_contain("mlx5_0: port 1 has no GID at NCCL_IB_GID_INDEX=700"));
+	config->ib_gid_index = -1;
+}
+
 static void of_a_port(void)
 {
 	struct ha_gid_entry got;
@@ -163,37 +206,12 @@ static void of_a_port(void)
 	CHECK_INT(select_with(&config, &got), 0);
 	CHECK_INT(got.index, 3);
 	CHECK_INT(got.roce_version, 2);
+	version_from_sysfs(&config, &t);
+	index_that_is_asked_for(&config);
 
-	/* Libraries without query_gid_ex: the version comes from sysfs. */
-	fake.without_gid_ex = true;
-	tree_file(&t, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/2", "RoCE v2\n");
-	tree_file(&t, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/3", "IB/RoCE v1\n");
-	CHECK_INT(select_with(&config, &got), 0);
-	CHECK_INT(got.index, 2);
-	CHECK_INT(got.roce_version, 2);
-	config.ib_roce_version = 1;
-	CHECK_INT(select_with(&config, &got), 0);
-	CHECK_INT(got.index, 3);
-	CHECK_INT(got.roce_version, 1);
-	fake.without_gid_ex = false;
-	config.ib_roce_version = 2;
-
-	config.ib_gid_index = 1;
-	CHECK_INT(select_with(&config, &got), 0);
-	CHECK_INT(got.index, 1);
-	lines_catch();
-	config.ib_gid_index = 7;
-	CHECK_INT(select_with(&config, &got), -ENODATA);
-	config.ib_gid_index = 700;
-	CHECK_INT(select_with(&config, &got), -ENODATA);
-	CHECK_INT(lines_warnings(), 2);
-	CHECK(lines_contain("mlx5_0: port 1 has no GID at NCCL_IB_GID_INDEX=700"));
-
-	config.ib_gid_index = -1;
 	lines_catch();
 	strcpy(config.ib_addr_range, "192.168.0.0/16");
-	CHECK_INT(select_with(&config, &got), 0);
-	CHECK_INT(got.index, 3);
+	check_selected(&config, 3);
 	CHECK(lines_contain("no address in NCCL_IB_ADDR_RANGE=192.168.0.0/16; using GID 3"));
 	memset(device.ports[0].gids, 0, sizeof(device.ports[0].gids));
 	lines_catch();

@@ -61,8 +61,8 @@ static void distances(void)
 	CHECK_INT(ha_pci_distance(NIC_A, -1, NIC_D, -1), HA_PCI_SYSTEM);
 	CHECK_INT(ha_pci_distance("", -1, "", -1), HA_PCI_SYSTEM);
 	CHECK_INT(ha_pci_distance("", 0, NIC_A, 0), HA_PCI_SAME_NODE);
-	/* Two root ports have the host bridge between them; a switch of switches is not one switch.
-	 */
+	/* Two root ports have the host bridge between them; a switch of switches is not one
+	 * switch. */
 	CHECK_INT(ha_pci_distance("/sys/devices/pci0000:00/0000:00:01.0", 0,
 				  "/sys/devices/pci0000:00/0000:00:02.0", 0),
 		  HA_PCI_SAME_ROOT);

@@ -28,8 +28,8 @@ int main(void)
 	CHECK_INT(ha_speed_mbps(X4, 128, 0), 400000); /* NDR */
 	CHECK_INT(ha_speed_mbps(X8, 128, 0), 800000);
 	CHECK_INT(ha_speed_mbps(X12, 1, 0), 30000);
-	CHECK_INT(ha_speed_mbps(X4, 128, 256),
-		  800000); /* XDR, beside a rate that old software understands */
+	/* XDR, beside a rate that old software understands */
+	CHECK_INT(ha_speed_mbps(X4, 128, 256), 800000);
 	CHECK_INT(ha_speed_mbps(X4, 0, 256), 800000);
 	CHECK_INT(ha_speed_mbps(0, 128, 0), 0);
 	CHECK_INT(ha_speed_mbps(X4, 0, 0), 0);

@@ -209,12 +209,12 @@ static void networks(void)
 	machine_roce(&m, "a", paths[0], 0, 1, "10.0.0.1");
 	machine_roce(&m, "b", paths[1], 0, 2, "fd00::1");
 	machine_roce(&m, "c", paths[2], 1, 3, "10.0.0.2");
-	machine_roce(&m, "d", paths[3], 1, 4, "10.0.0.3")->ports[0].gids[3].address =
-		NULL; /* version 1 only */
+	/* version 1 only */
+	machine_roce(&m, "d", paths[3], 1, 4, "10.0.0.3")->ports[0].gids[3].address = NULL;
 	machine_discover(&m);
 	expect("a", "c b d");
-	expect("d",
-	       "c b a"); /* c behind its switch; then b, which is left for it while a is taken */
+	/* c behind its switch; then b, which is left for it while a is taken */
+	expect("d", "c b a");
 	machine_end(&m);
 }
 
@@ -335,8 +335,8 @@ static void a_flap(void)
 	machine_end(&m);
 }
 
-/* Seven, 0-1 2-3 4-5 and 6 left over: 2 keeps 3 when it goes down, although 6 then carries nobody.
- */
+/* Seven, 0-1 2-3 4-5 and 6 left over: 2 keeps 3 when it goes down, although 6 then carries
+ * nobody. */
 static void a_port_that_is_down_keeps_its_standby(void)
 {
 	machine_software(&m, 7);

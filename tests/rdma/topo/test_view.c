@@ -56,6 +56,7 @@ static char *drawn(const struct topo_view *view, bool json)
 		topo_tree_print(view, out);
 		fprintf(out, "\n");
 		topo_pairs_print(view, out);
+		topo_protection_print(view, out);
 	}
 	fclose(out);
 	return text;
@@ -140,6 +141,62 @@ static void places(void)
 	machine_end(&m);
 }
 
+/* NCCL_IB_HCA tells rails: a NIC that hangs on the standby's leaf switch is told from one that does
+ * not. */
+static void rails_known(void)
+{
+	machine_eight_by_rail(&m);
+	for (int i = 0; i < 6; i++)
+		m.topo.devices[i].rail_id = i < 2 ? 0 : i;
+	m.topo.devices[4].rail_id = m.topo.devices[5].rail_id;
+	m.topo.devices[5].plane_id = 1;
+	shape("rails_known", false);
+	machine_end(&m);
+}
+
+static void protection_is(const char *text)
+{
+	struct topo_view view = view_make();
+	char *is = NULL;
+	size_t len;
+	FILE *out = open_memstream(&is, &len);
+
+	view.failover = TOPO_FAILOVER_ON;
+	topo_protection_print(&view, out);
+	fclose(out);
+	CHECK_TEXT(is, text);
+	free(is);
+}
+
+/* What one line promises follows from how many leaf switches the ports are on. */
+static void leaf_switches(void)
+{
+	machine_eight_by_rail(&m);
+	for (int i = 0; i < 8; i++)
+		m.topo.devices[i].rail_id = 4;
+	protection_is(
+		"protection, RoCE: against the loss of a NIC; NOT of a leaf switch: no standby "
+		"avoids that of rail 4, which all ports are on\n");
+	for (int i = 0; i < 8; i++)
+		m.topo.devices[i].plane_id = i & 1;
+	protection_is("protection, RoCE: against the loss of a NIC or a leaf switch; no standby "
+		      "avoids both of a path between the two: if one fails, other NICs are "
+		      "connected first\n");
+	m.topo.devices[7].rail_id = 5;
+	protection_is("protection, RoCE: against the loss of a NIC or a leaf switch\n");
+	m.topo.devices[3].rail_id = -1;
+	protection_is("protection, RoCE: against the loss of a NIC; leaf switches are not known: "
+		      "NCCL_IB_HCA names no rail of mlx5_3:1\n");
+	/* A port that is down protects nothing. */
+	m.topo.devices[3].up = m.topo.devices[7].up = false;
+	for (int i = 0; i < 8; i += 2)
+		m.topo.devices[i].up = false;
+	protection_is(
+		"protection, RoCE: against the loss of a NIC; NOT of a leaf switch: no standby "
+		"avoids that of rail 4, which all ports are on\n");
+	machine_end(&m);
+}
+
 int main(int argc, char **argv)
 {
 	CHECK_INT(argc, 2);
@@ -147,6 +204,8 @@ int main(int argc, char **argv)
 	machine_eight_by_rail(&m);
 	shape("eight_by_rail", false);
 	machine_end(&m);
+	rails_known();
+	leaf_switches();
 	some_ports_down();
 	machine_two_per_switch(&m);
 	shape("two_per_switch", false);

@@ -2,12 +2,12 @@
 #include "tests/rdma/topo/tree.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "tests/base/folder.h"
 
 void tree_make(struct tree *t)
 {
@@ -15,14 +15,9 @@ void tree_make(struct tree *t)
 	CHECK(mkdtemp(t->root));
 }
 
-static int entry_remove(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	return remove(path);
-}
-
 void tree_remove(struct tree *t)
 {
-	CHECK(!nftw(t->root, entry_remove, 16, FTW_DEPTH | FTW_PHYS));
+	CHECK(!folder_remove(t->root));
 }
 
 /* The full path, with its parent folders made. */

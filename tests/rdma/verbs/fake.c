@@ -146,15 +146,15 @@ static int fake_query_gid(const struct ha_verbs_ops *v, struct ibv_context *cont
 static int fake_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *context,
 			     uint8_t port, int index, struct ibv_gid_entry *entry)
 {
+	static const uint32_t types[] = { IBV_GID_TYPE_IB, IBV_GID_TYPE_ROCE_V1,
+					  IBV_GID_TYPE_ROCE_V2 };
 	const struct fake_port *p = port_of(context, port);
 
 	if (fake_of(v)->without_gid_ex)
 		return -EOPNOTSUPP;
 	if (!p->gids[index].address)
 		return -ENODATA;
-	entry->gid_type = p->gids[index].version == 2   ? IBV_GID_TYPE_ROCE_V2
-			  : p->gids[index].version == 1 ? IBV_GID_TYPE_ROCE_V1
-							: IBV_GID_TYPE_IB;
+	entry->gid_type = types[p->gids[index].version];
 	return fake_query_gid(v, context, port, index, &entry->gid);
 }
 
@@ -178,6 +178,17 @@ static int fake_reg_dmabuf_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, u
 			      size_t length, uint64_t iova, int fd, int access, struct ibv_mr **mr)
 {
 	return device_of(pd->context)->dma_buf_error;
+}
+
+static int fake_data_direct_path(const struct ha_verbs_ops *v, struct ibv_context *context,
+				 char *path, size_t len)
+{
+	const char *is = device_of(context)->data_direct;
+
+	if (!is)
+		return -EOPNOTSUPP;
+	snprintf(path, len, "%s", is);
+	return 0;
 }
 
 static struct fake_verbs *fake_behind(const struct ibv_context *context)
@@ -251,6 +262,7 @@ void fake_verbs_init(struct fake_verbs *fake, struct fake_device *devices, int n
 		.alloc_pd = fake_alloc_pd,
 		.dealloc_pd = fake_dealloc_pd,
 		.reg_dmabuf_mr = fake_reg_dmabuf_mr,
+		.data_direct_path = fake_data_direct_path,
 	};
 	ha_verbs_ops_fill(&fake->ops);
 }

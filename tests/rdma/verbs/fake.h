@@ -35,6 +35,7 @@ struct fake_device {
 	struct fake_port ports[2];
 	int open_error, query_error; /* negative errno */
 	int dma_buf_error;           /* what registering a dma-buf says */
+	const char *data_direct;     /* path of the function that data takes, or NULL */
 };
 
 struct fake_verbs {

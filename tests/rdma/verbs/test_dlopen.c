@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "tests/base/lines.h"
+#include "tests/rdma/verbs/mlx5_library.h"
 
 static void a_missing_library_is_explained(void)
 {
@@ -85,9 +86,43 @@ static void a_kernel_that_copies_on_fork_is_left_alone(const char *library)
 	ha_verbs_close_library(v);
 }
 
+/* The loader finds the one that is loaded already by its name, libmlx5.so.1. */
+static void data_direct_of_libmlx5(const char *libibverbs, const char *libmlx5)
+{
+	struct ibv_device able = { .name = "mlx5_0" }, other = { .name = "bnxt_re0" };
+	struct ibv_context context = { .device = &able }, none = { .device = &other },
+			   old = { .device = &able, .num_comp_vectors = 1 };
+	void *handle = dlopen(libmlx5, RTLD_NOW | RTLD_LOCAL);
+	struct mlx5_call *last;
+	struct ibv_pd pd = { 0 };
+	struct ha_verbs_ops *v;
+	char path[512];
+	struct ibv_mr *mr;
+
+	CHECK(handle);
+	last = dlsym(handle, "mlx5_last");
+	*(struct ibv_device **)dlsym(handle, "mlx5_device") = &able;
+	CHECK_INT(ha_verbs_open_library(libibverbs, &v), 0);
+	CHECK_INT(v->reg_data_direct_mr(v, &pd, 0, 64, 0, 5, 0, &mr), -EOPNOTSUPP);
+	CHECK_INT(v->data_direct_path(v, &none, path, sizeof(path)), -EOPNOTSUPP);
+	CHECK_INT(v->data_direct_path(v, &old, path, sizeof(path)), -EOPNOTSUPP);
+	CHECK_INT(v->data_direct_path(v, &context, path, sizeof(path)), 0);
+	CHECK_TEXT(path, "/sys/devices/pci0001:00/0001:01:00.0");
+	CHECK_INT(v->reg_data_direct_mr(v, &pd, 4096, 64, 0x1000, 5, IBV_ACCESS_REMOTE_WRITE, &mr),
+		  0);
+	CHECK(mr && last->pd == &pd && last->offset == 4096 && last->length == 64 &&
+	      last->iova == 0x1000 && last->fd == 5);
+	CHECK_INT(last->access, IBV_ACCESS_REMOTE_WRITE);
+	CHECK_INT(last->mlx5_access, 1);
+	CHECK_INT(v->reg_data_direct_mr(v, &pd, 0, 64, 0, -1, 0, &mr), -EBADF);
+	ha_verbs_close_library(v);
+	dlclose(handle);
+}
+
 int main(int argc, char **argv)
 {
-	CHECK(argc == 2);
+	CHECK(argc == 3);
+	data_direct_of_libmlx5(argv[1], argv[2]);
 	a_kernel_that_copies_on_fork_is_left_alone(argv[1]);
 	a_missing_library_is_explained();
 	an_unauthenticated_peer_is_refused();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The fault-injecting filter: calls that fail, completions that change, vanish or come late,
  * filters on filters. */
-#include "rdma/verbs/filter.h"
+#include "tests/rdma/verbs/filter.h"
 
 #include <errno.h>
 

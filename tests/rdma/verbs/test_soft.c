@@ -10,9 +10,9 @@
 #include <poll.h>
 
 #include "base/check.h"
-#include "rdma/verbs/filter.h"
 #include "rdma/verbs/status.h"
 #include "tests/base/lines.h"
+#include "tests/rdma/verbs/filter.h"
 
 #define SIZE 4096
 #define TIME_LIMIT 10000 /* milliseconds until a completion that does not come is a failure */

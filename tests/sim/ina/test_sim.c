@@ -75,8 +75,8 @@ static void one_loss(void)
 	CHECK(lost > 100 && words > lost / 2);
 }
 
-/* What the switch and the ranks may do is done by some seed: none of it is out of the dice's reach.
- */
+/* What the switch and the ranks may do is done by some seed: none of it is out of the dice's
+ * reach. */
 static void covered(void)
 {
 	struct ina_sim_result all = { 0 }, r;

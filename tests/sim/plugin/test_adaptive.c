@@ -31,6 +31,11 @@ static bool first_line = true;
 static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned fast,
 		   unsigned slow, unsigned bus)
 {
+	static const enum ha_policy policies[WAYS] = { [EQUAL] = HA_POLICY_STATIC,
+						       [TOPOLOGY] = HA_POLICY_TOPOLOGY,
+						       [SINGLE] = HA_POLICY_STATIC,
+						       [AGENT] = HA_POLICY_AGENT,
+						       [ADAPTIVE] = HA_POLICY_ADAPTIVE };
 	struct sim_conn_spec *c = &sc->conn[0];
 
 	sim_plain(sc, key);
@@ -45,10 +50,7 @@ static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned
 		sc->bus_rate[h] = bus;
 		sc->speed[h][0] = 4;
 		sc->speed[h][1] = 2;
-		sc->host[h].policy = way == ADAPTIVE   ? HA_POLICY_ADAPTIVE
-				     : way == TOPOLOGY ? HA_POLICY_TOPOLOGY
-				     : way == AGENT    ? HA_POLICY_AGENT
-						       : HA_POLICY_STATIC;
+		sc->host[h].policy = policies[way];
 		/* It knows what the rails can do, and learns of no fault. */
 		sc->host[h].agent = (struct sim_agent) { .on = way == AGENT,
 							 .share = 1024 * SLOW / (FAST + SLOW) };

@@ -8,6 +8,7 @@
  * whether the second device sends anything is counted on the wire.
  */
 #include "base/check.h"
+#include "base/clamp.h"
 #include "base/config.h"
 #include "plugin/balance/gate.h"
 #include "sim/plugin/hunt.h"
@@ -63,7 +64,7 @@ static double product(unsigned rate, unsigned latency_ns)
 {
 	double bytes = rate * 2.0 * latency_ns / 1000;
 
-	return bytes < HA_GATE_LEAST ? HA_GATE_LEAST : bytes > HA_GATE_MOST ? HA_GATE_MOST : bytes;
+	return (double)ha_clamp((int64_t)bytes, HA_GATE_LEAST, HA_GATE_MOST);
 }
 
 /* Measured in steps of a quarter, from what is polled: within these bounds, whatever the dice. */
@@ -100,8 +101,8 @@ static void queue_is_no_distance(void)
 
 	one_by_one(&sc, 20, 20, 5 * MS);
 	for (unsigned h = 0; h < 2; h++)
-		sc.host[h].heartbeat_ms =
-			50; /* with one always under way no rail is ever free to be measured */
+		/* with one always under way no rail is ever free to be measured */
+		sc.host[h].heartbeat_ms = 50;
 	run(&sc, &r);
 	gate = gate_at(&r, END_MS);
 	printf("answers after 10 ms at 20 MB/s: gate %5.1f KiB\n", gate / KIB);

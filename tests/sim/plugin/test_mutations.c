@@ -33,7 +33,11 @@ static const struct {
 	{ HA_MUTATE_FORGET_KEYS, NULL, 2000 },
 	{ HA_MUTATE_FORGET_HOOKUP, "slow-connect,qp-error,quit", 500 },
 	{ HA_MUTATE_STAY_PUT, "cut", 500 },
+	{ HA_MUTATE_AVOID_DATA, "switch", 500 },
 	{ HA_MUTATE_RECUT, "steer,qp-error,cut", 500 },
+	{ HA_MUTATE_TAKE_EARLY, "storm", 200 },
+	{ HA_MUTATE_FORGET_WINDOWS, NULL, 1000 },
+	{ HA_MUTATE_KEEP_WINDOWS, "cut", 3000 },
 };
 
 static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)

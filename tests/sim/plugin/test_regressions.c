@@ -26,8 +26,8 @@ static void must_hold(const struct sim_scenario *sc, const char *what)
 	exit(1);
 }
 
-/* The sender is done and says BYE while the receiver still waits for the flush of the last message.
- */
+/* The sender is done and says BYE while the receiver still waits for the flush of the last
+ * message. */
 static void flush_outlives_bye(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -88,8 +88,8 @@ static void stopped_process(uint64_t key)
 	must_hold(&sc, "a process that was stopped");
 }
 
-/* GPU memory is registered on a device that has just died; its flushes are needed on the other one.
- */
+/* GPU memory is registered on a device that has just died; its flushes are needed on the other
+ * one. */
 static void flushes_registered_on_a_dead_device(uint64_t key)
 {
 	struct sim_scenario sc;
@@ -368,11 +368,11 @@ static void bye_lost(uint64_t key)
 	sim_plain_fault(&sc, "oob-reset", 0, 600 * US, 0);
 	must_hold(&sc, "a BYE that is lost");
 	CHECK(sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS,
-				    500 * US)); /* the sockets were still there */
+	/* the sockets were still there */
+	CHECK(!sim_promise_bye_lost(&sc, 0, 0, 1 * MS, 500 * US));
 	CHECK(sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS));
-	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 60 * MS,
-				    61 * MS)); /* what was lost was repeated long ago */
+	/* what was lost was repeated long ago */
+	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 60 * MS, 61 * MS));
 	sc.fault[0].dev = 1;
 	CHECK(!sim_promise_bye_lost(&sc, 0, 1, 1 * MS, 2 * MS)); /* another device's packets */
 }

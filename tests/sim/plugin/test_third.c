@@ -49,13 +49,12 @@ static void make(struct sim_scenario *sc, uint64_t key, bool apart)
 	}
 	for (unsigned i = 0; i < n; i++) {
 		bool dies = sr_rng_below(&rng, 2), back = !dies && sr_rng_below(&rng, 4) == 0;
+		uint64_t down_ns = back ? 20000 * MS : UINT64_C(1000000000000);
 
 		if (devices[i] == left)
 			continue;
 		sim_plain_fault(sc, dies ? "kill" : "cut", (unsigned)sr_rng_below(&rng, 2), at,
-				dies   ? 0
-				: back ? 20000 * MS
-				       : UINT64_C(1000000000000));
+				dies ? 0 : down_ns);
 		sc->fault[lost++].dev = (unsigned)devices[i];
 		at += sr_rng_below(&rng, 3) ? sr_rng_below(&rng, 30 * MS)
 					    : sr_rng_below(&rng, 5000 * MS);

@@ -252,8 +252,8 @@ void run_fake_ranks(struct fake_ranks *ranks)
 		if (ranks->network)
 			moved |= ranks->network(ranks, ranks->network_context);
 		quiet_rounds = moved ? 0 : quiet_rounds + 1;
-		CHECK(quiet_rounds <
-		      200); /* each block was tried hundreds of times, and none moved */
+		/* each block was tried hundreds of times, and none moved */
+		CHECK(quiet_rounds < 200);
 	}
 	check_connections(ranks);
 }

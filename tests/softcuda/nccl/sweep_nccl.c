@@ -7,10 +7,10 @@
  *   --gpus N          GPUs of a process; ranks must be a multiple (1)
  *   --hosts N         NCCL is told that the ranks are on so many hosts (as many as processes)
  *   --operations LIST comma-separated, of: all_reduce all_gather reduce_scatter reduce broadcast
- * alltoall gatherv (all)
+ *   alltoall gatherv (all)
  *   --types LIST      numbers of ncclDataType_t (all)
  *   --operators LIST  of reductions: numbers of ncclRedOp_t, 5 and 6 premultiplied sums by value
- * and by pointer (all)
+ *                     and by pointer (all)
  *   --sizes LIST      elements of a rank (1,3,1000,100003)
  *   --repeat N        rounds over everything (1)
  *   --group N         operations in one group (1), each with a part of the buffers
@@ -37,8 +37,8 @@
 #define RANKS_MAX 16
 #define GPUS_MAX 8
 #define LIST_MAX 16
-#define OPERATORS \
-	7 /* sum product max min average, and a premultiplied sum by value and by pointer */
+/* sum product max min average, and a premultiplied sum by value and by pointer */
+#define OPERATORS 7
 #define OPERATOR_AVERAGE 4
 #define OPERATOR_BY_VALUE 5
 #define OPERATOR_BY_POINTER 6
@@ -382,8 +382,8 @@ static int enqueue_alltoall(struct sweep *sweep, const struct round *round, stru
 	return result;
 }
 
-/* Broadcasts of different sizes in one group: NCCL makes an AllGatherV of them where it has that.
- */
+/* Broadcasts of different sizes in one group: NCCL makes an AllGatherV of them where it has
+ * that. */
 static int enqueue_gatherv(struct sweep *sweep, const struct round *round, struct gpu *gpu)
 {
 	size_t bytes = round->count * element_bytes(round->type);
@@ -473,8 +473,8 @@ static void run_round(struct sweep *sweep, const struct round *round)
 	check_nccl(&sweep->api, sweep->api.group_start(), "ncclGroupStart");
 	result = enqueue_group(sweep, round);
 	end = sweep->api.group_end();
-	if (result == 4 ||
-	    result == 5) { /* invalid argument or usage: e.g. sums of 8-bit floats on this GPU */
+	/* invalid argument or usage: e.g. sums of 8-bit floats on this GPU */
+	if (result == 4 || result == 5) {
 		sweep->shared->refused[first_rank]++;
 		return;
 	}

@@ -142,8 +142,8 @@ static void test_abort(void)
 						      PROTOCOL_SIMPLE, REDUCE_SUM, ELEMENT_INT8 });
 	ranks.abort_flag = 1;
 	run_batches(&launch);
-	CHECK_INT(*ranks.comms[0]->channels[0].peers[1]->send[0].tail,
-		  4); /* it had begun: one chunk was sent */
+	/* it had begun: one chunk was sent */
+	CHECK_INT(*ranks.comms[0]->channels[0].peers[1]->send[0].tail, 4);
 	free_fake_ranks(&ranks);
 }
 

@@ -41,8 +41,8 @@ static bool rail_is_ready(struct fake_ranks *ranks, const struct network *networ
 		struct connection_info *sends = network_end(ranks, channel, rank, true);
 		struct connection_info *receives = network_end(ranks, channel, rank, false);
 
-		/* On registered buffers the receiver's credit says that the result may be written.
-		 */
+		/* On registered buffers the receiver's credit says that the result may be
+		 * written. */
 		if (*sends->tail <= *sends->head ||
 		    *receives->tail >= *receives->head + (network->registered ? 0 : 8))
 			return false;
@@ -280,6 +280,44 @@ static float expected_value(const struct network *network, int ranks, int rank, 
 	return sum;
 }
 
+static struct work_collective work_of(const struct network *network, float *input, float *output)
+{
+	struct work_collective work;
+
+	memset(&work, 0, sizeof(work));
+	work.channel_high = (unsigned)network->channels - 1;
+	work.send_buffer = (char *)input;
+	work.recv_buffer = (char *)output;
+	work.collnet.count = network->count;
+	work.collnet.chunk_count = (uint32_t)network->chunk;
+#if LAYOUT_VERSION_CODE == 22203
+	work.registered = network->registered ? REGISTERED_COLLNET : REGISTERED_NOT;
+#else
+	work.net_registered = network->registered;
+#endif
+	return work;
+}
+
+static void check_output(const struct network *network, enum algorithm algorithm, int rank,
+			 const float *output, size_t n)
+{
+	int count = network->nodes * network->local;
+
+	for (size_t i = 0; i < n; i++) {
+		float expected = expected_value(network, count, rank, i);
+
+		if (output[i] == expected)
+			continue;
+		fprintf(stderr,
+			"collective %d algorithm %d, %d nodes of %d ranks with %d heads, "
+			"%zu elements: rank %d, "
+			"element %zu is %g, expected %g\n",
+			network->collective, algorithm, network->nodes, network->local,
+			network->heads, network->count, rank, i, output[i], expected);
+		exit(1);
+	}
+}
+
 static void run_case(struct network network, enum algorithm algorithm, bool in_place)
 {
 	static float inputs[FAKE_RANKS_MAX][FAKE_RANKS_MAX * 20000],
@@ -311,34 +349,12 @@ static void run_case(struct network network, enum algorithm algorithm, bool in_p
 			input[i] = input_value(r, i);
 		network.inputs[r] = input;
 		network.outputs[r] = outputs[r];
-		memset(&work, 0, sizeof(work));
-		work.channel_high = (unsigned)network.channels - 1;
-		work.send_buffer = (char *)input;
-		work.recv_buffer = (char *)outputs[r];
-		work.collnet.count = network.count;
-		work.collnet.chunk_count = (uint32_t)network.chunk;
-#if LAYOUT_VERSION_CODE == 22203
-		work.registered = network.registered ? REGISTERED_COLLNET : REGISTERED_NOT;
-#else
-		work.net_registered = network.registered;
-#endif
+		work = work_of(&network, input, outputs[r]);
 		set_fake_works(&ranks, r, WORK_COLLECTIVE, &work, 1, sizeof(work));
 	}
 	run_fake_ranks(&ranks);
-	for (int r = 0; r < count; r++) {
-		for (size_t i = 0; i < out; i++) {
-			if (outputs[r][i] == expected_value(&network, count, r, i))
-				continue;
-			fprintf(stderr,
-				"collective %d algorithm %d, %d nodes of %d ranks with %d heads, "
-				"%zu elements: rank %d, "
-				"element %zu is %g, expected %g\n",
-				network.collective, algorithm, network.nodes, network.local,
-				network.heads, network.count, r, i, outputs[r][i],
-				expected_value(&network, count, r, i));
-			exit(1);
-		}
-	}
+	for (int r = 0; r < count; r++)
+		check_output(&network, algorithm, r, outputs[r], out);
 	free_fake_ranks(&ranks);
 }
 

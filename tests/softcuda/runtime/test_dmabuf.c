@@ -76,8 +76,8 @@ static void refuse(void)
 	CHECK_INT(get_handle(&descriptor, pageable, 100), cudaErrorInvalidValue);
 	CHECK_INT(get_handle(&descriptor, host, 100), cudaErrorInvalidValue);
 	CHECK_INT(get_handle(&descriptor, device, 0), cudaErrorInvalidValue);
-	CHECK_INT(get_handle(&descriptor, device, 5 * 4096 + 1),
-		  cudaErrorNotSupported); /* beyond its last page */
+	/* beyond its last page */
+	CHECK_INT(get_handle(&descriptor, device, 5 * 4096 + 1), cudaErrorNotSupported);
 	OK(cudaFree(device));
 	OK(cudaFreeHost(host));
 }

@@ -182,8 +182,8 @@ static void launch_is_in_order(void)
 
 /* ---- what NCCL does ---- */
 
-/* Objects of the program live as long as the graph and its instances, and launches that still run.
- */
+/* Objects of the program live as long as the graph and its instances, and launches that still
+ * run. */
 static void user_objects(void)
 {
 	cudaStream_t stream;
@@ -232,6 +232,22 @@ static void user_objects(void)
 	OK(cudaStreamDestroy(stream));
 }
 
+/* The graph records the event, for which another stream waits. */
+static void launch_with_event(cudaGraph_t graph, cudaStream_t stream, cudaStream_t other,
+			      cudaEvent_t event)
+{
+	cudaGraphExec_t exec = instantiate(graph);
+
+	OK(cudaGraphLaunch(exec, stream));
+	OK(cudaStreamWaitEvent(other, event, 0));
+	OK(cudaStreamSynchronize(other));
+	CHECK(calls >= 1);
+	OK(cudaStreamSynchronize(stream));
+	CHECK_INT(calls, 3);
+	OK(cudaEventQuery(event));
+	OK(cudaGraphExecDestroy(exec));
+}
+
 /* A stream is brought into the capture without dependencies, used, joined, and given a node of the
  * program's own. */
 static void side_stream(void)
@@ -251,8 +267,8 @@ static void side_stream(void)
 	OK(cudaEventCreateWithFlags(&scratch, cudaEventDisableTiming));
 	OK(cudaEventCreateWithFlags(&serial, cudaEventDisableTiming));
 	OK(cudaStreamGetCaptureInfo_v2(origin, &status, &id, &current, &nodes, &count));
-	CHECK(status == cudaStreamCaptureStatusNone && id == 0 &&
-	      count == 77); /* nothing but the status is written */
+	/* nothing but the status is written */
+	CHECK(status == cudaStreamCaptureStatusNone && id == 0 && count == 77);
 	calls = 0;
 	OK(cudaStreamBeginCapture(origin, cudaStreamCaptureModeGlobal));
 	OK(cudaLaunchHostFunc(origin, count_call, NULL));
@@ -278,15 +294,7 @@ static void side_stream(void)
 	CHECK_INT(count_nodes(graph), 5);
 	OK(cudaStreamIsCapturing(side, &status));
 	CHECK_INT(status, cudaStreamCaptureStatusNone);
-	cudaGraphExec_t exec = instantiate(graph);
-	OK(cudaGraphLaunch(exec, origin));
-	OK(cudaStreamWaitEvent(side, serial, 0));
-	OK(cudaStreamSynchronize(side));
-	CHECK(calls >= 1);
-	OK(cudaStreamSynchronize(origin));
-	CHECK_INT(calls, 3);
-	OK(cudaEventQuery(serial));
-	OK(cudaGraphExecDestroy(exec));
+	launch_with_event(graph, origin, side, serial);
 	OK(cudaEventDestroy(scratch));
 	OK(cudaEventDestroy(serial));
 	OK(cudaStreamDestroy(origin));
@@ -377,80 +385,120 @@ static void built_by_hand(void)
 
 /* ---- what a capture does not allow ---- */
 
-static void lost_captures(void)
+static void begin_capture(cudaStream_t stream)
 {
-	cudaStream_t stream, other;
-	cudaEvent_t event, outside;
+	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+}
+
+/* What was done to it has made a capture invalid. */
+static void capture_is_lost(cudaStream_t stream)
+{
 	cudaGraph_t graph = (cudaGraph_t)1;
-	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+
+	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	CHECK(graph == NULL);
+}
+
+static void wait_in_capture(cudaStream_t stream)
+{
 	enum cudaStreamCaptureStatus status;
-	void *pointer;
 
-	OK(cudaStreamCreate(&stream));
-	OK(cudaStreamCreate(&other));
-	OK(cudaEventCreate(&event));
-	OK(cudaEventCreate(&outside));
-	OK(cudaEventRecord(outside, other));
-	FAILS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal),
-	      cudaErrorStreamCaptureUnsupported);
-	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorIllegalState);
-
-	OK(cudaStreamBeginCapture(stream,
-				  cudaStreamCaptureModeGlobal)); /* waits for it are not possible */
+	begin_capture(stream);
 	FAILS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaErrorIllegalState);
 	FAILS(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
 	OK(cudaStreamIsCapturing(stream, &status));
 	CHECK_INT(status, cudaStreamCaptureStatusInvalidated);
 	FAILS(cudaLaunchHostFunc(stream, count_call, NULL), cudaErrorStreamCaptureInvalidated);
-	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
-	CHECK(graph == NULL);
+	capture_is_lost(stream);
+}
 
-	OK(cudaStreamBeginCapture(
-		stream, cudaStreamCaptureModeGlobal)); /* nor allocation, unless it is allowed */
+/* Unless it is allowed. */
+static void allocate_in_capture(cudaStream_t stream)
+{
+	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+	void *pointer;
+
+	begin_capture(stream);
 	OK(cudaThreadExchangeStreamCaptureMode(&mode));
 	CHECK_INT(mode, cudaStreamCaptureModeGlobal);
 	OK(cudaMalloc(&pointer, 10));
 	OK(cudaThreadExchangeStreamCaptureMode(&mode));
 	FAILS(cudaFree(pointer), cudaErrorStreamCaptureUnsupported);
-	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	capture_is_lost(stream);
 	OK(cudaFree(pointer));
+}
 
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* nor the legacy stream */
+/* The legacy stream, work outside of the capture, and another capture. */
+static void mix_with_capture(cudaStream_t stream, cudaStream_t other)
+{
+	cudaEvent_t event, outside;
+	cudaGraph_t graph;
+
+	OK(cudaEventCreate(&event));
+	OK(cudaEventCreate(&outside));
+	OK(cudaEventRecord(outside, other));
+	begin_capture(stream);
 	FAILS(cudaLaunchHostFunc(NULL, count_call, NULL), cudaErrorStreamCaptureImplicit);
-	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	capture_is_lost(stream);
 
-	OK(cudaStreamBeginCapture(
-		stream, cudaStreamCaptureModeGlobal)); /* nor work outside of the capture */
+	begin_capture(stream);
 	FAILS(cudaStreamWaitEvent(stream, outside, 0), cudaErrorStreamCaptureIsolation);
-	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	capture_is_lost(stream);
 
-	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal)); /* nor of another one */
-	OK(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal));
+	begin_capture(stream);
+	begin_capture(other);
 	OK(cudaEventRecord(event, other));
 	FAILS(cudaStreamWaitEvent(stream, event, 0), cudaErrorStreamCaptureMerge);
-	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	capture_is_lost(stream);
 	OK(cudaStreamEndCapture(other, &graph));
 	OK(cudaGraphDestroy(graph));
+	OK(cudaEventDestroy(event));
+	OK(cudaEventDestroy(outside));
+}
 
-	OK(cudaStreamBeginCapture(stream,
-				  cudaStreamCaptureModeGlobal)); /* and everything must be joined */
+/* The other stream is part of the capture from here on. */
+static void bring_in(cudaStream_t stream, cudaStream_t other, cudaEvent_t event)
+{
+	begin_capture(stream);
 	OK(cudaEventRecord(event, stream));
 	OK(cudaStreamWaitEvent(other, event, 0));
-	OK(cudaLaunchHostFunc(other, count_call, NULL));
-	FAILS(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
-	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+}
 
-	OK(cudaStreamBeginCapture(
-		stream, cudaStreamCaptureModeGlobal)); /* a capture whose stream goes is gone */
-	OK(cudaEventRecord(event, stream));
-	OK(cudaStreamWaitEvent(other, event, 0));
+/* A capture whose stream goes is gone. */
+static void destroy_in_capture(cudaStream_t stream, cudaStream_t other, cudaEvent_t event)
+{
+	enum cudaStreamCaptureStatus status;
+
+	bring_in(stream, other, event);
 	OK(cudaStreamDestroy(stream));
 	OK(cudaStreamIsCapturing(other, &status));
 	CHECK_INT(status, cudaStreamCaptureStatusNone);
 	OK(cudaStreamSynchronize(other));
 	FAILS(cudaStreamWaitEvent(other, event, 0), cudaErrorCapturedEvent);
+}
+
+static void lost_captures(void)
+{
+	cudaStream_t stream, other;
+	cudaEvent_t event;
+	cudaGraph_t graph;
+
+	OK(cudaStreamCreate(&stream));
+	OK(cudaStreamCreate(&other));
+	OK(cudaEventCreate(&event));
+	FAILS(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeGlobal),
+	      cudaErrorStreamCaptureUnsupported);
+	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorIllegalState);
+	wait_in_capture(stream);
+	allocate_in_capture(stream);
+	mix_with_capture(stream, other);
+
+	bring_in(stream, other, event); /* everything must be joined */
+	OK(cudaLaunchHostFunc(other, count_call, NULL));
+	FAILS(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureUnmatched);
+	FAILS(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+	destroy_in_capture(stream, other, event);
 	OK(cudaEventDestroy(event));
-	OK(cudaEventDestroy(outside));
 	OK(cudaStreamDestroy(other));
 }
 

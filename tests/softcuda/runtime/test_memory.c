@@ -150,8 +150,8 @@ static void freed_in_order(cudaMemPool_t pool)
 	OK(cudaMemsetAsync(pointer, 1, 100000, stream));
 	OK(cudaFreeAsync(pointer, stream));
 	FAILS(cudaFreeAsync(pointer, stream), cudaErrorInvalidValue);
-	CHECK_INT(pool_size(pool, cudaMemPoolAttrUsedMemCurrent),
-		  100000); /* the stream has not come to it */
+	/* the stream has not come to it */
+	CHECK_INT(pool_size(pool, cudaMemPoolAttrUsedMemCurrent), 100000);
 	open_gate(&gate);
 	OK(cudaStreamSynchronize(stream));
 	CHECK_INT(pool_size(pool, cudaMemPoolAttrUsedMemCurrent), 0);

@@ -35,8 +35,8 @@ static void conditions(void)
 {
 	waits_until(4, 5, false, 5, CU_STREAM_WAIT_VALUE_GEQ);
 	waits_until(4, 9, true, 5, CU_STREAM_WAIT_VALUE_GEQ | CU_STREAM_WAIT_VALUE_FLUSH);
-	waits_until(0xfffffffe, 3, false, 0xffffffff,
-		    CU_STREAM_WAIT_VALUE_GEQ); /* across the wrap */
+	/* across the wrap */
+	waits_until(0xfffffffe, 3, false, 0xffffffff, CU_STREAM_WAIT_VALUE_GEQ);
 	waits_until(6, 5, true, 5, CU_STREAM_WAIT_VALUE_EQ);
 	waits_until(1ull << 40, 7, true, 7, CU_STREAM_WAIT_VALUE_EQ);
 	waits_until(2, 6, false, 4, CU_STREAM_WAIT_VALUE_AND);

@@ -284,8 +284,8 @@ static void refuse_waits(void *data)
 	next_place = 43;
 }
 
-/* A thread that waits may execute the stream's tasks itself, and is afterwards what it was before.
- */
+/* A thread that waits may execute the stream's tasks itself, and is afterwards what it was
+ * before. */
 static void waiting_thread_is_unchanged(void)
 {
 	cudaStream_t stream;
@@ -392,8 +392,8 @@ static void *use_streams(void *data)
 		if (i % 4 == 0)
 			OK(cudaStreamSynchronize(own));
 		if (i % 16 == 1)
-			OK(cudaStreamSynchronize(
-				crowd->shared)); /* all threads may execute its tasks */
+			/* all threads may execute its tasks */
+			OK(cudaStreamSynchronize(crowd->shared));
 		OK(cudaStreamDestroy(own));
 	}
 	return NULL;

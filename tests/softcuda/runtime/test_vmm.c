@@ -172,8 +172,8 @@ static void run_importer(int socket)
 	CHECK(as_bytes(address)[unit - 1] == 77);
 	as_bytes(address)[0] = 78;
 	CHECK(write(socket, "w", 1) == 1);
-	CHECK(read(socket, &byte, 1) ==
-	      1); /* the exporter has given everything up: the memory is still here */
+	/* the exporter has given everything up: the memory is still here */
+	CHECK(read(socket, &byte, 1) == 1);
 	CHECK(as_bytes(address)[unit - 1] == 77);
 	OK(unmap(address, unit));
 	OK(free_addresses(address, unit));
@@ -215,8 +215,8 @@ int main(void)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
 	pid_t importer = fork();
 	CHECK(importer >= 0);
-	close(sockets[importer == 0 ? 0
-				    : 1]); /* who waits for a peer that has failed reads the end */
+	/* who waits for a peer that has failed reads the end */
+	close(sockets[importer == 0 ? 0 : 1]);
 	if (importer == 0)
 		run_importer(sockets[1]);
 	find_functions();

@@ -19,6 +19,9 @@ clean 1 sendrecv --ranks 2 -g 2 -b 1K -e 1K -n 2
 clean 1 all_reduce --ranks 2 -b 1K -e 1K -n 1100 -z 1 # more iterations than are asked for at a time
 clean 1 all_reduce --ranks 2 -b 1K -e 1K -n 5 -G 3
 clean 1 all_reduce --ranks 2 -b 1K -e 1K -n 5 -R 1
+# by duration it sends from buffers of its own, which must be registered as well: the two ends of a connection may not differ
+clean 1 alltoall --ranks 2 -b 4K -e 4K --duration 300ms -R 1
+clean 1 all_reduce --ranks 2 -g 2 -b 4K -e 4K --duration 300ms -R 1
 refused 1 'does not know the registration of -R 2' all_reduce --ranks 2 -b 1K -e 1K -n 5 -R 2
 clean 4 all_reduce --ranks 2 -b 1K -e 2K -n 10 --net hawser --vs ib --rounds 5
 grep -q 'median of 5 rounds: time ' "$TMP/out" || fail "the rounds of two transports"

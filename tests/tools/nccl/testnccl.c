@@ -23,6 +23,7 @@
 #define RANKS_MOST 16
 #define PART (2u << 20) /* bytes that a rank sends at most, to all together */
 #define CALLS_MOST 4096
+#define REGISTERED_MOST 64
 
 struct shared {
 	pthread_mutex_t lock; /* protects the next three */
@@ -37,8 +38,14 @@ struct shared {
 
 enum kind { ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST, REDUCE, SEND, RECV };
 
+struct range {
+	const char *start; /* NULL: free */
+	size_t size;
+};
+
 struct comm {
 	struct shared *shared;
+	struct range registered[REGISTERED_MOST];
 	int rank, ranks, operations, async;
 	atomic_bool aborted; /* set by another thread than the one that meets */
 	char net[32];
@@ -77,9 +84,7 @@ extern void *testcudart_capture;
 extern void (*testcudart_replay)(void);
 extern void (*testcudart_forget)(void);
 
-/* --- faults
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- faults ---- */
 
 /* TESTNCCL_FAULT is "name:rank" or "name:rank:number", and this is the rank and the operation's
  * number. */
@@ -95,9 +100,7 @@ static bool fault(const char *name, int rank, int number)
 	return r == rank && (k < 0 || k == number);
 }
 
-/* --- the meeting
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- the meeting ---- */
 
 /* False: the communicator was aborted meanwhile. */
 static bool meet(struct comm *c)
@@ -222,9 +225,7 @@ static void work(struct call *calls, int n)
 	(void)meet(c);
 }
 
-/* --- calls
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ---- */
 
 /* What belongs to one communicator, on a thread of its own: several ranks may be in one process. */
 struct crew {
@@ -307,8 +308,46 @@ EXPORT int ncclGroupEnd(void)
 	return 0;
 }
 
+static bool is_registered(const struct comm *comm, const char *memory)
+{
+	for (int i = 0; i < REGISTERED_MOST; i++) {
+		const struct range *range = &comm->registered[i];
+
+		if (range->start && memory >= range->start && memory < range->start + range->size)
+			return true;
+	}
+	return false;
+}
+
+static bool registers_any(const struct comm *comm)
+{
+	for (int i = 0; i < REGISTERED_MOST; i++)
+		if (comm->registered[i].start)
+			return true;
+	return false;
+}
+
+/*
+ * NCCL wants the buffers at both ends of a connection registered, or none: its kernels wait for
+ * each
+ * other for ever where they are mixed (a sender that does not say where it is to be read).
+ */
+static bool mixes_buffers(const struct call *call)
+{
+	if (!registers_any(call->comm))
+		return false;
+	if (call->send && !is_registered(call->comm, call->send))
+		return true;
+	return call->recv && !is_registered(call->comm, call->recv);
+}
+
 static int call_add(struct call call)
 {
+	if (mixes_buffers(&call)) {
+		snprintf(last_error, sizeof(last_error),
+			 "a buffer that is not registered, beside some that are");
+		return 5;
+	}
 	if (fault("call", call.comm->rank, call.comm->operations + 1)) {
 		snprintf(last_error, sizeof(last_error), "the test wants this call to fail");
 		return 3;
@@ -356,9 +395,7 @@ EXPORT int ncclRecv(void *r, size_t n, int type, int peer, void *c, void *stream
 	return call_add((struct call) { RECV, c, NULL, r, n, type, 0, peer });
 }
 
-/* --- communicators
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- communicators ---- */
 
 EXPORT int ncclGetVersion(int *version)
 {
@@ -471,8 +508,7 @@ EXPORT const char *ncclGetLastError(void *comm)
 	return last_error;
 }
 
-/* --- operations and memory
- * ----------------------------------------------------------------------------------------- */
+/* ---- operations and memory ---- */
 
 EXPORT int ncclRedOpCreatePreMulSum(int *op, void *scalar, int type, int residence, void *comm)
 {
@@ -504,11 +540,24 @@ EXPORT int ncclMemFree(void *memory)
 
 EXPORT int ncclCommRegister(void *comm, void *memory, size_t size, void **handle)
 {
-	*handle = memory;
-	return 0;
+	struct comm *c = comm;
+
+	for (int i = 0; i < REGISTERED_MOST; i++) {
+		if (c->registered[i].start)
+			continue;
+		c->registered[i] = (struct range) { memory, size };
+		*handle = &c->registered[i];
+		return 0;
+	}
+	return 3;
 }
 
 EXPORT int ncclCommDeregister(void *comm, void *handle)
 {
-	return handle ? 0 : 4;
+	struct range *range = handle;
+
+	if (!range || !range->start)
+		return 4;
+	range->start = NULL;
+	return 0;
 }

@@ -11,13 +11,11 @@
 #include "tests/under_nccl/communicators/nics.h"
 
 #define WARM_TIMES 20
-#define LEFT_KB                                                                                  \
-	1 /* NCCL keeps some memory of every communicator; no object of the plugin's connections \
-	     is as small */
+/* NCCL keeps some memory of every communicator; no object of the plugin's connections is as
+ * small */
+#define LEFT_KB 1
 
-/* --- 200 times
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- 200 times ---- */
 
 static int times_wanted;
 
@@ -62,9 +60,7 @@ void test_many_times(int times)
 	ranks_run(2, live_many_times, NULL);
 }
 
-/* --- the plugin
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- the plugin ---- */
 
 static void live_three_times(struct rank *me)
 {
@@ -99,9 +95,7 @@ void test_plugin_comes_back(void)
 	ranks_run(2, live_three_times, cut_now_and_then);
 }
 
-/* --- libnccl
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- libnccl ---- */
 
 static void live_with_and_without_libnccl(struct rank *me)
 {

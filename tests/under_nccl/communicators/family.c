@@ -36,9 +36,7 @@ static void cut_twice(struct ranks *ranks)
 	CHECK(ranks_events("\"failed_over\"") > 0);
 }
 
-/* --- split
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- split ---- */
 
 static int share_wanted;
 
@@ -92,9 +90,7 @@ void test_split(void)
 	ranks_run(4, live_split, cut_twice);
 }
 
-/* --- shrink
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- shrink ---- */
 
 static void shrink_once(struct rank *me, struct member *parent, uint32_t excluded, int flags,
 			struct member *child)
@@ -211,9 +207,7 @@ void test_shrink_without_the_idle(void)
 	ranks_run(4, live_shrink_without_the_idle, NULL);
 }
 
-/* --- several
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- several ---- */
 
 static void live_several(struct rank *me)
 {
@@ -237,9 +231,7 @@ void test_several_at_once(void)
 	ranks_run(3, live_several, cut_twice);
 }
 
-/* --- finalize
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- finalize ---- */
 
 static void live_finalize(struct rank *me)
 {

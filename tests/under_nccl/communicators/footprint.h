@@ -6,8 +6,8 @@
 struct footprint {
 	long memory_kb; /* private and shared anonymous memory that is resident */
 	long heap_kb;   /* what malloc has given out */
-	long descriptors, threads, mappings; /* threads without the plugin's that connect queue
-						pairs, which it keeps for ten seconds */
+	/* threads without the plugin's that connect queue pairs, which it keeps for ten seconds */
+	long descriptors, threads, mappings;
 };
 
 /* Before anything is allocated that counts: afterwards resident memory says what is held. */

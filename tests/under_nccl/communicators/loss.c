@@ -12,9 +12,7 @@
 #define REMOTE_ERROR 6
 #define SYSTEM_ERROR 2
 
-/* --- abort
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- abort ---- */
 
 /* One rank's collective waits for ever for the others, who do not call it. */
 static void abort_a_lonely_collective(struct rank *me)
@@ -36,8 +34,8 @@ static void abort_under_way(struct rank *me, int of_rank)
 
 	member_open(&m, me, 400000);
 	member_rounds(&m, 3);
-	rank_barrier(me); /* or a slow rank is still in those rounds when another aborts, and is
-			     told of it */
+	/* or a slow rank is still in those rounds when another aborts, and is told of it */
+	rank_barrier(me);
 	for (int i = 0; i < MEMBER_SLOTS; i++)
 		member_start(&m);
 	/* one rank aborts, the others wait until they are told, and abort as well */
@@ -84,9 +82,7 @@ void test_abort(void)
 	ranks_run(3, live_abort, NULL);
 }
 
-/* --- a killed rank
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- a killed rank ---- */
 
 static double read_clock_s(void)
 {
@@ -141,16 +137,14 @@ static void kill_the_last(struct ranks *ranks)
 	ranks_kill(ranks, 3);
 }
 
-/* After a rank's kill -9 all others are told by ncclCommGetAsyncError, abort, and go on without it.
- */
+/* After a rank's kill -9 all others are told by ncclCommGetAsyncError, abort, and go on without
+ * it. */
 void test_killed_rank(void)
 {
 	ranks_run(4, live_beside_a_killed_rank, kill_the_last);
 }
 
-/* --- no path
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- no path ---- */
 
 static void live_without_a_path(struct rank *me)
 {

@@ -28,9 +28,7 @@ void member_await(struct rank *me, nccl_comm comm, int result, const char *call)
 	member_check(me, result, call);
 }
 
-/* --- elements
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- elements ---- */
 
 static uint32_t mix(uint32_t x)
 {
@@ -59,8 +57,8 @@ static void fill_elements(struct member *m, unsigned round)
 		m->host[i] = mine.start + (uint32_t)i * mine.stride;
 }
 
-/* Sums of unsigned integers are exact, so the contributions can be added before the elements are.
- */
+/* Sums of unsigned integers are exact, so the contributions can be added before the elements
+ * are. */
 static void compare_elements(struct member *m, unsigned round)
 {
 	struct contribution sum = { 0 }, one;
@@ -84,9 +82,7 @@ static void compare_elements(struct member *m, unsigned round)
 	}
 }
 
-/* --- making
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- making ---- */
 
 struct nccl_config member_config(void)
 {
@@ -98,8 +94,8 @@ struct nccl_config member_config(void)
 		.cga_cluster_size = NCCL_UNDEFINED,
 		.min_ctas = NCCL_UNDEFINED,
 		.max_ctas = NCCL_UNDEFINED,
-		.net_name =
-			getenv("TEST_NET") ? getenv("TEST_NET") : "HA", /* Socket: the control */
+		/* Socket: the control */
+		.net_name = getenv("TEST_NET") ? getenv("TEST_NET") : "HA",
 		.split_share = NCCL_UNDEFINED,
 	};
 }
@@ -162,9 +158,7 @@ void member_adopt(struct member *m, struct rank *me, nccl_comm comm, uint32_t pr
 	allocate_buffers(m);
 }
 
-/* --- rounds
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- rounds ---- */
 
 void member_start(struct member *m)
 {
@@ -226,9 +220,7 @@ void member_rounds(struct member *m, unsigned rounds)
 	}
 }
 
-/* --- the end
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 void member_release(struct member *m)
 {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "tests/base/folder.h"
 #include "tests/under_nccl/communicators/footprint.h"
 #include "tests/under_nccl/communicators/ranks.h"
 #include "tools/job/fault.h"
@@ -64,28 +65,9 @@ void ranks_prepare(const char *libnccl, const char *plugin)
 	setenv("SOFTCUDA_DEVICES", "1", 1);
 }
 
-/* --- the end of a test
- * --------------------------------------------------------------------------------------------- */
+/* ---- the end of a test ---- */
 
 /* Removes a folder of files and folders of files. */
-static void remove_folder(const char *path)
-{
-	char inside[PATH_MAX];
-	struct dirent *entry;
-	DIR *dir = opendir(path);
-
-	while (dir && (entry = readdir(dir))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		snprintf(inside, sizeof(inside), "%s/%s", path, entry->d_name);
-		if (unlink(inside) && (errno == EISDIR || errno == EPERM))
-			remove_folder(inside);
-	}
-	if (dir)
-		closedir(dir);
-	(void)rmdir(path);
-}
-
 /* NCCL's warnings of all ranks, and the plugin's but for what becomes of single paths. */
 static void print_warnings(void)
 {
@@ -123,13 +105,11 @@ static void end_test(struct ranks *ranks)
 	if (getenv("KEEP"))
 		fprintf(stderr, "logs: %s\n", folder);
 	else
-		remove_folder(folder);
+		(void)folder_remove(folder);
 	exit(1);
 }
 
-/* --- looking on
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- looking on ---- */
 
 static int64_t read_clock_s(void)
 {
@@ -229,9 +209,7 @@ int ranks_events(const char *text)
 	return n;
 }
 
-/* --- a rank
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- a rank ---- */
 
 static void start_rank(struct ranks *ranks, int rank, void (*body)(struct rank *me))
 {
@@ -275,7 +253,7 @@ void ranks_run(int count, void (*body)(struct rank *me), void (*look)(struct ran
 		look_at_ranks(&ranks, until);
 	munmap(ranks.shared, sizeof(*ranks.shared));
 	if (!getenv("KEEP"))
-		remove_folder(folder);
+		(void)folder_remove(folder);
 }
 
 void rank_note(struct rank *me, const char *format, ...)
@@ -308,9 +286,7 @@ struct nccl_unique_id rank_next_id(struct rank *me)
 	return me->shared->ids[at];
 }
 
-/* --- NCCL
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- NCCL ---- */
 
 static void find_call(void *handle, void *call, const char *name)
 {

@@ -214,8 +214,8 @@ static void again(void)
 
 	start(1);
 	wait_up();
-	CHECK_INT(ina_port_receive(&b, 0, m, 1),
-		  0); /* a client of memif gives its peer buffers when it polls, not before */
+	/* a client of memif gives its peer buffers when it polls, not before */
+	CHECK_INT(ina_port_receive(&b, 0, m, 1), 0);
 	CHECK_INT(ina_tx_open(&tx, &a, 0, 1, 128), 0);
 	for (unsigned i = 0; i < 4000; i++)
 		ina_tx_send(&tx, ina_packet_make(&a, pool, &f));
@@ -444,8 +444,8 @@ static void idle(void)
 		ina_idle_round(&i, false);
 	} while (before - from < 20 * HA_NS_PER_MS);
 	CHECK_INT(i.since, from);
-	CHECK(ha_clock_now(&ha_clock_live) - before >=
-	      HA_NAP_MAX_NS); /* an eighth of 20 ms would be more */
+	/* an eighth of 20 ms would be more */
+	CHECK(ha_clock_now(&ha_clock_live) - before >= HA_NAP_MAX_NS);
 	ina_idle_round(&i, true);
 	before = ha_clock_now(&ha_clock_live);
 	ina_idle_round(&i, false);

@@ -91,9 +91,8 @@ static void check_sum(struct crew *c, unsigned rank, uint8_t type, uint64_t offs
 		      unsigned salt)
 {
 	const uint8_t *at = c->client[rank].shm.memory.buffer + offset + 4 * i;
-	double sum = 0, largest = ldexp(INT32_MAX >> 5,
-					-(int)(i / 64 % 20) -
-						10); /* no rank's |x| in the block is above it */
+	/* no rank's |x| in the block is above it */
+	double sum = 0, largest = ldexp(INT32_MAX >> 5, -(int)(i / 64 % 20) - 10);
 	int64_t integer = 0;
 	uint32_t bits;
 	float x;
@@ -106,8 +105,9 @@ static void check_sum(struct crew *c, unsigned rank, uint8_t type, uint64_t offs
 	}
 	if (type == HA_INA_INT32)
 		CHECK_INT((int32_t)bits, integer);
-	else /* docs/ina.md: for each rank half a unit of its own and half of the sum's, and
-		float32's own rounding */
+	/* docs/ina.md: for each rank half a unit of its own and half of the sum's, and float32's
+	 * own rounding */
+	else
 		CHECK(fabs((double)x - sum) <=
 		      largest * c->ranks * ldexp(1, -24) + fabs(sum) * ldexp(1, -23));
 }

@@ -18,28 +18,42 @@ static uint32_t crc(const uint8_t *bytes, size_t n)
 	return ~v;
 }
 
+static bool facts_are_sound(const struct ha_group_facts *g)
+{
+	if (!g->id || g->ranks < 2 || g->ranks > INA_RANKS_MAX)
+		return false;
+	if (!g->workers || g->workers > INA_WORKERS_MAX || g->len < 2u * g->workers)
+		return false;
+	return g->base + g->len <= 65536 &&
+	       strnlen(g->switch_name, sizeof(g->switch_name)) < sizeof(g->switch_name);
+}
+
+/* As it came, or whole but for what it says. */
+static void ticket_fill(uint8_t *ticket, bool as_it_came, const uint8_t *data, size_t size)
+{
+	if (as_it_came) {
+		memset(ticket, 0, HA_INA_TICKET);
+		memcpy(ticket, data, size < HA_INA_TICKET ? size : HA_INA_TICKET);
+		return;
+	}
+	memcpy(ticket + 4, data, size < HA_INA_TICKET - 8 ? size : HA_INA_TICKET - 8);
+	ina_put32(ticket + HA_INA_TICKET - 4, crc(ticket, HA_INA_TICKET - 4));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t ticket[HA_INA_TICKET] = { 'H', 'A', 'T', 1 }, again[HA_INA_TICKET];
 	struct ha_group_facts g;
 	const char *why = NULL;
 
-	if (size && data[0] & 1) { /* as it came */
-		memset(ticket, 0, sizeof(ticket));
-		memcpy(ticket, data + 1, size - 1 < sizeof(ticket) ? size - 1 : sizeof(ticket));
-	} else if (size) { /* whole, but for what it says */
-		memcpy(ticket + 4, data + 1,
-		       size - 1 < sizeof(ticket) - 8 ? size - 1 : sizeof(ticket) - 8);
-		ina_put32(ticket + HA_INA_TICKET - 4, crc(ticket, HA_INA_TICKET - 4));
-	}
+	if (size)
+		ticket_fill(ticket, data[0] & 1, data + 1, size - 1);
 	if (ha_ticket_read(ticket, &g, &why)) {
 		if (!why || strchr(why, '\n'))
 			abort();
 		return 0;
 	}
-	if (!g.id || g.ranks < 2 || g.ranks > INA_RANKS_MAX || !g.workers ||
-	    g.workers > INA_WORKERS_MAX || g.len < 2u * g.workers || g.base + g.len > 65536 ||
-	    strnlen(g.switch_name, sizeof(g.switch_name)) == sizeof(g.switch_name))
+	if (!facts_are_sound(&g))
 		abort();
 	ha_ticket_write(&g, again);
 	if (memcmp(ticket, again, sizeof(ticket)))

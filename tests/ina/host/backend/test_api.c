@@ -79,8 +79,8 @@ static void world_close(struct world *w)
 
 static float value(unsigned rank, size_t i)
 {
-	return (float)((int)((i * 2654435761u ^ rank * 40503u) % 20001) - 10000) /
-	       64; /* sums of four are exact */
+	/* sums of four are exact */
+	return (float)((int)((i * 2654435761u ^ rank * 40503u) % 20001) - 10000) / 64;
 }
 
 static void fill(struct world *w)
@@ -321,8 +321,8 @@ static void given_up_unasked(void)
 		CHECK_INT(ha_ina_wait(w.op[r], 60 * SECOND), -ECANCELED);
 		ha_ina_op_free(w.op[r]);
 	}
-	CHECK(ha_clock_now(&ha_clock_live) - begun <
-	      5 * SECOND); /* a peer is waited for for 10 s */
+	/* a peer is waited for for 10 s */
+	CHECK(ha_clock_now(&ha_clock_live) - begun < 5 * SECOND);
 	world_close(&w);
 }
 

@@ -36,8 +36,8 @@ static void hangs(void)
 	CHECK(a);
 	err = a->ops->renew(a, &g, 0, 1, why, sizeof(why));
 	CHECK(strstr(why, "no answer within 300 ms"));
-	CHECK(err < 0 && err != -ETIMEDOUT &&
-	      err != -ECANCELED); /* these two are the group's end (authority.h) */
+	/* these two are the group's end (authority.h) */
+	CHECK(err < 0 && err != -ETIMEDOUT && err != -ECANCELED);
 	a->ops->close(a);
 	close(s);
 	unlink(path);

@@ -427,8 +427,8 @@ static void leases_do_not_wait_for_questions(void)
 		CHECK(m.type == INA_SHM_REFUSED);
 		CHECK_INT(m.state.result, -EHOSTUNREACH);
 	}
-	CHECK(fabric_searches(r.fabric) &&
-	      fabric_searches(r.fabric) <= 4); /* a lease is due each 100 ms */
+	/* a lease is due each 100 ms */
+	CHECK(fabric_searches(r.fabric) && fabric_searches(r.fabric) <= 4);
 	fabric_switch_hidden(r.fabric, 0);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 1);
 	rig_detach(&late);

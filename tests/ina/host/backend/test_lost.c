@@ -14,8 +14,8 @@
 struct stage {
 	struct rig r;
 	struct crew others;
-	struct rig_client
-		client[2]; /* ranks 0 and 1 of a group; the second's memory will be lost */
+	/* ranks 0 and 1 of a group; the second's memory will be lost */
+	struct rig_client client[2];
 	uint32_t handle[2];
 };
 

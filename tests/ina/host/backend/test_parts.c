@@ -235,8 +235,8 @@ static void tickets(void)
 
 #define LEASE_MS 500 /* between being asked for and joined; beside other work */
 
-/* One that was joined within its lease: on a busy machine the first may be over before it could be.
- */
+/* One that was joined within its lease: on a busy machine the first may be over before it could
+ * be. */
 static void create_joined(struct ha_authority *a, const struct ina_shm_create *spec,
 			  struct ha_group_facts *g, uint64_t incarnation)
 {

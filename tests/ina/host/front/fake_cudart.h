@@ -8,12 +8,14 @@
 struct fake_counts {
 	atomic_uint registered, unregistered, streams_made, streams_gone, events_made, events_gone,
 		copies_asked, copies_done;
-	atomic_uint wrong; /* calls that CUDA would refuse or that race: other device's stream, host
-			      memory that is not registered, ... */
+	/*
+	 * calls that CUDA would refuse or that race: other device's stream, host memory that is not
+	 * registered, ...
+	 */
+	atomic_uint wrong;
 	atomic_uint fail_at; /* the how-maniest cudaMemcpyAsync fails; 0: none */
-	atomic_uint records, fail_record_at,
-		fail_records; /* cudaEventRecord: how many; from the how-maniest on so many fail; 0:
-				 none */
+	/* cudaEventRecord: how many; from the how-maniest on so many fail; 0: none */
+	atomic_uint records, fail_record_at, fail_records;
 	atomic_uint delay_us; /* each copy starts so late */
 };
 

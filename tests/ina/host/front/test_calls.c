@@ -166,15 +166,55 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* full: it cannot even connect; else it waits for an answer to its first word. */
+static void give_up_open(int fd, const struct sockaddr_un *address, bool full)
+{
+	struct giver g = { .after.tv_nsec = 200000000 };
+	struct ha_ina_options o = { .backend = address->sun_path, .give_up = &g.flag };
+	int first = full ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
+	double begin = seconds();
+	pthread_t thread;
+	char why[300];
+
+	CHECK(!full || !connect(first, (const struct sockaddr *)address, sizeof(*address)));
+	CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
+	CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), -ECANCELED);
+	CHECK(strstr(why, "given up"));
+	CHECK(seconds() - begin < GIVEN_UP);
+	pthread_join(thread, NULL);
+	if (full)
+		close(first);
+	else
+		close(accept(fd, NULL, NULL));
+}
+
+static void give_up_group(bool join)
+{
+	struct giver g = { .after.tv_nsec = 200000000 };
+	struct ha_ina_options o = { .give_up = &g.flag };
+	uint8_t ticket[HA_INA_TICKET] = { 0 };
+	uint32_t member[2] = { 1, 1 };
+	pthread_t thread;
+	char why[300];
+	double begin;
+
+	CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), 0);
+	CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
+	begin = seconds();
+	CHECK_INT(join ? ha_ina_group_join(ina, ticket, 0, &group)
+		       : ha_ina_group_create(ina, member, 2, "g", ticket),
+		  -ECANCELED);
+	CHECK(strstr(ha_ina_error(ina), "given up"));
+	CHECK(seconds() - begin < GIVEN_UP);
+	pthread_join(thread, NULL);
+	ha_ina_close(ina);
+}
+
 /* Another thread wants this one back, which waits for a backend that hangs: to attach, when no more
  * can even connect, and for a group. */
 static void given_up(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	uint32_t member[2] = { 1, 1 };
-	uint8_t ticket[HA_INA_TICKET] = { 0 };
-	pthread_t thread;
-	char why[300];
 	int fd;
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/ina-hung-%d.sock",
@@ -182,44 +222,14 @@ static void given_up(void)
 	unlink(address.sun_path); /* of a process that was killed and had this number */
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK(!bind(fd, (struct sockaddr *)&address, sizeof(address)) && !listen(fd, 0));
-	for (int full = 0; full < 2; full++) { /* the first one waits for an answer to its first
-						  word, the second one to get in at all */
-		struct giver g = { .after.tv_nsec = 200000000 };
-		struct ha_ina_options o = { .backend = address.sun_path, .give_up = &g.flag };
-		int first = full ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
-		double begin = seconds();
-
-		CHECK(!full || !connect(first, (struct sockaddr *)&address, sizeof(address)));
-		CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
-		CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), -ECANCELED);
-		CHECK(strstr(why, "given up"));
-		CHECK(seconds() - begin < GIVEN_UP);
-		pthread_join(thread, NULL);
-		if (full)
-			close(first);
-		else
-			close(accept(fd, NULL, NULL));
-	}
+	give_up_open(fd, &address, false);
+	give_up_open(fd, &address, true);
 	close(fd);
 	unlink(address.sun_path);
 
 	backend_start((const char *const[]) { "--mute", NULL });
-	for (int join = 0; join < 2; join++) {
-		struct giver g = { .after.tv_nsec = 200000000 };
-		struct ha_ina_options o = { .give_up = &g.flag };
-		double begin;
-
-		CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), 0);
-		CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
-		begin = seconds();
-		CHECK_INT(join ? ha_ina_group_join(ina, ticket, 0, &group)
-			       : ha_ina_group_create(ina, member, 2, "g", ticket),
-			  -ECANCELED);
-		CHECK(strstr(ha_ina_error(ina), "given up"));
-		CHECK(seconds() - begin < GIVEN_UP);
-		pthread_join(thread, NULL);
-		ha_ina_close(ina);
-	}
+	give_up_group(false);
+	give_up_group(true);
 	backend_kill();
 }
 
@@ -342,12 +352,55 @@ static void threads(void)
 
 /* ---- one group that waits holds up no other ---- */
 
+static int32_t stuck_data[4][1 << 20];
+
+static struct ha_ina_request sum_of(int32_t *in, int32_t *out)
+{
+	return (struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+					 .type = HA_INA_INT32,
+					 .bytes = sizeof(stuck_data[0]),
+					 .in = in,
+					 .out = out };
+}
+
+/* An operation of both ranks of a group. */
+static void run_both(struct ha_ina_group *const g[2], const struct ha_ina_request *first,
+		     const struct ha_ina_request *second)
+{
+	struct ha_ina_op *op = post_or_die(contexts[0], g[0], first);
+
+	CHECK_INT(run(contexts[1], g[1], second), 0);
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
+	ha_ina_op_free(op);
+}
+
+/* An operation that is freed before its end ends its group; its memory is the caller's again. */
+static void free_before_the_end(struct ha_ina_group *stuck, struct ha_ina_op *const wait[30])
+{
+	const struct ha_ina_request barrier = { .coll = HA_INA_BARRIER };
+	struct ha_ina_op *op;
+
+	ha_ina_op_free(wait[3]);
+	CHECK_INT(ha_ina_group_state(stuck), -ECANCELED);
+	CHECK_INT(ha_ina_wait(wait[0], 0), -ECANCELED);
+	CHECK(strstr(ha_ina_error(contexts[0]), "freed before"));
+	memset(stuck_data[0], 1, sizeof(stuck_data[0]));
+	for (unsigned i = 0; i < 30; i++)
+		if (i != 3)
+			ha_ina_op_free(wait[i]);
+	CHECK_INT(ha_ina_post(stuck, &barrier, &op), -ECANCELED);
+	ha_ina_group_leave(stuck);
+}
+
 static void stuck_group(void)
 {
-	static int32_t big[4][1 << 20];
+	const struct ha_ina_request waiting = sum_of(stuck_data[0], stuck_data[0]),
+				    first = sum_of(stuck_data[1], stuck_data[1]),
+				    second = sum_of(stuck_data[2], stuck_data[3]),
+				    barrier = { .coll = HA_INA_BARRIER };
 	uint32_t member[2] = { 1, 2 };
 	struct ha_ina_group *stuck, *g[2];
-	struct ha_ina_op *wait[30], *op;
+	struct ha_ina_op *wait[30];
 
 	setenv("NETCCL_COPY_BUFFER", "8M", 1);
 	backend_start(NULL);
@@ -359,46 +412,11 @@ static void stuck_group(void)
 	for (unsigned r = 0; r < 2; r++)
 		CHECK_INT(ha_ina_group_join(contexts[r], tickets[1], r, &g[r]), 0);
 	for (unsigned i = 0; i < 30; i++) /* the other rank never joins */
-		wait[i] = post_or_die(contexts[0], stuck,
-				      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
-								 .type = HA_INA_INT32,
-								 .bytes = sizeof(big[0]),
-								 .in = big[0],
-								 .out = big[0] });
-	for (unsigned i = 0; i < 4; i++) {
-		op = post_or_die(contexts[0], g[0],
-				 &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
-							    .type = HA_INA_INT32,
-							    .bytes = sizeof(big[1]),
-							    .in = big[1],
-							    .out = big[1] });
-		CHECK_INT(run(contexts[1], g[1],
-			      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
-							 .type = HA_INA_INT32,
-							 .bytes = sizeof(big[1]),
-							 .in = big[2],
-							 .out = big[3] }),
-			  0);
-		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
-		ha_ina_op_free(op);
-	}
-	/* An operation that is freed before its end ends its group; its memory is the caller's
-	 * again; the other group goes on. */
-	ha_ina_op_free(wait[3]);
-	CHECK_INT(ha_ina_group_state(stuck), -ECANCELED);
-	CHECK_INT(ha_ina_wait(wait[0], 0), -ECANCELED);
-	CHECK(strstr(ha_ina_error(contexts[0]), "freed before"));
-	memset(big[0], 1, sizeof(big[0]));
-	for (unsigned i = 0; i < 30; i++)
-		if (i != 3)
-			ha_ina_op_free(wait[i]);
-	CHECK_INT(ha_ina_post(stuck, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }, &op),
-		  -ECANCELED);
-	ha_ina_group_leave(stuck);
-	op = post_or_die(contexts[0], g[0], &(struct ha_ina_request) { .coll = HA_INA_BARRIER });
-	CHECK_INT(run(contexts[1], g[1], &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
-	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
-	ha_ina_op_free(op);
+		wait[i] = post_or_die(contexts[0], stuck, &waiting);
+	for (unsigned i = 0; i < 4; i++)
+		run_both(g, &first, &second);
+	free_before_the_end(stuck, wait);
+	run_both(g, &barrier, &barrier); /* the other group goes on */
 	ha_ina_group_leave(g[0]);
 	ha_ina_group_leave(g[1]);
 	ha_ina_close(contexts[0]);
@@ -512,9 +530,8 @@ static void forked(void)
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SANITIZED                                                                                  \
-	1 /* in a forked child they know no threads, or not the stacks of those that are not there \
-	   */
+/* in a forked child they know no threads, or not the stacks of those that are not there */
+#define SANITIZED 1
 #else
 #define SANITIZED 0
 #endif
@@ -534,8 +551,8 @@ static void fork_too(void *arg, int result)
 	from_notice = fork();
 	if (!from_notice) {
 		alarm(200);
-		return; /* as a program's function may: the thread that called it must end in the
-			   child */
+		/* as a program's function may: the thread that called it must end in the child */
+		return;
 	}
 	atomic_store(&notice_runs, 2);
 }

@@ -45,9 +45,9 @@ static double get(const void *at, enum ha_ina_type type, size_t i)
 
 static double value(enum ha_ina_type type, unsigned r, size_t i)
 {
-	return type == HA_INA_BYTES   ? (uint8_t)number(r, i)
-	       : type == HA_INA_INT32 ? number(r, i)
-				      : real(r, i);
+	if (type == HA_INA_BYTES)
+		return (uint8_t)number(r, i);
+	return type == HA_INA_INT32 ? number(r, i) : real(r, i);
 }
 
 static double sum(enum ha_ina_type type, unsigned ranks, size_t i)
@@ -314,6 +314,19 @@ static void met(void)
 
 /* ---- alone ---- */
 
+static void run_floats(struct ha_ina *ina, struct ha_ina_group *g, enum ha_ina_coll coll,
+		       size_t bytes, const float *in, float *out)
+{
+	CHECK_INT(run(ina, g,
+		      &(struct ha_ina_request) { .coll = coll,
+						 .type = HA_INA_FLOAT32,
+						 .bytes = bytes,
+						 .root = coll == HA_INA_BROADCAST,
+						 .in = in,
+						 .out = out }),
+		  0);
+}
+
 static void loopback(void)
 {
 	struct ha_ina_options options = { .loopback = true, .buffer = 4u << 20 };
@@ -327,41 +340,16 @@ static void loopback(void)
 	g = group_or_die(ina, 4, 2);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)i;
-	CHECK_INT(run(ina, g,
-		      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
-						 .type = HA_INA_FLOAT32,
-						 .bytes = bytes,
-						 .in = x,
-						 .out = y }),
-		  0);
+	run_floats(ina, g, HA_INA_ALL_REDUCE, bytes, x, y);
 	for (size_t i = 0; i < n; i++)
 		CHECK(y[i] == 4 * (float)i);
-	CHECK_INT(run(ina, g,
-		      &(struct ha_ina_request) { .coll = HA_INA_ALL_GATHER,
-						 .type = HA_INA_FLOAT32,
-						 .bytes = 4 * bytes,
-						 .in = x,
-						 .out = y }),
-		  0);
+	run_floats(ina, g, HA_INA_ALL_GATHER, 4 * bytes, x, y);
 	for (size_t i = 0; i < 4 * n; i++)
 		CHECK(y[i] == (float)(i % n));
-	CHECK_INT(run(ina, g,
-		      &(struct ha_ina_request) { .coll = HA_INA_BROADCAST,
-						 .type = HA_INA_FLOAT32,
-						 .bytes = bytes,
-						 .root = 1,
-						 .in = x,
-						 .out = x }),
-		  0);
+	run_floats(ina, g, HA_INA_BROADCAST, bytes, x, x);
 	for (size_t i = 0; i < n; i++)
 		CHECK(x[i] == (float)i);
-	CHECK_INT(run(ina, g,
-		      &(struct ha_ina_request) { .coll = HA_INA_REDUCE_SCATTER,
-						 .type = HA_INA_FLOAT32,
-						 .bytes = 16,
-						 .in = x,
-						 .out = y }),
-		  0);
+	run_floats(ina, g, HA_INA_REDUCE_SCATTER, 16, x, y);
 	CHECK(y[0] == 8);
 	CHECK_INT(run(ina, g, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
 	ha_ina_group_leave(g);

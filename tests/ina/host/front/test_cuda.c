@@ -133,6 +133,29 @@ static void order(void)
 	balanced();
 }
 
+/* Operation i of mixed(): element k of its result comes from element (k % wrap + shift) of its
+ * input, `times` as large. */
+static void check_mixed(unsigned i)
+{
+	static const struct {
+		unsigned elements, wrap, shift, times;
+	} want[] = {
+		[HA_INA_ALL_REDUCE] = { 2000, 2000, 0, 2 },
+		[HA_INA_REDUCE] = { 2000, 2000, 0, 2 },
+		[HA_INA_BROADCAST] = { 2000, 2000, 0, 1 },
+		[HA_INA_REDUCE_SCATTER] = { 1000, 1000, 1000, 2 },
+		[HA_INA_ALL_GATHER] = { 2000, 1000, 0, 1 },
+		[HA_INA_BARRIER] = { 0 },
+	};
+	enum ha_ina_coll coll = HA_INA_ALL_REDUCE + i % 6;
+
+	for (unsigned k = 0; k < want[coll].elements; k++) {
+		unsigned from = k % want[coll].wrap + want[coll].shift;
+
+		CHECK_INT(b[i * 2000 + k], want[coll].times * (i + from));
+	}
+}
+
 /* All collectives, two devices, host and device memory in turn, many in flight. */
 static void mixed(void)
 {
@@ -168,20 +191,9 @@ static void mixed(void)
 		op[i] = post_or_die(ina, g, &q);
 	}
 	for (unsigned i = 0; i < 60; i++) {
-		enum ha_ina_coll coll = HA_INA_ALL_REDUCE + i % 6;
-		unsigned times = coll == HA_INA_BROADCAST || coll == HA_INA_ALL_GATHER ? 1 : 2;
-
 		CHECK_INT(ha_ina_wait(op[i], TIME_LIMIT), 0);
 		ha_ina_op_free(op[i]);
-		for (unsigned k = 0;
-		     coll != HA_INA_BARRIER && k < (coll == HA_INA_REDUCE_SCATTER ? 1000 : 2000);
-		     k++) {
-			unsigned from = coll == HA_INA_REDUCE_SCATTER ? k + 1000
-					: coll == HA_INA_ALL_GATHER   ? k % 1000
-								      : k;
-
-			CHECK_INT(b[i * 2000 + k], times * (i + from));
-		}
+		check_mixed(i);
 	}
 	ha_ina_group_leave(g);
 	ha_ina_close(ina);
@@ -237,14 +249,12 @@ static void record_fails(void)
 		struct ha_ina_op *op;
 
 		atomic_store(&count->fail_records, at % 2 ? 1 : UINT32_MAX);
-		atomic_store(&count->fail_record_at,
-			     atomic_load(&count->records) + at / 2 +
-				     2); /* the first is on the caller's stream */
+		/* the first is on the caller's stream */
+		atomic_store(&count->fail_record_at, atomic_load(&count->records) + at / 2 + 2);
 		op = post_or_die(ina, g, &q);
 		err = ha_ina_wait(op, TIME_LIMIT);
-		CHECK(err == -EIO ||
-		      (!err && at / 2 >= 6)); /* when all six pieces have been asked, and copies out
-						 end all the same, so does the operation */
+		/* when all six pieces are asked and copies out end, so does the operation */
+		CHECK(err == -EIO || (!err && at / 2 >= 6));
 		CHECK_INT(ha_ina_group_state(g), -EIO);
 		for (size_t i = 0; !err && i < N; i++)
 			CHECK_INT(b[i], 2 * a[i]);

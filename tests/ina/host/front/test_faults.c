@@ -55,8 +55,8 @@ static void in_place(struct rank *r)
 	for (size_t i = 0; i < SEGMENTS * (size_t)WORDS; i++)
 		x[i] = (int32_t)r->rank + 1;
 	op = post_or_die(r->ina, r->group, &q);
-	if (ha_ina_post(r->group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER },
-			&later)) /* it may be over already */
+	/* it may be over already */
+	if (ha_ina_post(r->group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }, &later))
 		later = NULL;
 	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), want->result);
 	if (!strstr(ha_ina_error(r->ina), want->text))
@@ -298,8 +298,8 @@ static void *serve(void *arg)
 		struct ina_shm_request q;
 
 		ina_shm_server_poll(server, 1);
-		while (peer && !atomic_load(&lied) &&
-		       ina_shm_peer_next(peer, &q) > 0) /* its count is wrong after a lie */
+		/* its count is wrong after a lie */
+		while (peer && !atomic_load(&lied) && ina_shm_peer_next(peer, &q) > 0)
 			tell_lie(q);
 	}
 	ina_shm_server_close(server);
@@ -331,6 +331,20 @@ static void post_more(struct ha_ina_group *g, const struct ha_ina_request *q,
 		(void)ha_ina_post(g, q, &more[i]); /* the last ones may come too late */
 }
 
+/* The operation ends with the reason, and the backend is believed nothing any more. */
+static void found_out(struct ha_ina *ina, struct ha_ina_op *op, int result, const char *text)
+{
+	uint8_t ticket[HA_INA_TICKET] = { 0 };
+	struct ha_ina_group *again;
+
+	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), result);
+	if (!strstr(ha_ina_error(ina), text))
+		fprintf(stderr, "said: %s\n", ha_ina_error(ina));
+	CHECK(strstr(ha_ina_error(ina), text));
+	CHECK_INT(ha_ina_group_join(ina, ticket, 1, &again), -ENOTCONN);
+	ha_ina_op_free(op);
+}
+
 static void with_liar(enum lie which, int result, const char *text)
 {
 	static int32_t x[4 * WORDS];
@@ -342,10 +356,9 @@ static void with_liar(enum lie which, int result, const char *text)
 				    .out = x };
 	char path[64], why[200];
 	struct ina_shm_server_config config = { .path = path };
-	struct ha_ina_group *g, *again;
+	struct ha_ina_group *g;
 	struct ha_ina_op *op;
 	struct ha_ina *ina;
-	uint8_t ticket[HA_INA_TICKET] = { 0 };
 	pthread_t thread;
 
 	snprintf(path, sizeof(path), "/tmp/ina-liar-%d.sock", (int)getpid());
@@ -370,12 +383,7 @@ static void with_liar(enum lie which, int result, const char *text)
 		ha_ina_op_free(op);
 		CHECK_INT(ha_ina_group_state(g), result);
 	} else {
-		CHECK_INT(ha_ina_wait(op, TIME_LIMIT), result);
-		if (!strstr(ha_ina_error(ina), text))
-			fprintf(stderr, "said: %s\n", ha_ina_error(ina));
-		CHECK(strstr(ha_ina_error(ina), text));
-		CHECK_INT(ha_ina_group_join(ina, ticket, 1, &again), -ENOTCONN);
-		ha_ina_op_free(op);
+		found_out(ina, op, result, text);
 		for (unsigned i = 0; i < MORE; i++)
 			ha_ina_op_free(more[i]);
 	}

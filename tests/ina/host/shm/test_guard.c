@@ -121,8 +121,8 @@ static void lost(void)
 		CHECK(!found);
 	}
 	CHECK(ina_shm_guard_lost(&backend.guard->lost));
-	backend.buffer[backend.buffer_bytes - 1] =
-		5; /* all of it is there again, and nobody else's */
+	/* all of it is there again, and nobody else's */
+	backend.buffer[backend.buffer_bytes - 1] = 5;
 	CHECK_INT(backend.buffer[backend.buffer_bytes - 1], 5);
 	CHECK(!ina_shm_guard_lost(&other.guard->lost));
 	CHECK_INT(other.buffer[HA_INA_SEGMENT], 2);

@@ -9,9 +9,8 @@
 #include <stdatomic.h>
 
 #define SIZE 8u
-#define MANY                                                                                       \
-	40000u /* entries of 8: on a busy machine each ring of them is a turn of the scheduler for \
-		  both threads */
+/* entries of 8: on a busy machine each ring of them is a turn of the scheduler for both threads */
+#define MANY 40000u
 
 struct entry {
 	uint64_t a, b;
@@ -93,8 +92,8 @@ static void torn(void)
 		open_rings();
 		for (unsigned n = 0; n < SIZE; n++)
 			CHECK_INT(push(n), 0);
-		atomic_store(&ends.head.value,
-			     lies[i]); /* more than was pushed, or less than was there */
+		/* more than was pushed, or less than was there */
+		atomic_store(&ends.head.value, lies[i]);
 		CHECK_INT(push(9), -EPROTO);
 		atomic_store(&ends.head.value, SIZE);
 		CHECK_INT(push(9), -EPROTO);

@@ -294,69 +294,102 @@ static void wrong_request(struct ina_shm_client *client, struct ina_shm_request 
 	CHECK_INT(ina_shm_client_bell(client), 0);
 }
 
-/* Each hostile client ends alone; a good one beside them goes on. */
-static void hostile(void)
+static void send_message(struct ina_shm_client *client, uint32_t type, int file)
 {
-	static const struct ina_shm_message ring = { .type = INA_SHM_BELL };
-	struct ina_shm_client bystander, client;
-	struct ina_shm_request r;
-	struct ina_shm_message m;
+	struct ina_shm_message m = { .type = type };
+
+	CHECK_INT(ina_shm_message_send(client->fd, &m, file), 0);
+}
+
+static void ask_outside(struct ina_shm_client *client)
+{
+	struct ina_shm_request r = request_of(1);
+
+	r.offset = client->memory.buffer_bytes;
+	wrong_request(client, r);
+}
+
+static void tear_requests(struct ina_shm_client *client)
+{
+	atomic_store(&client->memory.requests.ends->tail.value, 5000);
+	send_message(client, INA_SHM_BELL, -1);
+}
+
+/* It says that it has read more responses than there were. */
+static void tear_responses(struct ina_shm_client *client)
+{
+	struct ina_shm_request r = request_of(1);
+
+	atomic_store(&client->memory.responses.ends->head.value, 5000);
+	for (unsigned i = 0; i <= INA_SHM_ENTRIES; i++) {
+		while (ina_shm_ring_push(&client->memory.requests, &r) == -EAGAIN)
+			usleep(100);
+		CHECK_INT(ina_shm_client_bell(client), 0);
+	}
+}
+
+static void send_welcome(struct ina_shm_client *client)
+{
+	send_message(client, INA_SHM_WELCOME, -1);
+}
+
+static void send_part(struct ina_shm_client *client)
+{
+	CHECK_INT(send(client->fd, path, 3, 0), 3);
+}
+
+static void send_file(struct ina_shm_client *client)
+{
+	send_message(client, INA_SHM_BELL, 0);
+}
+
+static void attach_again(struct ina_shm_client *client)
+{
+	send_message(client, INA_SHM_ATTACH, -1);
+}
+
+static void check_alive(struct ina_shm_client *client)
+{
+	struct ina_shm_request r = request_of(9);
 	struct ina_shm_response response;
 
-	start(0);
-	open_client(&bystander);
-
-	open_client(&client);
-	r = request_of(1);
-	r.offset = client.memory.buffer_bytes;
-	wrong_request(&client, r);
-	ends_with(&client, 1, "outside of the copy buffer");
-
-	open_client(&client);
-	atomic_store(&client.memory.requests.ends->tail.value, 5000);
-	CHECK_INT(ina_shm_message_send(client.fd, &ring, -1), 0);
-	ends_with(&client, 2, "torn");
-
-	open_client(&client);
-	atomic_store(&client.memory.responses.ends->head.value, 5000);
-	r = request_of(1);
-	for (unsigned i = 0; i <= INA_SHM_ENTRIES;
-	     i++) { /* it says that it has read more responses than there were */
-		while (ina_shm_ring_push(&client.memory.requests, &r) == -EAGAIN)
-			usleep(100);
-		CHECK_INT(ina_shm_client_bell(&client), 0);
-	}
-	ends_with(&client, 3, "response ring is torn");
-
-	open_client(&client);
-	m = (struct ina_shm_message) { .type = INA_SHM_WELCOME };
-	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	ends_with(&client, 4, "none that the other side may send");
-
-	open_client(&client);
-	CHECK_INT(send(client.fd, path, 3, 0), 3);
-	ends_with(&client, 5, "none that the other side may send");
-
-	open_client(&client);
-	m = (struct ina_shm_message) { .type = INA_SHM_BELL };
-	CHECK_INT(ina_shm_message_send(client.fd, &m, 0), 0);
-	ends_with(&client, 6, "a file came with a message");
-
-	open_client(&client);
-	m = (struct ina_shm_message) { .type = INA_SHM_ATTACH };
-	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	ends_with(&client, 7, "attached twice");
-
-	r = request_of(9);
-	CHECK_INT(ina_shm_ring_push(&bystander.memory.requests, &r), 0);
-	CHECK_INT(ina_shm_client_bell(&bystander), 0);
-	for (unsigned i = 0; !ina_shm_ring_pop(&bystander.memory.responses, &response); i++) {
+	CHECK_INT(ina_shm_ring_push(&client->memory.requests, &r), 0);
+	CHECK_INT(ina_shm_client_bell(client), 0);
+	for (unsigned i = 0; !ina_shm_ring_pop(&client->memory.responses, &response); i++) {
 		CHECK(i < TIME_LIMIT_MS / 5);
 		usleep(5000);
 	}
 	CHECK_INT(response.sequence, 9);
+}
+
+/* Each hostile client ends alone; a good one beside them goes on. */
+static void hostile(void)
+{
+	static const struct {
+		void (*attack)(struct ina_shm_client *client);
+		const char *why;
+	} attacks[] = {
+		{ ask_outside, "outside of the copy buffer" },
+		{ tear_requests, "torn" },
+		{ tear_responses, "response ring is torn" },
+		{ send_welcome, "none that the other side may send" },
+		{ send_part, "none that the other side may send" },
+		{ send_file, "a file came with a message" },
+		{ attach_again, "attached twice" },
+	};
+	const unsigned n = sizeof(attacks) / sizeof(*attacks);
+	struct ina_shm_client bystander, client;
+
+	start(0);
+	open_client(&bystander);
+	for (unsigned i = 0; i < n; i++) {
+		open_client(&client);
+		attacks[i].attack(&client);
+		ends_with(&client, i + 1, attacks[i].why);
+	}
+	check_alive(&bystander);
 	ina_shm_client_close(&bystander);
-	wait_gone(8);
+	wait_gone(n + 1);
 	finish();
 }
 

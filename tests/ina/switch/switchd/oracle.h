@@ -14,8 +14,8 @@ struct oracle {
 	struct ina_slot slot[INA_CASE_SLOTS];
 	unsigned port[INA_RANKS_MAX]; /* that a rank is behind; it is believed */
 	uint64_t now, packets, answers;
-	uint64_t reason[INA_REASONS],
-		others; /* verdicts; packets that are no frames, or not the switch's */
+	/* verdicts; packets that are no frames, or not the switch's */
+	uint64_t reason[INA_REASONS], others;
 };
 
 /* A living switch with these options, NULL at the end; rank i is behind port i mod RIG_PORTS. */

@@ -4,10 +4,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "ina/frame/port/eal.h"
+#include "tests/base/folder.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -79,8 +79,9 @@ static void run(const struct switch_rig *r, const char **argv)
 	int fd = open(r->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
-	ina_eal_unbind_thread(); /* else it would share the processor that DPDK has bound us to, and
-				    each would wait for the other's time to end */
+	/* else it would share the processor that DPDK has bound us to, and each would wait for
+	 * the other's time to end */
+	ina_eal_unbind_thread();
 	dup2(fd, STDERR_FILENO);
 	dup2(fd, STDOUT_FILENO);
 	execv(r->program, (char **)(uintptr_t)argv);
@@ -153,8 +154,9 @@ void switch_rig_await_up(struct switch_rig *r)
 			usleep(2000);
 		}
 		while (ina_port_receive(&r->port[p], 0, &m,
-					1)) /* what was on its way to the incarnation before; and
-					       buffers for the switch */
+					/* what was on its way to the incarnation before; and
+					 * buffers for the switch */
+					1))
 			rte_pktmbuf_free(m);
 	}
 }
@@ -226,11 +228,6 @@ int switch_rig_stop(struct switch_rig *r, int signal)
 	return status;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	return remove(path);
-}
-
 void switch_rig_end(struct switch_rig *r)
 {
 	for (unsigned p = 0; p < r->nports; p++) {
@@ -239,7 +236,7 @@ void switch_rig_end(struct switch_rig *r)
 	}
 	if (r->pid)
 		CHECK_INT(switch_rig_stop(r, SIGTERM), 0);
-	nftw(r->top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	folder_remove(r->top);
 	ina_eal_stop();
 }
 

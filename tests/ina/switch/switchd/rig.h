@@ -24,8 +24,8 @@ struct switch_rig {
 };
 
 #define RIG_TIME_LIMIT_MS 60000 /* for anything to come; beside other work */
-#define RIG_ADDR \
-	0x0a0000feu /* the switch's: 10.0.0.254, 02:00:0a:00:00:fe unless another is asked for */
+/* the switch's: 10.0.0.254, 02:00:0a:00:00:fe unless another is asked for */
+#define RIG_ADDR 0x0a0000feu
 
 /* Folder and names; nothing runs. */
 void switch_rig_make(struct switch_rig *r, const char *program, unsigned nports);

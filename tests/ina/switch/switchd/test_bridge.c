@@ -374,8 +374,8 @@ static void marks(void)
 	for (unsigned i = 0; i < 1800; i++)
 		switch_rig_send(&r, 0, b, datagram(b, i % 10 ? INA_ECT0 : INA_NOT_ECT));
 	await("received", 1801);
-	dropped = (unsigned)count(
-		"wred_dropped"); /* or a few more: those of the last burst may not be in it yet */
+	/* or a few more: those of the last burst may not be in it yet */
+	dropped = (unsigned)count("wred_dropped");
 	CHECK(dropped > 20);
 	while (passed + dropped < 1800) {
 		const uint8_t *ip;

@@ -12,8 +12,8 @@
 
 #define RANKS 4
 #define GROUP 7
-#define OTHER_GROUP \
-	39 /* of its first worker and of GROUP's second one the predictions lie in one place */
+/* of its first worker and of GROUP's second one the predictions lie in one place */
+#define OTHER_GROUP 39
 #define HEAD_MAX 52
 #define PACKETS 1000 /* in traffic */
 #define AT_ONCE 16   /* sums, where a queue is to become long */

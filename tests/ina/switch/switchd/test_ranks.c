@@ -4,7 +4,7 @@
  * a living ha-switch: every sum is right
  *
  * Usage: test_switchd_ranks HA-SWITCH CORES [OPTION...]   with these options of the switch, such as
- * --fault=loss=0.02
+ *                                                         --fault=loss=0.02
  */
 #include "base/check.h"
 #include "base/clock.h"

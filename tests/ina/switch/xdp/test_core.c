@@ -156,6 +156,33 @@ static uint8_t random_rank(const struct ina_group_config *c, unsigned worker, ui
 	return rank;
 }
 
+static void random_macs(struct ina_frame *f)
+{
+	for (int i = 0; i < 6; i++) {
+		f->src_mac[i] = (uint8_t)(2 * dice(128));
+		f->dst_mac[i] = (uint8_t)(2 * dice(128));
+	}
+}
+
+/* Flags and exponent; true when no words go with them. */
+static bool random_extension(struct ina_frame *f, bool bare)
+{
+	if (!dice(8)) {
+		f->flags = INA_F_PROBE;
+		return true;
+	}
+	if (!dice(3000)) {
+		f->flags = INA_F_ABORT;
+		return true;
+	}
+	if (bare)
+		return true;
+	if (!dice(30))
+		f->flags = dice(2) ? INA_F_OVERFLOW : INA_F_NONFINITE;
+	f->exponent = random_exponent(f->psn);
+	return false;
+}
+
 /* What a rank might send; now and then what none should. */
 static struct ina_frame random_frame(const struct job *j, uint8_t *words)
 {
@@ -174,22 +201,12 @@ static struct ina_frame random_frame(const struct job *j, uint8_t *words)
 	f.root = (uint8_t)((dice(30) ? f.psn : dice(32)) % c->ranks);
 	f.agg_addr = (uint16_t)(c->base + f.worker * each + (f.psn & (each - 1)));
 	f.src = c->member[f.rank].addr;
-	f.epoch = f.extended ? c->epoch + (dice(50) ? 0 : dice(3) - 1) : 0;
-	for (int i = 0; i < 6; i++) {
-		f.src_mac[i] = (uint8_t)(2 * dice(128));
-		f.dst_mac[i] = (uint8_t)(2 * dice(128));
-	}
+	if (f.extended)
+		f.epoch = c->epoch + (dice(50) ? 0 : dice(3) - 1);
+	random_macs(&f);
 	bare = !ina_coll_brings(f.coll, f.root, f.rank);
-	if (f.extended && !dice(8)) {
-		f.flags = INA_F_PROBE;
-		bare = true;
-	} else if (f.extended && !dice(3000)) {
-		f.flags = INA_F_ABORT;
-		bare = true;
-	} else if (f.extended && !bare) {
-		f.flags = dice(30) ? 0 : dice(2) ? INA_F_OVERFLOW : INA_F_NONFINITE;
-		f.exponent = random_exponent(f.psn);
-	}
+	if (f.extended)
+		bare = random_extension(&f, bare);
 	if (!dice(60))
 		bare = !bare && !f.exponent && !f.flags;
 	for (unsigned i = 0; i < INA_WORDS; i++)

@@ -7,7 +7,7 @@
  * functions of its own, made by the macro DEPTH, so that the function itself says which filter of
  * the stack it belongs to.
  */
-#include "rdma/verbs/filter.h"
+#include "tests/rdma/verbs/filter.h"
 
 #include <errno.h>
 #include <pthread.h>

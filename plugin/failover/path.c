@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* path.c - a heartbeat; which rails share a path, and doubt it */
+#include "plugin/channel/board.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/failover/failover.h"
+
+#include <errno.h>
+#include <string.h>
+
+void ha_heartbeat_beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still,
+				 ha_lag_word(b, r));
+
+	if (err && err != -EAGAIN) {
+		ha_rail_failed(b, r, NULL, err);
+		return;
+	}
+	k->beat.mark = r->sq_posted;
+	/* No room: what is in the queue tells as much; one in so many asks for a completion. */
+	if (err)
+		k->beat.mark -= b->is_send ? HA_CTS_SIGNAL : ((struct ha_recv *)b)->cts_signal;
+	k->beat.sent_at = now;
+}
+
+bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b)
+{
+	return a->dev == b->dev && a->peer.qp.lid == b->peer.qp.lid &&
+	       !memcmp(a->peer.qp.gid, b->peer.qp.gid, sizeof(a->peer.qp.gid));
+}
+
+void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
+{
+	for (struct ha_bundle *other = b->ctx->bundles; other; other = other->next)
+		for (unsigned i = 0; i < other->nrails; i++) {
+			struct ha_rail *o = &other->rail[i];
+			struct ha_beat_watch *k = &other->failover.ctl[i].beat;
+
+			/* Not its state: an owner that is inside may be changing that. */
+			if (o == r || !k->watched || !ha_heartbeat_same_path(o, r))
+				continue;
+			k->doubted = true;
+			k->look_at = 0;
+			ha_due_now(other);
+		}
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * protection.h - which single failures a connection survives with the rails that are up
+ *
+ * A NIC takes every rail on it along, at either end. A leaf switch takes all rails along that have
+ * an end on it: which ends those are, only rail and plane of NCCL_IB_HCA tell. Where they are not
+ * given, no switch is promised.
+ */
+#ifndef HA_FAILOVER_PROTECTION_H
+#define HA_FAILOVER_PROTECTION_H
+
+#include "include/hawser/status.h"
+#include "plugin/transfer/bundle.h"
+
+/* Of the rails in the mask. */
+enum ha_status_against ha_protection(const struct ha_bundle *b, unsigned rails);
+/* A leaf switch that takes all of them along, as far as rail and plane of every end are known; 0:
+ * there is none. */
+uint32_t ha_protection_shared_place(const struct ha_bundle *b, unsigned rails);
+/* Better protected: neither NICs here nor NICs there < one of the two < both < switches too. */
+unsigned ha_protection_rank(enum ha_status_against against);
+/* "the loss of a NIC" and so on. */
+const char *ha_protection_text(enum ha_status_against against);
+
+/* The peer's device of a rail, as a number; never 0. */
+uint64_t ha_peer_device(const struct ha_wire_rail *end);
+/* Where it is in the fabric (ha_device_place); 0: not known. */
+uint32_t ha_peer_place(const struct ha_bundle *b, const struct ha_wire_rail *end);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sign.c - work on a rail stands still: is it the rail, or the peer?
+ *
+ * A NIC takes half a second to give up, a failover a millisecond, and it is exactly once: to leave
+ * a path that was sound costs little. So when nothing has moved on a rail for a few of its own
+ * round trips (device/silence.h), a sign is asked of it and of its standby at the same moment, a
+ * heartbeat each. The standby answers and this one does not within that time again: it is suspect.
+ * Neither answers: the peer, or its host, is slow, and everybody waits; when the other one's sign
+ * comes late, both are asked anew. So are they when this process itself has stood still.
+ *
+ * It happens in the driver's looks alone (heartbeat.c). A rail that comes up again at once was
+ * alive: a false alarm, which the device remembers.
+ */
+#include "base/clock.h"
+#include "plugin/channel/board.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/report/journal.h"
+
+/* Up again so soon: it had been alive all the time. */
+#define ALIVE_NS HA_NS_PER_S
+
+/* Somebody whose answer says that the peer is there, and not that this path is. */
+static bool is_witness(const struct ha_rail *r, const struct ha_rail *w)
+{
+	return w != r && w->state == HA_RAIL_UP && !ha_heartbeat_same_path(r, w);
+}
+
+static bool has_witness(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (is_witness(r, &b->rail[i]))
+			return true;
+	return false;
+}
+
+bool ha_sign_wanted(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	bool carries = b->balance.weight[r->index] || r->index == b->balance.first ||
+		       (b->balance.moves && r->index < b->balance.ndata);
+
+	return r->dev->silence.base_ns && b->terms.flags & HA_FLAG_FAILOVER &&
+	       r->state == HA_RAIL_UP && carries && !b->abort.error && !b->failover.peer_closed &&
+	       has_witness(b, r);
+}
+
+/* It has moved since the last look, or has failed. */
+static bool moves_now(struct ha_bundle *b, struct ha_rail *r)
+{
+	ha_rail_poll(b, r);
+	return r->state != HA_RAIL_UP ||
+	       r->sq_retired != b->failover.ctl[r->index].beat.retired_seen;
+}
+
+/* One write more than the heartbeats': the NIC of a peer that has missed the last packet notices
+ * with the next. */
+static void ask_here(struct ha_bundle *b, struct ha_rail *r)
+{
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still,
+				 ha_lag_word(b, r));
+
+	if (err && err != -EAGAIN)
+		ha_rail_failed(b, r, NULL, err);
+}
+
+/* What it has in its completion queue was answered before. */
+static void ask_witness(struct ha_bundle *b, struct ha_rail *w, uint64_t now)
+{
+	ha_rail_poll(b, w);
+	if (w->state != HA_RAIL_UP)
+		return;
+	b->failover.ctl[w->index].sign.retired = w->sq_retired;
+	if (w->sq_posted == w->sq_retired)
+		ha_heartbeat_beat(b, w, now);
+}
+
+static void ask(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+
+	s->asked_at = s->seen_at = now;
+	s->answered_at = 0;
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (is_witness(r, &b->rail[i]))
+			ask_witness(b, &b->rail[i], now);
+	ask_here(b, r);
+}
+
+/* Who has answered since it was asked; NULL: nobody. */
+static const struct ha_rail *answered(struct ha_bundle *b, const struct ha_rail *r)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_rail *w = &b->rail[i];
+
+		if (!is_witness(r, w))
+			continue;
+		ha_rail_poll(b, w);
+		if (w->state == HA_RAIL_UP &&
+		    w->sq_retired != b->failover.ctl[w->index].sign.retired)
+			return w;
+	}
+	return NULL;
+}
+
+static void alarm(struct ha_control *k, const struct ha_rail *r, bool here, uint64_t now)
+{
+	k->sign.alarm_at = now;
+	k->sign.alarm_dev = r->dev;
+	k->sign.alarm_here = here;
+}
+
+void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	if (r->state != HA_RAIL_UP)
+		return;
+	b->failover.ctl[r->index].fence.by_timeout = true;
+	alarm(&b->failover.ctl[r->index], r, false, now);
+	ha_heartbeat_silence(b, r);
+}
+
+static void give_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+	const struct ha_rail *w = &b->rail[k->sign.witness];
+
+	alarm(k, r, true, now);
+	ha_rail_suspect(b, r, HA_CAUSE_SILENCE,
+			"silent for %.1f ms; rail %u (%s) answered %.1f ms after both were asked, "
+			"this one did not in %.1f ms; %u work requests are outstanding",
+			(double)(now - k->beat.still_since) / 1e6, w->index, ha_device_name(w->dev),
+			(double)(k->sign.answered_at - k->sign.asked_at) / 1e6,
+			(double)(now - k->sign.asked_at) / 1e6, r->sq_posted - r->sq_retired);
+	ha_heartbeat_silence(b, r);
+}
+
+/* The peer is alive: it has answered the connection that proved the path silent. */
+static void give_up_too(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	ha_rail_suspect(b, r, HA_CAUSE_SIBLING,
+			"another connection has proved its path silent, and nothing moves here "
+			"for %.1f ms; %u work requests are outstanding",
+			(double)(now - b->failover.ctl[r->index].beat.still_since) / 1e6,
+			r->sq_posted - r->sq_retired);
+}
+
+/* Has another rail answered, and in time? */
+static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
+{
+	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	const struct ha_rail *w = answered(b, r);
+
+	if (!w)
+		return;
+	if (now - s->asked_at > limit) {
+		ask(b, r, now); /* the peer was slow, and is back */
+		return;
+	}
+	s->witness = w->index;
+	s->answered_at = now;
+}
+
+/* It and others were asked for a sign, and it has given none. */
+static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_sign *s = &k->sign;
+
+	if (k->beat.doubted && now - s->asked_at >= limit / 2 && now - k->beat.still_since >= limit)
+		give_up_too(b, r, now);
+	else if (!s->answered_at)
+		await_answer(b, r, limit, now);
+	else if (now - s->asked_at >= limit && now - s->answered_at >= limit / 2)
+		give_up(b, r, now);
+}
+
+static void step(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_sign *s = &k->sign;
+	uint64_t seen_at = s->seen_at;
+
+	/* Between two looks only the owner asks the queue, who may have other things to do. */
+	if (moves_now(b, r))
+		return;
+	s->still_at = s->seen_at = now;
+	if (s->asked_at && now - seen_at <= limit)
+		judge(b, r, limit, now);
+	else if (s->asked_at || k->beat.doubted || now - k->beat.still_since >= limit)
+		ask(b, r, now); /* for the first time, or because this process stood still itself */
+}
+
+bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+	uint64_t limit = ha_silence_limit(&r->dev->silence, now);
+
+	if (limit == UINT64_MAX || now == k->beat.still_since)
+		k->sign.asked_at = 0;
+	else
+		step(b, r, limit, now);
+	return r->state == HA_RAIL_UP;
+}
+
+void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since, uint64_t now)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+
+	/* A clear-to-send asks for no answer of its own. */
+	if (!b->is_send && stood_since < k->sign.asked_at)
+		stood_since = k->sign.asked_at;
+	if ((b->is_send || k->sign.asked_at) && k->sign.still_at > stood_since)
+		ha_silence_ended(&r->dev->silence, k->sign.still_at - stood_since, now);
+	k->sign.asked_at = 0;
+}
+
+void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	uint64_t alarm_at = s->alarm_at;
+
+	s->alarm_at = 0;
+	if (!alarm_at || now - alarm_at >= ALIVE_NS || s->alarm_dev != r->dev)
+		return;
+	if (!s->alarm_here) {
+		ha_silence_rest(&r->dev->silence, now);
+		return;
+	}
+	ha_silence_false_alarm(&r->dev->silence, alarm_at, now);
+	ha_journal_eventf(b->ctx,
+			  &(struct ha_event) { .kind = HA_EVENT_FALSE_ALARM,
+					       .cause = HA_CAUSE_SILENCE,
+					       .bundle = b,
+					       .rail = r },
+			  "it was silent and alive: up again after %.1f ms; signs are asked for "
+			  "after %.0f ms of silence at the least from now on, and not in the next "
+			  "minute (HA_NCCL_SILENCE_MS)",
+			  (double)(now - alarm_at) / 1e6, (double)r->dev->silence.floor_ns / 1e6);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * comm.c - a communicator comes and goes; whoever calls progress moves it
+ */
+#include "plugin/rma/comm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ha_rma_listen(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, void *handle,
+		  struct ha_rma_listen **out)
+{
+	struct ha_rma_listen *l = calloc(1, sizeof(*l));
+	int err;
+
+	*out = NULL;
+	if (!l)
+		return -ENOMEM;
+	l->ctx = ctx;
+	l->dev = dev;
+	l->opts = opts ? *opts : (struct ha_comm_opts) { .traffic_class = -1 };
+	l->opts.one_sided = true;
+	l->users = 1;
+	err = ha_listen(ctx, dev, &l->opts, handle, &l->listen);
+	if (err) {
+		free(l);
+		return err;
+	}
+	pthread_mutex_init(&l->lock, NULL);
+	*out = l;
+	return 0;
+}
+
+void ha_rma_close_listen(struct ha_rma_listen *l)
+{
+	unsigned left;
+
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->lock);
+	left = --l->users;
+	pthread_mutex_unlock(&l->lock);
+	if (left)
+		return;
+	ha_close_listen(l->listen);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+int ha_rma_connect(struct ha_rma_listen *l, const void *const *handles, int nranks, int rank,
+		   struct ha_rma **out)
+{
+	struct ha_rma *rma;
+
+	*out = NULL;
+	if (nranks < 1 || rank < 0 || rank >= nranks)
+		return -EINVAL;
+	rma = calloc(1, sizeof(*rma));
+	if (!rma)
+		return -ENOMEM;
+	rma->handle = calloc((size_t)nranks, sizeof(*rma->handle));
+	rma->peer = calloc((size_t)nranks, sizeof(*rma->peer));
+	if (!rma->handle || !rma->peer) {
+		free(rma->handle);
+		free(rma->peer);
+		free(rma);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&rma->lock, NULL);
+	rma->ctx = l->ctx;
+	rma->listen = l;
+	rma->nranks = nranks;
+	rma->rank = rank;
+	TAILQ_INIT(&rma->busy);
+	LIST_INIT(&rma->sources);
+	LIST_INIT(&rma->gets);
+	SLIST_INIT(&rma->slabs);
+	STAILQ_INIT(&rma->unused);
+	for (int i = 0; i < nranks; i++) {
+		memcpy(rma->handle[i], handles[i], HA_HANDLE_MAX);
+		STAILQ_INIT(&rma->peer[i].waiting);
+		STAILQ_INIT(&rma->peer[i].posted);
+	}
+	pthread_mutex_lock(&l->lock);
+	l->users++;
+	pthread_mutex_unlock(&l->lock);
+	*out = rma;
+	return 0;
+}
+
+void ha_rma_set_traffic_class(struct ha_rma *rma, int traffic_class)
+{
+	pthread_mutex_lock(&rma->lock);
+	rma->listen->opts.traffic_class = traffic_class;
+	pthread_mutex_unlock(&rma->lock);
+}
+
+static void close_peer(struct ha_rma *rma, struct ha_rma_peer *p, const void *handle)
+{
+	if (p->connecting)
+		ha_connect_abandon(rma->ctx, handle);
+	if (p->send)
+		ha_close_send(p->send);
+	p->send = NULL; /* with what was registered there */
+	free(p->mr);
+}
+
+void ha_rma_close(struct ha_rma *rma)
+{
+	struct ha_rma_source *s;
+	struct ha_rma_slab *slab;
+
+	if (!rma)
+		return;
+	for (int i = 0; i < rma->nranks; i++)
+		close_peer(rma, &rma->peer[i], rma->handle[i]);
+	while ((s = LIST_FIRST(&rma->sources)) != NULL) {
+		LIST_REMOVE(s, link);
+		ha_rma_source_close(s);
+	}
+	for (unsigned i = 0; i < rma->nwindows; i++)
+		if (rma->window[i])
+			(void)ha_rma_deregister(rma, rma->window[i]);
+	while ((slab = SLIST_FIRST(&rma->slabs)) != NULL) {
+		SLIST_REMOVE_HEAD(&rma->slabs, link);
+		free(slab);
+	}
+	ha_rma_close_listen(rma->listen);
+	pthread_mutex_destroy(&rma->lock);
+	free(rma->window);
+	free(rma->handle);
+	free(rma->peer);
+	free(rma);
+}
+
+int ha_rma_progress(struct ha_rma *rma)
+{
+	struct ha_rma_peer *p, *next;
+	int err;
+
+	if (pthread_mutex_trylock(&rma->lock))
+		return ha_rma_error(rma);
+	err = rma->error ? rma->error : ha_rma_sources_step(rma);
+	for (p = TAILQ_FIRST(&rma->busy); p && !err; p = next) {
+		next = TAILQ_NEXT(p, link);
+		err = ha_rma_peer_step(rma, p);
+	}
+	pthread_mutex_unlock(&rma->lock);
+	return err;
+}
+
+/*
+ * Only the oldest one looks for completions: with many in flight each call would. What goes to
+ * ourselves is taken here, too: NCCL's proxy, when it replays a graph, waits for such a put by
+ * test alone, in the thread that calls progress.
+ */
+static int move_op(struct ha_rma *rma, const struct ha_rma_op *op)
+{
+	struct ha_rma_peer *p = &rma->peer[op->rank];
+	int err;
+
+	if (STAILQ_FIRST(&p->posted) != op && STAILQ_FIRST(&p->waiting) != op)
+		return 0;
+	err = ha_rma_peer_step(rma, p);
+	if (!err && op->rank == rma->rank && op->state != HA_RMA_DONE)
+		err = ha_rma_sources_step(rma);
+	return err;
+}
+
+int ha_rma_test(struct ha_rma *rma, struct ha_rma_op *op, int *done)
+{
+	int err = 0;
+
+	*done = 0;
+	pthread_mutex_lock(&rma->lock);
+	if (op->state != HA_RMA_DONE)
+		err = rma->error ? rma->error : move_op(rma, op);
+	if (op->state == HA_RMA_DONE) {
+		ha_rma_op_free(rma, op);
+		*done = 1;
+		err = 0;
+	}
+	pthread_mutex_unlock(&rma->lock);
+	return err;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * window.c - memory that was registered at every rank
+ *
+ * Windows are numbered in the order of their registration, which is the same everywhere. With the
+ * device it is registered at once, so that an error is the caller's; with a connection when the
+ * first operation needs it there.
+ */
+#include "plugin/rma/comm.h"
+
+#include "base/log.h"
+#include "plugin/device/mr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NUMBERS 65536 /* the core's limit */
+
+/*
+ * May the processor write all of it? The kernel's list of mappings says so, and costs a
+ * registration nothing. GPU memory of the usual kind is not mapped, or mapped without any right;
+ * managed memory and that of GPUs that share the host's address space is.
+ */
+static bool is_writable(const void *data, size_t size)
+{
+	uintptr_t at = (uintptr_t)data, end = at + size;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	if (!maps)
+		return false;
+	while (at < end && fgets(line, sizeof(line), maps)) {
+		uintptr_t first, behind;
+		char rights[5];
+
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &first, &behind, rights) != 3 ||
+		    behind <= at)
+			continue;
+		if (first > at || rights[0] != 'r' || rights[1] != 'w')
+			break;
+		at = behind;
+	}
+	fclose(maps);
+	return at >= end;
+}
+
+bool ha_rma_within(const struct ha_rma_window *w, uint64_t offset, uint64_t size)
+{
+	return !size || (w && offset <= w->size && size <= w->size - offset);
+}
+
+static int add_number(struct ha_rma *rma, struct ha_rma_window *w)
+{
+	if (rma->nwindows == NUMBERS)
+		return -ENOSPC;
+	if (rma->nwindows == rma->room) {
+		unsigned room = rma->room ? 2 * rma->room : 16;
+		struct ha_rma_window **larger =
+			realloc(rma->window, room * sizeof(struct ha_rma_window *));
+
+		if (!larger)
+			return -ENOMEM;
+		rma->window = larger;
+		rma->room = room;
+	}
+	w->number = rma->nwindows;
+	rma->window[rma->nwindows++] = w;
+	rma->gpu += w->type != HA_MEM_HOST;
+	return 0;
+}
+
+int ha_rma_window_on(struct ha_rma_window *w, struct ha_bundle *bundle, struct ha_mr ***mr,
+		     unsigned *nmr)
+{
+	if (w->number >= *nmr) {
+		unsigned n = w->number + 16;
+		struct ha_mr **larger = realloc(*mr, n * sizeof(struct ha_mr *));
+
+		if (!larger)
+			return -ENOMEM;
+		memset(larger + *nmr, 0, (n - *nmr) * sizeof(struct ha_mr *));
+		*mr = larger;
+		*nmr = n;
+	}
+	if ((*mr)[w->number])
+		return 0;
+	return ha_reg_mr(bundle, w->addr, w->size, w->type, w->offset, w->fd, w->flags,
+			 &(*mr)[w->number]);
+}
+
+static int offer(struct ha_rma_source *s, struct ha_rma_window *w)
+{
+	int err = ha_rma_window_on(w, (struct ha_bundle *)s->recv, &s->mr, &s->nmr);
+
+	return err ? err : ha_offer(s->recv, w->number, s->mr[w->number]);
+}
+
+int ha_rma_offer_all(struct ha_rma *rma, struct ha_rma_source *s)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < rma->nwindows && !err; i++)
+		if (rma->window[i])
+			err = offer(s, rma->window[i]);
+	return err;
+}
+
+static void free_window(struct ha_rma_window *w)
+{
+	ha_unhold_mr(w->held);
+	if (w->fd >= 0)
+		close(w->fd);
+	free(w);
+}
+
+static struct ha_rma_window *describe(void *data, size_t size, int type, uint64_t offset, int fd,
+				      unsigned flags)
+{
+	struct ha_rma_window *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->addr = data;
+	w->size = size;
+	w->type = type;
+	w->offset = offset;
+	w->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	w->flags = flags;
+	w->writable = is_writable(data, size);
+	return w;
+}
+
+static int may_hold_signals(const struct ha_rma_window *w)
+{
+	if (w->writable || !(w->flags & HA_MR_FORCE_SO))
+		return 0;
+	HA_WARN(NULL,
+		"one-sided: %zu bytes of GPU memory at %p cannot hold signals: this process cannot "
+		"write it; NCCL's own "
+		"transport can (HA_NCCL_GIN=0)",
+		w->size, w->addr);
+	return -EOPNOTSUPP;
+}
+
+int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint64_t offset, int fd,
+		    unsigned flags, struct ha_rma_window **out)
+{
+	struct ha_rma_window *w = describe(data, size, type, offset, fd, flags);
+	struct ha_rma_source *s;
+	int err;
+
+	*out = NULL;
+	if (!w)
+		return -ENOMEM;
+	err = fd >= 0 && w->fd < 0 ? -errno : may_hold_signals(w);
+	if (!err)
+		err = ha_hold_mr(rma->ctx, rma->listen->dev, data, size, type, offset, fd, flags,
+				 &w->held);
+	if (err) {
+		free_window(w);
+		return err;
+	}
+	pthread_mutex_lock(&rma->lock);
+	err = add_number(rma, w);
+	if (err)
+		free_window(w);
+	else
+		LIST_FOREACH(s, &rma->sources, link)
+	if (offer(s, w))
+		err = ha_rma_fail(rma, -ENOMEM, "a window cannot be registered");
+	pthread_mutex_unlock(&rma->lock);
+	if (!err)
+		*out = w;
+	return err;
+}
+
+static void withdraw(struct ha_rma_window *w, struct ha_bundle *bundle, struct ha_mr **mr,
+		     unsigned nmr)
+{
+	if (w->number >= nmr || !mr[w->number])
+		return;
+	(void)ha_dereg_mr(bundle, mr[w->number]);
+	mr[w->number] = NULL;
+}
+
+int ha_rma_deregister(struct ha_rma *rma, struct ha_rma_window *w)
+{
+	struct ha_rma_source *s;
+
+	if (!w)
+		return 0;
+	pthread_mutex_lock(&rma->lock);
+	LIST_FOREACH(s, &rma->sources, link)
+	{
+		ha_withdraw(s->recv, w->number);
+		withdraw(w, (struct ha_bundle *)s->recv, s->mr, s->nmr);
+	}
+	for (int i = 0; i < rma->nranks; i++)
+		if (rma->peer[i].send)
+			withdraw(w, (struct ha_bundle *)rma->peer[i].send, rma->peer[i].mr,
+				 rma->peer[i].nmr);
+	rma->window[w->number] = NULL;
+	rma->gpu -= w->type != HA_MEM_HOST;
+	pthread_mutex_unlock(&rma->lock);
+	free_window(w);
+	return 0;
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_files.py ROOT: the files of examples/ that nothing here can run: every script is read by its shell, every manifest by a YAML
+parser, with the fields that Kubernetes asks for; images, mounts and selectors fit together; the Dockerfile copies what there is."""
+
+import os
+import re
+import subprocess
+import sys
+
+try:
+    import yaml
+except ImportError:
+    print("skipped: no python3-yaml")
+    sys.exit(77)
+
+ROOT = sys.argv[1]
+EXAMPLES = os.path.join(ROOT, "examples")
+
+
+def files(*endings):
+    for path, _, names in os.walk(EXAMPLES):
+        for name in sorted(names):
+            if name.endswith(endings):
+                yield os.path.join(path, name)
+
+
+def check_scripts():
+    count = 0
+    for path in files(".sh", ".sbatch", "verdict"):
+        with open(path, encoding="utf-8") as f:
+            shell = f.readline().strip().rsplit("/", 1)[1].replace("env ", "")
+        subprocess.run([shell, "-n", path], check=True)
+        assert os.access(path, os.X_OK), path + " is not executable"
+        count += 1
+    assert count >= 7, count
+
+
+def check_pod(where, pod):
+    volumes = {v["name"] for v in pod["volumes"]}
+    containers = pod["containers"] + pod.get("initContainers", [])
+    names = [c["name"] for c in containers]
+    assert len(set(names)) == len(names), where
+    for c in containers:
+        assert c["image"] and ":" in c["image"], where + ": an image without a tag"
+        for mount in c.get("volumeMounts", []):
+            assert mount["name"] in volumes, "%s: no volume %s" % (where, mount["name"])
+            assert mount["mountPath"].startswith("/"), where
+
+
+def check_manifests():
+    kinds, maps, wanted = set(), set(), set()
+    for path in files(".yaml"):
+        with open(path, encoding="utf-8") as f:
+            for document in yaml.safe_load_all(f):
+                where = "%s: %s" % (os.path.relpath(path, ROOT), document["kind"])
+                kinds.add(document["kind"])
+                assert document["apiVersion"] == {"DaemonSet": "apps/v1", "Job": "batch/v1"}.get(document["kind"], "v1"), where
+                assert re.fullmatch(r"[a-z0-9-]+", document["metadata"]["name"]), where
+                if document["kind"] == "ConfigMap":
+                    maps.add(document["metadata"]["name"])
+                    assert all(isinstance(v, str) for v in document["data"].values()), where
+                if document["kind"] in ("DaemonSet", "Job"):
+                    template = document["spec"]["template"]
+                    check_pod(where, template["spec"])
+                    for c in template["spec"]["containers"] + template["spec"].get("initContainers", []):
+                        wanted.update(e["configMapRef"]["name"] for e in c.get("envFrom", []))
+                if document["kind"] == "DaemonSet":
+                    labels = document["spec"]["template"]["metadata"]["labels"].items()
+                    assert set(document["spec"]["selector"]["matchLabels"].items()) <= set(labels), where
+    assert kinds == {"ConfigMap", "DaemonSet", "Job", "Service"}, kinds
+    assert wanted <= maps, "no ConfigMap %s" % (wanted - maps)
+
+
+def check_environment():
+    """The ConfigMap sets what env.sh sets."""
+    with open(os.path.join(EXAMPLES, "kubernetes/env.yaml"), encoding="utf-8") as f:
+        data = yaml.safe_load(f)["data"]
+    with open(os.path.join(ROOT, "plugin/nccl/env.sh"), encoding="utf-8") as f:
+        names = re.findall(r'^: "\$\{(\w+)=', f.read(), re.M)
+    assert names and set(names) <= set(data), names
+
+
+def check_dockerfile():
+    with open(os.path.join(EXAMPLES, "installer/Dockerfile"), encoding="utf-8") as f:
+        text = f.read().replace("\\\n", " ")
+    verbs = {line.split()[0] for line in text.split("\n") if line and not line.startswith("#")}
+    assert verbs <= {"FROM", "RUN", "COPY", "WORKDIR", "ENV", "CMD"}, verbs
+    stages = re.findall(r"^FROM \S+ AS (\w+)", text, re.M)
+    for source, stage in re.findall(r"^COPY --from=(\w+) (\S+)", text, re.M):
+        assert source in stages, stage
+    for source in re.findall(r"^COPY (?!--)(\S+)", text, re.M):
+        assert os.path.exists(os.path.join(ROOT, source)), "no " + source
+
+
+def main():
+    check_scripts()
+    check_manifests()
+    check_environment()
+    check_dockerfile()
+    print("scripts, manifests and Dockerfile are sound")
+
+
+if __name__ == "__main__":
+    main()

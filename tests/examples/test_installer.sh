@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# An upgrade while a job runs, by the installer image's script: the job keeps what it has opened, its NIC fails afterwards, and no
+# element is wrong; the next job has the new plugin. A file that is not changed is not touched.
+. "$(dirname "$0")/lib.sh"
+from=$work/from to=$work/to
+mkdir -p "$from/lib/hawser" "$from/bin"
+cp "$build/libnccl-net-ha.so" "$from/lib/"
+ln -s ../libnccl-net-ha.so "$from/lib/hawser/libnccl-net.so"
+cp /bin/true "$from/bin/ha"
+install=$root/examples/installer/install.sh
+"$install" "$from" "$to" >"$work/out"
+cmp "$from/lib/libnccl-net-ha.so" "$to/lib/libnccl-net-ha.so"
+[ "$(readlink "$to/lib/hawser/libnccl-net.so")" = ../libnccl-net-ha.so ] || fail "the link is not a link"
+unchanged=$(stat -c %i "$to/bin/ha")
+
+export HA_NCCL_VERBS=$build/softroce/libibverbs.so.1
+head -c 4096 /dev/zero >>"$from/lib/libnccl-net-ha.so" # another version of the file, which loads as well
+"$HA" perf sendrecv --plugin "$to/lib/libnccl-net-ha.so" --ranks 2 -b 64K -e 64K --duration 4s \
+	--at 1s "'$install' '$from' '$to'" --at 2s "'$HA' cut soft0" --at 3s "'$HA' heal soft0" >"$work/out" 2>&1 || fail "the job has not survived the upgrade"
+grep -q '^# Out of bounds values : 0 OK' "$work/out" || fail "wrong elements"
+cmp "$from/lib/libnccl-net-ha.so" "$to/lib/libnccl-net-ha.so" || fail "it was not upgraded while the job ran"
+for _ in $(seq 600); do # on a busy machine its last files come when the job has ended
+	[ -n "$(find "$to" -name '*.new.*')" ] || break
+	sleep 0.1
+done
+[ "$(stat -c %i "$to/bin/ha")" = "$unchanged" ] || fail "an unchanged file was replaced"
+[ -z "$(find "$to" -name '*.new.*')" ] || fail "temporary files are left"
+"$HA" perf pingpong --plugin "$to/lib/libnccl-net-ha.so" --ranks 2 -b 8 -e 8 -n 20 >"$work/out" 2>&1 || fail "the next job"
+echo "upgraded under a job, whose NIC failed afterwards; nothing was lost"

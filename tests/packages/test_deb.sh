@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The Debian packages: lintian finds no error, two builds have the same bits, and in a bare Debian 12 they are installed, used and
+# removed without a trace. Arguments: the packages, or none: then they are built, twice.
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+root=$(cd "$here/../.." && pwd)
+version=$(sed -n 's/^project(hawser VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
+
+skip() { echo "skipped: $1"; exit 77; }
+fail() { echo "$1" >&2; exit 1; }
+
+[ "$(id -u)" = 0 ] || skip "not root: no bare root can be entered"
+for program in dpkg-buildpackage dh lintian debootstrap systemd-analyze ibv_asyncwatch; do
+	command -v $program >/dev/null || skip "no $program: scripts/install-deps test long"
+done
+tarball=$("$root/scripts/bare-root") || skip "no bare Debian: scripts/bare-root --fetch makes one"
+work=$(mktemp -d)
+bare=$work/root
+watcher=
+cleanup() {
+	[ -z "$watcher" ] || kill "$watcher" 2>/dev/null || true
+	umount -l "$bare/dev/shm" "$bare/dev" "$bare/proc" 2>/dev/null || true
+	rm -rf --one-file-system "$work"
+}
+trap cleanup EXIT
+
+# ---- the packages ----
+
+if [ $# = 0 ]; then
+	"$root/scripts/deb" "$work/one" >/dev/null
+	# Another folder, time zone, language, mask and number of jobs.
+	(umask 002 && TZ=Asia/Tokyo LC_ALL=C DEB_BUILD_OPTIONS=parallel=1 "$root/scripts/deb" "$work/another/folder" >/dev/null)
+	for deb in "$work"/one/*.deb; do
+		cmp "$deb" "$work/another/folder/$(basename "$deb")" || fail "two builds of $(basename "$deb") differ"
+	done
+	set -- "$work"/one/*.deb
+fi
+for package in libnccl-net-ha hawser-tools hawser-softroce hawser-softcuda hawser-agent hawser-ina libhawser-gpu-dev; do
+	ls "$@" | grep -q "/${package}_${version}_" || fail "no package $package"
+done
+lintian --fail-on error --suppress-tags bad-distribution-in-changes-file --allow-root "$@" >"$work/lintian" 2>&1 ||
+	fail "lintian: $(grep -E '^E:' "$work/lintian" || tail -3 "$work/lintian")"
+dpkg-deb -x "$(ls "$@" | grep libnccl-net-ha)" "$work/plugin"
+"$root/tests/plugin/nccl/glibc_floor.sh" "$work/plugin/usr/lib/libnccl-net-ha.so"
+
+# The library for GPU threads: a program outside of the tree compiles and links with nothing but the package.
+dpkg-deb -x "$(ls "$@" | grep libhawser-gpu-dev)" "$work/gpu"
+cat >"$work/user.c" <<'END'
+#include "gpu/host/host.h"
+#include <stdio.h>
+int main(void)
+{
+	printf("%p\n", (void *)(size_t)ha_gpu_host_open);
+	return 0;
+}
+END
+flags=$(PKG_CONFIG_LIBDIR=$work/gpu/usr/lib/pkgconfig pkg-config --define-variable=prefix="$work/gpu/usr" --cflags --libs hawser-gpu)
+# shellcheck disable=SC2086
+cc -o "$work/user" "$work/user.c" $flags || fail "libhawser-gpu-dev is not enough to compile with"
+"$work/user" >/dev/null || fail "what was linked with libhawser-gpu.a does not run"
+
+# The software NIC by itself: programs of Debian find it and receive its events, `ha soft` lists it.
+nic=$work/nic
+for package in hawser-softroce hawser-tools; do
+	dpkg-deb -x "$(ls "$@" | grep "/${package}_")" "$nic"
+done
+mkdir -m 700 "$work/control"
+export SOFTROCE_CONTROL=$work/control SOFTROCE_DEVICES=left=127.119.0.0/24,127.119.1.0/24
+devices=$("$nic/usr/bin/softroce-run" ibv_devinfo 2>&1) || fail "ibv_devinfo: $devices"
+grep -q '^hca_id:.*left' <<<"$devices" && grep -q '^hca_id:.*soft1' <<<"$devices" && grep -q 'state:.*PORT_ACTIVE' <<<"$devices" ||
+	fail "ibv_devinfo: $devices"
+"$nic/usr/bin/softroce-run" ibv_asyncwatch -d left >"$work/watch" 2>&1 &
+watcher=$!
+await() { # PATTERN: until ibv_asyncwatch has said it
+	local i
+	for i in $(seq 1200); do
+		! grep -q "$1" "$work/watch" || return 0
+		sleep 0.05
+	done
+	fail "ibv_asyncwatch did not say '$1': $(cat "$work/watch")"
+}
+await 'async event FD'
+"$nic/usr/bin/ha" soft >"$work/soft" || fail "ha soft: $(cat "$work/soft")"
+grep -q '^left@127\.119\.0\..*: up$' "$work/soft" || fail "ha soft does not list it: $(cat "$work/soft")"
+"$nic/usr/bin/ha" cut left >/dev/null || fail "ha cut"
+await IBV_EVENT_PORT_ERR
+"$nic/usr/bin/ha" heal left >/dev/null || fail "ha heal"
+await IBV_EVENT_PORT_ACTIVE
+kill $watcher
+wait $watcher 2>/dev/null || true
+watcher=
+unset SOFTROCE_CONTROL SOFTROCE_DEVICES
+for page in "$nic"/usr/share/man/man*/*.gz; do
+	warnings=$(zcat "$page" | groff -man -Tutf8 -ww 2>&1 >/dev/null) || true
+	[ -z "$warnings" ] || fail "$(basename "$page"): $warnings"
+done
+
+# ---- in a bare Debian ----
+
+mkdir "$bare"
+tar -xf "$tarball" -C "$bare"
+mkdir -p "$bare/dev" "$bare/debs"
+mount -t tmpfs -o mode=755 tmpfs "$bare/dev"
+for node in null zero urandom random tty; do
+	touch "$bare/dev/$node" && mount --bind "/dev/$node" "$bare/dev/$node"
+done
+mkdir -m 1777 "$bare/dev/shm"
+mount -t tmpfs -o mode=1777 tmpfs "$bare/dev/shm"
+mount -t proc proc "$bare/proc"
+cp "$@" "$bare/debs"
+
+inside() {
+	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "${settings[@]}" \
+		chroot "$bare" "$@"
+}
+settings=(A=)
+files() { # without dpkg's own books, what ldconfig writes and what python3 compiles of its own modules
+	(cd "$bare" && find . -xdev \( -path ./debs -o -path ./proc -o -path ./dev -o -path ./var/lib/dpkg -o -path ./var/log \
+		-o -path ./var/cache -o -path './usr/lib/python3.*' \) -prune -o -print | grep -v '^./etc/ld.so.cache$' | sort)
+}
+
+files >"$work/before"
+inside sh -c 'dpkg -i /debs/*.deb' >"$work/install" 2>&1 || fail "dpkg -i: $(grep -E 'depends on|error' "$work/install")"
+settings=(HA_NCCL_VERBS=soft)
+inside ha perf sendrecv --ranks 2 -b 64K -e 64K --duration 3s --at 1s 'ha cut soft0' --at 2s 'ha heal soft0' >"$work/perf" 2>&1 ||
+	fail "ha perf: $(tail -5 "$work/perf")"
+grep -q 'plugin: HA, .*/usr/lib/libnccl-net-ha.so' "$work/perf" || fail "ha perf has not taken the package's plugin: $(head -3 "$work/perf")"
+grep -q 'Out of bounds values : 0 OK' "$work/perf" || fail "ha perf: wrong elements"
+inside ha topo | grep -q 'soft0:1 <=> standby soft1:1' || fail "ha topo"
+inside sh -c '. /etc/hawser/env.sh; ulimit -n 8192; exec ha doctor' >"$work/doctor" || fail "ha doctor: $(cat "$work/doctor")"
+grep -q '^0 errors' "$work/doctor" || fail "ha doctor: $(cat "$work/doctor")"
+inside softroce-run ha topo | grep -q soft0 || fail "softroce-run"
+inside hawser-exporter --once --textfile /tmp/out.prom --journal none && grep -q hawser_exporter_build_info "$bare/tmp/out.prom" ||
+	fail "hawser-exporter"
+rm -f "$bare/tmp/out.prom"
+for program in ha-agent ha-controller ha-switch ha-switch-xdp ha-backend ha-ina hawser-exporter; do
+	inside $program --version | grep -q "hawser $version" || fail "$program --version"
+done
+inside python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("netccl"))' || fail "netccl is not found"
+ls "$bare"/usr/lib/python3/dist-packages/netccl/__pycache__/*.pyc >/dev/null || fail "netccl was not compiled when it was installed"
+
+# systemd reads each unit: no setting that it does not know, no program that is not there.
+units=()
+for unit in ha-agent ha-controller ha-switch ha-switch-xdp ha-backend hawser-exporter; do
+	file=$(find "$bare/lib/systemd/system/" -name "$unit.service")
+	[ -n "$file" ] || fail "no $unit.service"
+	units+=("${file#"$bare"}")
+done
+# The bare root has no systemd: the targets that the units name are this machine's.
+mkdir -p "$bare/run/systemd/system"
+cp /lib/systemd/system/*.target "$bare/run/systemd/system"
+verdict=$(systemd-analyze verify --root="$bare" --man=no "${units[@]}" 2>&1) || fail "systemd-analyze verify: $verdict"
+[ -z "$verdict" ] || fail "systemd-analyze verify: $verdict"
+rm -rf "$bare/run/systemd"
+
+names=$(for deb in "$@"; do dpkg-deb -f "$deb" Package; done)
+# shellcheck disable=SC2086
+inside dpkg --purge $names >"$work/remove" 2>&1 || fail "dpkg --purge: $(tail -3 "$work/remove")"
+rm -rf "$bare"/dev/shm/*
+files >"$work/after"
+diff "$work/before" "$work/after" >"$work/left" || fail "removal leaves: $(cat "$work/left")"
+echo "$(echo $names | wc -w) packages: no error by lintian ($(grep -c '^W:' "$work/lintian" || true) warnings), installed, used and removed"

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Any NIC to any NIC: no two NICs that were connected are left, and messages go on over two that
+ * were not. */
+#include "tests/plugin/failover/duel.h"
+
+#include <stdio.h>
+
+/* Messages arrive, and the connection is protected no more than one pair of NICs can be. */
+static void goes_on(struct duel *d)
+{
+	duel_flow(d, 100);
+	for (int end = 0; end < ENDS; end++)
+		HOLDS(d, !duel_events(d, end, EVENT("lost"), NULL), "end %d gave up", end);
+}
+
+/* From soft0 to soft1, with soft1 to soft0 as the standby: the switch that NIC 0 of both hangs on
+ * takes both along. */
+static void leaf_lost(void)
+{
+	const struct duel_setup setup = { .nic = { 0, 1 } };
+	struct duel d;
+
+	duel_open(&d, &setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), "soft0:1 ⇄ standby soft1:1", 1);
+	duel_await_events(&d, RECEIVER, EVENT("protected"), "soft1:1 ⇄ standby soft0:1", 1);
+	for (int round = 1; round <= 2; round++) {
+		for (int end = 0; end < ENDS; end++)
+			duel_cut(&d, end, 0);
+		goes_on(&d);
+		for (int end = 0; end < ENDS; end++)
+			duel_heal(&d, end, 0);
+		for (int end = 0; end < ENDS; end++)
+			duel_await_events(&d, end, EVENT("protected"),
+					  "against the loss of a NIC\"", 1 + round);
+		duel_flow(&d, 30);
+	}
+	duel_close(&d);
+}
+
+/* From soft0 to soft0, standby soft1 to soft1: one of each is lost. */
+static void crosswise(void)
+{
+	struct duel d;
+
+	duel_open(&d, &(const struct duel_setup) { 0 });
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	duel_cut(&d, SENDER, 0);
+	duel_cut(&d, RECEIVER, 1);
+	goes_on(&d);
+	duel_close(&d);
+}
+
+/* The two rails of a fused device stand by for each other, and lose an end each. */
+static void fused_crosswise(void)
+{
+	struct duel d;
+
+	duel_open(&d, &(const struct duel_setup) { .fused = true });
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	duel_cut(&d, RECEIVER, 0);
+	duel_cut(&d, SENDER, 1);
+	goes_on(&d);
+	duel_close(&d);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct duel_test tests[] = {
+		{ "leaf_lost", leaf_lost },
+		{ "crosswise", crosswise },
+		{ "fused_crosswise", fused_crosswise },
+	};
+
+	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}

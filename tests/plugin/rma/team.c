@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tests/plugin/rma/team.h"
+
+#include "base/check.h"
+#include "base/config.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SPOILED 0xee
+#define FIXED 8192    /* bytes that others get */
+#define STEPS 4000000 /* fruitless steps after which a test gives up; see idle() */
+
+uint64_t team_random(struct team *t, uint64_t below)
+{
+	t->random ^= t->random << 13;
+	t->random ^= t->random >> 7;
+	t->random ^= t->random << 17;
+	return t->random % below;
+}
+
+static void *pages(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+static size_t cells_size(const struct team *t)
+{
+	return (size_t)t->n * TEAM_CELLS * t->cell;
+}
+
+static uint8_t pattern(int from, int to, uint64_t k, size_t i)
+{
+	uint64_t x = (k * 64 + (unsigned)from * 8 + (unsigned)to + 1) * 0x9e3779b97f4a7c15ull + i;
+
+	return (uint8_t)((x ^ x >> 29) * 0xbf58476d1ce4e5b9ull >> 56);
+}
+
+/* Different for each put, and known at both ends. */
+static size_t put_size(const struct team *t, int from, int to, uint64_t k)
+{
+	uint64_t x = (k * 64 + (unsigned)from * 8 + (unsigned)to) * 0x94d049bb133111ebull;
+	size_t most = x >> 60 ? t->cell / 16 : t->cell;
+
+	return (size_t)((x >> 20) % (most + 1));
+}
+
+/* The page behind the other rank's counters says whose it is; nobody writes it. */
+static uint8_t fixed(int rank, size_t i)
+{
+	return (uint8_t)(rank * 37 + (int)i * 11 + 5);
+}
+
+static void register_all(struct team *t, struct team_rank *r)
+{
+	size_t size = cells_size(t);
+
+	r->cell_memory = pages(size);
+	r->source_memory = pages(size);
+	r->counter_memory = pages(4096 + FIXED);
+	r->gotten_memory = pages(TEAM_RANKS * FIXED);
+	memset(r->cell_memory, SPOILED, size);
+	for (size_t i = 0; i < FIXED; i++)
+		((uint8_t *)r->counter_memory)[4096 + i] = fixed((int)(r - t->rank), i);
+	CHECK_INT(ha_rma_register(r->rma, r->counter_memory, 4096 + FIXED, t->memory, 0, -1, 1,
+				  &r->counters),
+		  0);
+	CHECK_INT(ha_rma_register(r->rma, r->gotten_memory, TEAM_RANKS * FIXED, t->memory, 0, -1, 0,
+				  &r->gotten),
+		  0);
+	CHECK_INT(ha_rma_register(r->rma, r->cell_memory, size, t->memory, 0, -1, 0, &r->cells), 0);
+	CHECK_INT(ha_rma_register(r->rma, r->source_memory, size, HA_MEM_HOST, 0, -1, 0,
+				  &r->sources),
+		  0);
+}
+
+void team_open(struct team *t, int ranks, size_t cell, int memory, uint64_t seed)
+{
+	static struct ha_config config;
+	struct ha_ctx_params params = { .config = &config };
+	static uint8_t handle[TEAM_RANKS][HA_HANDLE_MAX];
+	const void *handles[TEAM_RANKS];
+
+	memset(t, 0, sizeof(*t));
+	t->n = ranks;
+	t->cell = cell;
+	t->memory = memory;
+	t->random = seed * 0x9e3779b97f4a7c15ull | 1;
+	ha_config_load_env(&config);
+	CHECK_INT(ha_ctx_create(&params, &t->ctx), 0);
+	for (int i = 0; i < ranks; i++) {
+		CHECK_INT(ha_rma_listen(t->ctx, 0, NULL, handle[i], &t->rank[i].listen), 0);
+		handles[i] = handle[i];
+	}
+	for (int i = 0; i < ranks; i++) {
+		struct team_rank *r = &t->rank[i];
+
+		CHECK_INT(ha_rma_connect(r->listen, handles, ranks, i, &r->rma), 0);
+		ha_rma_close_listen(r->listen); /* NCCL does so at once */
+		register_all(t, r);
+	}
+}
+
+/* ---- beginning ---- */
+
+static uint8_t *cell_of(const struct team *t, uint8_t *memory, int from, uint64_t k)
+{
+	return memory + ((size_t)from * TEAM_CELLS + k % TEAM_CELLS) * t->cell;
+}
+
+static void remember(struct team_stream *s, struct ha_rma_op *op, uint8_t *source, size_t size,
+		     const uint8_t *expected)
+{
+	CHECK(op);
+	CHECK(s->n < TEAM_INFLIGHT);
+	s->flight[s->n].op = op;
+	s->flight[s->n].source = source;
+	s->flight[s->n].expected = expected;
+	s->flight[s->n++].size = size;
+}
+
+static void signal_with(struct team *t, int from, int to, struct ha_rma_put *put)
+{
+	struct team_rank *r = &t->rank[from];
+	struct team_stream *s = &r->to[to];
+
+	put->signals = r->counters;
+	put->signal_offset = (uint64_t)from * 8;
+	put->signal = HA_RMA_INC;
+	s->cover[s->signals++ % (4 * TEAM_CELLS)] = s->covered = s->begun;
+}
+
+/* Onto one counter, from all. */
+static void begin_sum(struct team *t, int from, int to)
+{
+	struct team_rank *r = &t->rank[from];
+	uint64_t value = team_random(t, 1u << 20);
+	struct ha_rma_put put = { .rank = to,
+				  .signal = HA_RMA_ADD,
+				  .value = value,
+				  .signals = r->counters,
+				  .signal_offset = 8 * TEAM_RANKS };
+	struct ha_rma_op *op;
+
+	r->to[to].added += value;
+	CHECK_INT(ha_rma_put(r->rma, &put, &op), 0);
+	remember(&r->to[to], op, NULL, 0, NULL);
+}
+
+static void begin_get(struct team *t, int from, int to)
+{
+	struct team_rank *r = &t->rank[from];
+	struct team_stream *s = &r->to[to];
+	size_t size = team_random(t, FIXED), at = team_random(t, FIXED - size);
+	struct ha_rma_put get = {
+		.rank = to,
+		.size = size,
+		.target = r->counters,
+		.target_offset = 4096 + at,
+		.source = r->gotten,
+		.source_offset = (uint64_t)to * FIXED,
+	};
+	struct ha_rma_op *op;
+
+	if (s->getting)
+		return;
+	s->getting = true;
+	memset(r->gotten_memory + to * FIXED, SPOILED, FIXED);
+	CHECK_INT(ha_rma_get(r->rma, &get, &op), 0);
+	remember(s, op, NULL, size, r->gotten_memory + to * FIXED);
+	s->flight[s->n - 1].at = at;
+}
+
+static void check_gotten(struct team_stream *s, unsigned i, int to)
+{
+	s->getting = false;
+	for (size_t k = 0; k < FIXED; k++)
+		CHECK_INT(s->flight[i].expected[k],
+			  k < s->flight[i].size ? fixed(to, s->flight[i].at + k) : SPOILED);
+}
+
+static void begin_put(struct team *t, int from, int to)
+{
+	struct team_rank *r = &t->rank[from];
+	struct team_stream *s = &r->to[to];
+	uint64_t k = s->begun++;
+	size_t size = put_size(t, from, to, k);
+	uint8_t *source = cell_of(t, r->source_memory, to, k);
+	struct ha_rma_put put = {
+		.rank = to,
+		.size = size,
+		.source = r->sources,
+		.source_offset = (uint64_t)(source - r->source_memory),
+		.target = r->cells,
+		.target_offset = ((uint64_t)from * TEAM_CELLS + k % TEAM_CELLS) * t->cell,
+	};
+	struct ha_rma_op *op;
+
+	for (size_t i = 0; i < size; i++)
+		source[i] = pattern(from, to, k, i);
+	if (team_random(t, 3))
+		signal_with(t, from, to, &put);
+	CHECK_INT(ha_rma_put(r->rma, &put, &op), 0);
+	remember(s, op, source, size, NULL);
+}
+
+static void begin_signal(struct team *t, int from, int to)
+{
+	struct ha_rma_put put = { .rank = to };
+	struct ha_rma_op *op;
+
+	signal_with(t, from, to, &put);
+	CHECK_INT(ha_rma_put(t->rank[from].rma, &put, &op), 0);
+	remember(&t->rank[from].to[to], op, NULL, 0, NULL);
+}
+
+/*
+ * A cell is written again when its last put was looked at for the second time; a source when its
+ * last put is done.
+ */
+static bool cell_free(const struct team_stream *s)
+{
+	return s->begun < s->looked + TEAM_CELLS && s->n < TEAM_INFLIGHT / 2;
+}
+
+void team_begin(struct team *t)
+{
+	int from = (int)team_random(t, (uint64_t)t->n), to = (int)team_random(t, (uint64_t)t->n);
+	struct team_stream *s = &t->rank[from].to[to];
+
+	if (s->n == TEAM_INFLIGHT || s->signals - s->seen > 3 * TEAM_CELLS)
+		return;
+	switch (team_random(t, 12)) {
+	case 0:
+		begin_sum(t, from, to);
+		break;
+	case 1:
+		begin_get(t, from, to);
+		break;
+	case 2:
+		begin_signal(t, from, to);
+		break;
+	default:
+		if (cell_free(s))
+			begin_put(t, from, to);
+		else if (s->covered < s->begun)
+			begin_signal(t, from, to);
+	}
+}
+
+/* ---- looking ---- */
+
+static void check_cell(struct team *t, int from, int to, uint64_t k)
+{
+	uint8_t *cell = cell_of(t, t->rank[to].cell_memory, from, k);
+	size_t size = put_size(t, from, to, k);
+
+	for (size_t i = 0; i < t->cell; i++) {
+		uint8_t want = i < size ? pattern(from, to, k, i) : SPOILED;
+
+		if (cell[i] == want)
+			continue;
+		fprintf(stderr,
+			"put %llu of rank %d to rank %d: byte %zu of %zu is %02x, not %02x\n",
+			(unsigned long long)k, from, to, i, size, cell[i], want);
+		exit(1);
+	}
+	memset(cell, SPOILED, size);
+}
+
+static void check_spoiled(struct team *t, int from, int to, uint64_t k)
+{
+	const uint8_t *cell = cell_of(t, t->rank[to].cell_memory, from, k);
+
+	for (size_t i = 0; i < t->cell; i++)
+		if (cell[i] != SPOILED) {
+			fprintf(stderr,
+				"put %llu of rank %d to rank %d: byte %zu was written after its "
+				"signal\n",
+				(unsigned long long)k, from, to, i);
+			exit(1);
+		}
+}
+
+static uint64_t counter(const struct team *t, int at, int which)
+{
+	return __atomic_load_n(&t->rank[at].counter_memory[which], __ATOMIC_ACQUIRE);
+}
+
+static void look(struct team *t, int from, int to, bool all)
+{
+	struct team_stream *s = &t->rank[from].to[to];
+	uint64_t count = counter(t, to, from);
+
+	CHECK(count >= s->seen);
+	CHECK(count <= s->signals); /* never ahead, never twice */
+	s->seen = count;
+	while (count && s->consumed < s->cover[(count - 1) % (4 * TEAM_CELLS)])
+		check_cell(t, from, to, s->consumed++);
+	while (s->looked + (all ? 0 : TEAM_CELLS / 2) < s->consumed)
+		check_spoiled(t, from, to, s->looked++);
+}
+
+static void look_at_sum(struct team *t, int at, bool all)
+{
+	uint64_t most = 0, is = counter(t, at, TEAM_RANKS);
+
+	for (int from = 0; from < t->n; from++)
+		most += t->rank[from].to[at].added;
+	CHECK(is <= most);
+	if (all)
+		CHECK_INT(is, most);
+}
+
+static void test_all(struct team_rank *r, struct team_stream *s, int to)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		int done, err = ha_rma_test(r->rma, s->flight[i].op, &done);
+
+		CHECK_INT(err, 0);
+		if (!done)
+			continue;
+		if (s->flight[i].expected)
+			check_gotten(s, i, to);
+		if (s->flight[i].source)
+			memset(s->flight[i].source, 0x11, s->flight[i].size);
+		s->flight[i--] = s->flight[--s->n];
+		s->finished++;
+	}
+}
+
+void team_step(struct team *t)
+{
+	for (int i = 0; i < t->n; i++) {
+		CHECK_INT(ha_rma_progress(t->rank[i].rma), 0);
+		for (int k = 0; k < t->n; k++) {
+			test_all(&t->rank[i], &t->rank[i].to[k], k);
+			look(t, i, k, false);
+		}
+		look_at_sum(t, i, false);
+	}
+}
+
+static bool settled(const struct team *t)
+{
+	for (int i = 0; i < t->n; i++)
+		for (int k = 0; k < t->n; k++)
+			if (t->rank[i].to[k].n || t->rank[i].to[k].seen < t->rank[i].to[k].signals)
+				return false;
+	return true;
+}
+
+static void idle(int k)
+{
+	if (k > 100)
+		usleep(k > 10000 ? 100 : 1);
+}
+
+void team_finish(struct team *t)
+{
+	int k = 0;
+
+	for (int i = 0; i < t->n; i++)
+		for (int j = 0; j < t->n; j++) {
+			while (t->rank[i].to[j].n == TEAM_INFLIGHT)
+				team_step(t);
+			begin_signal(t, i, j);
+		}
+	while (!settled(t)) {
+		team_step(t);
+		CHECK(k < STEPS);
+		idle(k++);
+	}
+	for (int i = 0; i < t->n; i++) {
+		for (int j = 0; j < t->n; j++) {
+			look(t, i, j, true);
+			CHECK_INT(t->rank[i].to[j].looked, t->rank[i].to[j].begun);
+		}
+		look_at_sum(t, i, true);
+	}
+}
+
+static uint64_t all_puts(const struct team *t)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < t->n; i++)
+		for (int k = 0; k < t->n; k++)
+			n += t->rank[i].to[k].consumed;
+	return n;
+}
+
+void team_flow(struct team *t, unsigned puts)
+{
+	uint64_t end = all_puts(t) + puts, at = 0;
+
+	for (int k = 0; all_puts(t) < end; k++) {
+		for (int i = 0; i < 8; i++)
+			team_begin(t);
+		team_step(t);
+		if (all_puts(t) != at)
+			k = 0;
+		at = all_puts(t);
+		CHECK(k < STEPS);
+		idle(k);
+	}
+}
+
+void team_close(struct team *t)
+{
+	for (int i = 0; i < t->n; i++) {
+		CHECK_INT(ha_rma_deregister(t->rank[i].rma, t->rank[i].sources), 0);
+		ha_rma_close(t->rank[i].rma);
+	}
+	ha_ctx_destroy(t->ctx);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_early.c - a path that falls silent while its standby answers is left after some milliseconds
+ * (HA_NCCL_SILENCE_MS); one that is slow and alive, or whose peer is, is not, and a false alarm is
+ * the last one for a minute
+ *
+ * The devices never give up by themselves (retry_forever), and the soft time-out is far away: what
+ * moves here moves for the silence. Virtual time, so exact.
+ */
+#include "base/check.h"
+#include "sim/plugin/hunt.h"
+#include "tests/sim/plugin/plain.h"
+
+#define RTO_MS 20000
+#define SILENCE_MS 5
+/* until it is noticed that nothing moves, a sign is asked for, has not come; the looks, and the
+ * driver's rounds, which come up to 1 ms late here */
+#define FIRST_MS 10
+#define LAST_MS 20
+#define KEYS 24
+
+/* Two hosts of two devices each; one connection, and messages without a pause. */
+static void base(struct sim_scenario *sc, uint64_t key)
+{
+	sim_plain(sc, key);
+	sc->ndevices[0] = sc->ndevices[1] = 2;
+	for (unsigned h = 0; h < 2; h++) {
+		sc->host[h].rto_ms = RTO_MS;
+		sc->host[h].silence_ms = SILENCE_MS;
+	}
+	sc->limits.retry_forever = true;
+	sc->conn[0].messages = 4000;
+	sc->conn[0].think_ns = MS;
+}
+
+static void run(const struct sim_scenario *sc, struct sim_result *r)
+{
+	sim_run_apart(sc, SIM_SOUND, r);
+	if (r->finding != SIM_NOTHING)
+		fprintf(stderr, "%s: %s\n", sim_finding_name(r->finding), r->text);
+	CHECK_INT(r->finding, SIM_NOTHING);
+}
+
+static uint64_t hole_at(uint64_t key)
+{
+	return 300 * MS + key * 1370 * US;
+}
+
+/* One more on the same devices: to the other host or, `back`, from it. */
+static void another(struct sim_scenario *sc, unsigned i, bool back)
+{
+	sc->nconns = i + 1;
+	sc->conn[i] = sc->conn[0];
+	sc->conn[i].key += i;
+	sc->conn[i].from = back;
+}
+
+/* A black hole at either end, in either direction; the last of `conns` connections has moved after
+ * how many ms? */
+static void spread(unsigned conns)
+{
+	double least = 1e9, most = 0;
+
+	for (uint64_t key = 1; key <= KEYS; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+		double took;
+
+		base(&sc, key);
+		for (unsigned i = 1; i < conns; i++)
+			another(&sc, i, i & 1);
+		sim_plain_fault(&sc, "black-hole", key & 1, hole_at(key), 100 * RTO_MS * MS);
+		sc.fault[0].rx = key >> 1 & 1;
+		run(&sc, &r);
+		CHECK_INT(r.failovers, 2 * conns);
+		CHECK_INT(r.false_alarms, 0);
+		took = (double)(r.moved_over_ns - hole_at(key)) / 1e6;
+		least = took < least ? took : least;
+		most = took > most ? took : most;
+	}
+	printf("%u connections, black hole: moved after %.1f to %.1f ms\n", conns, least, most);
+	CHECK(least >= SILENCE_MS);
+	CHECK(most <= LAST_MS);
+}
+
+/* The variable is 0: nobody leaves before the soft time-out. */
+static void switched_off(void)
+{
+	struct sim_scenario sc;
+	struct sim_result r;
+
+	base(&sc, 1);
+	for (unsigned h = 0; h < 2; h++) {
+		sc.host[h].silence_ms = 0;
+		sc.host[h].rto_ms = 1000;
+	}
+	sim_plain_fault(&sc, "black-hole", 0, hole_at(1), 100 * RTO_MS * MS);
+	run(&sc, &r);
+	CHECK_INT(r.failovers, 2);
+	CHECK((double)(r.moved_over_ns - hole_at(1)) / 1e6 >= 980);
+	puts("off: the soft time-out decides");
+}
+
+/* Neither path answers, for longer than any limit: the peer or its host is slow, and all stay. */
+static void both_silent(void)
+{
+	for (uint64_t key = 1; key <= KEYS; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+
+		base(&sc, key);
+		another(&sc, 1, true);
+		for (unsigned d = 0; d < 2; d++) {
+			sim_plain_fault(&sc, "black-hole", key & 1, hole_at(key), 300 * MS);
+			sc.fault[d].dev = d;
+			sc.fault[d].rx = key >> 1 & 1;
+		}
+		run(&sc, &r);
+		CHECK_INT(r.failovers, 0);
+	}
+	puts("neither path answers for 300 ms: nobody moves");
+}
+
+/* This process is stopped itself. */
+static void stopped(void)
+{
+	for (uint64_t key = 1; key <= KEYS; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+
+		base(&sc, key);
+		another(&sc, 1, true);
+		sim_plain_fault(&sc, "stall", key & 1, hole_at(key), 1500 * MS);
+		run(&sc, &r);
+		CHECK_INT(r.failovers, 0);
+	}
+	puts("a host stands still for 1.5 s: nobody moves");
+}
+
+/* A message takes 8.4 ms of a sudden, longer than the limit: slow and alive. */
+static void slow_alive(void)
+{
+	for (uint64_t key = 1; key <= KEYS; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+
+		base(&sc, key);
+		sc.conn[0].max_size = 1 << 20;
+		sc.conn[0].whole = true;
+		sc.conn[0].window = 1;
+		sc.conn[0].messages = 200;
+		sim_plain_fault(&sc, "slow", 0, 50 * MS, 2000 * MS);
+		sc.fault[0].amount = 100;
+		run(&sc, &r);
+		CHECK_INT(r.failovers, 0);
+	}
+	puts("a path 100 times as slow: nobody moves");
+}
+
+/* It is silent again and again, and comes back each time when it is about to be given up, or has
+ * just been: whatever is judged, no byte is wrong, and the path is falsely accused at most once at
+ * each end. */
+static void comes_back(void)
+{
+	unsigned false_alarms = 0;
+
+	for (uint64_t key = 1; key <= KEYS; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+
+		base(&sc, key);
+		another(&sc, 1, true);
+		for (unsigned i = 0; i < 8; i++) {
+			sim_plain_fault(&sc, "black-hole", 0, hole_at(key) + i * 300 * MS,
+					key * MS);
+			sc.fault[i].rx = key & 1;
+		}
+		run(&sc, &r);
+		if (key < SILENCE_MS)
+			CHECK_INT(r.failovers, 0);
+		CHECK(r.false_alarms <= 4); /* one at each end of two connections */
+		false_alarms += (unsigned)r.false_alarms;
+	}
+	printf("silences of up to %u ms, eight in a row: %u false alarms\n", KEYS, false_alarms);
+	CHECK(false_alarms > 0);
+}
+
+/* Work comes now and then: a path that dies in between is given up soon after the first of it. */
+static void sparse(void)
+{
+	double most = 0;
+
+	for (uint64_t key = 1; key <= KEYS; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+		double took;
+
+		base(&sc, key);
+		sc.conn[0].think_ns = 100 * MS;
+		sc.conn[0].messages = 60;
+		sim_plain_fault(&sc, "black-hole", 0, hole_at(key), 100 * RTO_MS * MS);
+		run(&sc, &r);
+		CHECK_INT(r.failovers, 2);
+		took = (double)(r.moved_over_ns - hole_at(key)) / 1e6;
+		most = took > most ? took : most;
+	}
+	printf("a message in 50 ms: moved after up to %.1f ms\n", most);
+	CHECK(most <= 100 + LAST_MS);
+}
+
+int main(void)
+{
+	spread(1);
+	spread(2);
+	spread(8);
+	switched_off();
+	both_silent();
+	stopped();
+	slow_alive();
+	comes_back();
+	sparse();
+	return 0;
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Any NIC to any NIC: a connection goes on as long as one NIC of one end reaches one of the other,
+ * whichever pair the data path was on and whichever NICs go, announced or not, and it does so at
+ * once.
+ */
+#include "base/check.h"
+#include "sim/plugin/faults.h"
+#include "sim/plugin/hunt.h"
+#include "sim/plugin/promise.h"
+#include "tests/sim/plugin/plain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FOR_GOOD UINT64_C(1000000000000)
+#define LOST_AT (50 * MS)
+
+/* n NICs at each end, the data path from `from` to `to`; messages go on for some 0.3 s. */
+static void make(struct sim_scenario *sc, uint64_t key, unsigned n, unsigned from, unsigned to)
+{
+	sim_plain(sc, key);
+	sc->ndevices[0] = sc->ndevices[1] = n;
+	sc->conn[0].rail[0][0] = from;
+	sc->conn[0].rail[1][0] = to;
+	sc->conn[0].messages = 1500;
+	sc->conn[0].think_ns = 1 * MS;
+	sc->pace_ns = 10 * MS;
+}
+
+/* Device `dev` of a host is lost for good. */
+static void lose(struct sim_scenario *sc, const char *how, unsigned host, unsigned dev)
+{
+	sim_plain_fault(sc, how, host, LOST_AT, FOR_GOOD);
+	sc->fault[sc->nfaults - 1].dev = dev;
+}
+
+static void print(const struct sim_scenario *sc, const struct sim_result *r, const char *what)
+{
+	fprintf(stderr, "%s: %s: %s, %llu errors\n", what, sim_finding_name(r->finding), r->text,
+		(unsigned long long)r->errors);
+	sim_scenario_print(sc, stderr);
+	exit(1);
+}
+
+/* The longest run of intervals without a byte, between the first and the last that have some. */
+static unsigned longest_pause(const struct sim_result *r)
+{
+	unsigned longest = 0, pause = 0, i = 0, last = SIM_PACE_MAX;
+
+	while (last && !r->pace[last - 1])
+		last--;
+	while (i < last && !r->pace[i])
+		i++;
+	for (; i < last; i++) {
+		pause = r->pace[i] ? 0 : pause + 1;
+		longest = pause > longest ? pause : longest;
+	}
+	return longest;
+}
+
+/* limit_ms: 0 = none. */
+static void must_hold(const struct sim_scenario *sc, unsigned limit_ms, const char *what)
+{
+	struct sim_result r;
+	unsigned pause;
+
+	sim_run_apart(sc, SIM_SOUND, &r);
+	if (r.finding != SIM_NOTHING || r.errors)
+		print(sc, &r, what);
+	CHECK(r.ns > LOST_AT + 100 * MS); /* or the fault came too late to matter */
+	pause = longest_pause(&r) * 10;
+	if (limit_ms && pause > limit_ms) {
+		fprintf(stderr, "a pause of %u ms\n", pause);
+		print(sc, &r, what);
+	}
+}
+
+/* One leaf switch carries NIC `dead` of both hosts. */
+static void leaf_is_lost(void)
+{
+	struct sim_scenario sc;
+
+	for (unsigned from = 0; from < 2; from++)
+		for (unsigned to = 0; to < 2; to++)
+			for (unsigned dead = 0; dead < 2; dead++) {
+				make(&sc, 1 + from * 4 + to * 2 + dead, 2, from, to);
+				lose(&sc, "cut", 0, dead);
+				lose(&sc, "cut", 1, dead);
+				must_hold(&sc, 100, "a leaf switch is lost");
+			}
+}
+
+/* Any NIC here and any NIC there: of four pairs one is left. */
+static void one_pair_is_left(void)
+{
+	struct sim_scenario sc;
+
+	for (unsigned i = 0; i < 16; i++) {
+		make(&sc, 20 + i, 2, i & 1, i >> 1 & 1);
+		lose(&sc, "cut", 0, i >> 2 & 1);
+		lose(&sc, "cut", 1, i >> 3 & 1);
+		must_hold(&sc, 100, "one pair is left of four");
+	}
+}
+
+/*
+ * Every port says that it is up, no pair answers for a while, and nobody knows which will: as many
+ * are tried at once as there are pairs, or as a connection has spares. One by one the last would
+ * have its turn after all the others' time limits.
+ */
+static void tried_together(void)
+{
+	for (unsigned n = 2; n <= 4; n++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+		/* The data rail tries its own pair beside the spares. */
+		unsigned wanted = n * n < HA_MAX_RAILS ? n * n : HA_MAX_RAILS;
+
+		make(&sc, 30 + n, n, 0, 0);
+		sim_plain_fault(&sc, "black-hole", 0, LOST_AT, 400 * MS);
+		for (unsigned d = 1; d < n; d++)
+			lose(&sc, "black-hole", 0, d);
+		sim_run_apart(&sc, SIM_SOUND, &r);
+		if (r.finding != SIM_NOTHING || r.errors)
+			print(&sc, &r, "every pair is silent for a while");
+		if (r.tried_at_once < wanted) {
+			fprintf(stderr, "%u pairs were tried at once, not %u\n", r.tried_at_once,
+				wanted);
+			print(&sc, &r, "pairs are tried at once");
+		}
+	}
+}
+
+/* The same, and no port says so: the silence must be noticed, and the pair found. */
+static void one_silent_pair_is_left(void)
+{
+	struct sim_scenario sc;
+
+	for (unsigned i = 0; i < 16; i++) {
+		make(&sc, 40 + i, 2, i & 1, i >> 1 & 1);
+		lose(&sc, "black-hole", 0, i >> 2 & 1);
+		lose(&sc, "black-hole", 1, i >> 3 & 1);
+		must_hold(&sc, 0, "one pair is left of four, and nobody says so");
+	}
+}
+
+/* Of eight NICs at each end one is left at each, another one there than here. */
+static void one_of_eight(void)
+{
+	struct sim_scenario sc;
+
+	for (unsigned i = 0; i < 8; i++) {
+		unsigned here = i, there = (i * 3 + 5) % 8;
+
+		make(&sc, 60 + i, 8, i % 3, i % 5);
+		for (unsigned d = 0; d < 8; d++) {
+			if (d != here)
+				lose(&sc, "cut", 0, d);
+			if (d != there)
+				lose(&sc, "cut", 1, d);
+		}
+		must_hold(&sc, 100, "one of eight is left at each end");
+	}
+}
+
+/* A rail-only fabric: NIC i reaches NIC i alone. All but one go, and nobody says so where `how` is
+ * silent. */
+static void rail_only(const char *how, unsigned limit_ms)
+{
+	struct sim_scenario sc;
+
+	for (unsigned i = 0; i < 12; i++) {
+		unsigned left = i % 4;
+
+		make(&sc, 80 + i, 4, i / 3 % 4, i / 3 % 4);
+		sc.apart = true;
+		for (unsigned d = 0; d < 4; d++)
+			if (d != left)
+				lose(&sc, how, d % 2, d);
+		must_hold(&sc, limit_ms, "one rail is left of a rail-only fabric");
+	}
+}
+
+/* Devices made of two NICs, of which one is lost here and the other there: no two that were paired
+ * are left. */
+static void fused_crosswise(void)
+{
+	struct sim_scenario sc;
+
+	for (unsigned i = 0; i < 4; i++) {
+		make(&sc, 100 + i, 2 + i / 2, 0, 0);
+		sc.conn[0].nrails[0] = sc.conn[0].nrails[1] = 2;
+		sc.conn[0].rail[0][1] = sc.conn[0].rail[1][1] = 1;
+		sc.conn[0].max_size = 64 << 10;
+		lose(&sc, "cut", 0, i & 1);
+		lose(&sc, "cut", 1, !(i & 1));
+		must_hold(&sc, 100, "fused devices lose one NIC each, crosswise");
+	}
+}
+
+/* One NIC at one end, two at the other: each of the two stands by for the other. */
+static void one_against_two(void)
+{
+	struct sim_scenario sc;
+
+	for (unsigned host = 0; host < 2; host++) {
+		make(&sc, 120 + host, 2, 0, 0);
+		sc.ndevices[1 - host] = 1;
+		lose(&sc, "cut", host, 0);
+		must_hold(&sc, 100, "one NIC against two");
+	}
+}
+
+/* The switch comes back, and the next one goes: the next standby has been made meanwhile. */
+static void one_after_the_other(void)
+{
+	struct sim_scenario sc;
+
+	make(&sc, 130, 3, 0, 1);
+	sc.conn[0].messages = 5000;
+	for (unsigned d = 0; d < 2; d++)
+		for (unsigned h = 0; h < 2; h++) {
+			sim_plain_fault(&sc, "cut", h, LOST_AT + d * 500 * MS, FOR_GOOD);
+			sc.fault[sc.nfaults - 1].dev = d;
+		}
+	must_hold(&sc, 100, "one switch after the other");
+}
+
+/*
+ * The spare that carried gives way to a data rail that is back, also to one that `adaptive` had
+ * taken its share from: seed 5454 of `switch,silent-switch`.
+ */
+static void spare_gives_way(void)
+{
+	for (uint64_t key = 140; key < 164; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+
+		make(&sc, key, 2, 1, 1);
+		sc.host[0].policy = HA_POLICY_ADAPTIVE;
+		sc.host[0].failback = true;
+		sc.conn[0].nrails[0] = sc.conn[0].nrails[1] = 2;
+		sc.conn[0].max_size = 200 << 10;
+		sc.conn[0].messages = 16;
+		sc.conn[0].window = 8;
+		sc.conn[0].think_ns = 0;
+		sc.conn[0].stays = true;
+		sim_plain_fault(&sc, "cut", 1, 10 * MS, FOR_GOOD);
+		sc.fault[0].dev = 1;
+		sim_plain_fault(&sc, "cut", 0, 10 * MS, 11 * MS);
+		sim_run_apart(&sc, SIM_SOUND, &r);
+		if (r.finding != SIM_NOTHING || r.errors)
+			print(&sc, &r, "a spare gives way");
+	}
+}
+
+/*
+ * The standby's NIC was silent, and tried often, while the data path's was away. When that is back,
+ * and the silence is over, the next standby is on that NIC again: there is no other, because the
+ * peer has one port left, which the data path's NIC is connected with. Seed 14250 of
+ * `switch,silent-switch` tried that one for half a minute.
+ */
+static void silent_spare_gets_its_turn(void)
+{
+	for (uint64_t key = 200; key < 216; key++) {
+		struct sim_scenario sc;
+
+		make(&sc, key, 2, 0, 1);
+		sc.conn[0].messages = 400;
+		sc.conn[0].stays = true;
+		sc.timeout = 9;
+		lose(&sc, "cut", 1, 0);
+		sim_plain_fault(&sc, "cut", 0, LOST_AT, 400 * MS);
+		sim_plain_fault(&sc, "black-hole", 0, LOST_AT + 10 * MS, 410 * MS + key * MS);
+		sc.fault[2].dev = 1;
+		must_hold(&sc, 0, "a silent spare gets its turn");
+	}
+}
+
+/*
+ * NICs 0 are tried again and again while the ports of NICs 1 are down; that they are silent, too,
+ * when the others are back, and that those never answer, must not keep them from their turn: seed
+ * 11721 of `switch,silent-switch`.
+ */
+static void every_pair_gets_its_turn(void)
+{
+	for (uint64_t key = 170; key < 178; key++) {
+		struct sim_scenario sc;
+
+		make(&sc, key, 2, 1, 1);
+		lose(&sc, "black-hole", 0, 1);
+		lose(&sc, "black-hole", 1, 1);
+		sim_plain_fault(&sc, "cut", 0, LOST_AT, 450 * MS);
+		sc.fault[2].dev = 1;
+		sim_plain_fault(&sc, "cut", 1, LOST_AT, 450 * MS);
+		sc.fault[3].dev = 1;
+		sim_plain_fault(&sc, "black-hole", 0, LOST_AT, 720 * MS);
+		must_hold(&sc, 0, "every pair gets its turn");
+	}
+}
+
+int main(void)
+{
+	leaf_is_lost();
+	one_pair_is_left();
+	tried_together();
+	one_silent_pair_is_left();
+	one_of_eight();
+	rail_only("cut", 200);
+	rail_only("black-hole", 0);
+	fused_crosswise();
+	one_against_two();
+	one_after_the_other();
+	spare_gives_way();
+	silent_spare_gets_its_turn();
+	every_pair_gets_its_turn();
+	return 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whoever polls an empty completion queue offers its processor to others, and with
+ * SOFTROCE_BUSY_POLL=1 never does. The calls that would do it are this program's own and count. */
+#include "tests/softroce/front_side.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POLLS 1000
+
+static const struct side_options options;
+static __thread unsigned offers; /* of this thread */
+
+__attribute__((visibility("default"))) int sched_yield(void)
+{
+	offers++;
+	return (int)syscall(SYS_sched_yield);
+}
+
+__attribute__((visibility("default"))) int ppoll(struct pollfd *fds, nfds_t n,
+						 const struct timespec *timeout,
+						 const sigset_t *mask)
+{
+	struct timespec left = timeout ? *timeout : (struct timespec) { 0 };
+
+	offers++;
+	return (int)syscall(SYS_ppoll, fds, n, timeout ? &left : NULL, mask, sizeof(uint64_t));
+}
+
+/* Offers in so many polls of an empty queue, with the variable set so. */
+static unsigned offers_in_polls(int fd, const char *busy)
+{
+	struct ibv_wc wc;
+	struct side side;
+	unsigned before;
+
+	CHECK(!setenv("SOFTROCE_BUSY_POLL", busy, 1));
+	side_open(&side, fd, &options);
+	before = offers;
+	for (int i = 0; i < POLLS; i++)
+		CHECK(ibv_poll_cq(side.cq, 1, &wc) == 0);
+	before = offers - before;
+	side_close(&side);
+	printf("%d polls of an empty queue, SOFTROCE_BUSY_POLL=%s: %u offers\n", POLLS, busy,
+	       before);
+	return before;
+}
+
+static void poll_politely(int fd)
+{
+	CHECK(offers_in_polls(fd, "0") > POLLS / 2);
+}
+
+static void poll_busily(int fd)
+{
+	CHECK(offers_in_polls(fd, "1") == 0);
+}
+
+int main(void)
+{
+	side_isolate("127.79.0.0/24");
+	side_run(poll_politely, poll_busily);
+	return 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/drill/guard.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/*
+ * Written by the drill between two requests, by the guard within one. The places of `saved` that
+ * are touched say what is still to be put back.
+ */
+struct guard_memory {
+	struct fault fault;
+	struct fault_saved saved;
+	int64_t until;
+};
+
+enum request { REQUEST_APPLY, REQUEST_UNDO };
+
+static bool is_pending(const struct guard_memory *memory)
+{
+	for (unsigned i = 0; i < memory->fault.places; i++)
+		if (memory->saved.touched[i])
+			return true;
+	return false;
+}
+
+/* ---- the guard's process ---- */
+
+static void undo_alone(struct guard_memory *memory, const char *why)
+{
+	int err;
+
+	if (!is_pending(memory))
+		return;
+	err = fault_undo(&memory->fault, &memory->saved);
+	fprintf(stderr, "ha drill: %s; what it had taken away %s%s\n", why,
+		err ? "could not be put back: " : "has been put back", err ? strerror(-err) : "");
+}
+
+static int serve_one(struct guard_memory *memory, enum request request)
+{
+	int err;
+
+	if (request == REQUEST_UNDO)
+		return fault_undo(&memory->fault, &memory->saved);
+	err = fault_apply(&memory->fault, &memory->saved);
+	if (err)
+		(void)fault_undo(&memory->fault, &memory->saved);
+	return err;
+}
+
+/* poll()'s time-out until the guard acts by itself. */
+static int time_left(const struct guard_memory *memory)
+{
+	int64_t left = memory->until - (int64_t)ha_clock_now(&ha_clock_live);
+
+	if (!is_pending(memory))
+		return -1;
+	return left > 0 ? (int)(left / (int64_t)HA_NS_PER_MS) + 1 : 0;
+}
+
+static void serve(int fd, struct guard_memory *memory)
+{
+	for (;;) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+		enum request request;
+		int n = poll(&wait, 1, time_left(memory)), err;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (!n) {
+			undo_alone(memory, "the drill did not end in time");
+			continue;
+		}
+		if (n < 0 || recv(fd, &request, sizeof(request), 0) != sizeof(request))
+			break;
+		err = serve_one(memory, request);
+		if (send(fd, &err, sizeof(err), MSG_NOSIGNAL) != sizeof(err))
+			break;
+	}
+	undo_alone(memory, "the drill has ended in the middle");
+}
+
+static void become_guard(int fd, struct guard_memory *memory)
+{
+	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
+
+	setsid();
+	(void)prctl(PR_SET_NAME, "ha-drill-guard");
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	serve(fd, memory);
+	_exit(0);
+}
+
+/* ---- the drill's side ---- */
+
+int guard_open(struct guard *guard)
+{
+	int pair[2], err;
+
+	*guard = (struct guard) { .fd = -1 };
+	guard->memory = mmap(NULL, sizeof(*guard->memory), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (guard->memory == MAP_FAILED)
+		return -ENOMEM;
+	err = fault_saved_open(&guard->memory->saved);
+	if (err)
+		goto unmap;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		err = -errno;
+		goto close_saved;
+	}
+	guard->pid = fork();
+	if (!guard->pid) {
+		close(pair[0]);
+		become_guard(pair[1], guard->memory);
+	}
+	close(pair[1]);
+	if (guard->pid > 0) {
+		guard->fd = pair[0];
+		return 0;
+	}
+	err = -errno;
+	close(pair[0]);
+close_saved:
+	fault_saved_close(&guard->memory->saved);
+unmap:
+	munmap(guard->memory, sizeof(*guard->memory));
+	return err;
+}
+
+/* The guard's answer; -EPIPE: it is gone. */
+static int ask(struct guard *guard, enum request request)
+{
+	ssize_t n;
+	int err;
+
+	if (send(guard->fd, &request, sizeof(request), MSG_NOSIGNAL) != sizeof(request))
+		return -EPIPE;
+	do
+		n = recv(guard->fd, &err, sizeof(err), 0);
+	while (n < 0 && errno == EINTR);
+	return n == sizeof(err) ? err : -EPIPE;
+}
+
+int guard_apply(struct guard *guard, const struct fault *fault, int64_t until)
+{
+	int err;
+
+	guard->memory->fault = *fault;
+	guard->memory->until = until;
+	err = ask(guard, REQUEST_APPLY);
+	if (err == -EPIPE)
+		(void)fault_undo(&guard->memory->fault, &guard->memory->saved);
+	return err;
+}
+
+int guard_undo(struct guard *guard)
+{
+	int err = ask(guard, REQUEST_UNDO);
+
+	if (err == -EPIPE)
+		err = fault_undo(&guard->memory->fault, &guard->memory->saved);
+	return err;
+}
+
+int guard_close(struct guard *guard)
+{
+	int err;
+
+	if (guard->fd < 0)
+		return 0;
+	err = guard_undo(guard);
+	close(guard->fd);
+	guard->fd = -1;
+	waitpid(guard->pid, NULL, 0);
+	fault_saved_close(&guard->memory->saved);
+	munmap(guard->memory, sizeof(*guard->memory));
+	return err;
+}

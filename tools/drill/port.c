@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/drill/port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/drill/fault.h"
+
+#define ARGUMENTS_MAX 12
+
+int port_memory(void)
+{
+	return memfd_create("ha-drill", MFD_CLOEXEC);
+}
+
+bool port_is_up(const char *netdev)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { 0 };
+	bool up;
+
+	if (fd < 0)
+		return false;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", netdev);
+	up = !ioctl(fd, SIOCGIFFLAGS, &request) && request.ifr_flags & IFF_UP;
+	close(fd);
+	return up;
+}
+
+/* /proc/net/route: "iface destination gateway flags refcnt use metric mask ...", in hexadecimal. */
+bool port_has_default_route(const char *netdev)
+{
+	FILE *file = fopen("/proc/net/route", "re");
+	unsigned destination, gateway, flags, mask;
+	char line[256], name[64];
+	bool found = false;
+
+	if (!file)
+		return false;
+	while (!found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "%63s %x %x %x %*d %*d %*d %x", name, &destination, &gateway,
+			       &flags, &mask) == 5 &&
+			!strcmp(name, netdev) && !destination && !mask;
+	fclose(file);
+	return found;
+}
+
+/*
+ * Runs ip(8) with its standard input or output in `fd`; -1: neither. 0 or -EIO. What it says while
+ * it restores is dropped: the kernel has put back some of it by itself, and that "File exists".
+ */
+static int ip_run(int fd, int onto, const char *const *words)
+{
+	char *argv[ARGUMENTS_MAX + 2] = { "ip" };
+	int n = 1, status;
+	pid_t pid;
+
+	while (*words && n <= ARGUMENTS_MAX)
+		argv[n++] = (char *)(uintptr_t)*words++;
+	pid = fork();
+	if (!pid) {
+		if (fd >= 0 && (lseek(fd, 0, SEEK_SET) < 0 || dup2(fd, onto) < 0))
+			_exit(126);
+		if (fd >= 0 && onto == STDIN_FILENO)
+			dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+		execvp("ip", argv);
+		fprintf(stderr, "ha drill: cannot run ip: %s (Debian: iproute2)\n",
+			strerror(errno));
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -EIO;
+	return pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
+}
+
+#define IP(fd, onto, ...) ip_run(fd, onto, (const char *const[]) { __VA_ARGS__, NULL })
+
+static int save(int fd, const char *family, const char *what, const char *netdev)
+{
+	if (ftruncate(fd, 0))
+		return -errno;
+	if (!strcmp(what, "address"))
+		return IP(fd, STDOUT_FILENO, family, "address", "save", "dev", netdev, "scope",
+			  "global");
+	return IP(fd, STDOUT_FILENO, family, "route", "save", "dev", netdev);
+}
+
+/* An empty file is nothing to restore. */
+static int restore(int fd, const char *family, const char *what)
+{
+	return lseek(fd, 0, SEEK_END) > 0 ? IP(fd, STDIN_FILENO, family, what, "restore") : 0;
+}
+
+int port_take_down(const char *netdev, struct fault_saved *saved)
+{
+	if (save(saved->routes4, "-4", "route", netdev) ||
+	    save(saved->routes6, "-6", "route", netdev) ||
+	    save(saved->addresses6, "-6", "address", netdev))
+		return -EIO;
+	return IP(-1, 0, "link", "set", "dev", netdev, "down");
+}
+
+int port_put_back(const char *netdev, struct fault_saved *saved)
+{
+	int err;
+
+	if (!if_nametoindex(netdev))
+		return -ESRCH; /* unplugged meanwhile */
+	err = IP(-1, 0, "link", "set", "dev", netdev, "up");
+	if (!err)
+		err = restore(saved->addresses6, "-6", "address");
+	if (!err)
+		err = restore(saved->routes4, "-4", "route");
+	return err ? err : restore(saved->routes6, "-6", "route");
+}

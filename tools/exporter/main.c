@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hawser-exporter: what the processes of this host count, for Prometheus, the journal and a
+ * browser. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/http.h"
+#include "base/loop.h"
+#include "base/options.h"
+#include "tools/exporter/journal.h"
+#include "tools/exporter/metrics.h"
+#include "tools/exporter/page.h"
+
+#define JOURNAL "/run/systemd/journal/socket"
+
+struct options {
+	const char *dir, *metrics, *textfile, *state, *journal;
+	unsigned interval_ms;
+	bool once;
+};
+
+#define HA_TARGET struct options
+
+static const struct ha_option rows[] = {
+	{ "dir", 'd', "PATH", "the status pages; %u is every user (HA_NCCL_STATUS_DIR)",
+	  HA_TEXT(dir) },
+	{ "metrics", 'm', "WHERE",
+	  "ADDRESS:PORT of the OpenMetrics and of the page, or none (127.0.0.1:9845)",
+	  HA_TEXT(metrics) },
+	{ "textfile", 't', "FILE",
+	  "write them there after each look, too, for node_exporter's textfile collector: a name "
+	  "that ends with .prom",
+	  HA_TEXT(textfile) },
+	{ "state", 's', "FILE", "keep the counters there over a restart of the exporter",
+	  HA_TEXT(state) },
+	{ "journal", 'j', "SOCKET",
+	  "where events are entries of the journal, or none (" JOURNAL ")", HA_TEXT(journal) },
+	{ "interval", 'i', "MS", "between two looks at the pages (1000)",
+	  HA_NUMBER(interval_ms, 10, 60000) },
+	{ "once", '1', NULL, "look once, write textfile and state, and end", HA_FLAG(once) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "hawser-exporter",
+	.about = "Counts what the plugins of this host report: failovers by device and cause, "
+		 "stalls, "
+		 "time without protection. One per host; costs the jobs nothing.",
+	.options = { rows },
+	.notes = "GET /metrics: OpenMetrics. GET /: a page with the connections, who stands by for "
+		 "whom "
+		 "and the last events; GET /still: the same without asking again.\nExit status: 1 "
+		 "it cannot run here, 2 called wrongly.",
+};
+
+struct exporter {
+	struct options options;
+	struct watcher watcher;
+	struct journal journal;
+	struct ha_loop loop;
+	struct ha_http http;
+};
+
+static int stop;
+
+static void end(int signal)
+{
+	stop = 1;
+}
+
+static int complain(const char *what, const char *why)
+{
+	fprintf(stderr, "hawser-exporter: %s: %s\n", what, why);
+	return 1;
+}
+
+static void report_event(void *user, const struct watcher_event *event)
+{
+	journal_write(user, event);
+}
+
+static void print_metrics(const void *user, FILE *out)
+{
+	metrics_print(user, METRICS_OPEN, out);
+}
+
+static void print_page(const void *user, FILE *out)
+{
+	page_print(user, true, out);
+}
+
+static void print_still(const void *user, FILE *out)
+{
+	page_print(user, false, out);
+}
+
+/* The collector never sees half of a file. */
+static int write_textfile(const struct exporter *x)
+{
+	const char *path = x->options.textfile;
+	char fresh[PATH_MAX];
+	FILE *out;
+
+	snprintf(fresh, sizeof(fresh), "%s.%d", path, (int)getpid());
+	out = fopen(fresh, "we");
+	if (!out)
+		return complain(fresh, strerror(errno));
+	metrics_print(&x->watcher, METRICS_TEXT, out);
+	if (fclose(out) || rename(fresh, path)) {
+		complain(path, strerror(errno));
+		unlink(fresh);
+		return 1;
+	}
+	return 0;
+}
+
+static int look(struct exporter *x)
+{
+	uint64_t lost = x->journal.lost;
+	int err = 0, failed = 0;
+
+	watcher_look(&x->watcher, ha_clock_now(&ha_clock_live));
+	journal_flush(&x->journal);
+	if (!lost && x->journal.lost)
+		complain(x->journal.path, "the journal takes too few entries; some are lost");
+	if (x->options.textfile)
+		failed |= write_textfile(x);
+	if (x->options.state)
+		err = watcher_save(&x->watcher, x->options.state);
+	if (err)
+		failed |= complain(x->options.state, strerror(-err));
+	return failed;
+}
+
+static int open_http(struct exporter *x)
+{
+	static const struct ha_http_page pages[] = {
+		{ "/", "text/html; charset=utf-8", print_page },
+		{ "/still", "text/html; charset=utf-8", print_still }, /* for a picture */
+		{ 0 },
+	};
+	const char *wrong;
+
+	if (ha_loop_open(&x->loop))
+		return complain("its event loop", strerror(errno));
+	wrong = ha_http_open(&x->http, &x->loop, print_metrics, &x->watcher, x->options.metrics);
+	if (wrong)
+		return complain(x->options.metrics, wrong);
+	x->http.pages = pages;
+	if (x->http.server)
+		fprintf(stderr, "hawser-exporter: serves port %u\n", x->http.port);
+	return 0;
+}
+
+static int serve(struct exporter *x)
+{
+	if (open_http(x))
+		return 1;
+	while (!stop) {
+		uint64_t until = ha_clock_now(&ha_clock_live) +
+				 (uint64_t)x->options.interval_ms * HA_NS_PER_MS;
+
+		look(x);
+		ha_http_tick(&x->http);
+		ha_loop_serve(&x->loop, until, &stop);
+	}
+	ha_http_close(&x->http);
+	ha_loop_close(&x->loop);
+	return 0;
+}
+
+static int run(struct exporter *x)
+{
+	const struct options *o = &x->options;
+	int err, status;
+
+	watcher_open(&x->watcher, o->dir);
+	if (strcmp(o->journal, "none") && journal_open(&x->journal, o->journal)) {
+		x->watcher.report = report_event;
+		x->watcher.user = &x->journal;
+	}
+	err = o->state ? watcher_load(&x->watcher, o->state) : 0;
+	if (err)
+		complain(o->state, "it holds no counters; they begin with 0");
+	status = o->once ? look(x) : serve(x);
+	watcher_close(&x->watcher);
+	journal_close(&x->journal);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct exporter exporter = { .journal = { .fd = -1 } };
+	struct sigaction action = { .sa_handler = end };
+	struct ha_config config;
+	int status;
+
+	ha_config_load_env(&config);
+	exporter.options = (struct options) { .dir = config.status_dir,
+					      .metrics = "127.0.0.1:9845",
+					      .journal = JOURNAL,
+					      .interval_ms = 1000 };
+	status = ha_options_parse(&program, argc, argv, &exporter.options);
+	if (status)
+		return status - 1;
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	return run(&exporter);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "tools/exporter/watcher.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+#include "tools/status_read.h"
+
+#define ENVIRONMENT_MAX 65536
+
+void watcher_open(struct watcher *w, const char *pattern)
+{
+	*w = (struct watcher) { .pattern = pattern };
+}
+
+/* ---- whose job a process is ---- */
+
+static const char *find_variable(const char *environment, size_t size, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = environment; at < environment + size; at += strlen(at) + 1)
+		if (!strncmp(at, name, length) && at[length] == '=' && at[length + 1])
+			return at + length + 1;
+	return NULL;
+}
+
+/* By what the launchers set; the program's name where there is none, or it may not be read. */
+static void name_job(struct watcher_process *p)
+{
+	static const char *const names[] = { "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID",
+					     "TORCHELASTIC_RUN_ID", "HOSTNAME_POD" };
+	static char environment[ENVIRONMENT_MAX];
+	const char *job = NULL;
+	char path[64];
+	ssize_t n = 0;
+	int fd;
+
+	snprintf(p->job, sizeof(p->job), "%s", p->page.header.program);
+	snprintf(path, sizeof(path), "/proc/%u/environ", p->page.header.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	n = read(fd, environment, sizeof(environment) - 1);
+	close(fd);
+	if (n <= 0)
+		return;
+	environment[n] = 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !job; i++)
+		job = find_variable(environment, (size_t)n, names[i]);
+	if (!job)
+		return;
+	snprintf(p->job, sizeof(p->job), "%s", job);
+	for (char *c = p->job; *c; c++)
+		if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\')
+			*c = '_';
+}
+
+/* ---- counting ---- */
+
+/* Why a connection left a rail is in the event that suspected it. */
+static unsigned cause_of(const struct watcher *w, const struct ha_status_event *e, unsigned pid)
+{
+	uint64_t kept = w->events < WATCHER_RECENT ? w->events : WATCHER_RECENT;
+
+	for (uint64_t i = 1; i <= kept && e->cause == HA_CAUSE_NONE; i++) {
+		const struct watcher_event *before = &w->recent[(w->events - i) % WATCHER_RECENT];
+
+		if (before->pid == pid && before->event.kind == HA_EVENT_SUSPECTED &&
+		    before->event.rail == e->rail &&
+		    !strcmp(before->event.connection, e->connection))
+			return before->event.cause;
+	}
+	return e->cause;
+}
+
+static void count_failover(struct watcher *w, const struct ha_status_event *e)
+{
+	const char *device = e->device;
+
+	counters_add(&w->counters, COUNTER_FAILOVERS, device, ha_event_cause_text(e->cause), 1);
+	counters_add(&w->counters, COUNTER_STALL, device, NULL, (double)e->stall / 1e9);
+	counters_add(&w->counters, COUNTER_REQUESTS, device, NULL, (double)e->requests);
+	counters_add(&w->counters, COUNTER_BYTES, device, NULL, (double)e->bytes);
+	counters_raise(&w->counters, COUNTER_LAST_FAILOVER, device,
+		       (double)(e->wall / HA_NS_PER_S));
+}
+
+static void count_event(struct watcher *w, const struct watcher_process *p,
+			const struct ha_status_event *e)
+{
+	unsigned pid = p->page.header.pid;
+	unsigned cause = e->kind == HA_EVENT_FAILED_OVER ? cause_of(w, e, pid) : e->cause;
+	struct watcher_event *kept = &w->recent[w->events++ % WATCHER_RECENT];
+
+	kept->event = *e;
+	kept->event.cause = (uint16_t)cause;
+	kept->pid = pid;
+	memcpy(kept->job, p->job, sizeof(kept->job));
+	counters_add(&w->counters, COUNTER_EVENTS, ha_event_kind_text(e->kind),
+		     ha_event_cause_text(cause), 1);
+	if (e->kind == HA_EVENT_FAILED_OVER)
+		count_failover(w, &kept->event);
+	if (w->report)
+		w->report(w->user, kept);
+}
+
+static void count_events(struct watcher *w, struct watcher_process *p)
+{
+	int order[HA_STATUS_EVENTS], n = ha_status_events(&p->page, order);
+
+	for (int i = 0; i < n; i++) {
+		const struct ha_status_event *e = &p->page.event[order[i]];
+
+		if (e->number < p->next_event)
+			continue;
+		if (e->number > p->next_event)
+			counters_add(&w->counters, COUNTER_MISSED, NULL, NULL,
+				     (double)(e->number - p->next_event));
+		count_event(w, p, e);
+		p->next_event = e->number + 1;
+	}
+}
+
+/* A record that another connection has taken begins anew. Returns messages since the last look. */
+static double count_messages(struct watcher *w, struct watcher_process *p)
+{
+	double sum = 0;
+
+	for (int i = 0; i < HA_STATUS_CONNECTIONS; i++) {
+		const struct ha_status_connection *c = &p->page.connection[i];
+		struct watcher_connection *seen = &p->connection[i];
+		uint64_t before = seen->since == c->since_wall ? seen->messages : 0;
+
+		if (!c->seq || !c->used)
+			continue;
+		*seen = (struct watcher_connection) { c->since_wall, c->messages, c->sends };
+		if (c->messages <= before)
+			continue;
+		sum += (double)(c->messages - before);
+		counters_add(&w->counters, COUNTER_MESSAGES, c->sends ? "send" : "receive", NULL,
+			     (double)(c->messages - before));
+	}
+	return sum;
+}
+
+static void count_unprotected(struct watcher *w, const struct watcher_process *p, double seconds)
+{
+	unsigned without = 0;
+
+	for (int i = 0; i < HA_STATUS_CONNECTIONS; i++) {
+		const struct ha_status_connection *c = &p->page.connection[i];
+
+		without += c->seq && c->used && !c->lost && c->protection == HA_PROTECTION_NO;
+	}
+	counters_add(&w->counters, COUNTER_UNPROTECTED, NULL, NULL, without * seconds);
+}
+
+/* What a process did before this exporter was there, another one may have counted. */
+static void go_on_from_mark(struct watcher *w, struct watcher_process *p)
+{
+	const struct ha_status_header *h = &p->page.header;
+
+	name_job(p);
+	p->counted = true;
+	for (unsigned i = 0; i < w->marks; i++)
+		if (w->mark[i].pid == h->pid && w->mark[i].start == h->start_ticks) {
+			p->next_event = w->mark[i].next_event;
+			for (int k = 0; k < HA_STATUS_CONNECTIONS; k++)
+				p->connection[k] = (struct watcher_connection) {
+					p->page.connection[k].since_wall,
+					p->page.connection[k].messages,
+					p->page.connection[k].sends != 0
+				};
+			return;
+		}
+	counters_add(&w->counters, COUNTER_PROCESSES, NULL, NULL, 1);
+}
+
+/* ---- pages ---- */
+
+/* false: its file is gone, or is no page. `messages`: since the last look. */
+static bool read_process(struct watcher *w, struct watcher_process *p, double seconds,
+			 double *messages)
+{
+	struct stat file;
+	bool unlinked = fstat(p->fd, &file) || !file.st_nlink, ended;
+	const char *why;
+	int err;
+
+	if (p->ended) /* all of it has been counted; its file keeps the place */
+		return !unlinked;
+	/* Asked before the page is read: what an ended process has counted is in it. */
+	ended = p->counted &&
+		ha_process_ended((pid_t)p->page.header.pid, p->page.header.start_ticks,
+				 p->page.header.pid_space);
+	err = ha_status_read(p->fd, &p->page, &why);
+	if (err == -EAGAIN) /* it is being made */
+		return !unlinked;
+	if (err) {
+		w->refused += !unlinked;
+		return false;
+	}
+	if (!p->counted)
+		go_on_from_mark(w, p);
+	count_events(w, p);
+	*messages += count_messages(w, p);
+	p->ended = ended;
+	if (!ended && !unlinked)
+		count_unprotected(w, p, seconds);
+	return !unlinked;
+}
+
+static bool is_known(const struct watcher *w, const struct stat *file)
+{
+	for (unsigned i = 0; i < w->processes; i++)
+		if (w->process[i]->inode == file->st_ino)
+			return true;
+	return false;
+}
+
+static void open_page(struct watcher *w, int folder, const char *name, uid_t uid)
+{
+	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct watcher_process *p = NULL;
+	struct stat file;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &file) && S_ISREG(file.st_mode) && !is_known(w, &file) &&
+	    w->processes < WATCHER_PROCESSES)
+		p = calloc(1, sizeof(*p));
+	if (!p) {
+		close(fd);
+		return;
+	}
+	p->fd = fd;
+	p->inode = file.st_ino;
+	p->uid = uid;
+	snprintf(p->name, sizeof(p->name), "%.63s", name);
+	w->process[w->processes++] = p;
+}
+
+/* A directory of pages: its owner's alone. */
+static void look_into(struct watcher *w, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *entry;
+	struct stat folder;
+	DIR *list;
+
+	if (fd < 0)
+		return;
+	list = fstat(fd, &folder) || folder.st_mode & (S_IWGRP | S_IWOTH) ? NULL : fdopendir(fd);
+	if (!list) {
+		close(fd);
+		return;
+	}
+	while ((entry = readdir(list)))
+		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
+			open_page(w, dirfd(list), entry->d_name, folder.st_uid);
+	closedir(list);
+}
+
+/* Every directory that the pattern fits: of each user where it has %u. */
+static void look_everywhere(struct watcher *w)
+{
+	const char *user = strstr(w->pattern, "%u"), *slash = strrchr(w->pattern, '/');
+	char parent[PATH_MAX], path[2 * PATH_MAX];
+	struct dirent *entry;
+	DIR *list;
+
+	if (!user || !slash || user < slash) {
+		look_into(w, w->pattern);
+		return;
+	}
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - w->pattern), w->pattern);
+	list = opendir(*parent ? parent : "/");
+	if (!list)
+		return;
+	while ((entry = readdir(list))) {
+		size_t length = (size_t)(user - slash - 1);
+
+		if (strncmp(entry->d_name, slash + 1, length) || entry->d_name[length] < '0' ||
+		    entry->d_name[length] > '9')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
+		look_into(w, path);
+	}
+	closedir(list);
+}
+
+static void drop_process(struct watcher *w, unsigned i)
+{
+	close(w->process[i]->fd);
+	free(w->process[i]);
+	w->process[i] = w->process[--w->processes];
+}
+
+void watcher_look(struct watcher *w, uint64_t now)
+{
+	double seconds = w->looked ? (double)(now - w->looked) / 1e9 : 0, messages = 0;
+
+	w->refused = 0;
+	look_everywhere(w);
+	for (unsigned i = 0; i < w->processes;) {
+		if (read_process(w, w->process[i], seconds, &messages))
+			i++;
+		else
+			drop_process(w, i);
+	}
+	w->rate[w->looks++ % WATCHER_SAMPLES] = seconds > 0 ? messages / seconds : 0;
+	w->looked = now;
+}
+
+void watcher_close(struct watcher *w)
+{
+	while (w->processes)
+		drop_process(w, 0);
+	counters_free(&w->counters);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * watcher.h - the processes with hawser in them, by their status pages
+ *
+ * Each page is kept open: what its process has counted last can be read also when the file is
+ * removed or the process was killed. Reading costs the process nothing.
+ */
+#ifndef HAWSER_EXPORTER_WATCHER_H
+#define HAWSER_EXPORTER_WATCHER_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "include/hawser/status.h"
+#include "tools/exporter/counters.h"
+
+#define WATCHER_PROCESSES 1024
+#define WATCHER_RECENT 256  /* events that are remembered, of all processes */
+#define WATCHER_SAMPLES 120 /* looks whose rates are remembered */
+#define WATCHER_JOB 64
+
+struct watcher_connection {
+	uint64_t since, messages;
+	bool sends;
+};
+
+struct watcher_process {
+	int fd;
+	ino_t inode;
+	char name[64]; /* of the page's file */
+	uid_t uid;
+	char job[WATCHER_JOB]; /* the batch system's number of it, or its program */
+	uint64_t next_event;   /* that was not counted yet */
+	bool counted;          /* it was read at least once */
+	bool ended;            /* and for the last time: its process has ended */
+	struct watcher_connection connection[HA_STATUS_CONNECTIONS];
+	struct ha_status_page page; /* as last read */
+};
+
+struct watcher_event {
+	struct ha_status_event event;
+	unsigned pid;
+	char job[WATCHER_JOB];
+};
+
+/* Where a process had been counted up to, when the exporter was stopped. */
+struct watcher_mark {
+	unsigned pid;
+	uint64_t start, next_event;
+};
+
+struct watcher {
+	const char *pattern; /* of the directories: "/dev/shm/hawser-%u", or one without %u */
+	struct counters counters;
+	struct watcher_process *process[WATCHER_PROCESSES];
+	unsigned processes;
+	unsigned refused; /* files that are no page, or another version's, in the last look */
+	uint64_t looked;  /* CLOCK_MONOTONIC of the last look, ns; 0: never */
+	struct watcher_event recent[WATCHER_RECENT];
+	uint64_t events;              /* so many were there; the last WATCHER_RECENT are kept */
+	double rate[WATCHER_SAMPLES]; /* messages per second; the last one at (looks - 1) % SAMPLES
+				       */
+	uint64_t looks;
+	struct watcher_mark mark[WATCHER_PROCESSES];
+	unsigned marks;
+	/* Called for each event that is counted; NULL: for none. */
+	void (*report)(void *user, const struct watcher_event *event);
+	void *user;
+};
+
+void watcher_open(struct watcher *w, const char *pattern);
+/* Reads every page; `now`: CLOCK_MONOTONIC, ns. */
+void watcher_look(struct watcher *w, uint64_t now);
+void watcher_close(struct watcher *w);
+
+/* Counters and marks, so that another exporter goes on from here. 0, or a negative errno. */
+int watcher_save(const struct watcher *w, const char *path);
+int watcher_load(struct watcher *w, const char *path);
+
+#endif
