@@ -9,6 +9,7 @@
 #include "include/hawser/status.h"
 #include "tests/plugin/pair.h"
 
+#include "plugin/channel/board.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
@@ -65,6 +66,15 @@ static bool is_settled(const struct ha_bundle *b)
 	return b->schedule.calm && b->failover.against == HA_AGAINST_NIC;
 }
 
+/* Word of the peer's driver that was on its way on the data's rail: what was written behind it has
+ * arrived, so it has, too. */
+static bool has_word(struct ends *e)
+{
+	move_messages(e);
+	return ha_board_has_message(bundle_of(e, true)) ||
+	       ha_board_has_message(bundle_of(e, false));
+}
+
 /* With ctx->drive held at the end. */
 static void await_settled(struct ends *e)
 {
@@ -72,7 +82,8 @@ static void await_settled(struct ends *e)
 
 	for (int k = 0; k < PAIR_PATIENCE; k++) {
 		pthread_mutex_lock(&ctx->drive);
-		if (is_settled(bundle_of(e, true)) && is_settled(bundle_of(e, false)))
+		if (is_settled(bundle_of(e, true)) && is_settled(bundle_of(e, false)) &&
+		    !has_word(e))
 			return;
 		pthread_mutex_unlock(&ctx->drive);
 		usleep(1000);
