@@ -85,6 +85,14 @@ static int listen_control(struct ha_daemon *d)
 	return fd;
 }
 
+static int complain_control(struct ha_daemon *d, int err)
+{
+	char path[sizeof(d->folder.path) + sizeof(HA_AGENT_CONTROL) + 1];
+
+	snprintf(path, sizeof(path), "%s/%s", d->folder.path, HA_AGENT_CONTROL);
+	return complain(path, strerror(-err));
+}
+
 static int sockets_open(struct ha_daemon *d)
 {
 	int fd = listen_registration(d), err = fd < 0 ? fd : 0;
@@ -96,7 +104,7 @@ static int sockets_open(struct ha_daemon *d)
 		return complain(d->options.socket, strerror(-err));
 	fd = listen_control(d);
 	err = fd < 0 ? fd : ha_control_open(&d->control, &d->loop, d, fd);
-	return err ? complain("the control socket", strerror(-err)) : 0;
+	return err ? complain_control(d, err) : 0;
 }
 
 /* Without the link our own plugins find us all the same: no reason to end. */

@@ -9,7 +9,7 @@ PID=0
 trap '[ $PID -ne 0 ] && kill -9 $PID 2>/dev/null; rm -rf "$TMP"' EXIT
 
 agent() {
-	timeout 20 "$HA" agent "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$HA" agent "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 }
 
@@ -46,6 +46,12 @@ while not os.path.exists(os.environ["TMP"] + "/go"):
 END
 }
 export TMP
+
+# something else lies where the control socket belongs
+mkdir -p "$TMP/mpib/control"
+"$AGENT" --metrics 127.0.0.1:0 2>"$TMP/err"
+[ $? -ne 0 ] && grep -q "$TMP/mpib/control: " "$TMP/err" || fail "a folder in the control socket's place: $(cat "$TMP/err")"
+rm -r "$TMP/mpib"
 
 # no agent
 agent show

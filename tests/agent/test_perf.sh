@@ -68,7 +68,7 @@ told 1 no_agent
 goes_on "without an agent"
 start
 told 1 followed
-timeout 20 "$HA" agent set '*' '*' 700 || fail "set"
+timeout 800 "$HA" agent set '*' '*' 700 || fail "set"
 goes_on "with an agent"
 kill -STOP $PID
 told 1 agent_stale
