@@ -183,5 +183,9 @@ void doctor_check_verbs(const struct doctor_host *host, struct doctor_report *re
 		       host->from_devices.n ? host->from_devices.text[0]
 					    : "no library of verbs can be opened");
 	doctor_cost(f, "hawser has no device, and NCCL uses another network");
-	doctor_mend(f, "apt-get install libibverbs1 ibverbs-providers (dnf: libibverbs)");
+	if (!strcmp(host->config->verbs, "soft"))
+		doctor_mend(f, "apt-get install hawser-softroce, or unset HA_NCCL_VERBS: soft asks "
+			       "for the software NIC");
+	else
+		doctor_mend(f, "apt-get install libibverbs1 ibverbs-providers (dnf: libibverbs)");
 }

@@ -261,6 +261,13 @@ static void verbs(void)
 	host.from_devices.n = 1;
 	expect(DOCTOR_ERROR, "verbs", NULL, "libibverbs1");
 	end();
+
+	eight();
+	host.verbs = NULL;
+	strcpy(m.config.verbs, "soft");
+	expect(DOCTOR_ERROR, "verbs", NULL, "hawser-softroce");
+	strcpy(m.config.verbs, "system");
+	end();
 }
 
 /* ---- environment ---- */
