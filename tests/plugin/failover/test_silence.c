@@ -118,8 +118,11 @@ static void silent_and_back(void)
 
 	open_protected(&d, &setup);
 	duel_blackhole(&d, RECEIVER, 0, false);
-	while (!told(&d, SILENT))
+	while (!told(&d, SILENT)) {
+		if (told(&d, EVENT("failed_over"), NULL) && !told(&d, SILENT))
+			undecided(&d, "the NIC's retries ended before 100 ms of silence were seen");
 		duel_pause(&d, &wait);
+	}
 	duel_heal(&d, RECEIVER, 0);
 	teller = duel_events(&d, SENDER, SILENT) ? SENDER : RECEIVER;
 	duel_await_events(&d, teller, EVENT("recovered"), "\"rail\":0", 1);
