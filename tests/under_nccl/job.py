@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A run under NCCL in a folder and with software NICs of its own, looked at and hurt while it runs: what each NIC has sent, what the
 plugins said, what NCCL's log says. It goes on until the test ends it, so nothing hangs on how fast the machine is."""
+import ctypes
 import glob
 import json
 import os
@@ -12,7 +13,16 @@ import sys
 import tempfile
 import time
 
-LIMIT_S = 120  # only a hang reaches it
+LIMIT_S = 600  # only a hang reaches it
+
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """In the child, before its program: SIGTERM when the test is killed, so that the job does not go on without it."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 class Wrong(Exception):
@@ -37,7 +47,7 @@ class Run:
         os.makedirs(os.path.join(self.folder, "control"), 0o700)
         self.output = open(os.path.join(self.folder, "output"), "w", encoding="utf-8")
         self.process = subprocess.Popen(command(self.folder), env=self.env, stdin=subprocess.DEVNULL, stdout=self.output,
-                                        stderr=subprocess.STDOUT, start_new_session=True)
+                                        stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent)
 
     def own_settings(self):
         """Loopback subnets that only this process's job has, and all that is written in its folder."""
