@@ -13,7 +13,7 @@ trap 'rm -rf "$dir"' EXIT
 
 start=$(date +%s)
 if [ "$where" = work ]; then
-	timeout 100 "$ha" gpu-check --soft --rounds 1000000 >"$dir/out" 2>"$dir/err" &
+	timeout 800 "$ha" gpu-check --soft --rounds 1000000 >"$dir/out" 2>"$dir/err" &
 	command=$!
 	until grep -q 'put ' "$dir/out"; do
 		kill -0 $command || { echo "it ended by itself: $(cat "$dir/out" "$dir/err")"; exit 1; }
@@ -25,7 +25,7 @@ if [ "$where" = work ]; then
 	kill -KILL "$(cut -d" " -f$((rank + 1)) "/proc/$parent/task/$parent/children")"
 	wait $command
 else
-	HA_TEST_DIES_AT=$where LD_PRELOAD=$lib timeout 100 "$ha" gpu-check --soft --rounds 10 >"$dir/out" 2>"$dir/err"
+	HA_TEST_DIES_AT=$where LD_PRELOAD=$lib timeout 800 "$ha" gpu-check --soft --rounds 10 >"$dir/out" 2>"$dir/err"
 fi
 status=$?
 took=$(($(date +%s) - start))

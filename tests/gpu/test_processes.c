@@ -197,7 +197,7 @@ int main(void)
 		pid[pe] = fork();
 		CHECK(pid[pe] >= 0);
 		if (!pid[pe]) {
-			alarm(200);
+			alarm(850);
 			exit(process(pe));
 		}
 	}

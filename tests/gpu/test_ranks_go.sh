@@ -34,7 +34,7 @@ while left=$(children $command) && [ "$(echo "$left" | wc -w)" -lt "$ranks" ]; d
 done
 kill -KILL $command
 wait $command 2>/dev/null
-timeout 60 cat <&3 >/dev/null && exit 0
+timeout 800 cat <&3 >/dev/null && exit 0
 echo "the command is gone, and its ranks are still there:" $left
 # shellcheck disable=SC2086
 kill -KILL $left

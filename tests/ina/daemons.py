@@ -80,7 +80,7 @@ class Network:
         p = self.processes.pop(name)
         assert p.poll() is None, name + " has ended before"
         p.send_signal(how)
-        return p.wait(timeout=60)
+        return p.wait(timeout=300)
 
     def _listens(self, name, path, kind):
         """What a killed process left there is no sign of activity."""

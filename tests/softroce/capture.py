@@ -41,8 +41,8 @@ def traffic(env):
         command = [BUILD + "/softroce-run", *run, "-d", "soft0", *port]
         server = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         wait_listen(TCP + number)
-        client = subprocess.run([*command, "127.0.0.1"], env=env, timeout=200, capture_output=True)
-        out, _ = server.communicate(timeout=200)
+        client = subprocess.run([*command, "127.0.0.1"], env=env, timeout=800, capture_output=True)
+        out, _ = server.communicate(timeout=800)
         if client.returncode or server.returncode:
             sys.exit(f"{run} failed:\n{client.stdout.decode()}{client.stderr.decode()}\n{out.decode()}")
 

@@ -21,7 +21,7 @@ finish() {
 trap finish EXIT
 
 both() {
-	timeout 200 "$build/softroce-run" "${server_words[@]}" >"$log/server.log" 2>&1 &
+	timeout 800 "$build/softroce-run" "${server_words[@]}" >"$log/server.log" 2>&1 &
 	server=$!
 	local hex
 	hex=$(printf '0100%02X7F:12B7' "$number")
@@ -31,7 +31,7 @@ both() {
 		sleep 0.05
 	done
 	sleep 0.3
-	timeout 200 "$build/softroce-run" "${client_words[@]}" >"$log/client.log" 2>&1
+	timeout 800 "$build/softroce-run" "${client_words[@]}" >"$log/client.log" 2>&1
 	client_rc=$?
 	[ $client_rc = 0 ] || kill $server 2>/dev/null
 	wait $server

@@ -53,7 +53,7 @@ def run_suite(build, tests):
     """{(file, test): (outcome, reason)} and the whole output."""
     env = dict(os.environ, SOFTROCE_DEVICES="127.118.0.0/24,127.118.1.0/24")
     done = subprocess.run([build + "/softroce-run", "/usr/bin/python3", tests + "/run_tests.py", "-v"], env=env,
-                          cwd=os.path.dirname(tests), capture_output=True, text=True, timeout=280, check=False)
+                          cwd=os.path.dirname(tests), capture_output=True, text=True, timeout=800, check=False)
     out = done.stdout + done.stderr
     found, current = {}, None
     for line in out.splitlines():

@@ -13,10 +13,10 @@ command -v fi_pingpong >/dev/null || { echo "skipped: fi_pingpong is not install
 pingpong() { # last-line-pattern argument...
 	local pattern=$1 server
 	shift
-	in_a timeout 200 fi_pingpong "$@" -c >"$log" 2>&1 &
+	in_a timeout 800 fi_pingpong "$@" -c >"$log" 2>&1 &
 	server=$!
 	listening 47592 $server "$inside" "$a"
-	in_b timeout 200 fi_pingpong "$@" -c 10.99.0.1 >"$log.client" 2>&1 || { cat "$log.client"; fail "fi_pingpong $*: client"; }
+	in_b timeout 800 fi_pingpong "$@" -c 10.99.0.1 >"$log.client" 2>&1 || { cat "$log.client"; fail "fi_pingpong $*: client"; }
 	wait $server || fail "fi_pingpong $*: server"
 	grep -qE "$pattern" "$log.client" || { cat "$log.client"; fail "fi_pingpong $*: no line '$pattern'"; }
 }

@@ -22,10 +22,10 @@ finish() {
 trap finish EXIT
 
 both() { # the program's arguments
-	timeout 250 "$build/softroce-run" "$program" "${device[@]}" -p $port "$@" >"$SOFTROCE_CONTROL/server.log" 2>&1 &
+	timeout 800 "$build/softroce-run" "$program" "${device[@]}" -p $port "$@" >"$SOFTROCE_CONTROL/server.log" 2>&1 &
 	server=$!
 	listening $port $server
-	timeout 250 "$build/softroce-run" "$program" "${device[@]}" -p $port "$@" 127.0.0.1 >"$SOFTROCE_CONTROL/client.log" 2>&1
+	timeout 800 "$build/softroce-run" "$program" "${device[@]}" -p $port "$@" 127.0.0.1 >"$SOFTROCE_CONTROL/client.log" 2>&1
 	client_rc=$?
 	wait $server
 	server_rc=$?

@@ -7,7 +7,7 @@ function(front_test name)
   add_executable(${name} ${name}.c)
   target_link_libraries(${name} PRIVATE front_side ${CMAKE_DL_LIBS})
   add_test(NAME softroce.${name} COMMAND ${name} ${ARGN})
-  set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 280 SKIP_RETURN_CODE 77)
+  set_tests_properties(softroce.${name} PROPERTIES LABELS softroce TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
 front_test(test_front_events)
@@ -47,7 +47,7 @@ endif()
 function(foreign_test name number pattern)
   add_test(NAME softroce.${name}
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/foreign.sh ${CMAKE_BINARY_DIR} ${number} ${pattern} ${ARGN})
-  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 280 SKIP_RETURN_CODE 77)
+  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
 foreign_test(rc_pingpong        80 "1000 iters" ibv_rc_pingpong -c)
@@ -84,7 +84,7 @@ foreign_test(uc_pingpong       108 "1000 iters" ibv_uc_pingpong -n 1000)
 function(cm_test name number pattern server client)
   add_test(NAME softroce.cm_${name}
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/cm.sh ${CMAKE_BINARY_DIR} ${number} ${pattern} ${server} ${client})
-  set_tests_properties(softroce.cm_${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(softroce.cm_${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 cm_test(rping       151 "ping data: rdma-ping-99:" "rping -s -v -V -C 100" "rping -c -v -V -C 100 -a ADDRESS")
 cm_test(rping_large 152 "ping data: rdma-ping-19:" "rping -s -V -C 20 -S 60000" "rping -c -v -V -C 20 -S 60000 -a ADDRESS")
@@ -100,20 +100,20 @@ cm_test(send_lat_ud 158 "^ 64 +200 " "ib_send_lat -R -c UD -d soft0 -n 200 -s 64
 cm_test(read_bw     159 "^ 65536 +1200 " "ib_read_bw -R -d soft0 -n 300 -q 4" "ib_read_bw -R -d soft0 -n 300 -q 4 ADDRESS")
 
 add_test(NAME softroce.devinfo COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/devinfo.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEOUT 200 SKIP_RETURN_CODE 77)
+set_tests_properties(softroce.devinfo PROPERTIES LABELS "softroce;foreign" TIMEOUT 900 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.capture
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/capture.py ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.netns COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/netns.sh ${CMAKE_BINARY_DIR})
 add_test(NAME softroce.fabric COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fabric.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(softroce.capture softroce.netns softroce.fabric PROPERTIES LABELS "softroce;foreign" TIMEOUT 280 SKIP_RETURN_CODE 77)
+set_tests_properties(softroce.capture softroce.netns softroce.fabric PROPERTIES LABELS "softroce;foreign" TIMEOUT 900 SKIP_RETURN_CODE 77)
 add_test(NAME softroce.ha_cut COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/ha_cut.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(softroce.ha_cut PROPERTIES LABELS "softroce;foreign" TIMEOUT 200 SKIP_RETURN_CODE 77)
+set_tests_properties(softroce.ha_cut PROPERTIES LABELS "softroce;foreign" TIMEOUT 900 SKIP_RETURN_CODE 77)
 
 # What stands on verbs, and on it whole stacks.
 function(upper_test name number pattern server_option client_option)
   add_test(NAME softroce.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/upper.sh ${CMAKE_BINARY_DIR} ${number} ${pattern}
     ${server_option} ${client_option} ${ARGN})
-  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 200 SKIP_RETURN_CODE 77)
+  set_tests_properties(softroce.${name} PROPERTIES LABELS "softroce;foreign" TIMEOUT 900 SKIP_RETURN_CODE 77)
 endfunction()
 
 upper_test(ucx_tag_lat        110 "^Final: +1000 " -p -p ucx_perftest -t tag_lat -n 1000 -s 64)
@@ -128,7 +128,7 @@ add_test(NAME softroce.mpi COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mpi.sh ${CMAKE_BI
 add_test(NAME softroce.conformance COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance.py
   ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/docs/conformance.md)
 set_tests_properties(softroce.mpi softroce.conformance PROPERTIES
-  LABELS "softroce;foreign" TIMEOUT 300 SKIP_RETURN_CODE 77)
+  LABELS "softroce;foreign" TIMEOUT 900 SKIP_RETURN_CODE 77)
 
 # Every size of every perftest program, and every fabtest size: for the long hunt.
 function(long_test name number pattern)

@@ -15,7 +15,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 trap 'rm -rf "$SOFTROCE_CONTROL"' EXIT
 
 ranks() { # device
-	timeout 100 mpirun --oversubscribe -n 2 --mca pml ucx --mca osc ucx -x UCX_NET_DEVICES="$1" \
+	timeout 800 mpirun --oversubscribe -n 2 --mca pml ucx --mca osc ucx -x UCX_NET_DEVICES="$1" \
 		-x UCX_TLS=rc_verbs,ud_verbs,self "$build/softroce-run" /usr/bin/python3 "$here/mpi_ring.py" 2>&1
 }
 out=$(ranks soft0:1)

@@ -26,10 +26,10 @@ grep -q 'GID\[  1\]:.*fe80::' "$log" || fail "GID 1 is the link-local address"
 for gid in 0 1; do
 	for gso in 1 0; do
 		export SOFTROCE_GSO=$gso
-		in_a timeout 200 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 >"$log" 2>&1 & # ends by itself
+		in_a timeout 800 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 >"$log" 2>&1 & # ends by itself
 		server=$!
 		listening 18515 $server "$inside" "$a"
-		in_b timeout 200 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 10.99.0.1 >"$log.client" 2>&1 ||
+		in_b timeout 800 ibv_rc_pingpong -d soft0 -g $gid -c -m 2048 -s 100000 -n 200 10.99.0.1 >"$log.client" 2>&1 ||
 			{ cat "$log.client"; fail "pingpong over veth, GID $gid, GSO $gso"; }
 		wait $server || fail "pingpong server, GID $gid, GSO $gso"
 	done

@@ -20,10 +20,10 @@ finish() {
 }
 trap finish EXIT
 
-timeout 90 "$build/softroce-run" "$program" "$@" "$server_option" $port >"$scratch/server.log" 2>&1 &
+timeout 800 "$build/softroce-run" "$program" "$@" "$server_option" $port >"$scratch/server.log" 2>&1 &
 server=$!
 listening $port $server
-timeout 90 "$build/softroce-run" "$program" "$@" "$client_option" $port 127.0.0.1 >"$scratch/client.log" 2>&1
+timeout 800 "$build/softroce-run" "$program" "$@" "$client_option" $port 127.0.0.1 >"$scratch/client.log" 2>&1
 client_rc=$?
 wait $server
 server_rc=$?

@@ -23,7 +23,7 @@ said() {
 
 # perf ARGUMENTS: runs ha perf with the test plugin, output in $TMP/out and $TMP/err, status in $STATUS
 perf() {
-	timeout 280 "$HA" perf --plugin "$PLUGIN" "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$HA" perf --plugin "$PLUGIN" "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 }
 

@@ -20,7 +20,7 @@ fail() {
 
 # The cable is out for longer than a NIC tries again by itself (0.54 s by default).
 demo() {
-	timeout 100 "$ROOT/scripts/demo-failover" --ranks 2 --size 256K --seconds 3.5 --cut 0.8 --heal 3 --png "$TMP/demo.png" \
+	timeout 800 "$ROOT/scripts/demo-failover" --ranks 2 --size 256K --seconds 3.5 --cut 0.8 --heal 3 --png "$TMP/demo.png" \
 		>"$TMP/out" 2>&1
 }
 
@@ -35,7 +35,7 @@ fi
 HA_NCCL_ENABLE_BACKUP=0 demo && fail "the demo does not notice that the job dies"
 grep -q 'did NOT survive' "$TMP/out" || fail "no word about the death"
 
-timeout 100 "$ROOT/bench/failover" port --cuts 1 --json "$TMP/bench.json" >"$TMP/out" 2>&1 || fail "the bench"
+timeout 800 "$ROOT/bench/failover" port --cuts 1 --json "$TMP/bench.json" >"$TMP/out" 2>&1 || fail "the bench"
 python3 - "$TMP/bench.json" <<'PY' || fail "the bench's figures"
 import json, sys
 port = json.load(open(sys.argv[1]))["parts"]["port"]
@@ -44,7 +44,7 @@ for end in port.values():
     # A gap of 0 is shorter than the timeline notes; none at all: the machine itself stood still.
     assert not end["stall_ms"] or end["stall_ms"]["worst"] > 0, end
 PY
-HA_NCCL_ENABLE_BACKUP=0 timeout 100 "$ROOT/bench/failover" kill --cuts 1 --json "$TMP/bench.json" --keep "$TMP/keep" \
+HA_NCCL_ENABLE_BACKUP=0 timeout 800 "$ROOT/bench/failover" kill --cuts 1 --json "$TMP/bench.json" --keep "$TMP/keep" \
 	>"$TMP/out" 2>&1
 python3 - "$TMP/bench.json" <<'PY' || fail "the bench does not notice that the job dies"
 import json, sys

@@ -21,7 +21,7 @@ fail() {
 
 # The NIC that carries is cut at one end. Arguments: what to run it with.
 traffic() {
-	"$@" timeout 100 "$HA" perf sendrecv --ranks 2 -b 64K -e 64K --duration 3s --at 1s "'$HA' cut soft0" \
+	"$@" timeout 800 "$HA" perf sendrecv --ranks 2 -b 64K -e 64K --duration 3s --at 1s "'$HA' cut soft0" \
 		--at 2s "'$HA' heal soft0" >"$TMP/out" 2>&1
 }
 
@@ -45,7 +45,7 @@ exec "$@"
 EOF
 # Pages and control files have no room: nobody can look or cut from outside, and traffic goes on.
 unshare --mount --net sh "$TMP/full" env -u HA_NCCL_STATUS_DIR -u SOFTROCE_CONTROL NCCL_DEBUG=INFO \
-	timeout 100 "$HA" perf sendrecv --ranks 2 -b 64K -e 64K --duration 1s >"$TMP/out" 2>&1 || fail "/dev/shm full: status $?"
+	timeout 800 "$HA" perf sendrecv --ranks 2 -b 64K -e 64K --duration 1s >"$TMP/out" 2>&1 || fail "/dev/shm full: status $?"
 grep -q 'no page for .ha status.' "$TMP/out" || fail "/dev/shm full: no line about the page"
 
 cat >"$TMP/inet" <<'EOF'

@@ -10,7 +10,7 @@ export SOFTROCE_CONTROL=$TMP
 refused_number() {
 	local option=$1 range=$2 text=$3
 	shift 3
-	timeout 280 "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$@" >"$TMP/out" 2>"$TMP/err"
 	local status=$?
 	[ $status -eq 2 ] || fail "status $status instead of 2: $*"
 	[ "$(cat "$TMP/out" "$TMP/err" | wc -l)" -eq 1 ] || fail "not one line: $*"

@@ -40,7 +40,7 @@ trap 'end_backend; rm -rf "$TMP"' EXIT
 summed() {
 	local rows=$1 pattern=$2
 	shift 2
-	timeout 200 "$HA" perf collnet --plugin "$PLUGIN" "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$HA" perf collnet --plugin "$PLUGIN" "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 	[ $STATUS -eq 0 ] || fail "status $STATUS: $*"
 	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "no clean footer: $*"
@@ -49,7 +49,7 @@ summed() {
 }
 
 # no backend: no device, and why
-timeout 200 "$HA" perf collnet --plugin "$PLUGIN" --ranks 2 >"$TMP/out" 2>"$TMP/err" && fail "collnet without a backend"
+timeout 800 "$HA" perf collnet --plugin "$PLUGIN" --ranks 2 >"$TMP/out" 2>"$TMP/err" && fail "collnet without a backend"
 cat "$TMP/out" "$TMP/err" | grep -q "collnet: no device, so NCCL goes without: .*ina.sock" || fail "no reason"
 grep -q 'offers no collnet device' "$TMP/err" || fail "no word about the device"
 # on the rails alone
@@ -93,21 +93,21 @@ backend --silent-at 5
 HA_NCCL_COLLNET_TIMEOUT_MS=500 summed 1 "finished over the rails" --ranks 2 -b 5M -e 5M -n 4 --check-all --buffsize 40M
 end_backend
 backend --eagain
-timeout 200 "$HA" perf collnet --plugin "$PLUGIN" --ranks 3 >"$TMP/out" 2>"$TMP/err" && fail "collnet without a group"
+timeout 800 "$HA" perf collnet --plugin "$PLUGIN" --ranks 3 >"$TMP/out" 2>"$TMP/err" && fail "collnet without a group"
 grep -q 'connect: collnet of plugin' "$TMP/err" || fail "no word about connect"
 HA_NCCL_COLLNET=1 summed 1 "no switch yet, no group" --ranks 3 -b 1M -e 1M -n 3 --check-all
 end_backend
 
 # a rank that is killed ends the run with one line
 backend
-timeout 200 "$HA" perf collnet --plugin "$PLUGIN" --ranks 3 -b 1M -e 1M --duration 20s --at 1s 'kill -9 $HA_PERF_PID_1' >"$TMP/out" 2>"$TMP/err"
+timeout 800 "$HA" perf collnet --plugin "$PLUGIN" --ranks 3 -b 1M -e 1M --duration 20s --at 1s 'kill -9 $HA_PERF_PID_1' >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 1 ] || fail "status after the death of a rank"
 grep -q '^ha perf: rank 1 was killed by signal 9' "$TMP/err" || fail "no line about the dead rank"
 
 # called wrongly
 unset NCCL_DEBUG
 for wrong in "-d int8" "-o max" "--vs x" "--json" "--dev all"; do
-	timeout 100 "$HA" perf collnet --ranks 2 $wrong >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$HA" perf collnet --ranks 2 $wrong >"$TMP/out" 2>"$TMP/err"
 	[ $? -eq 2 ] && [ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "called with $wrong"
 done
 finish

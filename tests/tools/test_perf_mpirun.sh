@@ -8,11 +8,11 @@ tried=0
 for mpirun in mpirun.openmpi mpirun.mpich; do
 	command -v $mpirun >/dev/null || continue
 	tried=1
-	timeout 120 $mpirun -np 3 "$HA" perf alltoall --plugin "$PLUGIN" -b 24 -e 64K -f 50 -n 2 >"$TMP/out" 2>"$TMP/err" ||
+	timeout 800 $mpirun -np 3 "$HA" perf alltoall --plugin "$PLUGIN" -b 24 -e 64K -f 50 -n 2 >"$TMP/out" 2>"$TMP/err" ||
 		fail "$mpirun: status"
 	grep -q '^# ha perf .*: 3 ranks (.*mpirun)' "$TMP/out" || fail "$mpirun: no header, or not of 3 ranks"
 	[ "$(grep -c '^# Out of bounds values : 0 OK$' "$TMP/out")" -eq 1 ] || fail "$mpirun: not one clean report"
-	TESTSOCK_FAULT=error:3 timeout 120 $mpirun -np 3 "$HA" perf alltoall --plugin "$PLUGIN" -n 2 >"$TMP/out" 2>"$TMP/err"
+	TESTSOCK_FAULT=error:3 timeout 800 $mpirun -np 3 "$HA" perf alltoall --plugin "$PLUGIN" -n 2 >"$TMP/out" 2>"$TMP/err"
 	[ $? -ne 0 ] || fail "$mpirun: status of a failing run"
 	[ "$(cat "$TMP/out" "$TMP/err" | grep -c '^ha perf: rank .*remote error')" -eq 1 ] || fail "$mpirun: not one line"
 done

@@ -10,7 +10,7 @@ export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.173.$(($$ % 250)).0/24,127.174.
 clean() {
 	local rows=$1
 	shift
-	timeout 200 "$HA" perf "$@" --plugin "$PLUGIN" >"$TMP/out" 2>"$TMP/err" || fail "status $?: $*: $(cat "$TMP/err")"
+	timeout 800 "$HA" perf "$@" --plugin "$PLUGIN" >"$TMP/out" 2>"$TMP/err" || fail "status $?: $*: $(cat "$TMP/err")"
 	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "no clean footer: $*"
 	[ "$(grep -cE '^ *[0-9]+ .* [1-9][0-9]* +0( +ratio [0-9.]+)?$' "$TMP/out")" -eq "$rows" ] ||
 		fail "not $rows verified rows: $*: $(cat "$TMP/out")"
@@ -23,8 +23,8 @@ grep -q ncclRmaPlugin_v17 "$TMP/out" || fail "not the newest table"
 clean 2 get --ranks 2 -b 5000 -e 5000 -n 6 --gin-version 13 --vs "$PLUGIN"
 clean 1 moe --ranks 3 -b 9000 -e 9000 --duration 1s --at 200ms 'ha cut soft0:$HA_RANK_PID_0' --at 600ms 'ha heal soft0:$HA_RANK_PID_0'
 
-timeout 60 "$HA" perf get --ranks 2 -b 8 -e 8 --plugin "$PLUGIN" --gin-version 12 >"$TMP/out" 2>&1 && fail "a get by version 12"
+timeout 800 "$HA" perf get --ranks 2 -b 8 -e 8 --plugin "$PLUGIN" --gin-version 12 >"$TMP/out" 2>&1 && fail "a get by version 12"
 grep -q 'version 12 of the table has no iget' "$TMP/out" || fail "no reason: $(cat "$TMP/out")"
-timeout 60 "$HA" perf moe --ranks 2 --json=- >"$TMP/out" 2>&1
+timeout 800 "$HA" perf moe --ranks 2 --json=- >"$TMP/out" 2>&1
 [ $? -eq 2 ] || fail "--json was taken"
 exit $FAILED

@@ -36,7 +36,7 @@ refused 1 'nonesuch' allreduce --vs nonesuch -b 8 -e 8
 perf --help
 [ $STATUS -eq 0 ] && grep -q -- '--minbytes' "$TMP/out" || fail "--help"
 # NCCL's way to a plugin: X is libnccl-net-X.so in the library path
-LD_LIBRARY_PATH=$(dirname "$PLUGIN") timeout 60 "$HA" perf pingpong --plugin testsock -b 8 -e 8 >"$TMP/out" 2>"$TMP/err" ||
+LD_LIBRARY_PATH=$(dirname "$PLUGIN") timeout 800 "$HA" perf pingpong --plugin testsock -b 8 -e 8 >"$TMP/out" 2>"$TMP/err" ||
 	fail "the short name"
 # NCCL_DEBUG reaches the plugin's lines
 NCCL_DEBUG=INFO perf pingpong -b 8 -e 8

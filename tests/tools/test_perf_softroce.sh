@@ -17,7 +17,7 @@ HA_NCCL_POLICY=adaptive clean 0 allreduce --ranks 2 --dev 0+1 --channels 2 -b 64
 clean 0 allreduce --ranks 2 --vs "$PLUGIN" --vs-net-version 9 -b 8 -e 8K -f 10 -n 4
 
 : >"$TMP/out"
-timeout 100 "$HA" perf allreduce --plugin "$PLUGIN" --ranks 3 -n 100000000 >"$TMP/out" 2>"$TMP/err" &
+timeout 800 "$HA" perf allreduce --plugin "$PLUGIN" --ranks 3 -n 100000000 >"$TMP/out" 2>"$TMP/err" &
 pid=$!
 for _ in $(seq 600); do
 	grep -q 'algbw' "$TMP/out" && break

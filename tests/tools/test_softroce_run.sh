@@ -10,9 +10,9 @@ export SOFTROCE_CONTROL=$TMP/control
 mkdir -m 700 "$SOFTROCE_CONTROL"
 
 for how in "" --replace; do
-	timeout 280 "$RUN" $how "$HA" topo >"$TMP/out" 2>"$TMP/err" || fail "softroce-run $how ha topo finds nothing"
+	timeout 800 "$RUN" $how "$HA" topo >"$TMP/out" 2>"$TMP/err" || fail "softroce-run $how ha topo finds nothing"
 	grep -q 'soft0:1  active' "$TMP/out" || fail "softroce-run $how ha topo does not list soft0"
-	timeout 280 "$RUN" $how "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 -b 8 -e 64K -f 64 -n 2 >"$TMP/out" 2>"$TMP/err" ||
+	timeout 800 "$RUN" $how "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 -b 8 -e 64K -f 64 -n 2 >"$TMP/out" 2>"$TMP/err" ||
 		fail "softroce-run $how ha perf"
 	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "softroce-run $how ha perf: no clean footer"
 done

@@ -8,7 +8,7 @@ RUN=0
 trap '[ $RUN -ne 0 ] && kill $RUN 2>/dev/null; rm -rf "$TMP"' EXIT
 
 status() {
-	timeout 20 "$HA" status "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$HA" status "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 }
 
@@ -34,7 +34,7 @@ status --help
 [ $STATUS -eq 0 ] && grep -q '^usage: ha status' "$TMP/out" || fail "--help"
 
 # two ranks at work
-timeout 280 "$HA" perf pingpong -b 8 -e 8 -n 100000000 --ranks 2 --plugin "$PLUGIN" >"$TMP/perf" 2>&1 &
+timeout 800 "$HA" perf pingpong -b 8 -e 8 -n 100000000 --ranks 2 --plugin "$PLUGIN" >"$TMP/perf" 2>&1 &
 RUN=$!
 for _ in $(seq 600); do
 	status --json
@@ -58,7 +58,7 @@ status -e 0
 [ "$(grep -c ', hawser ' "$TMP/out")" -eq 2 ] && ! grep -q 'last events' "$TMP/out" || fail "the table"
 status -e 1
 [ "$(grep -cE '^ +[0-9:.]{12} [a-z_]+ ' "$TMP/out")" -eq 2 ] || fail "the last event"
-timeout 60 "$HA" status --watch >"$TMP/out" 2>"$TMP/err" &
+timeout 800 "$HA" status --watch >"$TMP/out" 2>"$TMP/err" &
 WATCH=$!
 for _ in $(seq 600); do
 	[ "$(grep -c ', hawser ' "$TMP/out")" -ge 4 ] && break
@@ -101,7 +101,7 @@ wait $RUN 2>/dev/null
 RUN=0
 status --json
 json 'len(s["processes"]) == 2 and all(p["state"] == "ended" for p in s["processes"])' || fail "ended processes"
-timeout 60 "$HA" perf pingpong -b 8 -e 8 -n 10 --ranks 2 --plugin "$PLUGIN" >"$TMP/perf" 2>&1 || fail "another run"
+timeout 800 "$HA" perf pingpong -b 8 -e 8 -n 10 --ranks 2 --plugin "$PLUGIN" >"$TMP/perf" 2>&1 || fail "another run"
 [ -z "$(ls "$TMP/pages")" ] || fail "pages left: $(ls "$TMP/pages")"
 chmod 777 "$TMP/pages"
 status

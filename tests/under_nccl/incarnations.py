@@ -13,7 +13,7 @@ import time
 
 FLOAT, SUM, TO_DEVICE, TO_HOST = 7, 0, 1, 2
 COUNT = 300000
-LIMIT_S = 120
+LIMIT_S = 600
 
 
 class UniqueId(ctypes.Structure):

@@ -66,7 +66,7 @@ class Rig:
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=300)
         self.process = None
         return code
 
@@ -89,7 +89,7 @@ class Rig:
 def refused(call, request, code, words):
     """The call ends with this status, and a message that has these words."""
     try:
-        answer = call(request, timeout=30)
+        answer = call(request, timeout=300)
     except grpc.RpcError as error:
         assert error.code() == code, (error.code(), error.details())
         assert words in error.details(), error.details()

@@ -9,7 +9,7 @@ export NETCCL_CONTROLLER_ADDR=unix:$TMP/socket
 unset NETCCL_CONTROLLER_CA NETCCL_CONTROLLER_CERT NETCCL_CONTROLLER_KEY
 
 ina() {
-	timeout 90 "$HA" ina --timeout=60000 "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$HA" ina --timeout=60000 "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 }
 
@@ -28,7 +28,7 @@ start() {
 cannot() {
 	local want=$1 pattern=$2
 	shift 2
-	timeout 60 "$CONTROLLER" --database="$TMP/other" --metrics=none "$@" >"$TMP/out" 2>"$TMP/err"
+	timeout 800 "$CONTROLLER" --database="$TMP/other" --metrics=none "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 	[ $STATUS -eq "$want" ] && grep -q -- "$pattern" "$TMP/err" || fail "status $STATUS: $*"
 	[ "$(grep -c '^ha-controller:' "$TMP/err")" -eq 1 ] || fail "lines: $*"
@@ -37,7 +37,7 @@ cannot() {
 printf 'switch leaf address 10.0.0.254 slots 4096 serves 10.0.0.0/24\nlate 1\n' >"$TMP/settings"
 
 # called wrongly, nobody there
-timeout 60 "$HA" ina 2>/dev/null
+timeout 800 "$HA" ina 2>/dev/null
 [ $? -eq 2 ] || fail "called without a word"
 for wrong in "nonsense" "groups more" "create" "create 1.2.3.4,nonsense" "create 10.0.0.1,10.0.0.2 --length=x" "destroy" "destroy x" \
 	"destroy 0" "destroy 256" "renew 1 --rank=32" "renew 1 --secret=xyz" "groups --nonsense"; do

@@ -13,7 +13,7 @@
 #include "plugin/collnet/collnet.h"
 #include "tests/plugin/collnet/hub.h"
 
-#define TEAM_WAIT_S 120 /* for anything to come; beside other work */
+#define TEAM_WAIT_S 600 /* for anything to come; beside other work */
 #define TEAM_OPS 2048   /* of one test */
 
 struct team_op {

@@ -22,7 +22,7 @@
 
 #define RIG_SKIP 77
 /* longer than any machine needs, beside twenty other programs too: what takes this long hangs */
-#define RIG_WAIT_S 200
+#define RIG_WAIT_S 600
 
 /* Ends the program with a line when the condition does not hold. */
 #define CHECK(condition, ...)                                                  \

@@ -60,7 +60,7 @@ await() {
 }
 
 start
-timeout 280 "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 6s --at 2s "'$ha' cut soft0" \
+timeout 800 "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 6s --at 2s "'$ha' cut soft0" \
 	--at 4s "'$ha' heal soft0" >"$tmp/job.log" 2>&1 &
 job=$!
 pids+=("$job")
@@ -128,7 +128,7 @@ await -eq 'hawser_plugin_failovers_total{' "$failovers"
 
 # a process that is killed: what it counted stays, though its page does, too
 before=$(sum 'hawser_plugin_processes_seen_total')
-timeout 280 "$ha" perf pingpong -b 8 -e 8 -n 100000000 --ranks 2 --plugin "$plugin" >"$tmp/job.log" 2>&1 &
+timeout 800 "$ha" perf pingpong -b 8 -e 8 -n 100000000 --ranks 2 --plugin "$plugin" >"$tmp/job.log" 2>&1 &
 job=$!
 pids+=("$job")
 await -eq 'hawser_plugin_connections{' 4

@@ -39,7 +39,7 @@ await '<td>recovered</td>'
 await 'class="arc"'
 
 browser() {
-	timeout 240 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$tmp/profile" \
+	timeout 800 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$tmp/profile" \
 		--window-size=1060,1200 --hide-scrollbars "$@" "http://127.0.0.1:$port/still" 2>>"$tmp/browser.log"
 }
 browser --enable-logging=stderr --dump-dom >"$tmp/dom" || fail "the browser: $(tail -5 "$tmp/browser.log")"

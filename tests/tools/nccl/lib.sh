@@ -19,7 +19,7 @@ fail() {
 
 # nccl ARGUMENTS: runs ha nccl with the stand-ins, output in $TMP/out and $TMP/err, status in $STATUS
 nccl() {
-	LD_LIBRARY_PATH=$STAND_INS timeout 280 "$HA" nccl --nccl "$STAND_INS/libnccl.so.2" "$@" >"$TMP/out" 2>"$TMP/err"
+	LD_LIBRARY_PATH=$STAND_INS timeout 800 "$HA" nccl --nccl "$STAND_INS/libnccl.so.2" "$@" >"$TMP/out" 2>"$TMP/err"
 	STATUS=$?
 }
 

@@ -15,7 +15,7 @@ together() {
 	for part in 0 1; do
 		[ $part = 0 ] && environment=$first || environment=$second
 		# shellcheck disable=SC2086
-		env $environment MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" LD_LIBRARY_PATH="$STAND_INS" timeout 120 "$HA" nccl \
+		env $environment MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" LD_LIBRARY_PATH="$STAND_INS" timeout 800 "$HA" nccl \
 			--nccl "$STAND_INS/libnccl.so.2" all_reduce -b 1K -e 4K -n 3 >"$TMP/out.$part" 2>"$TMP/err.$part" &
 	done
 	wait -n && wait -n || fail "$name: $(cat "$TMP"/err.*)"

@@ -47,6 +47,6 @@ int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = { { "hangs", hangs } };
 
-	alarm(110);
+	alarm(850);
 	return NAMED_TESTS_RUN(tests, argc, argv);
 }

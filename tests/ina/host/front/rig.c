@@ -139,7 +139,7 @@ static void be_rank(struct rank r, void (*fn)(struct rank *r))
 	static uint32_t member[HA_INA_RANKS];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(250);
+	alarm(850);
 	r.ina = open_or_die();
 	for (unsigned i = 0; i < r.ranks; i++)
 		member[i] = ha_ina_address(r.ina);

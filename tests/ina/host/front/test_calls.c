@@ -502,7 +502,7 @@ static void forked(void)
 	op = post_or_die(ina, group, &q);
 	child = fork();
 	if (!child) {
-		alarm(200);
+		alarm(850);
 		CHECK_INT(ha_ina_wait(op, SECOND), -ENOTCONN);
 		CHECK(strstr(ha_ina_error(ina), "forked"));
 		ha_ina_op_free(op);
@@ -550,7 +550,7 @@ static void fork_too(void *arg, int result)
 {
 	from_notice = fork();
 	if (!from_notice) {
-		alarm(200);
+		alarm(850);
 		/* as a program's function may: the thread that called it must end in the child */
 		return;
 	}
@@ -572,7 +572,7 @@ static void forked_in_notice(void)
 		usleep(1000);
 	child = fork();
 	if (!child) {
-		alarm(200);
+		alarm(850);
 		ha_ina_op_free(op);
 		ha_ina_group_leave(group);
 		ha_ina_close(ina);
@@ -612,6 +612,6 @@ static const struct named_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	alarm(270);
+	alarm(850);
 	return NAMED_TESTS_RUN(tests, argc, argv);
 }

@@ -384,6 +384,6 @@ static const struct named_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	alarm(270);
+	alarm(850);
 	return NAMED_TESTS_RUN(tests, argc, argv);
 }

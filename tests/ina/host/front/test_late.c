@@ -268,6 +268,6 @@ static const struct named_test tests[] = {
 int main(int argc, char **argv)
 {
 	CHECK_INT(argc, 2); /* each in a process of its own: the counts are the program's */
-	alarm(270);
+	alarm(850);
 	return NAMED_TESTS_RUN(tests, argc, argv);
 }

@@ -30,7 +30,7 @@ fail() {
 perf() { # status, text that must be there, arguments
 	local want=$1 text=$2
 	shift 2
-	timeout 200 "$ha" ina-perf "$@" >"$folder/out" 2>"$folder/err"
+	timeout 800 "$ha" ina-perf "$@" >"$folder/out" 2>"$folder/err"
 	local is=$?
 	[ $is = "$want" ] || fail "ha ina-perf $*: status $is, expected $want"
 	grep -q -- "$text" "$folder/out" "$folder/err" || fail "ha ina-perf $*: does not say '$text'"

@@ -154,7 +154,7 @@ static void elsewhere(void)
 		int empty = memfd_create("test", 0);
 		volatile uint8_t *at = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, empty, 0);
 
-		alarm(60);
+		alarm(850);
 		setrlimit(RLIMIT_CORE, &(struct rlimit) { 0 });
 		_exit(at[0]);
 	}

@@ -43,6 +43,6 @@ int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = { { "signals", signals } };
 
-	alarm(110);
+	alarm(850);
 	return NAMED_TESTS_RUN(tests, argc, argv);
 }
