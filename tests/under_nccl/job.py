@@ -95,15 +95,18 @@ class Run:
         except FileNotFoundError:
             return 0
 
-    def sent(self, nic):
-        """Bytes that this NIC of all ranks has sent."""
-        total, mine = 0, False
+    def sent_by(self, *nics):
+        """Bytes that each of these NICs of all ranks has sent, read at one time."""
+        total, nic = dict.fromkeys(nics, 0), None
         for line in self.tool("soft").splitlines():
             if not line.startswith(" "):
-                mine = line.startswith(nic + "@")
-            elif mine and line.split()[0] == "sent_bytes":
-                total += int(line.split()[1])
-        return total
+                nic = line.split("@")[0]
+            elif nic in total and line.split()[0] == "sent_bytes":
+                total[nic] += int(line.split()[1])
+        return [total[nic] for nic in nics]
+
+    def sent(self, nic):
+        return self.sent_by(nic)[0]
 
     def messages(self):
         """What the plugins' connections have sent and received."""
