@@ -161,7 +161,7 @@ static int step_offered(struct ha_pending *p)
 	const union ha_message *m;
 	int err;
 
-	if (!atomic_load_explicit(&p->taken, memory_order_relaxed)) {
+	if (!p->taken) {
 		err = ha_stream_get(p->stream, &m);
 		return err ? err : -EPROTO;
 	}
@@ -297,16 +297,23 @@ void ha_connect_abandon(struct ha_ctx *ctx, const void *handle)
 		ha_pending_free(p);
 }
 
-/* An offered connection is taken: the next round goes on with it. Acquire: pairs with the driver's
- * release; once the state is final, the bundle and everything in it are ours. */
+/* An offered connection is taken. Acquire: pairs with the driver's release; once the state is
+ * final, the bundle and everything in it are ours. */
 static int take_offered(struct ha_pending *p)
 {
 	int state = atomic_load_explicit(&p->state, memory_order_acquire);
 
 	if (state != HA_PENDING_OFFERED)
 		return state;
-	if (!atomic_exchange_explicit(&p->taken, true, memory_order_relaxed))
-		ha_loop_wake(&p->ctx->loop);
+	pthread_mutex_lock(&p->ctx->drive);
+	state = atomic_load_explicit(&p->state, memory_order_relaxed);
+	if (state == HA_PENDING_OFFERED) {
+		p->taken = true;
+		ha_pending_push(p);
+	}
+	pthread_mutex_unlock(&p->ctx->drive);
+	/* The round that the new bundle waits for. */
+	ha_loop_wake(&p->ctx->loop);
 	p->ctx->progress(p->ctx);
 	return atomic_load_explicit(&p->state, memory_order_acquire);
 }

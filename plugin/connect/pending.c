@@ -149,8 +149,7 @@ static void explain(const struct ha_pending *p, int state, int err)
  * one ends here. */
 static void fail(struct ha_pending *p, int state, int err)
 {
-	p->untaken = state == HA_PENDING_OFFERED &&
-		     !atomic_load_explicit(&p->taken, memory_order_relaxed);
+	p->untaken = state == HA_PENDING_OFFERED && !p->taken;
 	explain(p, state, err);
 	release(p);
 	if (p->side->failed) {
@@ -219,17 +218,6 @@ static uint64_t wake_at(const struct ha_pending *p)
 		       : p->deadline;
 }
 
-static bool is_taken(const struct ha_pending *p)
-{
-	return atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_OFFERED &&
-	       atomic_load_explicit(&p->taken, memory_order_relaxed);
-}
-
-static bool is_runnable(const struct ha_pending *p)
-{
-	return p->runnable || is_taken(p);
-}
-
 uint64_t ha_pending_drive(struct ha_ctx *ctx)
 {
 	uint64_t now = ha_clock_now(ctx->clock), next = UINT64_MAX;
@@ -241,9 +229,9 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 		int state, result = 0;
 
 		if (ctx->soft_oob ||
-		    ((is_runnable(p) || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
+		    ((p->runnable || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
 			result = step(p, &state);
-		else if (is_runnable(p))
+		else if (p->runnable)
 			next = now;
 		if (!result) {
 			if (wake_at(p) < next)
@@ -268,6 +256,19 @@ static bool take_out(struct ha_pending **list, struct ha_pending *p)
 			return true;
 		}
 	return false;
+}
+
+void ha_pending_push(struct ha_pending *p)
+{
+	int state, result = step(p, &state);
+
+	if (!result)
+		return;
+	take_out(&p->ctx->driven, p);
+	if (result > 0)
+		succeed(p);
+	else
+		fail(p, state, result);
 }
 
 void ha_pending_forget(struct ha_pending *p)

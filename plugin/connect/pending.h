@@ -73,7 +73,7 @@ struct ha_pending {
 	bool runnable;                    /* its socket has something, or it is new */
 	bool unauthenticated;             /* has not shown the nonce */
 	bool explained;                   /* the log has said why already */
-	atomic_bool taken;                /* by the call of ha_connect that returns it */
+	bool taken;                       /* by the call of ha_connect that returns it */
 	bool untaken;                     /* it has failed before that */
 	const void *key;                  /* where the caller keeps the handle */
 	struct ha_wire_handle handle;
@@ -102,6 +102,8 @@ void ha_pending_forget(struct ha_pending *p);
 /* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be
  * looked at (ns of the context's clock, UINT64_MAX = when a socket says so). */
 uint64_t ha_pending_drive(struct ha_ctx *ctx);
+/* The same for one of them, in ctx->driven, whether its socket has something or not. */
+void ha_pending_push(struct ha_pending *p);
 /* ready() of a pending connection's stream. */
 void ha_pending_ready(struct ha_watch *watch, uint32_t events);
 /* tell() of its queue pairs. */
