@@ -5,29 +5,26 @@
  */
 #include "tests/plugin/nccl/rig.h"
 
-#include <dirent.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* TCP sockets of this process. */
+/* TCP sockets of this process. No memory is allocated: in a child of a process with threads a
+ * sanitizer's allocator may be locked for ever. */
 static int sockets(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
 	int n = 0;
 
-	CHECK(dir, "/proc/self/fd");
-	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+	for (int fd = 0; fd < 1024; fd++) {
 		int protocol = 0;
 		socklen_t len = sizeof(protocol);
 
-		if (!getsockopt(atoi(e->d_name), SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
+		if (!getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
 		    protocol == IPPROTO_TCP)
 			n++;
 	}
-	closedir(dir);
 	return n;
 }
 
