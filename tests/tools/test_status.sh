@@ -4,6 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 export HA_NCCL_STATUS_DIR=$TMP/pages HA_NCCL_VERBS=soft HA_NCCL_EVENTS=$TMP/events.%p.%%
+# No failover: to a busy machine a software NIC looks silent for a moment.
+export HA_NCCL_SILENCE_MS=0 HA_NCCL_QP_TIMEOUT=24 HA_NCCL_HEARTBEAT_MS=60000 HA_NCCL_RTO_MS=60000
 RUN=0
 trap '[ $RUN -ne 0 ] && kill $RUN 2>/dev/null; rm -rf "$TMP"' EXIT
 

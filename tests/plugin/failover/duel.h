@@ -75,8 +75,9 @@ void duel_allow_errors(struct duel *d);
 void duel_await_errors(struct duel *d);
 /* For duel_setup.env: time-outs that only a defect reaches, so that a busy machine brings none of
  * them into a test. */
-#define DUEL_LATE_TIMEOUTS \
-	"HA_NCCL_QP_TIMEOUT=24", "HA_NCCL_HEARTBEAT_MS=60000", "HA_NCCL_RTO_MS=60000"
+#define DUEL_LATE_TIMEOUTS                                                             \
+	"HA_NCCL_QP_TIMEOUT=24", "HA_NCCL_HEARTBEAT_MS=60000", "HA_NCCL_RTO_MS=60000", \
+		"HA_NCCL_SILENCE_MS=0"
 /* Neither end has seen a path fail by silence, or by retries of its NIC that were exhausted. */
 void duel_expect_no_timeout(struct duel *d);
 

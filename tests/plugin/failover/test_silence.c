@@ -119,7 +119,7 @@ static void silent_and_back(void)
 	open_protected(&d, &setup);
 	duel_blackhole(&d, RECEIVER, 0, false);
 	while (!told(&d, SILENT)) {
-		if (told(&d, EVENT("failed_over"), NULL) && !told(&d, SILENT))
+		if (told(&d, EVENT("suspected"), CAUSE("work_failed")))
 			undecided(&d, "the NIC's retries ended before 100 ms of silence were seen");
 		duel_pause(&d, &wait);
 	}

@@ -11,7 +11,8 @@ static void quiet(void)
 {
 	struct duel d;
 
-	duel_open(&d, &(const struct duel_setup) { .no_warning = true });
+	duel_open(&d, &(const struct duel_setup) { .no_warning = true,
+						   .env = { "HA_NCCL_SILENCE_MS=0" } });
 	for (int end = 0; end < ENDS; end++) {
 		duel_await_events(
 			&d, end, EVENT("protected"),
@@ -76,7 +77,7 @@ static void cut_and_healed(void)
 	char text[65536];
 	struct duel d;
 
-	duel_open(&d, &(const struct duel_setup) { 0 });
+	duel_open(&d, &(const struct duel_setup) { .env = { DUEL_LATE_TIMEOUTS } });
 	for (int end = 0; end < ENDS; end++)
 		duel_await_events(&d, end, EVENT("protected"), "soft0:1 ⇄ standby soft1:1", 1);
 	duel_cut(&d, RECEIVER, 0);
@@ -105,7 +106,8 @@ static void no_second(void)
 	char text[65536];
 	struct duel d;
 
-	duel_open(&d, &(const struct duel_setup) { .env_of[RECEIVER] = { "NCCL_IB_HCA=soft0" } });
+	duel_open(&d, &(const struct duel_setup) { .env = { DUEL_LATE_TIMEOUTS },
+						   .env_of[RECEIVER] = { "NCCL_IB_HCA=soft0" } });
 	duel_await_events(&d, SENDER, EVENT("protected"),
 			  "soft0:1 ⇄ standby soft1:1, against the loss of a NIC here, not there",
 			  1);
