@@ -4,7 +4,11 @@
  */
 #include "plugin/rma/comm.h"
 
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +77,7 @@ int ha_rma_connect(struct ha_rma_listen *l, const void *const *handles, int nran
 	rma->nranks = nranks;
 	rma->rank = rank;
 	TAILQ_INIT(&rma->busy);
-	LIST_INIT(&rma->sources);
+	TAILQ_INIT(&rma->sources);
 	LIST_INIT(&rma->gets);
 	SLIST_INIT(&rma->slabs);
 	STAILQ_INIT(&rma->unused);
@@ -115,8 +119,8 @@ void ha_rma_close(struct ha_rma *rma)
 		return;
 	for (int i = 0; i < rma->nranks; i++)
 		close_peer(rma, &rma->peer[i], rma->handle[i]);
-	while ((s = LIST_FIRST(&rma->sources)) != NULL) {
-		LIST_REMOVE(s, link);
+	while ((s = TAILQ_FIRST(&rma->sources)) != NULL) {
+		TAILQ_REMOVE(&rma->sources, s, link);
 		ha_rma_source_close(s);
 	}
 	for (unsigned i = 0; i < rma->nwindows; i++)
@@ -134,18 +138,39 @@ void ha_rma_close(struct ha_rma *rma)
 	free(rma);
 }
 
-int ha_rma_progress(struct ha_rma *rma)
+/* What waits is posted by every look; completions are left to the tests while there are some. */
+static bool leave_to_tests(struct ha_rma_peer *p)
+{
+	bool tested = p->tested;
+
+	p->tested = false;
+	return tested && STAILQ_EMPTY(&p->waiting);
+}
+
+static int look(struct ha_rma *rma)
 {
 	struct ha_rma_peer *p, *next;
-	int err;
+	int err = rma->error ? rma->error : ha_rma_sources_step(rma);
 
-	if (pthread_mutex_trylock(&rma->lock))
-		return ha_rma_error(rma);
-	err = rma->error ? rma->error : ha_rma_sources_step(rma);
 	for (p = TAILQ_FIRST(&rma->busy); p && !err; p = next) {
 		next = TAILQ_NEXT(p, link);
-		err = ha_rma_peer_step(rma, p);
+		if (!leave_to_tests(p))
+			err = ha_rma_peer_step(rma, p);
 	}
+	/* The end counts: a look that took long does not make another one due. */
+	atomic_store_explicit(&rma->looked, ha_clock_now(rma->ctx->clock), memory_order_relaxed);
+	return err;
+}
+
+int ha_rma_progress(struct ha_rma *rma)
+{
+	uint64_t looked = atomic_load_explicit(&rma->looked, memory_order_relaxed);
+	int err;
+
+	if (ha_clock_now(rma->ctx->clock) - looked < HA_RMA_LOOK_NS ||
+	    pthread_mutex_trylock(&rma->lock))
+		return ha_rma_error(rma);
+	err = look(rma);
 	pthread_mutex_unlock(&rma->lock);
 	return err;
 }
@@ -163,6 +188,7 @@ static int move_op(struct ha_rma *rma, const struct ha_rma_op *op)
 	if (STAILQ_FIRST(&p->posted) != op && STAILQ_FIRST(&p->waiting) != op)
 		return 0;
 	err = ha_rma_peer_step(rma, p);
+	p->tested = true;
 	if (!err && op->rank == rma->rank && op->state != HA_RMA_DONE)
 		err = ha_rma_sources_step(rma);
 	return err;

@@ -15,7 +15,17 @@
 #include <pthread.h>
 #include <sys/queue.h>
 
+/*
+ * How soon after a look at the connections another one is worth while, ns. NCCL's proxy calls
+ * progress for each of its contexts and ranks in every round, eight times in a row with two ranks.
+ */
+#define HA_RMA_LOOK_NS 500
 #define HA_RMA_BATCH 32 /* records of one source that are applied together */
+/*
+ * Sources that one call of progress looks at, in turns: NCCL's proxy calls it once for each rank
+ * that it writes to, so all of them each time would be the square of the ranks in every round.
+ */
+#define HA_RMA_SOURCES 16
 
 struct ha_rma_window {
 	uint32_t number; /* the same at every rank */
@@ -69,7 +79,8 @@ struct ha_rma_peer {
 	unsigned nmr;
 	struct ha_rma_ops waiting, posted; /* in order */
 	bool connecting;
-	bool busy; /* on rma's list */
+	bool busy;   /* on rma's list */
+	bool tested; /* a test has looked for completions since progress did */
 	TAILQ_ENTRY(ha_rma_peer) link;
 };
 
@@ -86,7 +97,7 @@ struct ha_rma_source {
 	bool flushed;
 	unsigned n;
 	struct ha_rma_record record[HA_RMA_BATCH];
-	LIST_ENTRY(ha_rma_source) link;
+	TAILQ_ENTRY(ha_rma_source) link;
 };
 
 struct ha_rma_listen {
@@ -105,8 +116,9 @@ struct ha_rma {
 	int nranks, rank;
 	char (*handle)[HA_HANDLE_MAX];
 	struct ha_rma_peer *peer;
-	TAILQ_HEAD(, ha_rma_peer) busy; /* have something waiting or posted */
-	LIST_HEAD(, ha_rma_source) sources;
+	TAILQ_HEAD(, ha_rma_peer) busy;      /* have something waiting or posted */
+	TAILQ_HEAD(, ha_rma_source) sources; /* the next to look at first */
+	unsigned nsources;
 	struct ha_rma_window **window; /* by number; NULL: deregistered */
 	unsigned nwindows, room;
 	unsigned gpu; /* windows of GPU memory that are registered */
@@ -114,6 +126,7 @@ struct ha_rma {
 	struct ha_rma_ops unused;
 	LIST_HEAD(, ha_rma_op) gets;
 	uint64_t next_id;
+	_Atomic uint64_t looked; /* when progress last looked at connections, ns */
 	int error;
 };
 
@@ -136,7 +149,7 @@ void ha_rma_op_start(struct ha_rma *rma, struct ha_rma_op *op);
 /* op.c: connect, post, look for completions. */
 int ha_rma_peer_step(struct ha_rma *rma, struct ha_rma_peer *peer);
 
-/* source.c: new ones, and what all of them have brought. */
+/* source.c: new ones, and what the next HA_RMA_SOURCES of them have brought. */
 int ha_rma_sources_step(struct ha_rma *rma);
 void ha_rma_source_close(struct ha_rma_source *s);
 

@@ -31,7 +31,8 @@ static int new_source(struct ha_rma *rma, struct ha_recv *recv)
 		return -ENOMEM;
 	}
 	s->recv = recv;
-	LIST_INSERT_HEAD(&rma->sources, s, link);
+	TAILQ_INSERT_HEAD(&rma->sources, s, link);
+	rma->nsources++;
 	return ha_rma_offer_all(rma, s);
 }
 
@@ -186,25 +187,33 @@ static int source_step(struct ha_rma *rma, struct ha_rma_source *s)
 	return err;
 }
 
-int ha_rma_sources_step(struct ha_rma *rma)
+static int accept_source(struct ha_rma *rma)
 {
-	struct ha_rma_source *s, *next;
 	struct ha_recv *recv;
 	int err = ha_accept(rma->listen->listen, &recv);
 
-	if (!err && recv)
-		err = new_source(rma, recv);
+	return err || !recv ? err : new_source(rma, recv);
+}
+
+int ha_rma_sources_step(struct ha_rma *rma)
+{
+	int err = accept_source(rma);
+
 	if (err)
 		return ha_rma_fail(rma, err, "a connection from another rank was not possible");
-	for (s = LIST_FIRST(&rma->sources); s; s = next) {
-		next = LIST_NEXT(s, link);
+	for (unsigned n = rma->nsources < HA_RMA_SOURCES ? rma->nsources : HA_RMA_SOURCES; n; n--) {
+		struct ha_rma_source *s = TAILQ_FIRST(&rma->sources);
+
+		TAILQ_REMOVE(&rma->sources, s, link);
 		err = source_step(rma, s);
 		if (err == -ECONNRESET) {
-			LIST_REMOVE(s, link);
+			rma->nsources--;
 			ha_rma_source_close(s);
-		} else if (err) {
-			return ha_rma_fail(rma, err, "what another rank sent is lost");
+			continue;
 		}
+		TAILQ_INSERT_TAIL(&rma->sources, s, link);
+		if (err)
+			return ha_rma_fail(rma, err, "what another rank sent is lost");
 	}
 	return 0;
 }

@@ -170,7 +170,7 @@ int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint6
 	if (err)
 		free_window(w);
 	else
-		LIST_FOREACH(s, &rma->sources, link)
+		TAILQ_FOREACH(s, &rma->sources, link)
 	if (offer(s, w))
 		err = ha_rma_fail(rma, -ENOMEM, "a window cannot be registered");
 	pthread_mutex_unlock(&rma->lock);
@@ -195,7 +195,7 @@ int ha_rma_deregister(struct ha_rma *rma, struct ha_rma_window *w)
 	if (!w)
 		return 0;
 	pthread_mutex_lock(&rma->lock);
-	LIST_FOREACH(s, &rma->sources, link)
+	TAILQ_FOREACH(s, &rma->sources, link)
 	{
 		ha_withdraw(s->recv, w->number);
 		withdraw(w, (struct ha_bundle *)s->recv, s->mr, s->nmr);
