@@ -13,29 +13,51 @@
 #define IDLE_POLLS 4
 #define PAUSE_NS 100000u
 
-static __thread char self; /* its address is the thread's name */
+/*
+ * This thread's polls in a row that found nothing, on whichever queues: one that finds work on one
+ * queue is not idle because another stays empty, and one that looks in now and then waits for
+ * nothing.
+ */
+static __thread struct {
+	unsigned polls;
+	uint64_t last; /* when */
+} idle;
 
 /* ---- the hot path ---- */
 
 /* The worker takes the pause for attention, until it has lasted PAUSE_NS. */
-static void pause_attending(struct sr_vcq *cq)
+static void pause_attending(struct sr_vcq *cq, uint64_t now)
 {
-	atomic_store_explicit(&cq->context->adapter->polled_at, sr_now() + PAUSE_NS,
+	atomic_store_explicit(&cq->context->adapter->polled_at, now + PAUSE_NS,
 			      memory_order_relaxed);
 	sr_idle_pause();
 }
 
+/* Another poll found nothing. Pauses when there were enough; the time afterwards. */
+static uint64_t count_idle_poll(struct sr_vcq *cq)
+{
+	uint64_t now = sr_now();
+
+	if (now - idle.last > PAUSE_NS)
+		idle.polls = 0;
+	if (++idle.polls > cq->idle_most) {
+		pause_attending(cq, now);
+		now = sr_now();
+	}
+	idle.last = now;
+	return now;
+}
+
 /* The queue is empty: be the NIC for a moment, unless another thread is that already. */
-static bool poll_progress(struct sr_vcq *cq)
+static bool poll_progress(struct sr_vcq *cq, uint64_t now)
 {
 	struct sr_adapter *adapter = cq->context->adapter;
-	uint64_t now = sr_now();
 
 	atomic_store_explicit(&adapter->polled_at, now, memory_order_relaxed);
 	if (!sr_adapter_try_enter(adapter, cq->context->incarnation))
 		return false;
 	if (sr_adapter_turn(adapter, now)) {
-		cq->idle = 0;
+		idle.polls = 0;
 		/* That took a while, and the worker must not take it for absence. */
 		atomic_store_explicit(&adapter->polled_at, sr_now(), memory_order_relaxed);
 	}
@@ -48,14 +70,7 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	int found;
 
 	if (sr_cq_empty(cq->engine)) {
-		/* another thread looks in now and then: it does not wait for anything */
-		if (cq->poller != &self) {
-			cq->poller = &self;
-			cq->idle = 0;
-		}
-		if (++cq->idle > cq->idle_most)
-			pause_attending(cq);
-		if (!poll_progress(cq))
+		if (!poll_progress(cq, count_idle_poll(cq)))
 			return 0;
 	} else if (!sr_context_enter(cq->context)) {
 		return 0;
@@ -63,7 +78,7 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	found = sr_cq_poll(cq->engine, n, wc);
 	sr_context_leave(cq->context);
 	if (found > 0)
-		cq->idle = 0;
+		idle.polls = 0;
 	return found;
 }
 

@@ -57,11 +57,9 @@ struct sr_vcq {
 	struct sr_context *context;
 	struct sr_channel *channel;
 	uint32_t comp_events, async_events; /* taken by the application; under the queue's lock */
-	/* polls in a row that found nothing; a hint, races are harmless */
-	unsigned idle;
-	unsigned idle_most; /* of them, before every further one offers the processor */
-	const void *poller; /* the thread that made them; a hint too */
-	struct ibv_wc wc;   /* the current one of start_poll() */
+	/* idle polls of a thread, before every further one offers the processor */
+	unsigned idle_most;
+	struct ibv_wc wc; /* the current one of start_poll() */
 };
 
 struct sr_channel {
