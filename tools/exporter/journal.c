@@ -7,10 +7,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tools/exporter/notice.h"
+
 #define ENTRY_MAX 2048
-#define PRIORITY_WARNING 4
-#define PRIORITY_NOTICE 5
-#define PRIORITY_ERROR 3
 
 bool journal_open(struct journal *j, const char *path)
 {
@@ -28,47 +27,22 @@ void journal_close(struct journal *j)
 	j->fd = -1;
 }
 
-/* 0: nothing that an operator acts on. */
-static int priority_of(const struct ha_status_event *e)
-{
-	switch (e->kind) {
-	case HA_EVENT_LOST:
-		return PRIORITY_ERROR;
-	case HA_EVENT_FAILED_OVER:
-		return PRIORITY_WARNING;
-	case HA_EVENT_NOT_PROTECTED:
-		return e->cause == HA_CAUSE_RAIL_LOST || e->cause == HA_CAUSE_STANDBY_FAILED
-			       ? PRIORITY_WARNING
-			       : PRIORITY_NOTICE;
-	case HA_EVENT_DEVICE:
-		return e->cause == HA_CAUSE_PORT_DOWN || e->cause == HA_CAUSE_DEVICE_FAILED
-			       ? PRIORITY_WARNING
-			       : PRIORITY_NOTICE;
-	case HA_EVENT_RECOVERED:
-	case HA_EVENT_FAILED_BACK:
-		return PRIORITY_NOTICE;
-	default:
-		return 0;
-	}
-}
-
-/* A value of a page has no line end: status_read.h made it printable. False: try later. */
+/* False: try later. */
 static bool send_entry(const struct journal *j, const struct watcher_event *event)
 {
 	const struct ha_status_event *e = &event->event;
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	char entry[ENTRY_MAX];
+	char message[NOTICE_TEXT_MAX], entry[ENTRY_MAX];
 	int n;
 
+	notice_print(e, message);
 	n = snprintf(entry, sizeof(entry),
-		     "MESSAGE=%s %s: %s (%s), stalled %.3f ms\nPRIORITY=%d\n"
+		     "MESSAGE=%s\nPRIORITY=%d\n"
 		     "SYSLOG_IDENTIFIER=hawser\nHAWSER_EVENT=%s\nHAWSER_CAUSE=%s\n"
 		     "HAWSER_DEVICE=%s\nHAWSER_PEER_DEVICE=%s\nHAWSER_CONNECTION=%s\n"
 		     "HAWSER_STALL_NS=%llu\nHAWSER_REPLAYED_BYTES=%llu\nHAWSER_JOB=%s\n"
 		     "OBJECT_PID=%u\n",
-		     *e->connection ? e->connection : e->device, ha_event_kind_text(e->kind),
-		     ha_event_cause_text(e->cause), *e->text ? e->text : "no more is known",
-		     (double)e->stall / 1e6, priority_of(e), ha_event_kind_text(e->kind),
+		     message, notice_priority(e), ha_event_kind_text(e->kind),
 		     ha_event_cause_text(e->cause), e->device, e->peer_device, e->connection,
 		     (unsigned long long)e->stall, (unsigned long long)e->bytes, event->job,
 		     event->pid);
@@ -90,7 +64,7 @@ void journal_flush(struct journal *j)
 /* A socket of datagrams holds ten or so, and a cable that is pulled makes a hundred events. */
 void journal_write(struct journal *j, const struct watcher_event *event)
 {
-	if (j->fd < 0 || !priority_of(&event->event))
+	if (j->fd < 0 || notice_priority(&event->event) == NOTICE_NONE)
 		return;
 	if (j->n == JOURNAL_WAITING) {
 		j->lost++;
