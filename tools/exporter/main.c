@@ -13,19 +13,57 @@
 #include "base/http.h"
 #include "base/loop.h"
 #include "base/options.h"
-#include "tools/exporter/journal.h"
 #include "tools/exporter/metrics.h"
 #include "tools/exporter/page.h"
+#include "tools/exporter/reporter.h"
 
 #define JOURNAL "/run/systemd/journal/socket"
 
 struct options {
-	const char *dir, *metrics, *textfile, *state, *journal;
+	const char *dir, *metrics, *textfile, *state;
+	struct reporter_options report;
 	unsigned interval_ms;
 	bool once;
 };
 
 #define HA_TARGET struct options
+
+static bool add_webhook(void *target, const struct ha_option_text *given)
+{
+	struct reporter_options *o = &((struct options *)target)->report;
+
+	if (o->webhooks == WEBHOOKS_MAX)
+		return ha_option_refuse(given, "%d URLs at most", WEBHOOKS_MAX);
+	o->webhook[o->webhooks++] = (struct webhook_options) { .url = given->text };
+	return true;
+}
+
+/* Of the webhook before it: a secret goes to the receiver that it is meant for. NULL: there is
+ * none. */
+static struct webhook_options *last_webhook(void *target)
+{
+	struct reporter_options *o = &((struct options *)target)->report;
+
+	return o->webhooks ? &o->webhook[o->webhooks - 1] : NULL;
+}
+
+static bool set_headers(void *target, const struct ha_option_text *given)
+{
+	struct webhook_options *w = last_webhook(target);
+
+	if (w)
+		w->headers = given->text;
+	return w;
+}
+
+static bool set_ca(void *target, const struct ha_option_text *given)
+{
+	struct webhook_options *w = last_webhook(target);
+
+	if (w)
+		w->ca = given->text;
+	return w;
+}
 
 static const struct ha_option rows[] = {
 	{ "dir", 'd', "PATH", "the status pages; %u is every user (HA_NCCL_STATUS_DIR)",
@@ -40,7 +78,19 @@ static const struct ha_option rows[] = {
 	{ "state", 's', "FILE", "keep the counters there over a restart of the exporter",
 	  HA_TEXT(state) },
 	{ "journal", 'j', "SOCKET",
-	  "where events are entries of the journal, or none (" JOURNAL ")", HA_TEXT(journal) },
+	  "where events are entries of the journal, or none (" JOURNAL ")",
+	  HA_TEXT(report.journal) },
+	{ "webhook", 'w', "URL", "POST each of these events there as JSON; up to 8 times",
+	  HA_CALL(add_webhook, NULL) },
+	{ "webhook-headers", 0, "FILE",
+	  "of the webhook before it: header lines, such as Authorization, read anew for each "
+	  "request",
+	  HA_CALL(set_headers, "a FILE behind the --webhook that it is of") },
+	{ "webhook-ca", 0, "FILE",
+	  "of the webhook before it: certificates of the authorities to trust (the system's)",
+	  HA_CALL(set_ca, "a FILE behind the --webhook that it is of") },
+	{ "timeout", 0, "TIME", "for a request to a webhook (10s)",
+	  HA_TIME(report.timeout_ns, 100 * HA_NS_PER_MS, 600 * HA_NS_PER_S) },
 	{ "interval", 'i', "MS", "between two looks at the pages (1000)",
 	  HA_NUMBER(interval_ms, 10, 60000) },
 	{ "once", '1', NULL, "look once, write textfile and state, and end", HA_FLAG(once) },
@@ -62,7 +112,7 @@ static const struct ha_program program = {
 struct exporter {
 	struct options options;
 	struct watcher watcher;
-	struct journal journal;
+	struct reporter reporter;
 	struct ha_loop loop;
 	struct ha_http http;
 };
@@ -80,24 +130,21 @@ static int complain(const char *what, const char *why)
 	return 1;
 }
 
-static void report_event(void *user, const struct watcher_event *event)
-{
-	journal_write(user, event);
-}
-
 static void print_metrics(const void *user, FILE *out)
 {
-	metrics_print(user, METRICS_OPEN, out);
+	const struct exporter *x = user;
+
+	metrics_print(&x->watcher, &x->reporter, METRICS_OPEN, out);
 }
 
 static void print_page(const void *user, FILE *out)
 {
-	page_print(user, true, out);
+	page_print(&((const struct exporter *)user)->watcher, true, out);
 }
 
 static void print_still(const void *user, FILE *out)
 {
-	page_print(user, false, out);
+	page_print(&((const struct exporter *)user)->watcher, false, out);
 }
 
 /* The collector never sees half of a file. */
@@ -111,7 +158,7 @@ static int write_textfile(const struct exporter *x)
 	out = fopen(fresh, "we");
 	if (!out)
 		return complain(fresh, strerror(errno));
-	metrics_print(&x->watcher, METRICS_TEXT, out);
+	metrics_print(&x->watcher, &x->reporter, METRICS_TEXT, out);
 	if (fclose(out) || rename(fresh, path)) {
 		complain(path, strerror(errno));
 		unlink(fresh);
@@ -122,13 +169,14 @@ static int write_textfile(const struct exporter *x)
 
 static int look(struct exporter *x)
 {
-	uint64_t lost = x->journal.lost;
+	uint64_t lost = x->reporter.journal.lost;
 	int err = 0, failed = 0;
 
 	watcher_look(&x->watcher, ha_clock_now(&ha_clock_live));
-	journal_flush(&x->journal);
-	if (!lost && x->journal.lost)
-		complain(x->journal.path, "the journal takes too few entries; some are lost");
+	journal_flush(&x->reporter.journal);
+	if (!lost && x->reporter.journal.lost)
+		complain(x->reporter.journal.path,
+			 "the journal takes too few entries; some are lost");
 	if (x->options.textfile)
 		failed |= write_textfile(x);
 	if (x->options.state)
@@ -149,7 +197,7 @@ static int open_http(struct exporter *x)
 
 	if (ha_loop_open(&x->loop))
 		return complain("its event loop", strerror(errno));
-	wrong = ha_http_open(&x->http, &x->loop, print_metrics, &x->watcher, x->options.metrics);
+	wrong = ha_http_open(&x->http, &x->loop, print_metrics, x, x->options.metrics);
 	if (wrong)
 		return complain(x->options.metrics, wrong);
 	x->http.pages = pages;
@@ -181,35 +229,41 @@ static int run(struct exporter *x)
 	int err, status;
 
 	watcher_open(&x->watcher, o->dir);
-	if (strcmp(o->journal, "none") && journal_open(&x->journal, o->journal)) {
-		x->watcher.report = report_event;
-		x->watcher.user = &x->journal;
-	}
+	x->watcher.report = reporter_write;
+	x->watcher.user = &x->reporter;
 	err = o->state ? watcher_load(&x->watcher, o->state) : 0;
 	if (err)
 		complain(o->state, "it holds no counters; they begin with 0");
 	status = o->once ? look(x) : serve(x);
 	watcher_close(&x->watcher);
-	journal_close(&x->journal);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
-	static struct exporter exporter = { .journal = { .fd = -1 } };
 	struct sigaction action = { .sa_handler = end };
+	static struct exporter exporter;
+	struct reporter_fault fault;
 	struct ha_config config;
 	int status;
 
 	ha_config_load_env(&config);
-	exporter.options = (struct options) { .dir = config.status_dir,
-					      .metrics = "127.0.0.1:9845",
-					      .journal = JOURNAL,
-					      .interval_ms = 1000 };
+	exporter.options =
+		(struct options) { .dir = config.status_dir,
+				   .metrics = "127.0.0.1:9845",
+				   .report = { .journal = JOURNAL, .timeout_ns = 10 * HA_NS_PER_S },
+				   .interval_ms = 1000 };
 	status = ha_options_parse(&program, argc, argv, &exporter.options);
 	if (status)
 		return status - 1;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	return run(&exporter);
+	if (reporter_open(&exporter.reporter, &exporter.options.report, &fault)) {
+		status = run(&exporter);
+	} else {
+		complain(fault.what, fault.why);
+		status = fault.status;
+	}
+	reporter_close(&exporter.reporter);
+	return status;
 }

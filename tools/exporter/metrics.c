@@ -2,6 +2,7 @@
 #include "tools/exporter/metrics.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/version.h"
@@ -179,7 +180,70 @@ static void print_gauges(const struct gauge *gauges, int n, const char *label,
 	}
 }
 
-void metrics_print(const struct watcher *w, enum metrics_form form, FILE *out)
+/* ---- where events are sent to ---- */
+
+struct delivery {
+	const char *name, *type, *help;
+	size_t offset; /* in struct sender_counts */
+};
+
+#define DELIVERY(of, suffix, kind, text, member)                                            \
+	{                                                                                   \
+		"hawser_" of "_" suffix, kind, text, offsetof(struct sender_counts, member) \
+	}
+#define DELIVERIES(of)                                                                          \
+	{                                                                                       \
+		DELIVERY(of, "sent", "counter", "Events that the receiver has taken.", sent),   \
+			DELIVERY(of, "failed", "counter", "Requests that failed.", failed),     \
+			DELIVERY(of, "dropped", "counter",                                      \
+				 "Events that were given up: no room, or the receiver refused " \
+				 "them.",                                                       \
+				 dropped),                                                      \
+			DELIVERY(of, "waiting", "gauge", "Events that are still to be sent.",   \
+				 waiting),                                                      \
+	}
+
+#define DELIVERY_COUNT 4
+static const struct delivery webhook_delivery[DELIVERY_COUNT] = DELIVERIES("webhook");
+
+/* n senders; with a label where `label` is not NULL. The counts are of one moment. */
+static void print_deliveries(const struct delivery *deliveries, struct sender *const *senders,
+			     unsigned n, const char *label, enum metrics_form form, FILE *out)
+{
+	struct sender_counts counts[WEBHOOKS_MAX];
+
+	for (unsigned i = 0; i < n; i++)
+		counts[i] = sender_counts(senders[i]);
+	for (int k = 0; k < DELIVERY_COUNT; k++) {
+		const struct delivery *d = &deliveries[k];
+		const char *suffix = strcmp(d->type, "counter") ? "" : "_total";
+
+		print_head(d->name, d->type, d->help, form, out);
+		for (unsigned i = 0; i < n; i++) {
+			const char *at = (const char *)&counts[i] + d->offset;
+
+			fprintf(out, "%s%s", d->name, suffix);
+			if (label) {
+				print_label(label, senders[i]->name + WEBHOOK_NAME, '{', out);
+				fputc('}', out);
+			}
+			fprintf(out, " %" PRIu64 "\n", *(const uint64_t *)at);
+		}
+	}
+}
+
+static void print_reporter(const struct reporter *r, enum metrics_form form, FILE *out)
+{
+	struct sender *senders[WEBHOOKS_MAX];
+	unsigned n;
+
+	for (n = 0; n < r->webhooks; n++)
+		senders[n] = &r->webhook[n]->sender;
+	print_deliveries(webhook_delivery, senders, n, "receiver", form, out);
+}
+
+void metrics_print(const struct watcher *w, const struct reporter *r, enum metrics_form form,
+		   FILE *out)
 {
 	struct sums devices = { .n = 0 }, jobs = { .n = 0 };
 
@@ -188,6 +252,7 @@ void metrics_print(const struct watcher *w, enum metrics_form form, FILE *out)
 	sum_jobs(w, &jobs);
 	print_gauges(device_gauge, DEVICE_GAUGES, "device", &devices, form, out);
 	print_gauges(job_gauge, JOB_GAUGES, "job", &jobs, form, out);
+	print_reporter(r, form, out);
 	print_head("hawser_exporter_pages_refused", "gauge",
 		   "Files among the status pages that are none, or another version's.", form, out);
 	fprintf(out, "hawser_exporter_pages_refused %u\n", w->refused);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "tools/exporter/reporter.h"
 #include "tools/exporter/watcher.h"
 
 enum metrics_form {
@@ -12,6 +13,7 @@ enum metrics_form {
 		       */
 };
 
-void metrics_print(const struct watcher *w, enum metrics_form form, FILE *out);
+void metrics_print(const struct watcher *w, const struct reporter *r, enum metrics_form form,
+		   FILE *out);
 
 #endif

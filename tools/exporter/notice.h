@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* notice.h - the events that an operator acts on: how urgent they are, and as text */
+/* notice.h - the events that an operator acts on: how urgent they are, as text and as JSON */
 #ifndef HAWSER_EXPORTER_NOTICE_H
 #define HAWSER_EXPORTER_NOTICE_H
 
@@ -17,5 +17,8 @@ enum notice_priority {
 
 enum notice_priority notice_priority(const struct ha_status_event *e);
 void notice_print(const struct ha_status_event *e, char text[NOTICE_TEXT_MAX]);
+/* One object, malloc'ed: the fields of HA_NCCL_EVENTS' lines, job, severity and message. NULL: no
+ * memory. */
+char *notice_json(const struct watcher_event *event, const char *host);
 
 #endif
