@@ -48,6 +48,10 @@ def check_pod(where, pod):
             assert mount["mountPath"].startswith("/"), where
 
 
+RBAC = "rbac.authorization.k8s.io/v1"
+VERSIONS = {"DaemonSet": "apps/v1", "Job": "batch/v1", "Role": RBAC, "RoleBinding": RBAC}
+
+
 def check_manifests():
     kinds, maps, wanted = set(), set(), set()
     for path in files(".yaml"):
@@ -55,7 +59,7 @@ def check_manifests():
             for document in yaml.safe_load_all(f):
                 where = "%s: %s" % (os.path.relpath(path, ROOT), document["kind"])
                 kinds.add(document["kind"])
-                assert document["apiVersion"] == {"DaemonSet": "apps/v1", "Job": "batch/v1"}.get(document["kind"], "v1"), where
+                assert document["apiVersion"] == VERSIONS.get(document["kind"], "v1"), where
                 assert re.fullmatch(r"[a-z0-9-]+", document["metadata"]["name"]), where
                 if document["kind"] == "ConfigMap":
                     maps.add(document["metadata"]["name"])
@@ -68,8 +72,25 @@ def check_manifests():
                 if document["kind"] == "DaemonSet":
                     labels = document["spec"]["template"]["metadata"]["labels"].items()
                     assert set(document["spec"]["selector"]["matchLabels"].items()) <= set(labels), where
-    assert kinds == {"ConfigMap", "DaemonSet", "Job", "Service"}, kinds
+    assert kinds == {"ConfigMap", "DaemonSet", "Job", "Role", "RoleBinding", "Service", "ServiceAccount"}, kinds
     assert wanted <= maps, "no ConfigMap %s" % (wanted - maps)
+
+
+def check_rights():
+    """The DaemonSet's account is bound to a role that may do what --kubernetes does: events of nodes are in the namespace default."""
+    with open(os.path.join(EXAMPLES, "kubernetes/rbac.yaml"), encoding="utf-8") as f:
+        account, role, binding = yaml.safe_load_all(f)
+    with open(os.path.join(EXAMPLES, "installer/daemonset.yaml"), encoding="utf-8") as f:
+        daemon = yaml.safe_load(f)
+    assert role["metadata"]["namespace"] == binding["metadata"]["namespace"] == "default"
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}], role
+    assert binding["roleRef"] == {"apiGroup": RBAC.split("/")[0], "kind": role["kind"], "name": role["metadata"]["name"]}, binding
+    assert binding["subjects"] == [{"kind": account["kind"], **account["metadata"]}], binding
+    pod = daemon["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], daemon["metadata"]["namespace"]) == (account["metadata"]["name"], account["metadata"]["namespace"])
+    exporter = pod["containers"][0]
+    assert "--kubernetes" in exporter["command"], exporter
+    assert {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}} in exporter["env"], exporter
 
 
 def check_environment():
@@ -96,6 +117,7 @@ def check_dockerfile():
 def main():
     check_scripts()
     check_manifests()
+    check_rights()
     check_environment()
     check_dockerfile()
     print("scripts, manifests and Dockerfile are sound")

@@ -2,8 +2,8 @@
 /*
  * libcurl.h - libcurl at run time
  *
- * The exporter may read every user's pages and environment. Without a webhook there is no HTTP
- * client in it, and it runs where libcurl is not installed.
+ * The exporter may read every user's pages and environment. Without a webhook or Kubernetes there
+ * is no HTTP client in it, and it runs where libcurl is not installed.
  */
 #ifndef HAWSER_EXPORTER_LIBCURL_H
 #define HAWSER_EXPORTER_LIBCURL_H

@@ -89,7 +89,11 @@ static const struct ha_option rows[] = {
 	{ "webhook-ca", 0, "FILE",
 	  "of the webhook before it: certificates of the authorities to trust (the system's)",
 	  HA_CALL(set_ca, "a FILE behind the --webhook that it is of") },
-	{ "timeout", 0, "TIME", "for a request to a webhook (10s)",
+	{ "kubernetes", 'k', "[DIR]",
+	  "in a pod: write these events as Event objects of the node NODE_NAME; DIR: ca.crt and "
+	  "token of the service account (" KUBERNETES_ACCOUNT ")",
+	  HA_TEXT(report.account), HA_GIVEN(report.kubernetes) },
+	{ "timeout", 0, "TIME", "for a request to a webhook or to Kubernetes (10s)",
 	  HA_TIME(report.timeout_ns, 100 * HA_NS_PER_MS, 600 * HA_NS_PER_S) },
 	{ "interval", 'i', "MS", "between two looks at the pages (1000)",
 	  HA_NUMBER(interval_ms, 10, 60000) },
@@ -248,11 +252,12 @@ int main(int argc, char **argv)
 	int status;
 
 	ha_config_load_env(&config);
-	exporter.options =
-		(struct options) { .dir = config.status_dir,
-				   .metrics = "127.0.0.1:9845",
-				   .report = { .journal = JOURNAL, .timeout_ns = 10 * HA_NS_PER_S },
-				   .interval_ms = 1000 };
+	exporter.options = (struct options) { .dir = config.status_dir,
+					      .metrics = "127.0.0.1:9845",
+					      .report = { .journal = JOURNAL,
+							  .account = KUBERNETES_ACCOUNT,
+							  .timeout_ns = 10 * HA_NS_PER_S },
+					      .interval_ms = 1000 };
 	status = ha_options_parse(&program, argc, argv, &exporter.options);
 	if (status)
 		return status - 1;

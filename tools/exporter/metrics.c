@@ -205,6 +205,7 @@ struct delivery {
 
 #define DELIVERY_COUNT 4
 static const struct delivery webhook_delivery[DELIVERY_COUNT] = DELIVERIES("webhook");
+static const struct delivery kubernetes_delivery[DELIVERY_COUNT] = DELIVERIES("kubernetes");
 
 /* n senders; with a label where `label` is not NULL. The counts are of one moment. */
 static void print_deliveries(const struct delivery *deliveries, struct sender *const *senders,
@@ -240,6 +241,9 @@ static void print_reporter(const struct reporter *r, enum metrics_form form, FIL
 	for (n = 0; n < r->webhooks; n++)
 		senders[n] = &r->webhook[n]->sender;
 	print_deliveries(webhook_delivery, senders, n, "receiver", form, out);
+	if (r->kubernetes)
+		senders[0] = &r->kubernetes->sender;
+	print_deliveries(kubernetes_delivery, senders, r->kubernetes != NULL, NULL, form, out);
 }
 
 void metrics_print(const struct watcher *w, const struct reporter *r, enum metrics_form form,

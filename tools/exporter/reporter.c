@@ -78,6 +78,7 @@ static bool open_webhooks(struct reporter *r, const struct reporter_options *o,
 bool reporter_open(struct reporter *r, const struct reporter_options *o,
 		   struct reporter_fault *fault)
 {
+	unsigned timeout_ms = (unsigned)(o->timeout_ns / HA_NS_PER_MS);
 	const struct libcurl *curl;
 	const char *why;
 
@@ -85,12 +86,17 @@ bool reporter_open(struct reporter *r, const struct reporter_options *o,
 	name_host(r->host);
 	if (strcmp(o->journal, "none"))
 		journal_open(&r->journal, o->journal);
-	if (!o->webhooks)
+	if (!o->webhooks && !o->kubernetes)
 		return true;
 	curl = libcurl_open(&why);
 	if (!curl)
-		return set_fault(fault, "--webhook", why, 1);
-	return open_webhooks(r, o, curl, fault);
+		return set_fault(fault, o->webhooks ? "--webhook" : "--kubernetes", why, 1);
+	if (!open_webhooks(r, o, curl, fault))
+		return false;
+	if (!o->kubernetes)
+		return true;
+	r->kubernetes = kubernetes_open(curl, o->account, timeout_ms, &why);
+	return r->kubernetes || set_fault(fault, "--kubernetes", why, 1);
 }
 
 void reporter_write(void *reporter, const struct watcher_event *event)
@@ -100,13 +106,20 @@ void reporter_write(void *reporter, const struct watcher_event *event)
 	journal_write(&r->journal, event);
 	for (unsigned i = 0; i < r->webhooks; i++)
 		webhook_write(r->webhook[i], event);
+	if (r->kubernetes)
+		kubernetes_write(r->kubernetes, event);
 }
 
 void reporter_close(struct reporter *r)
 {
 	for (unsigned i = 0; i < r->webhooks; i++)
 		sender_end(&r->webhook[i]->sender, GRACE_NS);
+	if (r->kubernetes)
+		sender_end(&r->kubernetes->sender, GRACE_NS);
 	while (r->webhooks)
 		webhook_close(r->webhook[--r->webhooks]);
+	if (r->kubernetes)
+		kubernetes_close(r->kubernetes);
+	r->kubernetes = NULL;
 	journal_close(&r->journal);
 }

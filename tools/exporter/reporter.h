@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reporter.h - where the exporter reports events: the journal, webhooks */
+/* reporter.h - where the exporter reports events: the journal, webhooks, Kubernetes */
 #ifndef HAWSER_EXPORTER_REPORTER_H
 #define HAWSER_EXPORTER_REPORTER_H
 
 #include "tools/exporter/journal.h"
+#include "tools/exporter/kubernetes.h"
 #include "tools/exporter/webhook.h"
 
 #define WEBHOOKS_MAX 8
@@ -12,6 +13,8 @@ struct reporter_options {
 	const char *journal; /* its socket; "none" */
 	struct webhook_options webhook[WEBHOOKS_MAX];
 	unsigned webhooks;
+	bool kubernetes;
+	const char *account;
 	uint64_t timeout_ns; /* of a request */
 };
 
@@ -19,7 +22,8 @@ struct reporter {
 	struct journal journal;
 	struct webhook *webhook[WEBHOOKS_MAX];
 	unsigned webhooks;
-	char host[HOST_NAME_MAX + 1]; /* of the JSON */
+	struct kubernetes *kubernetes; /* NULL: none */
+	char host[HOST_NAME_MAX + 1];  /* of the JSON */
 };
 
 /* Why it cannot be opened. */

@@ -4,7 +4,7 @@
  *
  * The exporter's loop only puts events where the thread finds them: a receiver that is slow or
  * gone delays nobody. A request that fails is sent again, after 1 s, 2 s, 4 s ... 60 s; what waits
- * meanwhile, and how much of it, is its source's business (webhook.c).
+ * meanwhile, and how much of it, is its source's business (webhook.c, kubernetes.c).
  */
 #ifndef HAWSER_EXPORTER_SENDER_H
 #define HAWSER_EXPORTER_SENDER_H

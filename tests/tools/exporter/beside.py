@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""For test_webhook.py: a job over the software NIC, the exporter beside it, its journal, and HTTP receivers
+"""For test_webhook.py and test_kubernetes.py: a job over the software NIC, the exporter beside it, its journal, and HTTP receivers
 whose answers the test chooses."""
 
 import http.server

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * flood - for test_webhook.py: more events at once than may wait
+ * flood - for test_webhook.py and test_kubernetes.py: more events at once than may wait
  *
  * flood webhook URL N: N events, numbered from 0, failovers and slow paths in turn, and beside each
- * of them one that nobody acts on. Begins when a first one, which the receiver has to hold, is on
+ * of them one that nobody acts on. flood kubernetes DIR N JOBS: N failovers of JOBS jobs in turn;
+ * the pod's environment says where. Begins when a first one, which the receiver has to hold, is on
  * its way and a line is on stdin; says "written" then, and counts at the end.
  */
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "tools/exporter/kubernetes.h"
 #include "tools/exporter/webhook.h"
 
 #define TIMEOUT_MS 600000 /* that only a hang reaches */
@@ -85,6 +87,28 @@ static int flood_webhook(const struct libcurl *curl, const char *url, unsigned n
 	return 0;
 }
 
+static int flood_kubernetes(const struct libcurl *curl, const char *account, unsigned n,
+			    unsigned jobs)
+{
+	const char *why;
+	struct kubernetes *k = kubernetes_open(curl, account, TIMEOUT_MS, &why);
+
+	if (!k) {
+		fprintf(stderr, "flood: %s\n", why);
+		return 1;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct watcher_event event = make_event(i, i % jobs);
+
+		kubernetes_write(k, &event);
+		if (!i)
+			await_line();
+	}
+	await_end(&k->sender);
+	kubernetes_close(k);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *why;
@@ -94,5 +118,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "flood: %s\n", curl ? "too few words" : why);
 		return 1;
 	}
-	return flood_webhook(curl, argv[2], (unsigned)atoi(argv[3]));
+	if (!strcmp(argv[1], "webhook"))
+		return flood_webhook(curl, argv[2], (unsigned)atoi(argv[3]));
+	return argc < 5 ? 1
+			: flood_kubernetes(curl, argv[2], (unsigned)atoi(argv[3]),
+					   (unsigned)atoi(argv[4]));
 }

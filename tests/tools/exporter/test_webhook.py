@@ -193,8 +193,10 @@ def refusals(scene):
     check(status == 2 and "behind the --webhook" in text, text)
     status, text = say("--webhook", "http://h/", "--webhook-headers", scene.path("none"))
     check(status == 1 and "--webhook-headers" in text, text)
+    status, text = say("--kubernetes")
+    check(status == 1 and "KUBERNETES_SERVICE_HOST" in text, text)
     check(say()[0] == 0, say())
-    # Who asks for none needs no libcurl.
+    # Who asks for neither needs no libcurl.
     check("libcurl" not in subprocess.run(["ldd", scene.exporter], capture_output=True, text=True, check=True).stdout, "libcurl is linked")
     for name in ("libcurl-gnutls.so.4", "libcurl.so.4"):
         scene.write(name, "")
