@@ -19,7 +19,9 @@
 /* What NCCL looks at: 8.0 has neither NVLS nor multicast, whose kernels no host can execute. */
 #define MACHINE_CAPABILITY_MAJOR 8
 #define MACHINE_CAPABILITY_MINOR 0
-#define MACHINE_CUDA_VERSION 12040
+#define MACHINE_CUDA_VERSION 12040 /* of the runtime */
+/* NCCL 2.30.7 has no one-sided operations under an older one. */
+#define MACHINE_DRIVER_VERSION 12050
 #define MACHINE_NAME "softcuda (host memory)"
 
 struct machine {

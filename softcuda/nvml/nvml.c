@@ -115,7 +115,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 {
 	if (version == NULL)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	*version = MACHINE_CUDA_VERSION;
+	*version = MACHINE_DRIVER_VERSION;
 	return NVML_SUCCESS;
 }
 
@@ -236,6 +236,23 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	snprintf(pci->busId, sizeof(pci->busId), "%08X:%02X:%02X.0", own.domain, own.bus,
 		 own.device);
 	return NVML_SUCCESS;
+}
+
+/* What NCCL before 2.30 takes for a device that no /sys knows; later ones ask. */
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkGeneration(nvmlDevice_t device, unsigned *generation)
+{
+	nvmlReturn_t result = check_device(device, generation);
+	if (result == NVML_SUCCESS)
+		*generation = 3;
+	return result;
+}
+
+nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsigned *width)
+{
+	nvmlReturn_t result = check_device(device, width);
+	if (result == NVML_SUCCESS)
+		*width = 16;
+	return result;
 }
 
 /* What other processes use is not known. */

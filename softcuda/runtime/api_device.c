@@ -29,22 +29,22 @@ const char *cudaGetErrorString(cudaError_t error)
 	return find_error_text(error);
 }
 
-static cudaError_t report_version(int *version)
+static cudaError_t report_version(int *version, int number)
 {
 	if (version == NULL)
 		return record_error(cudaErrorInvalidValue);
-	*version = MACHINE_CUDA_VERSION;
+	*version = number;
 	return cudaSuccess;
 }
 
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
-	return report_version(version);
+	return report_version(version, MACHINE_CUDA_VERSION);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-	return report_version(version);
+	return report_version(version, MACHINE_DRIVER_VERSION);
 }
 
 cudaError_t cudaGetDeviceCount(int *count)

@@ -49,7 +49,7 @@ static CUresult get_driver_version(int *version)
 {
 	if (version == NULL)
 		return cudaErrorInvalidValue;
-	*version = MACHINE_CUDA_VERSION;
+	*version = MACHINE_DRIVER_VERSION;
 	return cudaSuccess;
 }
 
@@ -78,6 +78,17 @@ static CUresult get_device_attribute(int *value, int attribute, CUdevice device)
 		return cudaErrorInvalidDevice;
 	if (value == NULL || !read_attribute(attribute, (unsigned)device, value))
 		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+static CUresult get_device_uuid(cudaUUID_t *uuid, CUdevice device)
+{
+	ENTER_DRIVER();
+	if (!is_device(device))
+		return cudaErrorInvalidDevice;
+	if (uuid == NULL)
+		return cudaErrorInvalidValue;
+	make_machine_uuid(this_machine(), find_device_number(device), (unsigned char *)uuid->bytes);
 	return cudaSuccess;
 }
 
@@ -230,6 +241,7 @@ static const struct driver_entry functions[] = {
 	ENTRY("cuDeviceGetCount", get_device_count),
 	ENTRY("cuDeviceGet", get_device),
 	ENTRY("cuDeviceGetAttribute", get_device_attribute),
+	ENTRY("cuDeviceGetUuid", get_device_uuid),
 	ENTRY("cuCtxCreate", create_context),
 	ENTRY("cuCtxDestroy", destroy_context),
 	ENTRY("cuCtxGetCurrent", get_current_context),

@@ -115,7 +115,7 @@ static void nvml_knows_the_devices(void)
 	nvmlDevice_t device, by_address;
 	nvmlPciInfo_t pci;
 	char id[32], uuid[64], text[8];
-	unsigned count = 0, index = 77;
+	unsigned count = 0, index = 77, generation = 0, width = 0;
 	int major = 0, minor = -1, status = -1;
 
 	CHECK_INT(nvmlDeviceGetCount_v2(&count), NVML_ERROR_UNINITIALIZED);
@@ -132,6 +132,9 @@ static void nvml_knows_the_devices(void)
 		CHECK_INT(index, i);
 		CHECK_INT(nvmlDeviceGetPciInfo_v3(device, &pci), NVML_SUCCESS);
 		CHECK_TEXT(pci.busIdLegacy, id);
+		CHECK_INT(nvmlDeviceGetCurrPcieLinkGeneration(device, &generation), NVML_SUCCESS);
+		CHECK_INT(nvmlDeviceGetCurrPcieLinkWidth(device, &width), NVML_SUCCESS);
+		CHECK(generation == 3 && width == 16); /* NCCL 2.30.7 crashes without them */
 		CHECK_INT(nvmlDeviceGetUUID(device, uuid, sizeof(uuid)), NVML_SUCCESS);
 		CHECK_INT(strlen(uuid), 40);
 		CHECK_INT(nvmlDeviceGetP2PStatus(device, by_address, NVML_P2P_CAPS_INDEX_READ,
@@ -189,6 +192,27 @@ static void entry_points(void)
 	CHECK_INT(status, cudaDriverEntryPointSymbolNotFound);
 }
 
+/* NCCL 2.30.7 asks the driver for both; its one-sided operations want a driver of 12.5 or later. */
+static void driver_knows_the_devices(void)
+{
+	struct cudaDeviceProp properties;
+	cudaUUID_t uuid, other;
+	int driver = 0, runtime = 0;
+	CUresult (*get_uuid)(cudaUUID_t *, CUdevice) =
+		(CUresult(*)(cudaUUID_t *, CUdevice))find_driver("cuDeviceGetUuid");
+
+	OK(get_uuid(&uuid, 1));
+	OK(cudaGetDeviceProperties_v2(&properties, 1));
+	CHECK(!memcmp(&uuid, &properties.uuid, sizeof(uuid)));
+	OK(get_uuid(&other, 2));
+	CHECK(memcmp(&uuid, &other, sizeof(uuid)) != 0);
+	CHECK_INT(get_uuid(&uuid, 3), cudaErrorInvalidDevice);
+	CHECK_INT(get_uuid(NULL, 1), cudaErrorInvalidValue);
+	OK(cudaDriverGetVersion(&driver));
+	OK(cudaRuntimeGetVersion(&runtime));
+	CHECK(driver >= 12050 && driver >= runtime);
+}
+
 int main(void)
 {
 	setenv("SOFTCUDA_DEVICES", "3", 1);
@@ -201,5 +225,6 @@ int main(void)
 	nvml_knows_the_devices();
 	links();
 	entry_points();
+	driver_knows_the_devices();
 	return 0;
 }
