@@ -90,5 +90,3 @@ OFFSET(struct work_p2p, send_chunk, ncclDevWorkP2p, sendChunkSize_u32fp8, 44)
 OFFSET(struct work_p2p, recv_chunk, ncclDevWorkP2p, recvChunkSize_u32fp8, 45)
 
 OFFSET(struct work_collective, root, ncclDevWorkColl, root, 4)
-OFFSET(struct work_collective, recv_buffer, ncclDevWorkColl, recvbuff, 8)
-OFFSET(struct work_collective, send_buffer, ncclDevWorkColl, sendbuff, 16)

@@ -23,6 +23,8 @@ OFFSET(struct kernel_comm, channels, ncclDevComm, channels, 56)
 OFFSET(struct kernel_comm_and_channels, channels, ncclDevCommAndChannels, channels, 64)
 
 SIZE(struct work_collective, ncclDevWorkColl, 64)
+OFFSET(struct work_collective, recv_buffer, ncclDevWorkColl, recvbuff, 8)
+OFFSET(struct work_collective, send_buffer, ncclDevWorkColl, sendbuff, 16)
 OFFSET(struct work_collective, division.count_low, ncclDevWorkColl, cbd.countLo, 24)
 OFFSET(struct work_collective, division.count_middle, ncclDevWorkColl, cbd.countMid, 32)
 OFFSET(struct work_collective, division.count_high, ncclDevWorkColl, cbd.countHi, 40)

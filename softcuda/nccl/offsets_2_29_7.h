@@ -33,6 +33,8 @@ OFFSET(struct kernel_comm, work_completed, ncclKernelComm, workCompleted, 80)
 OFFSET(struct kernel_comm_and_channels, channels, ncclKernelCommAndChannels, channels, 96)
 
 SIZE(struct work_collective, ncclDevWorkColl, 96)
+OFFSET(struct work_collective, recv_buffer, ncclDevWorkColl, recvbuff, 8)
+OFFSET(struct work_collective, send_buffer, ncclDevWorkColl, sendbuff, 16)
 OFFSET(struct work_collective, send_offset, ncclDevWorkColl, sendbuffOffset, 24)
 OFFSET(struct work_collective, recv_offset, ncclDevWorkColl, recvbuffOffset, 32)
 OFFSET(struct work_collective, send_remote, ncclDevWorkColl, sendbuffRmtAddrs, 40)
