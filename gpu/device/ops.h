@@ -192,7 +192,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t
 		if (cut.bytes)
 			ha_gpu_write_move(c, p, ha_gpu_slot(&s, lane), HA_GPU_OP_WRITE, cut.local,
 					  cut.remote, cut.bytes,
-					  lane == n - 1 ? HA_GPU_WQE_SIGNALED : 0);
+					  lane == n - 1 ? (unsigned)HA_GPU_WQE_SIGNALED : 0);
 		ha_gpu_syncwarp();
 		if (!lane)
 			ha_gpu_publish(c, &s);

@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HA_GPU_LANES_MAX 32
 
 /*
@@ -43,5 +47,9 @@ uint32_t ha_gpu_ballot(bool p);
 void ha_gpu_pause(void);
 uint64_t ha_gpu_now(void);
 void ha_gpu_emu_step(void); /* HA_GPU_SIM: the scheduler may switch here */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

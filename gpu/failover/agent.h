@@ -33,6 +33,10 @@
 
 #include "gpu/device/hawser_gpu.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HA_GPU_SAID 4 /* words that JOIN and MOVED carry for the hardware */
 
 enum ha_gpu_port { HA_GPU_PORT_UP, HA_GPU_PORT_DOWN, HA_GPU_PORT_GONE };
@@ -165,5 +169,9 @@ int ha_gpu_agent_init(struct ha_gpu_agent *a, struct ha_gpu_conn *conn,
 void ha_gpu_agent_end(struct ha_gpu_agent *a);
 /* Whatever can be done now; never blocks. True: something was. */
 bool ha_gpu_agent_step(struct ha_gpu_agent *a);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

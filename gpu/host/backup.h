@@ -18,6 +18,10 @@
 
 #include "gpu/host/hw.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HA_GPU_NO_BACKUP (-1)
 
 enum ha_gpu_backup_how {
@@ -44,5 +48,9 @@ typedef int (*ha_gpu_backup_order)(const void *self, int port, int order[], int 
 /* 0 <= n <= HA_GPU_PORTS_MAX; else -EINVAL. Warnings go to the log and are counted. */
 int ha_gpu_backup_map(const struct ha_gpu_port_info *ports, int n, ha_gpu_backup_order order,
 		      const void *self, struct ha_gpu_backup_map *map);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ha_gpu_bootstrap {
 	void *self;
 	int rank, size;
@@ -47,5 +51,9 @@ int ha_gpu_bootstrap_tcp(struct ha_gpu_bootstrap *b, const char *root, int rank,
 /* The MPI that the process has (Open MPI's ABI, found with dlopen; MPI_Init has been called, or is
  * called here). 0; -ENOENT: there is none; with a line. */
 int ha_gpu_bootstrap_mpi(struct ha_gpu_bootstrap *b);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

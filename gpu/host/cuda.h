@@ -27,6 +27,10 @@
 
 #include <pthread.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define HA_GPU_CUDA_PAGES 256 /* doorbell pages of a process */
 
 struct ha_gpu_cuda {
@@ -80,5 +84,9 @@ void ha_gpu_cuda_world_free(struct ha_gpu_cuda_world *world);
  * context anew, or end the process; ha_gpu_host_repair() then frees what the kernel held. */
 int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *stream,
 		       unsigned limit_ms);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,6 +15,10 @@
 #include "gpu/host/bootstrap.h"
 #include "gpu/host/settings.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ha_gpu_host;
 
 struct ha_gpu_host_config {
@@ -72,5 +76,9 @@ int ha_gpu_host_finalize(struct ha_gpu_host *host, unsigned limit_ms);
 /* Not collective. */
 void ha_gpu_host_stats(struct ha_gpu_host *host, struct ha_gpu_host_stats *stats);
 const struct ha_gpu_backup_map *ha_gpu_host_backups(const struct ha_gpu_host *host);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -12,9 +12,14 @@
 
 #include "gpu/failover/agent.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define HA_GPU_PORTS_MAX 64
 
@@ -38,7 +43,7 @@ struct ha_gpu_rc_handle {
 	uint32_t mail_key; /* big-endian, on this device */
 	uint64_t mail;     /* address of the struct ha_gpu_mail for this peer */
 };
-_Static_assert(sizeof(struct ha_gpu_rc_handle) == 48, "it travels");
+static_assert(sizeof(struct ha_gpu_rc_handle) == 48, "it travels");
 
 struct ha_gpu_mr {
 	void *own;
@@ -149,5 +154,9 @@ struct ha_gpu_hw_ops {
 	int (*dct_av)(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link,
 		      uint64_t av[6]);
 };
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

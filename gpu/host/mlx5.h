@@ -14,6 +14,10 @@
 
 #include <infiniband/mlx5dv.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * What is used of libmlx5 (and of libibverbs, for the address handle that tells the next hop's
  * MAC).
@@ -75,5 +79,9 @@ int ha_gpu_mlx5_init(struct ha_gpu_mlx5 *m, const struct ha_verbs_ops *verbs,
 void ha_gpu_mlx5_fini(struct ha_gpu_mlx5 *m);
 /* The table's `hw` is a struct ha_gpu_mlx5. */
 extern const struct ha_gpu_hw_ops ha_gpu_mlx5_ops;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

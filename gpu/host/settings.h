@@ -13,6 +13,10 @@
 
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ha_gpu_settings {
 	uint64_t backup;      /* 0: no backup queue pairs */
 	uint64_t qp_depth;    /* entries of a send queue, power of two */
@@ -49,5 +53,9 @@ int ha_gpu_settings_check(const struct ha_gpu_settings *s);
 void ha_gpu_settings_agent(const struct ha_gpu_settings *s, struct ha_gpu_agent_config *agent);
 /* README.md's table. */
 void ha_gpu_settings_print_markdown(FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A socket, or a negative errno (-EINVAL: no such address). Port 0: the kernel's choice. */
 int ha_gpu_stream_listen(const char *address);
 int ha_gpu_stream_dial(const char *address, unsigned limit_ms); /* tries again until the limit */
@@ -27,5 +31,9 @@ int ha_gpu_stream_own(int fd, char host[64], uint16_t *port);
 int ha_gpu_stream_free_local(char text[80]);
 /* "10.0.0.1:80", "[::1]:80". */
 void ha_gpu_stream_text(const char *host, uint16_t port, char text[80]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "rdma/verbs/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Open the library that `choice` (HA_NCCL_VERBS) names:
  *   "system" or ""  libibverbs.so, else libibverbs.so.1, as NCCL's own transport looks for it
@@ -21,5 +25,9 @@ int ha_verbs_open_library(const char *choice, struct ha_verbs_ops **ops);
 
 /* Contexts and objects made through the table must be gone. NULL is fine. */
 void ha_verbs_close_library(struct ha_verbs_ops *ops);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

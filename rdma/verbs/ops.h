@@ -20,6 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A port's attributes, with the field that newer libraries append. Libraries that do not know it
  * leave it 0. */
 struct ha_port_attr {
@@ -121,5 +125,9 @@ struct ha_verbs_ops {
 
 /* Put the default into every gap of a table. */
 void ha_verbs_ops_fill(struct ha_verbs_ops *ops);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
