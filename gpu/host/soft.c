@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/host/soft.h"
 
+#include "base/log.h"
 #include "gpu/soft/lock.h"
 #include "gpu/soft/path.h"
 
@@ -16,6 +17,36 @@ struct pd {
 struct cq {
 	struct ha_gpu_cq_attr attr;
 };
+
+int ha_gpu_soft_start(struct ha_gpu_soft *s, struct soft_fabric *fabric, unsigned first, unsigned n)
+{
+	int error;
+
+	if (first > fabric->nnics || n > fabric->nnics - first)
+		return -EINVAL;
+	*s = (struct ha_gpu_soft) { .fabric = fabric, .first = first };
+	while (s->n < n) {
+		error = pthread_create(&s->thread[s->n], NULL, soft_nic_serve,
+				       &fabric->nic[first + s->n]);
+		if (error) {
+			HA_WARN("soft", "no thread for a software NIC: %s: see to ulimit -u",
+				strerror(error));
+			ha_gpu_soft_stop(s);
+			return -error;
+		}
+		s->n++;
+	}
+	return 0;
+}
+
+void ha_gpu_soft_stop(struct ha_gpu_soft *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		ha_gpu_store(&s->fabric->nic[s->first + i].stop, 1);
+		pthread_join(s->thread[i], NULL);
+	}
+	s->n = 0;
+}
 
 static int ports(void *hw, struct ha_gpu_port_info *list, int max)
 {

@@ -400,6 +400,13 @@ struct soft_nic *soft_nic_at(struct soft_fabric *f, uint64_t address)
 	return NULL;
 }
 
+void soft_nic_dies_after(struct soft_nic *n, uint64_t entries)
+{
+	n->fault = (struct soft_fault) {
+		.armed = true, .at = n->entries + entries, .then = SOFT_THEN_DIE, .announced = true
+	};
+}
+
 void soft_nic_heal(struct soft_nic *n)
 {
 	bool gone = ha_gpu_load(&n->power) == SOFT_DEAD;

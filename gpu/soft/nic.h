@@ -31,6 +31,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define SOFT_NICS_MAX 8
 #define SOFT_QPS_MAX 24
 #define SOFT_TALKS_MAX 8 /* initiators that a target remembers */
@@ -215,7 +219,16 @@ enum soft_port { SOFT_PORT_UP, SOFT_PORT_DOWN, SOFT_PORT_GONE };
 enum soft_port soft_nic_port(struct soft_nic *n);
 /* NULL: nobody has this address. */
 struct soft_nic *soft_nic_at(struct soft_fabric *f, uint64_t address);
+/*
+ * It is gone from the bus at the entry that comes after `entries` more, and the driver says so.
+ * Called before anybody runs it.
+ */
+void soft_nic_dies_after(struct soft_nic *n, uint64_t entries);
 /* Power and link are back. Queue pairs of a device that was gone are in error. */
 void soft_nic_heal(struct soft_nic *n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
