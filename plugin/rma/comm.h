@@ -9,6 +9,7 @@
 #ifndef HA_RMA_COMM_H
 #define HA_RMA_COMM_H
 
+#include "plugin/rma/gdrcopy.h"
 #include "plugin/rma/rma.h"
 #include "plugin/rma/wire.h"
 
@@ -27,6 +28,9 @@
  */
 #define HA_RMA_SOURCES 16
 
+/* How this process adds to a counter in a window. */
+enum ha_rma_reach { HA_RMA_UNREACHED, HA_RMA_DIRECT, HA_RMA_GDRCOPY };
+
 struct ha_rma_window {
 	uint32_t number; /* the same at every rank */
 	void *addr;
@@ -35,8 +39,9 @@ struct ha_rma_window {
 	uint64_t offset;
 	int fd; /* of a dma-buf, ours; or -1 */
 	unsigned flags;
-	bool writable;        /* by the processor */
-	struct ha_held *held; /* keeps it registered between connections */
+	enum ha_rma_reach reach;
+	struct ha_gdr_pages pages; /* HA_RMA_GDRCOPY: those with counters; under rma's lock */
+	struct ha_held *held;      /* keeps it registered between connections */
 };
 
 /*

@@ -47,22 +47,42 @@ static struct ha_rma_window *window(const struct ha_rma *rma, uint32_t number, u
 }
 
 /*
- * The counter is a GPU's, or another thread's: it may be reset while we add. Release: the data
- * before it is visible with it.
+ * Release: the data before it is visible with it. In mapped memory another thread may reset the
+ * counter while we add; through GDRCopy it must not, and NCCL's contract says that it does not
+ * (resetSignal may not race with signals).
  */
+static int add(struct ha_rma_window *w, uint64_t offset, uint64_t value)
+{
+	uint64_t *counter = (uint64_t *)((char *)w->addr + offset);
+	volatile uint64_t *word;
+	char why[HA_GDR_WHY];
+	int err;
+
+	if (w->reach == HA_RMA_DIRECT) {
+		__atomic_fetch_add(counter, value, __ATOMIC_RELEASE);
+		return 0;
+	}
+	err = ha_gdr_map(&w->pages, (uintptr_t)counter, &word, why);
+	if (err)
+		HA_WARN(NULL, "one-sided: a signal for GPU memory at %p cannot be added: %s",
+			(void *)counter, why);
+	else
+		ha_gdr_add(word, value);
+	return err;
+}
+
 static int apply_signal(const struct ha_rma *rma, const struct ha_rma_record *r)
 {
 	struct ha_rma_window *w = window(rma, r->window, r->offset, sizeof(uint64_t));
 
-	if (!w || r->offset % sizeof(uint64_t) || !w->writable) {
+	if (!w || r->offset % sizeof(uint64_t) || w->reach == HA_RMA_UNREACHED) {
 		HA_WARN(NULL,
 			"one-sided: a signal came for byte %" PRIu64
 			" of window %u, which is no counter here",
 			r->offset, r->window);
 		return -EPROTO;
 	}
-	__atomic_fetch_add((uint64_t *)((char *)w->addr + r->offset), r->value, __ATOMIC_RELEASE);
-	return 0;
+	return add(w, r->offset, r->value);
 }
 
 static int answer_get(struct ha_rma *rma, const struct ha_rma_record *r)

@@ -112,6 +112,7 @@ int ha_rma_offer_all(struct ha_rma *rma, struct ha_rma_source *s)
 
 static void free_window(struct ha_rma_window *w)
 {
+	ha_gdr_unmap(&w->pages);
 	ha_unhold_mr(w->held);
 	if (w->fd >= 0)
 		close(w->fd);
@@ -131,19 +132,34 @@ static struct ha_rma_window *describe(void *data, size_t size, int type, uint64_
 	w->offset = offset;
 	w->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 	w->flags = flags;
-	w->writable = is_writable(data, size);
+	w->reach = is_writable(data, size) ? HA_RMA_DIRECT : HA_RMA_UNREACHED;
+	LIST_INIT(&w->pages);
 	return w;
 }
 
-static int may_hold_signals(const struct ha_rma_window *w)
+/*
+ * GPU memory that is not mapped is reached through GDRCopy, page by page as counters are used: a
+ * GPU has little room for such mappings. The first page is mapped at once, so that what cannot be
+ * is the caller's error.
+ */
+static int find_reach(struct ha_rma_window *w)
 {
-	if (w->writable || !(w->flags & HA_MR_FORCE_SO))
+	char why[HA_GDR_WHY] = "it is not a GPU's, or its address is no multiple of 8";
+	volatile uint64_t *word;
+	int err = -EIO;
+
+	if (w->reach != HA_RMA_UNREACHED || !(w->flags & HA_MR_FORCE_SO))
 		return 0;
+	if (w->type != HA_MEM_HOST && (uintptr_t)w->addr % sizeof(*word) == 0)
+		err = ha_gdr_map(&w->pages, (uintptr_t)w->addr, &word, why);
+	if (!err) {
+		w->reach = HA_RMA_GDRCOPY;
+		return 0;
+	}
 	HA_WARN(NULL,
-		"one-sided: %zu bytes of GPU memory at %p cannot hold signals: this process cannot "
-		"write it; NCCL's own "
-		"transport can (HA_NCCL_GIN=0)",
-		w->size, w->addr);
+		"one-sided: %zu bytes of %s memory at %p cannot hold signals: this process cannot "
+		"write it, and not through GDRCopy: %s; NCCL's own transport can (HA_NCCL_GIN=0)",
+		w->size, w->type == HA_MEM_HOST ? "host" : "GPU", w->addr, why);
 	return -EOPNOTSUPP;
 }
 
@@ -157,7 +173,7 @@ int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint6
 	*out = NULL;
 	if (!w)
 		return -ENOMEM;
-	err = fd >= 0 && w->fd < 0 ? -errno : may_hold_signals(w);
+	err = fd >= 0 && w->fd < 0 ? -errno : find_reach(w);
 	if (!err)
 		err = ha_hold_mr(rma->ctx, rma->listen->dev, data, size, type, offset, fd, flags,
 				 &w->held);

@@ -54,54 +54,85 @@ static uint8_t fixed(int rank, size_t i)
 	return (uint8_t)(rank * 37 + (int)i * 11 + 5);
 }
 
+/* What others write to, or gets do; *memory is where the test reaches it. */
+static struct ha_rma_window *target(struct team *t, struct ha_rma *rma, size_t size, unsigned flags,
+				    void *memory)
+{
+	uint64_t offset = t->gdr ? t->gdr->used : 0;
+	struct ha_rma_window *w;
+	uint8_t *at;
+
+	if (t->gdr) {
+		at = t->gdr->gpu + offset;
+		*(void **)memory = t->gdr->view + offset;
+		t->gdr->used += (size + 4095) & ~(size_t)4095;
+		CHECK(t->gdr->used <= t->gdr->size);
+	} else {
+		at = *(void **)memory = pages(size);
+	}
+	CHECK_INT(ha_rma_register(rma, at, size, t->memory, offset, t->gdr ? t->gdr->fd : -1, flags,
+				  &w),
+		  0);
+	return w;
+}
+
 static void register_all(struct team *t, struct team_rank *r)
 {
 	size_t size = cells_size(t);
 
-	r->cell_memory = pages(size);
 	r->source_memory = pages(size);
-	r->counter_memory = pages(4096 + FIXED);
-	r->gotten_memory = pages(TEAM_RANKS * FIXED);
+	r->counters = target(t, r->rma, 4096 + FIXED, 1, &r->counter_memory);
+	r->gotten = target(t, r->rma, TEAM_RANKS * FIXED, 0, &r->gotten_memory);
+	r->cells = target(t, r->rma, size, 0, &r->cell_memory);
 	memset(r->cell_memory, SPOILED, size);
 	for (size_t i = 0; i < FIXED; i++)
 		((uint8_t *)r->counter_memory)[4096 + i] = fixed((int)(r - t->rank), i);
-	CHECK_INT(ha_rma_register(r->rma, r->counter_memory, 4096 + FIXED, t->memory, 0, -1, 1,
-				  &r->counters),
-		  0);
-	CHECK_INT(ha_rma_register(r->rma, r->gotten_memory, TEAM_RANKS * FIXED, t->memory, 0, -1, 0,
-				  &r->gotten),
-		  0);
-	CHECK_INT(ha_rma_register(r->rma, r->cell_memory, size, t->memory, 0, -1, 0, &r->cells), 0);
 	CHECK_INT(ha_rma_register(r->rma, r->source_memory, size, HA_MEM_HOST, 0, -1, 0,
 				  &r->sources),
 		  0);
 }
 
-void team_open(struct team *t, int ranks, size_t cell, int memory, uint64_t seed)
+static void open_all(struct team *t)
 {
 	static struct ha_config config;
 	struct ha_ctx_params params = { .config = &config };
 	static uint8_t handle[TEAM_RANKS][HA_HANDLE_MAX];
 	const void *handles[TEAM_RANKS];
 
+	ha_config_load_env(&config);
+	CHECK_INT(ha_ctx_create(&params, &t->ctx), 0);
+	for (int i = 0; i < t->n; i++) {
+		CHECK_INT(ha_rma_listen(t->ctx, 0, NULL, handle[i], &t->rank[i].listen), 0);
+		handles[i] = handle[i];
+	}
+	for (int i = 0; i < t->n; i++) {
+		struct team_rank *r = &t->rank[i];
+
+		CHECK_INT(ha_rma_connect(r->listen, handles, t->n, i, &r->rma), 0);
+		ha_rma_close_listen(r->listen); /* NCCL does so at once */
+		register_all(t, r);
+	}
+}
+
+void team_open(struct team *t, int ranks, size_t cell, int memory, uint64_t seed)
+{
 	memset(t, 0, sizeof(*t));
 	t->n = ranks;
 	t->cell = cell;
 	t->memory = memory;
 	t->random = seed * 0x9e3779b97f4a7c15ull | 1;
-	ha_config_load_env(&config);
-	CHECK_INT(ha_ctx_create(&params, &t->ctx), 0);
-	for (int i = 0; i < ranks; i++) {
-		CHECK_INT(ha_rma_listen(t->ctx, 0, NULL, handle[i], &t->rank[i].listen), 0);
-		handles[i] = handle[i];
-	}
-	for (int i = 0; i < ranks; i++) {
-		struct team_rank *r = &t->rank[i];
+	open_all(t);
+}
 
-		CHECK_INT(ha_rma_connect(r->listen, handles, ranks, i, &r->rma), 0);
-		ha_rma_close_listen(r->listen); /* NCCL does so at once */
-		register_all(t, r);
-	}
+void team_open_gdr(struct team *t, int ranks, size_t cell, struct fake_gdr *gdr, uint64_t seed)
+{
+	memset(t, 0, sizeof(*t));
+	t->n = ranks;
+	t->cell = cell;
+	t->memory = HA_MEM_CUDA;
+	t->gdr = gdr;
+	t->random = seed * 0x9e3779b97f4a7c15ull | 1;
+	open_all(t);
 }
 
 /* ---- beginning ---- */

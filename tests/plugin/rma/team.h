@@ -12,6 +12,7 @@
 #define HA_TESTS_RMA_TEAM_H
 
 #include "plugin/rma/rma.h"
+#include "tests/plugin/rma/fake_gdr.h"
 
 #define TEAM_RANKS 6
 #define TEAM_CELLS 64
@@ -50,12 +51,16 @@ struct team {
 	int n;
 	size_t cell; /* bytes */
 	int memory;  /* enum ha_mem_type of cells and counters */
+	/* whose memory these are, and what is gotten; NULL: mapped memory */
+	struct fake_gdr *gdr;
 	uint64_t random;
 	struct ha_ctx *ctx;
 	struct team_rank rank[TEAM_RANKS];
 };
 
 void team_open(struct team *t, int ranks, size_t cell, int memory, uint64_t seed);
+/* The same with cells, counters and what is gotten in the memory of that GPU. */
+void team_open_gdr(struct team *t, int ranks, size_t cell, struct fake_gdr *gdr, uint64_t seed);
 /* One operation of a random rank to a random one, if there is room. */
 void team_begin(struct team *t);
 /* Everybody makes progress, tests, looks. */
