@@ -17,7 +17,7 @@
  *
  * Calls may come from any thread: each makes the context current that was current at open(). Errors
  * are a negative errno and one line.
- * What has run: against a driver of the tests' own, and docs/gpu.md says what on a GPU.
+ * What has run: on softcuda and against a driver of the tests' own; docs/gpu.md says what on a GPU.
  */
 #ifndef HA_GPU_HOST_CUDA_H
 #define HA_GPU_HOST_CUDA_H
