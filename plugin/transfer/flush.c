@@ -57,15 +57,17 @@ static int iflush(struct ha_recv *c, void *data, const struct ha_mr *mr, struct 
 	for (unsigned i = 0; i < c->b.nrails; i++) {
 		struct ha_rail *r = &c->b.rail[i];
 
+		/* The state first: of a rail that is not up the driver closes and registers
+		 * things meanwhile. The end of a fence answers in the place of a rail that cannot:
+		 * what it had written has left it then. */
+		if (r->state == HA_RAIL_FENCING)
+			q->pending |= 1u << i;
 		/* A standby on whose device the buffer is not registered can have brought nothing
 		 * into it. */
-		if (!ha_rail_flush_cq(r) || !mr->rkey[i] ||
-		    (r->state != HA_RAIL_UP && r->state != HA_RAIL_FENCING))
+		if (r->state != HA_RAIL_UP || !ha_rail_flush_cq(r) || !mr->rkey[i])
 			continue;
-		/* The end of a fence answers in the place of a rail that cannot: what it had
-		 * written has left it then. */
 		q->pending |= 1u << i;
-		err = r->state == HA_RAIL_UP ? post_read(c, r, q, data, mr) : 0;
+		err = post_read(c, r, q, data, mr);
 		if (err)
 			ha_rail_failed(&c->b, r, NULL, err < 0 ? err : -err);
 	}

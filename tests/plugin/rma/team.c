@@ -80,6 +80,9 @@ static void register_all(struct team *t, struct team_rank *r)
 {
 	size_t size = cells_size(t);
 
+	/* Flushes read the first byte of the first window: no counter, to which others may add at
+	 * that moment. */
+	(void)target(t, r->rma, 4096, 0, &r->flushed_memory);
 	r->source_memory = pages(size);
 	r->counters = target(t, r->rma, 4096 + FIXED, 1, &r->counter_memory);
 	r->gotten = target(t, r->rma, TEAM_RANKS * FIXED, 0, &r->gotten_memory);

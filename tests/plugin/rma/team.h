@@ -42,7 +42,7 @@ struct team_rank {
 	struct ha_rma_listen *listen;
 	struct ha_rma *rma;
 	struct ha_rma_window *cells, *counters, *sources, *gotten;
-	uint8_t *cell_memory, *source_memory, *gotten_memory;
+	uint8_t *cell_memory, *source_memory, *gotten_memory, *flushed_memory;
 	uint64_t *counter_memory;
 	struct team_stream to[TEAM_RANKS];
 };
