@@ -354,6 +354,14 @@ static int make_arguments(struct arguments *a, const struct ina_eal_options *o, 
 
 /* ---- start and end ---- */
 
+/* Drivers are libraries of their own, which nothing links: packages may be without them. */
+static const char *driver_hint(void)
+{
+	if (!strstr(first_line, "failed to parse device"))
+		return "";
+	return "; is its driver installed? (Debian: librte-meta-net, or librte-net-... alone)";
+}
+
 int ina_eal_start(const struct ina_eal_options *o, char *why, size_t size)
 {
 	struct arguments a = { 0 };
@@ -372,8 +380,8 @@ int ina_eal_start(const struct ina_eal_options *o, char *why, size_t size)
 	memcpy(v, a.v, sizeof(v)); /* DPDK reorders them */
 	*first_line = 0;
 	if (!err && rte_eal_init(a.n, v) < 0) {
-		snprintf(why, size, "DPDK does not start: %s",
-			 *first_line ? first_line : rte_strerror(rte_errno));
+		snprintf(why, size, "DPDK does not start: %s%s",
+			 *first_line ? first_line : rte_strerror(rte_errno), driver_hint());
 		err = rte_errno ? -rte_errno : -EIO;
 	}
 	for (int i = 0; i < a.n; i++)

@@ -66,7 +66,11 @@ struct rte_mempool *ina_pool_create(const char *name, unsigned n, char *why, siz
 {
 	struct rte_mempool *pool = pool_make(name, n);
 
-	if (!pool)
+	if (!pool && !rte_mempool_ops_table.num_ops) /* a library that nothing links */
+		snprintf(why, size,
+			 "DPDK has no pool of packets: its driver is not installed (Debian: "
+			 "librte-meta-mempool, or librte-mempool-ring... alone)");
+	else if (!pool)
 		snprintf(why, size,
 			 "no memory for %u packets (%u MiB): %s; give more memory or fewer packets",
 			 n, (unsigned)((uint64_t)n * ina_packet_bytes() >> 20),

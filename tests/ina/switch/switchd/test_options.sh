@@ -36,6 +36,7 @@ refused 2 '--cores takes a whole number' --cores=x
 refused 2 "'here' is one word too many" "${good[@]}" "$memif" here
 refused 1 'eth0: neither a PCI address' "${good[@]}" --port=eth0
 refused 1 'no such port: rte_pmd_init_internals(): net_af_packet0: ioctl failed (SIOCGIFINDEX):No such device' "${good[@]}" --port=net_af_packet0,iface=there-is-none
+refused 1 'is its driver installed?' "${good[@]}" --port=net_nobody0
 refused 1 'processor 1000: this process may not run there' "${good[@]}" "$memif" --cpus=1000
 refused 1 'no memory for 100000 packets' "${good[@]}" "$memif" --packets=100000
 refused 2 "$top/none: No such file" "${good[@]}" "$memif" --groups="$top/none"
