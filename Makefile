@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A thin front: CMake does the work. `make help` lists the targets.
 .DEFAULT_GOAL := all
-.PHONY: all ina install uninstall hooks deb demo demo-ina demo-gpu check lint format check-long soak lab lab-long bench coverage clean help
+.PHONY: all ina install uninstall hooks deb rpm demo demo-ina demo-gpu check lint format check-long soak lab lab-long bench coverage clean help
 
 all: ## build everything into build/
 	@scripts/install-deps build
@@ -24,6 +24,10 @@ uninstall: ## what `make install` with the same PREFIX has put there
 deb: ## the Debian packages: plugin, tools, software NIC, softcuda, agent, sums in the network, GPU library; in build/deb/
 	@scripts/install-deps deb
 	@scripts/deb build/deb
+
+rpm: ## the same packages for distributions with RPM, by rpmbuild; in build/rpm/
+	@scripts/install-deps rpm
+	@scripts/rpm build/rpm
 
 demo: ## the main job: NCCL's own all-reduce over the plugin and the software NIC; a cable is cut, also under NCCL's own IB transport
 	@scripts/demo

@@ -5,7 +5,7 @@ find_package(Threads REQUIRED)
 if(NOT TARGET hawser::gpu)
   add_library(hawser::gpu STATIC IMPORTED)
   set_target_properties(hawser::gpu PROPERTIES
-    IMPORTED_LOCATION "${hawser_gpu_prefix}/lib/libhawser-gpu.a"
+    IMPORTED_LOCATION "${CMAKE_CURRENT_LIST_DIR}/../../libhawser-gpu.a"
     INTERFACE_INCLUDE_DIRECTORIES "${hawser_gpu_prefix}/include/hawser"
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
 endif()

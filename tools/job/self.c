@@ -24,7 +24,7 @@ const char *ha_self_folder(char *text, size_t size)
 
 const char *ha_self_library(char *text, size_t size, const char *name)
 {
-	static const char *const folders[] = { "/../lib", "" };
+	static const char *const folders[] = { "/../lib", "/../lib64", "" };
 	char folder[PATH_MAX];
 
 	ha_self_folder(folder, sizeof(folder));

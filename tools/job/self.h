@@ -11,9 +11,8 @@
 const char *ha_self_folder(char *text, size_t size);
 
 /*
- * A file that belongs to the program, by its name: in ../lib when installed, beside the program in
- * a build folder.
- * Beside it when it is nowhere. Returns text.
+ * A file that belongs to the program, by its name: in ../lib or ../lib64 when installed, beside
+ * the program in a build folder. Beside it when it is nowhere. Returns text.
  */
 const char *ha_self_library(char *text, size_t size, const char *name);
 

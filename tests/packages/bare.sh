@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# A bare Debian 12 for a test to install into, sourced: bare_open TARBALL, inside COMMAND..., files, bare_close.
+# $work/root is it; the words of settings go into the environment of what runs inside.
+bare=$work/root
+settings=(A=)
+
+bare_open() {
+	local node
+	mkdir "$bare"
+	tar -xf "$1" -C "$bare"
+	mkdir -p "$bare/dev" "$bare/packages"
+	mount -t tmpfs -o mode=755 tmpfs "$bare/dev"
+	for node in null zero urandom random tty; do
+		touch "$bare/dev/$node" && mount --bind "/dev/$node" "$bare/dev/$node"
+	done
+	mkdir -m 1777 "$bare/dev/shm"
+	mount -t tmpfs -o mode=1777 tmpfs "$bare/dev/shm"
+	mount -t proc proc "$bare/proc"
+}
+
+bare_close() {
+	umount -l "$bare/dev/shm" "$bare/dev" "$bare/proc" 2>/dev/null || true
+	rm -rf --one-file-system "$work"
+}
+
+inside() {
+	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "${settings[@]}" \
+		chroot "$bare" "$@"
+}
+
+# Without the packagers' own books, what ldconfig writes and what python3 compiles of its own modules.
+files() {
+	(cd "$bare" && find . -xdev \( -path ./packages -o -path ./proc -o -path ./dev -o -path ./var/lib/dpkg -o -path ./var/lib/rpm \
+		-o -path ./var/log -o -path ./var/cache -o -path './usr/lib/python3.*' \) -prune -o -print | grep -v '^./etc/ld.so.cache$' | sort)
+}
+
+# What must work wherever the packages were installed; the argument is the library folder below /usr.
+check_installed() {
+	local program
+	inside ha --version | grep -q "hawser $version" || fail "ha --version: $(inside ha --version 2>&1)"
+	settings=(HA_NCCL_VERBS=soft)
+	inside ha perf sendrecv --ranks 2 -b 64K -e 64K --duration 3s --at 1s 'ha cut soft0' --at 2s 'ha heal soft0' >"$work/perf" 2>&1 ||
+		fail "ha perf: $(tail -5 "$work/perf")"
+	grep -q "plugin: HA, .*/usr/$1/libnccl-net-ha.so" "$work/perf" || fail "ha perf has not taken the package's plugin: $(head -3 "$work/perf")"
+	grep -q 'Out of bounds values : 0 OK' "$work/perf" || fail "ha perf: wrong elements"
+	inside ha topo | grep -q 'soft0:1 <=> standby soft1:1' || fail "ha topo"
+	inside sh -c '. /etc/hawser/env.sh; ulimit -n 8192; exec ha doctor' >"$work/doctor" || fail "ha doctor: $(cat "$work/doctor")"
+	grep -q '^0 errors' "$work/doctor" || fail "ha doctor: $(cat "$work/doctor")"
+	inside softroce-run ha topo | grep -q soft0 || fail "softroce-run"
+	inside hawser-exporter --once --textfile /tmp/out.prom --journal none && grep -q hawser_exporter_build_info "$bare/tmp/out.prom" ||
+		fail "hawser-exporter"
+	rm -f "$bare/tmp/out.prom"
+	for program in ha-agent ha-controller ha-switch ha-switch-xdp ha-backend ha-ina hawser-exporter; do
+		inside $program --version | grep -q "hawser $version" || fail "$program --version"
+	done
+	inside python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("netccl"))' || fail "netccl is not found"
+}
