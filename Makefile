@@ -74,7 +74,7 @@ lab: all ## QEMU machines with the kernel's rdma_rxe: cables pulled, ports downe
 	@lab/run --set standard
 
 lab-long: all ## the rest of the lab, with an hour of chaos; its page with plots in build-lab/page
-	@scripts/install-deps lab
+	@scripts/install-deps lab-long
 	@lab/timeouts-virtual 200
 	@lab/run --set long; status=$$?; lab/plot; exit $$status
 

@@ -15,6 +15,8 @@ BUILD = os.path.join(ROOT, "build-lab")
 BOOT_LIMIT = 300  # seconds; 6 when the host is idle
 MONITOR_LIMIT = 60
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")  # whatever ends lab/run, no machine survives it
+# On a busy host a machine has no processor for a minute, and verifies an XDP program for another: no lockup, whatever its kernel thinks.
+DISK_WORDS = " lab.disk nowatchdog rcupdate.rcu_cpu_stall_suppress=1"
 # What a kernel says when something is broken in it, ours or the driver's.
 KERNEL_COMPLAINTS = re.compile(r"BUG:|Oops|WARNING: CPU|general protection|Call Trace|refcount_t|Kernel panic|"
                                r"hung_task|blocked for more than|page allocation failure|Out of memory")
@@ -55,9 +57,9 @@ class Machine:
     """`name` is a, b, c …; `number` is 1, 2, 3 …, also the last byte of its addresses. `netdevs[rail]` are QEMU's options of
     what each of its NICs is plugged into, the management network first."""
 
-    def __init__(self, name, number, folder, netdevs, memory=512):
+    def __init__(self, name, number, folder, netdevs, memory=512, disk=False):
         self.name, self.number, self.folder = name, number, folder
-        self.memory = memory
+        self.memory, self.disk = memory, disk
         self.rails = len(netdevs) - 1
         self.netdevs = netdevs
         self.process = None
@@ -69,12 +71,15 @@ class Machine:
         args = [*DIES_WITH_US, "qemu-system-x86_64", "-name", "lab-" + self.name, "-nodefaults", "-no-user-config", "-M", "q35", *accelerator(),
                 "-smp", os.environ.get("LAB_CPUS", "1"), "-m", str(self.memory), "-display", "none",
                 "-kernel", os.path.join(BUILD, "vmlinux"), "-initrd", os.path.join(BUILD, "initramfs.cpio"),
-                "-append", "console=ttyS0 loglevel=6 panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check lab.machine=%d" % self.number,
+                "-append", "console=ttyS0 loglevel=6 panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check lab.machine=%d%s"
+                % (self.number, DISK_WORDS if self.disk else ""),
                 "-serial", "file:" + self.path("console"),
                 "-qmp", "unix:%s,server=on,wait=off" % self.path("qmp"),
                 "-device", "virtio-serial-pci",
                 "-chardev", "socket,id=agent,path=%s,server=on,wait=off" % self.path("agent"),
                 "-device", "virtserialport,chardev=agent"]
+        if self.disk:  # what is written to it is gone with the machine
+            args += ["-drive", "file=%s,format=raw,if=virtio,snapshot=on" % os.path.join(BUILD, "disk.ext4")]
         for rail, options in enumerate(self.netdevs):
             args += options + ["-device", "virtio-net-pci,id=nic%d,netdev=net%d,mac=52:54:00:00:%02x:%02x,speed=10000,"
                                "duplex=full,romfile=" % (rail, rail, self.number, rail)]

@@ -38,10 +38,10 @@ def plug(folder, network, number, machines, joined=False):
 
 
 class World:
-    def __init__(self, folder, machines=2, rails=2, memory=512, joined=False):
+    def __init__(self, folder, machines=2, rails=2, memory=512, joined=False, disk=False):
         self.folder, self.rails, self.joined = folder, rails, joined
         self.machines = [Machine("abcdefgh"[i], i + 1, folder,
-                                 [plug(folder, r, i + 1, machines, joined) for r in range(rails + 1)], memory)
+                                 [plug(folder, r, i + 1, machines, joined) for r in range(rails + 1)], memory, disk)
                          for i in range(machines)]
 
     def __getattr__(self, name):
