@@ -18,9 +18,10 @@ fail() {
 	FAILED=1
 }
 
-# The cable is out for longer than a NIC tries again by itself (0.54 s by default).
+# The cable is out for longer than a NIC tries again by itself (0.54 s by default), and back long before the end: a busy
+# machine starts `ha heal` late.
 demo() {
-	timeout 800 "$ROOT/scripts/demo-failover" --ranks 2 --size 256K --seconds 3.5 --cut 0.8 --heal 3 --png "$TMP/demo.png" \
+	timeout 800 "$ROOT/scripts/demo-failover" --ranks 2 --size 256K --seconds 9 --cut 0.8 --heal 3 --png "$TMP/demo.png" \
 		>"$TMP/out" 2>&1
 }
 
