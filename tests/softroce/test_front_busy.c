@@ -49,9 +49,37 @@ static unsigned offers_in_polls(int fd, const char *busy)
 	return before;
 }
 
+/*
+ * A thread that finds something on one queue each time is not idle because another stays empty. A
+ * queue pair in ERR completes each receive at once.
+ */
+static void poll_beside_work(int fd)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_cq *empty;
+	struct ibv_wc wc;
+	struct side side;
+	unsigned before;
+
+	side_open(&side, fd, &options);
+	empty = ibv_create_cq(side.context, 1, NULL, NULL, 0);
+	CHECK(empty);
+	CHECK(!ibv_modify_qp(side.qp, &error, IBV_QP_STATE));
+	before = offers;
+	for (int i = 0; i < POLLS; i++) {
+		side_post_recv(&side, 1, 0, 64);
+		CHECK(ibv_poll_cq(side.cq, 1, &wc) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR);
+		CHECK(ibv_poll_cq(empty, 1, &wc) == 0);
+	}
+	CHECK(offers == before);
+	CHECK(!ibv_destroy_cq(empty));
+	side_close(&side);
+}
+
 static void poll_politely(int fd)
 {
 	CHECK(offers_in_polls(fd, "0") > POLLS / 2);
+	poll_beside_work(fd);
 }
 
 static void poll_busily(int fd)
