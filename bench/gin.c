@@ -93,14 +93,6 @@ static double rate(struct bench *b, int n, size_t size)
 	return n / (now() - begun);
 }
 
-static void find(void *library, void *call, const char *name)
-{
-	void *symbol = dlsym(library, name);
-
-	CHECK(symbol);
-	memcpy(call, &symbol, sizeof(symbol));
-}
-
 static int compare(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -163,10 +155,10 @@ static void live(struct rank *me)
 	rank_open_library(me);
 	library = dlopen(ranks_libnccl(), RTLD_NOW | RTLD_NOLOAD);
 	CHECK(library);
-	find(library, &create, "ncclDevCommCreate");
-	find(library, &destroy, "ncclDevCommDestroy");
-	find(library, &register_window, "ncclCommWindowRegister");
-	find(library, &deregister_window, "ncclCommWindowDeregister");
+	ranks_find_call(library, &create, "ncclDevCommCreate");
+	ranks_find_call(library, &destroy, "ncclDevCommDestroy");
+	ranks_find_call(library, &register_window, "ncclCommWindowRegister");
+	ranks_find_call(library, &deregister_window, "ncclCommWindowDeregister");
 	err = me->library.nccl.comm_init(&comm, me->count, rank_next_id(me), me->rank, &config);
 	CHECK_INT(err, 0);
 	CHECK_INT(create(comm, &want, &b.kernel.comm), 0);

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "base/config.h"
+#include "softroce/control.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -136,6 +137,24 @@ void team_open_gdr(struct team *t, int ranks, size_t cell, struct fake_gdr *gdr,
 	t->gdr = gdr;
 	t->random = seed * 0x9e3779b97f4a7c15ull | 1;
 	open_all(t);
+}
+
+static void cut(struct sr_faults *faults, void *arg)
+{
+	*faults = (struct sr_faults) { .cut = *(const bool *)arg };
+}
+
+void team_cut(int nic, bool is_cut)
+{
+	struct sr_control_entry *entry;
+	char selector[64];
+	int n;
+
+	snprintf(selector, sizeof(selector), "soft%d:%d", nic, (int)getpid());
+	entry = sr_control_list(selector, &n);
+	CHECK_INT(n, 1);
+	CHECK_INT(sr_control_change(entry, cut, &is_cut), 0);
+	free(entry);
 }
 
 /* ---- beginning ---- */

@@ -69,6 +69,8 @@ void team_step(struct team *t);
 void team_flow(struct team *t, unsigned puts);
 void team_finish(struct team *t);
 void team_close(struct team *t);
+/* The cable of this process's NIC soft<nic>. */
+void team_cut(int nic, bool is_cut);
 uint64_t team_random(struct team *t, uint64_t below);
 
 #endif

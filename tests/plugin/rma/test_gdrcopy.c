@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "softroce/control.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -91,24 +90,6 @@ static void begins_before(struct fake_gdr *gdr)
 	flow(gdr, 22);
 }
 
-static void cut(struct sr_faults *faults, void *arg)
-{
-	*faults = (struct sr_faults) { .cut = *(const bool *)arg };
-}
-
-static void change(int nic, bool is_cut)
-{
-	struct sr_control_entry *entry;
-	char selector[64];
-	int n;
-
-	snprintf(selector, sizeof(selector), "soft%d:%d", nic, (int)getpid());
-	entry = sr_control_list(selector, &n);
-	CHECK_INT(n, 1);
-	CHECK_INT(sr_control_change(entry, cut, &is_cut), 0);
-	free(entry);
-}
-
 static void cuts(struct fake_gdr *gdr)
 {
 	struct team t;
@@ -116,9 +97,9 @@ static void cuts(struct fake_gdr *gdr)
 	team_open_gdr(&t, 3, 6000, gdr, 23);
 	team_flow(&t, 200);
 	for (int i = 0; i < 6; i++) {
-		change(i % 2, true);
+		team_cut(i % 2, true);
 		team_flow(&t, 30 + (unsigned)team_random(&t, 300));
-		change(i % 2, false);
+		team_cut(i % 2, false);
 		team_flow(&t, (unsigned)team_random(&t, 600));
 	}
 	team_finish(&t);

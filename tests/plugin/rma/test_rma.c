@@ -6,7 +6,6 @@
 #include "tests/plugin/rma/team.h"
 
 #include "base/check.h"
-#include "softroce/control.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -53,24 +52,6 @@ static void test_gpu(void)
 	team_close(&t);
 }
 
-static void cut(struct sr_faults *faults, void *arg)
-{
-	*faults = (struct sr_faults) { .cut = *(const bool *)arg };
-}
-
-static void change(int nic, bool is_cut)
-{
-	struct sr_control_entry *entry;
-	char selector[64];
-	int n;
-
-	snprintf(selector, sizeof(selector), "soft%d:%d", nic, (int)getpid());
-	entry = sr_control_list(selector, &n);
-	CHECK_INT(n, 1);
-	CHECK_INT(sr_control_change(entry, cut, &is_cut), 0);
-	free(entry);
-}
-
 /*
  * One NIC of the two at a time, for all ranks at once, sometimes again before everything has
  * recovered.
@@ -84,9 +65,9 @@ static void cut_by_turns(int memory, uint64_t seed)
 	for (int i = 0; i < 12; i++) {
 		int nic = i % 2;
 
-		change(nic, true);
+		team_cut(nic, true);
 		team_flow(&t, 30 + (unsigned)team_random(&t, 300));
-		change(nic, false);
+		team_cut(nic, false);
 		team_flow(&t, (unsigned)team_random(&t, 600));
 	}
 	team_finish(&t);
@@ -112,13 +93,13 @@ static void test_switch(void)
 	team_open(&t, 3, 20000, HA_MEM_HOST, 6);
 	team_flow(&t, 500);
 	for (int i = 0; i < 4; i++) {
-		change(0, true);
-		change(1, true);
+		team_cut(0, true);
+		team_cut(1, true);
 		for (int k = 0; k < 2000; k++)
 			team_step(&t);
-		change(i % 2, false);
+		team_cut(i % 2, false);
 		team_flow(&t, 200);
-		change(1 - i % 2, false);
+		team_cut(1 - i % 2, false);
 		team_flow(&t, 300);
 	}
 	team_finish(&t);

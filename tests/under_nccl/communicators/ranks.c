@@ -209,6 +209,22 @@ int ranks_events(const char *text)
 	return n;
 }
 
+bool ranks_log_has(const char *text)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "grep -qs '%s' %s/log.*", text, folder);
+	return !system(command);
+}
+
+void ranks_find_call(void *library, void *call, const char *name)
+{
+	void *symbol = dlsym(library, name);
+
+	CHECK(symbol);
+	memcpy(call, &symbol, sizeof(symbol));
+}
+
 /* ---- a rank ---- */
 
 static void start_rank(struct ranks *ranks, int rank, void (*body)(struct rank *me))

@@ -93,5 +93,10 @@ void ranks_kill(struct ranks *ranks, int rank);
 void ranks_await_end(struct ranks *ranks, int rank);
 /* Lines of all plugins' events that contain the text. */
 int ranks_events(const char *text);
+/* Whether a line of NCCL's log contains the text. */
+bool ranks_log_has(const char *text);
+/* A call of the library by its name, into the pointer at `call`; ends the test when there is none.
+ */
+void ranks_find_call(void *library, void *call, const char *name);
 
 #endif

@@ -10,7 +10,7 @@
  * its puts, come twice or be lost; a cell that was compared stays as it was left until it is given
  * back. Meanwhile cables are cut.
  */
-#include "tests/under_nccl/communicators/nics.h"
+#include "tests/under_nccl/communicators/cables.h"
 #include "tests/under_nccl/communicators/ranks.h"
 #include "tests/under_nccl/gin/kernel.h"
 
@@ -278,14 +278,6 @@ static void run(struct node *n)
 
 /* ---- NCCL ---- */
 
-static void find(void *library, void *call, const char *name)
-{
-	void *symbol = dlsym(library, name);
-
-	CHECK(symbol);
-	memcpy(call, &symbol, sizeof(symbol));
-}
-
 static void open_node(struct node *n, struct rank *me)
 {
 	struct nccl_config config = { .size = sizeof(config),
@@ -312,10 +304,10 @@ static void open_node(struct node *n, struct rank *me)
 	rank_open_library(me);
 	library = dlopen(ranks_libnccl(), RTLD_NOW | RTLD_NOLOAD);
 	CHECK(library);
-	find(library, &n->calls.register_window, "ncclCommWindowRegister");
-	find(library, &n->calls.deregister_window, "ncclCommWindowDeregister");
-	find(library, &n->calls.create, "ncclDevCommCreate");
-	find(library, &n->calls.destroy, "ncclDevCommDestroy");
+	ranks_find_call(library, &n->calls.register_window, "ncclCommWindowRegister");
+	ranks_find_call(library, &n->calls.deregister_window, "ncclCommWindowDeregister");
+	ranks_find_call(library, &n->calls.create, "ncclDevCommCreate");
+	ranks_find_call(library, &n->calls.destroy, "ncclDevCommDestroy");
 	rank_note(me, "ncclCommInitRankConfig");
 	err = me->library.nccl.comm_init(&n->comm, me->count, rank_next_id(me), me->rank, &config);
 	CHECK_INT(err, 0);
@@ -392,56 +384,12 @@ static void live(struct rank *me)
 
 /* ---- cables ---- */
 
-static unsigned random_below(unsigned below)
-{
-	static uint64_t state = 1;
-
-	return (unsigned)(mix(state++) % below);
-}
-
-/* One NIC of one rank at a time. */
-static void cut_one(struct ranks *ranks)
-{
-	for (int i = 0; i < 8; i++) {
-		int rank = (int)random_below(RANKS), nic = (int)random_below(2);
-
-		ranks_await_rounds(ranks, rank, 20 + random_below(200));
-		nic_cut(ranks->pid[rank], nic);
-		ranks_await_rounds(ranks, rank, 20 + random_below(100));
-		nic_heal(ranks->pid[rank], nic);
-	}
-}
-
-/* The same NIC of all ranks, which hangs on one switch. */
-static void cut_switch(struct ranks *ranks)
-{
-	for (int i = 0; i < 4; i++) {
-		int nic = i % 2;
-
-		ranks_await_rounds(ranks, 0, 100 + random_below(200));
-		for (int r = 0; r < RANKS; r++)
-			nic_cut(ranks->pid[r], nic);
-		for (int r = 0; r < RANKS; r++)
-			ranks_await_rounds(ranks, r, 50);
-		for (int r = 0; r < RANKS; r++)
-			nic_heal(ranks->pid[r], nic);
-	}
-}
-
-static bool log_has(const char *text)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "grep -qs '%s' %s/log.*", text, ranks_folder());
-	return !system(command);
-}
-
 /* Before the folder goes: the plugin served, and, where cables were cut, paths were left. */
 static void expect_served(struct ranks *ranks)
 {
 	for (int r = 0; r < ranks->count; r++)
 		ranks_await_rounds(ranks, r, 1);
-	if (!log_has("Assigned GIN plugin HA to comm")) {
+	if (!ranks_log_has("Assigned GIN plugin HA to comm")) {
 		fprintf(stderr, "NCCL's GIN did not take the plugin\n");
 		exit(1);
 	}
@@ -454,15 +402,19 @@ static void look_plain(struct ranks *ranks)
 
 static void look_cuts(struct ranks *ranks)
 {
+	const struct cables_pace pace = { .least = 20, .before = 200, .during = 100 };
+
 	expect_served(ranks);
-	cut_one(ranks);
+	cables_cut_one(ranks, &pace);
 	CHECK(ranks_events("\"failed_over\"") > 0);
 }
 
 static void look_switch(struct ranks *ranks)
 {
+	const struct cables_pace pace = { .least = 100, .before = 200, .during = 50 };
+
 	expect_served(ranks);
-	cut_switch(ranks);
+	cables_cut_switch(ranks, &pace);
 	CHECK(ranks_events("\"failed_over\"") > 0);
 }
 

@@ -10,7 +10,7 @@
  * than there were, and looks on as the wait is not over before the others send it: no signal has
  * come twice. One that is lost hangs. Meanwhile cables are cut.
  */
-#include "tests/under_nccl/communicators/nics.h"
+#include "tests/under_nccl/communicators/cables.h"
 #include "tests/under_nccl/communicators/ranks.h"
 
 #include "base/check.h"
@@ -230,22 +230,14 @@ static void check_exact(struct node *n, int waits, int sends)
 
 /* ---- a rank ---- */
 
-static void find(void *library, void *call, const char *name)
-{
-	void *symbol = dlsym(library, name);
-
-	CHECK(symbol);
-	memcpy(call, &symbol, sizeof(symbol));
-}
-
 static void find_calls(struct node *n)
 {
 	void *library = dlopen(ranks_libnccl(), RTLD_NOW | RTLD_NOLOAD);
 
 	CHECK(library);
-	find(library, &n->calls.put_signal, "ncclPutSignal");
-	find(library, &n->calls.signal, "ncclSignal");
-	find(library, &n->calls.wait_signal, "ncclWaitSignal");
+	ranks_find_call(library, &n->calls.put_signal, "ncclPutSignal");
+	ranks_find_call(library, &n->calls.signal, "ncclSignal");
+	ranks_find_call(library, &n->calls.wait_signal, "ncclWaitSignal");
 	CHECK(!dlclose(library));
 }
 
@@ -342,58 +334,13 @@ static void live_captured(struct rank *me)
 
 /* ---- cables ---- */
 
-static unsigned random_below(unsigned below)
-{
-	static uint64_t state = 1;
-
-	state = state * 6364136223846793005ull + 1442695040888963407ull;
-	return (unsigned)(state >> 33) % below;
-}
-
-/* One NIC of one rank at a time. */
-static void cut_one(struct ranks *ranks)
-{
-	for (int i = 0; i < 8; i++) {
-		int rank = (int)random_below(RANKS), nic = (int)random_below(2);
-
-		ranks_await_rounds(ranks, rank, 1 + random_below(30));
-		nic_cut(ranks->pid[rank], nic);
-		ranks_await_rounds(ranks, rank, 1 + random_below(20));
-		nic_heal(ranks->pid[rank], nic);
-	}
-}
-
-/* The same NIC of all ranks, which hangs on one switch. */
-static void cut_switch(struct ranks *ranks)
-{
-	for (int i = 0; i < 4; i++) {
-		int nic = i % 2;
-
-		ranks_await_rounds(ranks, 0, 10 + random_below(30));
-		for (int r = 0; r < RANKS; r++)
-			nic_cut(ranks->pid[r], nic);
-		for (int r = 0; r < RANKS; r++)
-			ranks_await_rounds(ranks, r, 10);
-		for (int r = 0; r < RANKS; r++)
-			nic_heal(ranks->pid[r], nic);
-	}
-}
-
-static bool log_has(const char *text)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "grep -qs '%s' %s/log.*", text, ranks_folder());
-	return !system(command);
-}
-
 /* Before the folder goes: the plugin served. */
 static void expect_served(struct ranks *ranks)
 {
 	for (int r = 0; r < ranks->count; r++)
 		ranks_await_rounds(ranks, r, 1);
 	if (!strcmp(getenv("TEST_NET"), "HA") &&
-	    !log_has("RMA/Plugin: Assigned plugin HA to comm")) {
+	    !ranks_log_has("RMA/Plugin: Assigned plugin HA to comm")) {
 		fprintf(stderr, "NCCL's one-sided operations did not take the plugin\n");
 		exit(1);
 	}
@@ -401,15 +348,19 @@ static void expect_served(struct ranks *ranks)
 
 static void look_cuts(struct ranks *ranks)
 {
+	const struct cables_pace pace = { .least = 1, .before = 30, .during = 20 };
+
 	expect_served(ranks);
-	cut_one(ranks);
+	cables_cut_one(ranks, &pace);
 	CHECK(ranks_events("\"failed_over\"") > 0);
 }
 
 static void look_switch(struct ranks *ranks)
 {
+	const struct cables_pace pace = { .least = 10, .before = 30, .during = 10 };
+
 	expect_served(ranks);
-	cut_switch(ranks);
+	cables_cut_switch(ranks, &pace);
 	CHECK(ranks_events("\"failed_over\"") > 0);
 }
 
