@@ -70,6 +70,14 @@ static void release(struct ha_bundle *b, struct ha_mr *mr)
 	free(mr);
 }
 
+/* A rail's device may be chosen and not be open yet (failover/incarnation.c). */
+static void register_on(struct ha_device *dev, const struct ha_mr_want *want,
+			struct ha_mr_entry **entry)
+{
+	if (ha_device_open(dev) || ha_mr_cache_get(dev->mr_cache, want, entry))
+		*entry = NULL;
+}
+
 /*
  * While the caller's descriptor is there: on the devices of rails that are not needed yet. Such an
  * entry has no key until its rail has (failover/keys.c).
@@ -78,12 +86,9 @@ static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct h
 {
 	struct rlimit files = { 0 };
 
-	for (unsigned i = 0; i < b->nrails; i++) {
-		if (mr->entry[i] || !b->rail[i].dev)
-			continue;
-		if (ha_mr_cache_get(b->rail[i].dev->mr_cache, want, &mr->entry[i]))
-			mr->entry[i] = NULL;
-	}
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (!mr->entry[i] && b->rail[i].dev)
+			register_on(b->rail[i].dev, want, &mr->entry[i]);
 	if (!ha_dmabuf_tell(&b->ctx->dmabufs))
 		return;
 	getrlimit(RLIMIT_NOFILE, &files);
