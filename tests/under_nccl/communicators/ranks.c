@@ -139,8 +139,32 @@ static void take_end(struct ranks *ranks, int rank, int status)
 	end_test(ranks);
 }
 
-/* One look at all ranks, then a nap. Ends the test when one has failed or the limit is over. */
-static void look_at_ranks(struct ranks *ranks, int64_t until)
+/* Grows with everything that a rank does and notes. */
+static uint64_t count_signs(const struct ranks *ranks)
+{
+	const struct ranks_shared *shared = ranks->shared;
+	uint64_t signs = (uint64_t)atomic_load(&shared->notes) + atomic_load(&shared->stage) +
+			 (uint64_t)__builtin_popcount(ranks->ended);
+
+	for (int r = 0; r < ranks->count; r++)
+		signs += (uint64_t)atomic_load(&shared->arrived[r]) +
+			 atomic_load(&shared->rounds[r]);
+	return signs;
+}
+
+static bool hangs(struct ranks *ranks)
+{
+	uint64_t signs = count_signs(ranks);
+
+	if (signs != ranks->signs || !ranks->sign_at) {
+		ranks->signs = signs;
+		ranks->sign_at = read_clock_s();
+	}
+	return read_clock_s() - ranks->sign_at > RANKS_HANG_S;
+}
+
+/* One look at all ranks, then a nap. Ends the test when one has failed or they hang. */
+static void look_at_ranks(struct ranks *ranks)
 {
 	int status;
 
@@ -148,7 +172,7 @@ static void look_at_ranks(struct ranks *ranks, int64_t until)
 		if (!(ranks->ended >> r & 1) &&
 		    waitpid(ranks->pid[r], &status, WNOHANG) == ranks->pid[r])
 			take_end(ranks, r, status);
-	if (read_clock_s() > until) {
+	if (hangs(ranks)) {
 		fprintf(stderr, "hangs: nothing for %d s\n", RANKS_HANG_S);
 		end_test(ranks);
 	}
@@ -158,7 +182,6 @@ static void look_at_ranks(struct ranks *ranks, int64_t until)
 void ranks_await_rounds(struct ranks *ranks, int rank, unsigned more)
 {
 	unsigned wanted = atomic_load(&ranks->shared->rounds[rank]) + more;
-	int64_t until = read_clock_s() + RANKS_HANG_S;
 
 	while (atomic_load(&ranks->shared->rounds[rank]) < wanted) {
 		if (ranks->ended >> rank & 1) {
@@ -168,24 +191,20 @@ void ranks_await_rounds(struct ranks *ranks, int rank, unsigned more)
 				rank);
 			end_test(ranks);
 		}
-		look_at_ranks(ranks, until);
+		look_at_ranks(ranks);
 	}
 }
 
 void ranks_await_stage(struct ranks *ranks, unsigned stage)
 {
-	int64_t until = read_clock_s() + RANKS_HANG_S;
-
 	while (atomic_load(&ranks->shared->stage) < stage)
-		look_at_ranks(ranks, until);
+		look_at_ranks(ranks);
 }
 
 void ranks_await_end(struct ranks *ranks, int rank)
 {
-	int64_t until = read_clock_s() + RANKS_HANG_S;
-
 	while (!(ranks->ended >> rank & 1))
-		look_at_ranks(ranks, until);
+		look_at_ranks(ranks);
 }
 
 void ranks_kill(struct ranks *ranks, int rank)
@@ -250,7 +269,6 @@ static void start_rank(struct ranks *ranks, int rank, void (*body)(struct rank *
 void ranks_run(int count, void (*body)(struct rank *me), void (*look)(struct ranks *ranks))
 {
 	struct ranks ranks = { .count = count };
-	int64_t until;
 
 	ranks.shared = mmap(NULL, sizeof(*ranks.shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -264,9 +282,8 @@ void ranks_run(int count, void (*body)(struct rank *me), void (*look)(struct ran
 	}
 	if (look)
 		look(&ranks);
-	until = read_clock_s() + RANKS_HANG_S;
 	while (ranks.ended != (1u << count) - 1)
-		look_at_ranks(&ranks, until);
+		look_at_ranks(&ranks);
 	munmap(ranks.shared, sizeof(*ranks.shared));
 	if (!getenv("KEEP"))
 		(void)folder_remove(folder);
@@ -279,6 +296,7 @@ void rank_note(struct rank *me, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(me->shared->where[me->rank], sizeof(me->shared->where[0]), format, args);
 	va_end(args);
+	atomic_fetch_add(&me->shared->notes, 1);
 }
 
 void rank_barrier(struct rank *me)

@@ -14,12 +14,12 @@
  * fork
  *
  * The process that forks them looks on: it never opens NCCL, it cuts NICs and kills ranks, and it
- * ends the test when a rank fails or when nothing ends (RANKS_HANG_S). Each rank notes where it is,
- * so that a hang says who waits for what.
+ * ends the test when a rank fails or when no rank does anything that is noted for RANKS_HANG_S.
+ * Each rank notes where it is, so that a hang says who waits for what.
  */
 #define RANKS_MAX 4
 #define RANKS_IDS 512
-#define RANKS_HANG_S 240
+#define RANKS_HANG_S 480
 
 struct ranks_shared {
 	struct nccl_unique_id ids[RANKS_IDS];
@@ -27,6 +27,7 @@ struct ranks_shared {
 	atomic_uint arrived[RANKS_MAX]; /* barriers that the rank has come to */
 	atomic_uint rounds[RANKS_MAX];  /* collectives of the rank whose elements were compared */
 	atomic_uint stage;              /* for the test's own use */
+	atomic_uint notes;              /* of all ranks */
 	char where[RANKS_MAX][96];
 };
 
@@ -57,6 +58,8 @@ struct ranks {
 	uint32_t ended;   /* bit per rank that was waited for */
 	uint32_t may_die; /* bit per rank that the test kills */
 	struct ranks_shared *shared;
+	uint64_t signs;  /* of all ranks, when they were looked at last */
+	int64_t sign_at; /* seconds: when there were more than before */
 };
 
 /* The test's folder, NCCL's path; set once. Events of the plugins lie in FOLDER/events, NCCL's log
