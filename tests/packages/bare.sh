@@ -1,14 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# A bare Debian 12 for a test to install into, sourced: bare_open TARBALL, inside COMMAND..., files, bare_close.
-# $work/root is it; the words of settings go into the environment of what runs inside.
-bare=$work/root
+# What the tests of the packages share, sourced: begin PROGRAM..., bare_open, inside COMMAND..., check_installed, check_removed, and
+# bare_close on exit. $root is the source, $work a folder of the test's own, $bare in it a bare Debian 12 to install into; the words of
+# settings go into the environment of what runs inside.
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
+version=$(sed -n 's/^project(hawser VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
 settings=(A=)
+
+skip() { echo "skipped: $1"; exit 77; }
+fail() { echo "$1" >&2; exit 1; }
+
+begin() { # PROGRAM...: what the test cannot run without
+	local program
+	[ "$(id -u)" = 0 ] || skip "not root: no bare root can be entered"
+	for program in debootstrap "$@"; do
+		command -v "$program" >/dev/null || skip "no $program: scripts/install-deps test long"
+	done
+	tarball=$("$root/scripts/bare-root") || skip "no bare Debian: scripts/bare-root --fetch makes one"
+	work=$(mktemp -d)
+	bare=$work/root
+	trap bare_close EXIT
+}
 
 bare_open() {
 	local node
 	mkdir "$bare"
-	tar -xf "$1" -C "$bare"
+	tar -xf "$tarball" -C "$bare"
 	mkdir -p "$bare/dev" "$bare/packages"
 	mount -t tmpfs -o mode=755 tmpfs "$bare/dev"
 	for node in null zero urandom random tty; do
@@ -55,4 +72,11 @@ check_installed() {
 		inside $program --version | grep -q "hawser $version" || fail "$program --version"
 	done
 	inside python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("netccl"))' || fail "netccl is not found"
+}
+
+# What has been removed leaves nothing, but the pages of the jobs that ran. "$work/before" is what files said before the installation.
+check_removed() {
+	rm -rf "$bare"/dev/shm/*
+	files >"$work/after"
+	diff "$work/before" "$work/after" >"$work/left" || fail "removal leaves: $(cat "$work/left")"
 }

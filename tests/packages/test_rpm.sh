@@ -4,21 +4,8 @@
 # removed without a trace. That root is Debian's, with a database of rpm's own: Debian's libraries stand for Fedora's, hence --nodeps.
 # Arguments: the packages, or none: then they are built.
 set -euo pipefail
-here=$(dirname "$(readlink -f "$0")")
-root=$(cd "$here/../.." && pwd)
-version=$(sed -n 's/^project(hawser VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
-
-skip() { echo "skipped: $1"; exit 77; }
-fail() { echo "$1" >&2; exit 1; }
-
-[ "$(id -u)" = 0 ] || skip "not root: no bare root can be entered"
-for program in rpmbuild rpm rpmlint debootstrap; do
-	command -v $program >/dev/null || skip "no $program: scripts/install-deps test long"
-done
-tarball=$("$root/scripts/bare-root") || skip "no bare Debian: scripts/bare-root --fetch makes one"
-work=$(mktemp -d)
-. "$here/bare.sh"
-trap bare_close EXIT
+. "$(dirname "$(readlink -f "$0")")/bare.sh"
+begin rpmbuild rpm rpmlint
 in_root() { rpm --root "$bare" --dbpath /var/lib/rpm "$@"; }
 
 # ---- the packages ----
@@ -39,7 +26,7 @@ done
 
 # ---- in a bare root ----
 
-bare_open "$tarball"
+bare_open
 cp "$@" "$bare/packages"
 echo /usr/lib64 >"$bare/etc/ld.so.conf.d/lib64.conf" # Fedora's loader looks there by itself
 mkdir -p "$bare"/usr/lib64/{cmake,pkgconfig} "$bare"/usr/share/{licenses,zsh/site-functions} # Fedora's package filesystem has these
@@ -52,7 +39,5 @@ check_installed lib64
 in_root -e --nodeps "${names[@]}" >"$work/remove" 2>&1 || fail "rpm -e: $(cat "$work/remove")"
 # Debian's rpm says each time that it is not for Debian's own packages.
 ! grep -vE '^rpm: (RPM should not be used|However assuming)' "$work/remove" || fail "rpm -e: $(cat "$work/remove")"
-rm -rf "$bare"/dev/shm/*
-files >"$work/after"
-diff "$work/before" "$work/after" >"$work/left" || fail "removal leaves: $(cat "$work/left")"
+check_removed
 echo "${#names[@]} packages: no error by rpmlint ($(grep -c ' W: ' "$work/rpmlint" || true) warnings), installed, used and removed"
