@@ -54,7 +54,11 @@ files() {
 
 # What must work wherever the packages were installed; the argument is the library folder below /usr.
 check_installed() {
-	local program
+	local name program
+	for name in nccl rccl; do # each asks the loader by its own name, and for the second one when it has forgotten the first
+		inside python3 -c "import ctypes; ctypes.CDLL('lib$name-net-ha.so').ncclNetPlugin_v8" || fail "no lib$name-net-ha.so is found"
+		inside test -e "/usr/$1/hawser/lib$name-net.so" || fail "no hawser/lib$name-net.so"
+	done
 	inside ha --version | grep -q "hawser $version" || fail "ha --version: $(inside ha --version 2>&1)"
 	settings=(HA_NCCL_VERBS=soft)
 	inside ha perf sendrecv --ranks 2 -b 64K -e 64K --duration 3s --at 1s 'ha cut soft0' --at 2s 'ha heal soft0' >"$work/perf" 2>&1 ||

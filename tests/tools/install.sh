@@ -12,6 +12,15 @@ mkdir -p "$prefix/bin"
 echo theirs >"$prefix/bin/another-program"
 cmake --install "$1" --prefix "$prefix" >/dev/null
 cd /
+# The line for /etc/ld.so.conf.d makes the loader find it, under NCCL's name and RCCL's.
+PATH=$PATH:/sbin:/usr/sbin
+ldconfig -X -f "$prefix/share/hawser/ld.so.conf" -C "$prefix/cache"
+known=$(ldconfig -C "$prefix/cache" -p)
+rm "$prefix/cache"
+for name in nccl rccl; do
+	grep -q "lib$name-net-ha.so .*=> $prefix/lib/lib$name-net-ha.so" <<<"$known" || { echo "ld.so.conf leads to no lib$name-net-ha.so: $known"; exit 1; }
+	[ "$prefix/lib/hawser/lib$name-net.so" -ef "$prefix/lib/libnccl-net-ha.so" ] || { echo "hawser/lib$name-net.so is not the plugin"; exit 1; }
+done
 out=$(HA_NCCL_VERBS=soft "$prefix/bin/ha" perf pingpong --ranks 2 -b 8 -e 8 -n 20)
 grep -q "plugin: HA, .*$prefix/lib/libnccl-net-ha.so" <<<"$out" || { echo "another plugin was taken: $out"; exit 1; }
 grep -q "Out of bounds values : 0 OK" <<<"$out"
