@@ -110,8 +110,15 @@ verdict=$(systemd-analyze verify --root="$bare" --man=no "${units[@]}" 2>&1) || 
 [ -z "$verdict" ] || fail "systemd-analyze verify: $verdict"
 rm -rf "$bare/run/systemd"
 
+# What systemd makes for services that write something (StateDirectory= with DynamicUser=).
+for service in hawser-exporter ha-controller; do
+	mkdir -p "$bare/var/lib/private/$service"
+	echo 1 >"$bare/var/lib/private/$service/state"
+	ln -s "private/$service" "$bare/var/lib/$service"
+done
 names=$(for deb in "$@"; do dpkg-deb -f "$deb" Package; done)
 # shellcheck disable=SC2086
 inside dpkg --purge $names >"$work/remove" 2>&1 || fail "dpkg --purge: $(tail -3 "$work/remove")"
+rmdir "$bare/var/lib/private" || fail "a purge leaves $(ls "$bare/var/lib/private") in /var/lib/private"
 check_removed
 echo "$(echo $names | wc -w) packages: no error by lintian ($(grep -c '^W:' "$work/lintian" || true) warnings), installed, used and removed"
