@@ -36,7 +36,7 @@ for panel in board["panels"]:
     for target in panel["targets"]:
         expressions.append(target["expr"])
 expressions.append(re.search(r"label_values\((\w+),", board["templating"]["list"][1]["query"]["query"])[1])
-rules = re.findall(r"^\s+expr: (.*)$", open(source + "/alerts.yml").read(), re.M)
+rules = [open(source + "/alerts.yml").read()]
 for expression in expressions + rules:
     for name in re.findall(r"\bhawser_\w+", expression):
         assert name in known, "%s is no metric of the exporter: %s" % (name, expression)
