@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/plugin/mutation.h"
 
-enum ha_mutation ha_mutation;
+enum ha_mutation ha_mutation = HA_MUTATE_OUTSIDE;

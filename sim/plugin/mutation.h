@@ -55,6 +55,7 @@
 	  "one-sided: keys of a device that the peer's rail has left are used on the next")
 
 enum ha_mutation {
+	HA_MUTATE_OUTSIDE = -1, /* no simulation: `ha doctor --fabric` */
 	HA_MUTATE_NOTHING,
 #define X(id, name, help) HA_MUTATE_##id,
 	HA_MUTATION_LIST(X)
