@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/version.h"
 #include "tools/doctor/checks.h"
 #include "tools/nccl/library.h"
 
@@ -74,6 +75,22 @@ static void check_second_communicator(const struct doctor_host *host, struct doc
 	doctor_mend(f, "export NCCL_NET_PLUGIN_REF_COUNT=1");
 }
 
+/* Hosts of a job need one version of the plugin; --fabric measures with what is built into `ha`. */
+static void check_version(const struct doctor_host *host, struct doctor_report *report)
+{
+	const struct doctor_library *plugin = &host->plugin;
+	struct doctor_finding *f;
+
+	if (!strcmp(plugin->hawser, ha_version))
+		return;
+	f = doctor_add(report, DOCTOR_WARNING, "plugin.version", plugin->path,
+		       "the plugin is %s%s, this program hawser %s",
+		       *plugin->hawser ? "hawser " : "an older hawser", plugin->hawser, ha_version);
+	doctor_cost(f, "`ha doctor --fabric` measures with this program's version and not with the "
+		       "job's; `ha status` may not show the job");
+	doctor_mend(f, "install plugin and tools of one version");
+}
+
 void doctor_check_plugin(const struct doctor_host *host, struct doctor_report *report)
 {
 	const struct doctor_library *plugin = &host->plugin;
@@ -99,6 +116,7 @@ void doctor_check_plugin(const struct doctor_host *host, struct doctor_report *r
 		   "NCCL loads hawser, interface versions up to %d",
 		   doctor_highest_version(plugin->net, 31));
 	check_second_communicator(host, report);
+	check_version(host, report);
 }
 
 static void check_interface(const struct doctor_host *host, struct doctor_report *report)

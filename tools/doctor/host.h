@@ -29,6 +29,7 @@ struct doctor_library {
 	int nccl_version;    /* 22907: 2.29.7; 0: it is no NCCL */
 	unsigned net;        /* bit v: it has the network interface of version v */
 	char network[64];    /* what its newest interface calls the network */
+	char hawser[64];     /* which hawser it is; "" = it does not say */
 };
 
 /* What the plugin's own code logged as a warning. */

@@ -41,6 +41,14 @@ static void take_tables(struct doctor_library *library, void *handle)
 	}
 }
 
+static void take_version(struct doctor_library *library, void *handle)
+{
+	const char *const *version = dlsym(handle, "hawser_plugin_version");
+
+	if (version && *version)
+		snprintf(library->hawser, sizeof(library->hawser), "%s", *version);
+}
+
 static void open_here(struct doctor_library *library)
 {
 	void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL), *function;
@@ -53,6 +61,7 @@ static void open_here(struct doctor_library *library)
 	library->found = true;
 	take_path(library, handle);
 	take_tables(library, handle);
+	take_version(library, handle);
 	function = dlsym(handle, "ncclGetVersion");
 	memcpy(&get_version, &function, sizeof(function));
 	if (function && get_version(&library->nccl_version))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The plugin as a file: it exports its tables and nothing else, needs no library that a node may lack, and has no
+# The plugin as a file: it exports its tables and version and nothing else, needs no library that a node may lack, and has no
 # system call instruction of its own. Usage: test_object.sh PLUGIN [sanitized]
 set -u
 plugin=$1
@@ -8,7 +8,8 @@ bad=0
 
 want=$(for v in 6 7 8 9 10 11 12; do echo "ncclNetPlugin_v$v"; echo "ncclCollNetPlugin_v$v"; done
 	for v in 11 12 13; do echo "ncclGinPlugin_v$v"; done
-	for v in 13 14 15 16 17; do echo "ncclRmaPlugin_v$v"; done)
+	for v in 13 14 15 16 17; do echo "ncclRmaPlugin_v$v"; done
+	echo hawser_plugin_version)
 want=$(echo "$want" | sort)
 got=$(nm -D --defined-only "$plugin" | awk '{print $3}' | sed 's/@.*//' | sort)
 if [ "$want" != "$got" ]; then

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/version.h"
 #include "tests/rdma/topo/machine.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/library.h"
@@ -73,6 +74,7 @@ static void begin(void)
 		.oob_address = "10.0.0.1",
 		.env = fake_env,
 	};
+	strcpy(host.plugin.hawser, ha_version);
 	set("NCCL_NET", "HA");
 }
 
@@ -209,6 +211,17 @@ static void plugins(void)
 	host.plugin = (struct doctor_library) { .found = true };
 	look();
 	CHECK(strstr(finding("plugin", NULL)->text, "no network interface"));
+	end();
+}
+
+static void another_version(void)
+{
+	eight();
+	strcpy(host.plugin.hawser, "0.0.9");
+	expect(DOCTOR_WARNING, "plugin.version", NULL, "of one version");
+	CHECK(strstr(finding("plugin.version", NULL)->text, "the plugin is hawser 0.0.9, this"));
+	host.plugin.hawser[0] = 0;
+	expect(DOCTOR_WARNING, "plugin.version", NULL, "of one version");
 	end();
 }
 
@@ -606,6 +619,7 @@ static void daemons(void)
 int main(void)
 {
 	plugins();
+	another_version();
 	second_communicator();
 	nccl_versions();
 	verbs();
