@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The script for torchrun: starts ranks over the software NIC, and the all-reduce that checks itself (over gloo here).
+# The script for torchrun: starts ranks over the software NIC, and the all-reduce that checks itself (over gloo here). `ha doctor
+# --fabric` under two torchruns that meet, as on two nodes.
 . "$(dirname "$0")/lib.sh"
 command -v torchrun >/dev/null && /usr/bin/python3 -c 'import torch' 2>/dev/null || { echo "skipped: no torch"; exit 77; }
 export NPROC=2 HEAD=localhost PORT=0
@@ -11,4 +12,25 @@ grep -q '# ha perf .*: 2 ranks (.*torchrun)' "$work/out" || fail "not of two ran
 grep -q '# Out of bounds values : 0 OK' "$work/out" || fail "wrong elements"
 "$root/examples/torchrun/run.sh" "${out[@]}" "$root/examples/torchrun/allreduce.py" 1 1 >"$work/out" 2>&1 || fail "allreduce.py"
 [ "$(grep -c 'rank [01]: [1-9][0-9]* all-reduces, .* 0 elements wrong' "$work/out")" = 2 ] || fail "allreduce.py: not two ranks without a wrong element"
-echo "both ran under torchrun"
+
+# A process that waits long for its processor is no broken cable.
+export HA_NCCL_FORCE_IB_TIMEOUT=18
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+for node in 1 2; do
+	torchrun "${out[@]}" --nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_endpoint "localhost:$port" --rdzv_id fabric --no_python \
+		"$HA" doctor --fabric --json --slow 1 --time 20ms >"$work/fabric.$node" 2>"$work/out.$node" &
+	pids+=($!)
+done
+for node in 1 2; do
+	wait "${pids[$node - 1]}" || { cat "$work"/out.[12] >"$work/out"; fail "ha doctor --fabric under torchrun"; }
+done
+pids=()
+python3 - "$work"/fabric.[12] <<'END' || { cat "$work"/fabric.[12] >"$work/out"; fail "the report of --fabric"; }
+import json, sys
+lines = [line.split(":", 1)[1] for name in sys.argv[1:] for line in open(name) if line.startswith("[default0]:")]
+report = json.loads("".join(lines))
+assert report["hosts"] == 2 and len(report["ports"]) == 4 and len(report["paths"]) == 8, report
+for path in report["paths"]:
+    assert path["state"] == "reached" and path["failover"] == "survived", path
+END
+echo "ha perf, the all-reduce and ha doctor --fabric ran under torchrun"
