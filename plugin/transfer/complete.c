@@ -342,13 +342,31 @@ static void finish(const struct ha_request *req, int *done, int *sizes)
 	*done = 1;
 }
 
+/* A read behind received data goes over every rail that may have brought some; those that carry
+ * nothing now are not polled. */
+static void poll_for_flush(const struct ha_request *req)
+{
+	struct ha_recv *c = (struct ha_recv *)req->bundle;
+
+	for (unsigned rails = req->pending & ~(unsigned)c->b.poll.rails; rails; rails &= rails - 1) {
+		struct ha_rail *r = &c->b.rail[__builtin_ctz(rails)];
+
+		if (r->state == HA_RAIL_UP && ha_rail_flush_cq(r))
+			poll_flushes(c, r);
+	}
+}
+
 /* Inside, polled in vain. What the caller returns. */
 static __attribute__((noinline)) int test_in_vain(struct ha_request *req, int *done, int *sizes)
 {
 	struct ha_bundle *b = req->bundle;
-	bool round = unlikely(++b->poll.idle >= b->poll.idle_limit) && ha_bundle_look_around(b);
-	int err = req->done ? 0 : b->error;
+	bool round;
+	int err;
 
+	if (req->kind == HA_REQ_FLUSH)
+		poll_for_flush(req);
+	round = unlikely(++b->poll.idle >= b->poll.idle_limit) && ha_bundle_look_around(b);
+	err = req->done ? 0 : b->error;
 	if (req->done)
 		finish(req, done, sizes);
 	ha_bundle_leave(b);
