@@ -348,7 +348,8 @@ static void poll_for_flush(const struct ha_request *req)
 {
 	struct ha_recv *c = (struct ha_recv *)req->bundle;
 
-	for (unsigned rails = req->pending & ~(unsigned)c->b.poll.rails; rails; rails &= rails - 1) {
+	for (unsigned rails = req->pending & ~(unsigned)c->b.poll.rails; rails;
+	     rails &= rails - 1) {
 		struct ha_rail *r = &c->b.rail[__builtin_ctz(rails)];
 
 		if (r->state == HA_RAIL_UP && ha_rail_flush_cq(r))

@@ -57,7 +57,8 @@ static bool standby_chosen(struct ha_bundle *b)
 	return chosen;
 }
 
-/* So many attempts to open the standby's device fail. With fewer than ALWAYS it knows the buffer. */
+/* So many attempts to open the standby's device fail. With fewer than ALWAYS it knows the buffer.
+ */
 static void registration(int times)
 {
 	int file = memfd_create("gpu", MFD_CLOEXEC);
