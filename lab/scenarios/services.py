@@ -66,7 +66,7 @@ def answers(lab, unit, what):
 
 
 def started(lab, *units):
-    lab.a.run("systemctl enable " + " ".join(units))
+    lab.a.run("systemctl --no-reload enable " + " ".join(units))
     for unit in units:
         lab.a.run("systemctl start " + unit, LIMIT)
         answers(lab, unit, "when it was started")
@@ -127,7 +127,8 @@ def purged(lab):
     """While the daemons run: that ends them. /run/mpib stays until the next boot, because running jobs have files of it mapped."""
     lab.a.run("dpkg --purge $(dpkg-query -W -f '${Package} ${Source}\\n' | awk '$2 == \"hawser\" { print $1 }')", 2 * LIMIT)
     left = lab.a.run("pgrep -l 'ha-|hawser'; systemctl list-units --all --no-legend --plain 'ha-*' 'hawser-*'; "
-                     "ls -d /run/hawser /run/ha-* /usr/bin/ha /usr/bin/ha-* /usr/bin/hawser* 2>/dev/null; ss -Hltn 'sport >= 9840 and sport <= 9845'; true")
+                     "ls -d /run/hawser /run/ha-* /usr/bin/ha /usr/bin/ha-* /usr/bin/hawser* 2>/dev/null; ss -Hltn 'sport >= 9840 and sport <= 9845'; "
+                     "find /etc/systemd /var/lib \\( -name 'ha-*' -o -name 'hawser-*' \\) ! -path '/var/lib/dpkg/*'; true")
     lab.must(not left.strip(), "nothing is left after the removal: %s" % left)
 
 
