@@ -168,7 +168,8 @@ static int iterate(void *context)
 	if (err)
 		return err;
 	elapsed = clock_ns(CLOCK_MONOTONIC) - start;
-	ha_timeline_progress(&d->timeline, d->result_bytes * (size_t)b->gpus.count);
+	if (b->options->run.timeline) /* a word for each millisecond */
+		ha_timeline_progress(&d->timeline, d->result_bytes * (size_t)b->gpus.count);
 	d->tally->elapsed_ns += (uint64_t)elapsed;
 	d->tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
 	if (every && d->tally->iterations % every == 0)
