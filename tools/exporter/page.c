@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/exporter/page.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -243,15 +244,35 @@ static void print_timeline(const struct watcher *w, FILE *out)
 	fprintf(out, "</svg>\n");
 }
 
+static int compare_newer(const void *a, const void *b)
+{
+	const struct watcher_event *const *x = a, *const *y = b;
+	uint64_t at = (*x)->event.mono, other = (*y)->event.mono;
+
+	return (at < other) - (at > other);
+}
+
+/* They were read process by process; the newest comes first. Returns their number. */
+static size_t sort_events(const struct watcher *w, const struct watcher_event **sorted)
+{
+	size_t kept = w->events < WATCHER_RECENT ? w->events : WATCHER_RECENT;
+
+	for (size_t i = 0; i < kept; i++)
+		sorted[i] = event_at(w, w->events - 1 - i);
+	qsort(sorted, kept, sizeof(*sorted), compare_newer);
+	return kept;
+}
+
 static void print_events(const struct watcher *w, FILE *out)
 {
-	uint64_t kept = w->events < WATCHER_RECENT ? w->events : WATCHER_RECENT;
+	const struct watcher_event *sorted[WATCHER_RECENT];
+	size_t kept = sort_events(w, sorted);
 
 	fprintf(out,
 		"<table id=\"events\"><tr><th>UTC<th>job<th>process<th>event<th>cause<th>device"
 		"<th>stall<th></tr>\n");
-	for (uint64_t i = 0; i < kept && i < EVENTS_SHOWN; i++) {
-		const struct watcher_event *kept_event = event_at(w, w->events - 1 - i);
+	for (size_t i = 0; i < kept && i < EVENTS_SHOWN; i++) {
+		const struct watcher_event *kept_event = sorted[i];
 		const struct ha_status_event *e = &kept_event->event;
 
 		fprintf(out, "<tr class=\"%s\">", class_of(e));

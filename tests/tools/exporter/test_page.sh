@@ -36,6 +36,10 @@ await 'class="down"'
 await '<td>failed_over</td>'
 "$ha" heal soft0 >/dev/null
 await '<td>recovered</td>'
+# Both ranks have failed over at nearly the same time: their events are in the order of time, the newest first.
+page | python3 -c 'import re, sys
+times = re.findall(r"<tr class=\"\w+\"><td>([\d:.]+)</td>", sys.stdin.read())
+sys.exit(len(times) < 10 or times != sorted(times, reverse=True))' || fail "the events are not in the order of time"
 await 'class="arc"'
 
 browser() {
