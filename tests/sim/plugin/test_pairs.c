@@ -59,8 +59,8 @@ static unsigned longest_pause(const struct sim_result *r)
 	return longest;
 }
 
-/* limit_ms: 0 = none. */
-static void must_hold(const struct sim_scenario *sc, unsigned limit_ms, const char *what)
+/* limit_ms: 0 = none. The longest pause, ms. */
+static unsigned must_hold(const struct sim_scenario *sc, unsigned limit_ms, const char *what)
 {
 	struct sim_result r;
 	unsigned pause;
@@ -74,6 +74,7 @@ static void must_hold(const struct sim_scenario *sc, unsigned limit_ms, const ch
 		fprintf(stderr, "a pause of %u ms\n", pause);
 		print(sc, &r, what);
 	}
+	return pause;
 }
 
 /* One leaf switch carries NIC `dead` of both hosts. */
@@ -89,6 +90,38 @@ static void leaf_is_lost(void)
 				lose(&sc, "cut", 1, dead);
 				must_hold(&sc, 100, "a leaf switch is lost");
 			}
+}
+
+/* The data path from NIC 0 to NIC 1, its standby from NIC 1 to NIC 0, the NICs of one number on one
+ * leaf switch: either takes both paths along. Announced, it is what the protocol takes; silent,
+ * with the default time-outs, what the NIC takes to give up comes first: no path answers, so that
+ * nobody can tell a dead one from a peer that is slow. */
+static void crossed_paths_are_lost(void)
+{
+	static const struct {
+		const char *how;
+		unsigned limit_ms;
+	} kinds[] = { { "cut", 100 }, { "black-hole", 700 } };
+
+	for (unsigned k = 0; k < 2; k++)
+		for (unsigned dead = 0; dead < 2; dead++) {
+			struct sim_scenario sc;
+			unsigned pause;
+
+			make(&sc, 110 + dead, 2, 0, 1);
+			sc.timeout = 14;
+			sc.retry = 7;
+			sc.conn[0].messages = 4000;
+			for (unsigned h = 0; h < 2; h++) {
+				sc.host[h].silence_ms = 5;
+				lose(&sc, kinds[k].how, h, dead);
+				lose(&sc, kinds[k].how, h, dead);
+				sc.fault[sc.nfaults - 1].rx = true;
+			}
+			pause = must_hold(&sc, kinds[k].limit_ms, "both crossed paths are lost");
+			printf("a leaf switch with both paths, %s: a pause of %u ms\n",
+			       kinds[k].how, pause);
+		}
 }
 
 /* Any NIC here and any NIC there: of four pairs one is left. */
@@ -303,6 +336,7 @@ static void every_pair_gets_its_turn(void)
 int main(void)
 {
 	leaf_is_lost();
+	crossed_paths_are_lost();
 	one_pair_is_left();
 	tried_together();
 	one_silent_pair_is_left();
