@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_alarms.c - how often a path is left for its silence (HA_NCCL_SILENCE_MS, its default) that
+ * is sound: packet loss, jitter, a process that is stopped, a processor that has too much to do,
+ * eight connections onto one that the wire is too slow for
+ *
+ * Virtual time, so exact. Arguments: minutes of each (1), in one piece, so that what a false alarm
+ * teaches counts; the number of the only kind that is wanted.
+ */
+#include "base/check.h"
+#include "sim/plugin/hunt.h"
+#include "tests/sim/plugin/plain.h"
+
+#include <stdlib.h>
+
+#define MINUTE (60000 * MS)
+#define SILENCE_MS 5     /* the default, as timeout and retries below are */
+#define PER_MINUTE 45000 /* messages */
+
+struct tally {
+	double seconds;
+	uint64_t messages, moved, alarms;
+};
+
+/* Two hosts of two devices each, 25 Gb/s; a message of up to 64 KiB each 4 ms on the average. */
+static void base(struct sim_scenario *sc, unsigned minutes)
+{
+	sim_plain(sc, 1);
+	sc->timeout = 14;
+	sc->retry = 7;
+	sc->limits.mtu = IBV_MTU_4096;
+	sc->bytes_per_us = 3125;
+	sc->gap_max_ns = 500 * US;
+	sc->ndevices[0] = sc->ndevices[1] = 2;
+	for (unsigned h = 0; h < 2; h++)
+		sc->host[h].silence_ms = SILENCE_MS;
+	sc->conn[0].max_size = 64 << 10;
+	sc->conn[0].think_ns = 8 * MS;
+	sc->conn[0].messages = minutes * PER_MINUTE;
+}
+
+/* On both NICs that carry data, of what they send and of what they receive. */
+static void on_path(struct sim_scenario *sc, const char *fault, uint64_t amount)
+{
+	for (unsigned host = 0; host < 2; host++) {
+		sim_plain_fault(sc, fault, host, 0, 100 * MINUTE);
+		sc->fault[sc->nfaults - 1].amount = amount;
+	}
+}
+
+static void lossy(struct sim_scenario *sc)
+{
+	on_path(sc, "loss", 10000); /* ppm */
+}
+
+static void jittery(struct sim_scenario *sc)
+{
+	on_path(sc, "jitter", 3 * MS);
+}
+
+/* SIGSTOP, for 0.1 to 2 s, at either end by turns, as often as a scenario has faults. */
+static void stopped(struct sim_scenario *sc)
+{
+	uint64_t minutes = sc->conn[0].messages / PER_MINUTE;
+
+	for (unsigned i = 0; i < SIM_FAULTS_MAX; i++)
+		sim_plain_fault(sc, "stall", i & 1, (2000 + i * 1871 * minutes) * MS,
+				(100 + 271 * i % 1900) * MS);
+}
+
+/* The driver's thread comes up to 30 ms late, the program's up to 10. */
+static void loaded(struct sim_scenario *sc)
+{
+	sc->service_ns = 30 * MS;
+	sc->gap_max_ns = 10 * MS;
+}
+
+/* What eight senders have out for one port stands in its queue for 160 ms. */
+static void incast(struct sim_scenario *sc)
+{
+	sc->bus_rate[0] = 25; /* bytes per us, for all of them together */
+	sc->gap_max_ns = MS;
+	sc->nconns = 8;
+	sc->conn[0].messages /= 16; /* 64 KiB each take 2.6 ms */
+	sc->conn[0].whole = true;
+	sc->conn[0].window = 8;
+	sc->conn[0].think_ns = 0;
+	for (unsigned i = 1; i < sc->nconns; i++) {
+		sc->conn[i] = sc->conn[0];
+		sc->conn[i].key += i;
+	}
+}
+
+static void count(struct tally *t, const struct sim_scenario *sc)
+{
+	struct sim_result r;
+
+	sim_run_apart(sc, SIM_SOUND, &r);
+	if (r.finding != SIM_NOTHING)
+		fprintf(stderr, "%s: %s\n", sim_finding_name(r.finding), r.text);
+	CHECK_INT(r.finding, SIM_NOTHING);
+	CHECK_INT(r.errors, 0);
+	t->seconds += (double)r.ns / 1e9;
+	t->messages += r.messages;
+	t->moved += r.failovers;
+	t->alarms += r.false_alarms;
+}
+
+static void of_kind(const char *what, void (*make)(struct sim_scenario *sc), unsigned minutes,
+		    uint64_t most)
+{
+	struct sim_scenario sc;
+	struct tally t = { 0 };
+
+	base(&sc, minutes);
+	make(&sc);
+	count(&t, &sc);
+	printf("%-48s %6.0f s, %8llu messages, %llu false alarms, %llu ends failed over\n", what,
+	       t.seconds, (unsigned long long)t.messages, (unsigned long long)t.alarms,
+	       (unsigned long long)t.moved);
+	fflush(stdout);
+	CHECK(t.seconds >= 30.0 * minutes); /* or there was nothing to be alarmed by */
+	CHECK(t.alarms <= most);
+	CHECK(t.moved <= 2 * sc.nconns * t.alarms);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *what;
+		void (*make)(struct sim_scenario *sc);
+		uint64_t most; /* false alarms */
+	} kinds[] = {
+		{ "1 % of the packets lost, both ways", lossy, 2 },
+		{ "jitter of 3 ms, both ways", jittery, 0 },
+		{ "stopped for 0.1 to 2 s, 32 times", stopped, 0 },
+		{ "threads up to 30 ms late", loaded, 0 },
+		{ "eight onto one, 160 ms of queue", incast, 2 },
+	};
+	unsigned minutes = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
+
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (argc <= 2 || atoi(argv[2]) == (int)i)
+			of_kind(kinds[i].what, kinds[i].make, minutes, kinds[i].most);
+	return 0;
+}
