@@ -136,12 +136,16 @@ static const char *advice(int err, bool dmabuf, int type)
 	return "is the buffer mapped, and writable?";
 }
 
-/* The device is gone, or about to be: failover's business. What is missing on it is registered when
- * the rail is back. */
+/* What a device says that is gone, or about to be. */
+static bool means_lost(int err)
+{
+	return err == -EIO || err == -ENODEV || err == -ENXIO;
+}
+
+/* Failover's business. What is missing on it is registered when the rail is back. */
 static bool device_lost(const struct ha_bundle *b, int err)
 {
-	return b->terms.flags & HA_FLAG_FAILOVER &&
-	       (err == -EIO || err == -ENODEV || err == -ENXIO);
+	return b->terms.flags & HA_FLAG_FAILOVER && means_lost(err);
 }
 
 static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
@@ -245,6 +249,30 @@ void ha_unhold_mr(struct ha_held *held)
 	for (unsigned i = 0; held && i < held->n; i++)
 		ha_mr_cache_put(held->dev[i]->mr_cache, held->entry[i]);
 	free(held);
+}
+
+/* The device may not have been used yet. One that is lost holds nothing: its connections register
+ * the buffer on the standby. */
+static int hold_on(struct ha_held *held, struct ha_device *dev, const struct ha_mr_want *want)
+{
+	struct ha_mr_entry *entry;
+	int err = ha_device_open(dev);
+
+	if (!err)
+		err = ha_mr_cache_get(dev->mr_cache, want, &entry);
+	if (means_lost(err) && dev->ctx->config.enable_backup)
+		return 0;
+	if (err) {
+		HA_WARN(ha_device_name(dev),
+			"cannot register %zu bytes of %s memory at %p%s: %s; %s", want->size,
+			want->type == HA_MEM_HOST ? "host" : "GPU", (void *)want->addr,
+			want->dmabuf ? " by dma-buf" : "", strerror(-err),
+			advice(err, want->dmabuf, want->type));
+		return err;
+	}
+	held->dev[held->n] = dev;
+	held->entry[held->n++] = entry;
+	return 0;
 }
 
 int ha_hold_mr(struct ha_ctx *ctx, int dev, void *data, size_t size, int type, uint64_t offset,
