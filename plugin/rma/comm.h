@@ -138,6 +138,8 @@ struct ha_rma {
 /* error.c: what comes back is the error that it was told first. */
 int ha_rma_fail(struct ha_rma *rma, int err, const char *what);
 
+/* window.c: in no list any more. */
+void ha_rma_window_free(struct ha_rma_window *w);
 /* window.c: with this connection; *mr stays the connection's. */
 int ha_rma_window_on(struct ha_rma_window *w, struct ha_bundle *bundle, struct ha_mr ***mr,
 		     unsigned *nmr);

@@ -110,7 +110,7 @@ int ha_rma_offer_all(struct ha_rma *rma, struct ha_rma_source *s)
 	return err;
 }
 
-static void free_window(struct ha_rma_window *w)
+void ha_rma_window_free(struct ha_rma_window *w)
 {
 	ha_gdr_unmap(&w->pages);
 	ha_unhold_mr(w->held);
@@ -178,13 +178,13 @@ int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint6
 		err = ha_hold_mr(rma->ctx, rma->listen->dev, data, size, type, offset, fd, flags,
 				 &w->held);
 	if (err) {
-		free_window(w);
+		ha_rma_window_free(w);
 		return err;
 	}
 	pthread_mutex_lock(&rma->lock);
 	err = add_number(rma, w);
 	if (err)
-		free_window(w);
+		ha_rma_window_free(w);
 	else
 		TAILQ_FOREACH(s, &rma->sources, link)
 	if (offer(s, w))
@@ -193,36 +193,4 @@ int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint6
 	if (!err)
 		*out = w;
 	return err;
-}
-
-static void withdraw(struct ha_rma_window *w, struct ha_bundle *bundle, struct ha_mr **mr,
-		     unsigned nmr)
-{
-	if (w->number >= nmr || !mr[w->number])
-		return;
-	(void)ha_dereg_mr(bundle, mr[w->number]);
-	mr[w->number] = NULL;
-}
-
-int ha_rma_deregister(struct ha_rma *rma, struct ha_rma_window *w)
-{
-	struct ha_rma_source *s;
-
-	if (!w)
-		return 0;
-	pthread_mutex_lock(&rma->lock);
-	TAILQ_FOREACH(s, &rma->sources, link)
-	{
-		ha_withdraw(s->recv, w->number);
-		withdraw(w, (struct ha_bundle *)s->recv, s->mr, s->nmr);
-	}
-	for (int i = 0; i < rma->nranks; i++)
-		if (rma->peer[i].send)
-			withdraw(w, (struct ha_bundle *)rma->peer[i].send, rma->peer[i].mr,
-				 rma->peer[i].nmr);
-	rma->window[w->number] = NULL;
-	rma->gpu -= w->type != HA_MEM_HOST;
-	pthread_mutex_unlock(&rma->lock);
-	free_window(w);
-	return 0;
 }
