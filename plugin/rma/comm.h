@@ -99,6 +99,7 @@ struct ha_rma_source {
 	 * before it.
 	 */
 	struct ha_request *flush;
+	const struct ha_rma_window *through; /* whose buffer that reads; NULL: none is under way */
 	bool flushed;
 	unsigned n;
 	struct ha_rma_record record[HA_RMA_BATCH];
@@ -158,6 +159,8 @@ int ha_rma_peer_step(struct ha_rma *rma, struct ha_rma_peer *peer);
 
 /* source.c: new ones, and what the next HA_RMA_SOURCES of them have brought. */
 int ha_rma_sources_step(struct ha_rma *rma);
+/* source.c: nothing of it reads this window any more; waits for a read that is under way. */
+void ha_rma_source_leave(struct ha_rma_source *s, const struct ha_rma_window *w);
 void ha_rma_source_close(struct ha_rma_source *s);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 
 void ha_rma_source_close(struct ha_rma_source *s)
@@ -152,6 +153,13 @@ static struct ha_rma_window *gpu_window(const struct ha_rma *rma)
 	return NULL;
 }
 
+static void end_flush(struct ha_rma_source *s)
+{
+	s->flush = NULL;
+	s->through = NULL;
+	s->flushed = true;
+}
+
 /* Is everything that came before these records where the GPU sees it? -EAGAIN: not yet. */
 static int flush(struct ha_rma *rma, struct ha_rma_source *s)
 {
@@ -166,13 +174,27 @@ static int flush(struct ha_rma *rma, struct ha_rma_source *s)
 			return 0; /* NCCL_GDR_FLUSH_DISABLE */
 		if (err || !s->flush)
 			return err;
+		s->through = w;
 	}
 	err = ha_test(s->flush, &done, NULL);
 	if (err || !done)
 		return err ? err : -EAGAIN;
-	s->flush = NULL;
-	s->flushed = true;
+	end_flush(s);
 	return 0;
+}
+
+void ha_rma_source_leave(struct ha_rma_source *s, const struct ha_rma_window *w)
+{
+	int done = 0, err = 0;
+
+	if (s->through != w)
+		return;
+	while (!done && !err) {
+		err = ha_test(s->flush, &done, NULL);
+		sched_yield();
+	}
+	end_flush(s);
+	s->flushed = !err; /* an error is the connection's: the next look finds it again */
 }
 
 static int take_records(struct ha_rma_source *s)

@@ -23,6 +23,7 @@ int ha_rma_deregister(struct ha_rma *rma, struct ha_rma_window *w)
 	TAILQ_FOREACH(s, &rma->sources, link)
 	{
 		ha_withdraw(s->recv, w->number);
+		ha_rma_source_leave(s, w);
 		withdraw(w, (struct ha_bundle *)s->recv, s->mr, s->nmr);
 	}
 	for (int i = 0; i < rma->nranks; i++)
