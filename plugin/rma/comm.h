@@ -154,6 +154,8 @@ struct ha_rma_op *ha_rma_op_new(struct ha_rma *rma);
 void ha_rma_op_free(struct ha_rma *rma, struct ha_rma_op *op);
 /* op.c: it goes when its turn has come. */
 void ha_rma_op_start(struct ha_rma *rma, struct ha_rma_op *op);
+/* op.c: answers that were to come from this window say that there is none. */
+void ha_rma_refuse_answers(struct ha_rma *rma, const struct ha_rma_window *w);
 /* op.c: connect, post, look for completions. */
 int ha_rma_peer_step(struct ha_rma *rma, struct ha_rma_peer *peer);
 

@@ -158,6 +158,21 @@ void ha_rma_op_start(struct ha_rma *rma, struct ha_rma_op *op)
 		(void)post_waiting(rma, p); /* an error is found again by the next step */
 }
 
+void ha_rma_refuse_answers(struct ha_rma *rma, const struct ha_rma_window *w)
+{
+	struct ha_rma_op *op;
+
+	for (int i = 0; i < rma->nranks; i++)
+		STAILQ_FOREACH(op, &rma->peer[i].waiting, link)
+		{
+			if (!op->orphan || op->source != w)
+				continue;
+			op->source = NULL;
+			op->size = op->target_offset = op->target = 0;
+			op->record.value = ERANGE;
+		}
+}
+
 /* ---- what the caller sees ---- */
 
 static int check_signal(const struct ha_rma_put *put)

@@ -30,6 +30,7 @@ int ha_rma_deregister(struct ha_rma *rma, struct ha_rma_window *w)
 		if (rma->peer[i].send)
 			withdraw(w, (struct ha_bundle *)rma->peer[i].send, rma->peer[i].mr,
 				 rma->peer[i].nmr);
+	ha_rma_refuse_answers(rma, w);
 	rma->window[w->number] = NULL;
 	rma->gpu -= w->type != HA_MEM_HOST;
 	pthread_mutex_unlock(&rma->lock);
