@@ -170,6 +170,7 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	b->active |= (uint8_t)(1u << r->index);
 	k->working = k->proven = true;
 	k->join.up_since = now;
+	r->qp_num = r->qp->qp_num;
 	ha_spares_up(b, r);
 	ha_adaptive_new_incarnation(b, r);
 	k->join.attempts = 0;

@@ -82,6 +82,7 @@ struct ha_rail {
 	struct ibv_sge sge;
 	/* Below: set-up, and rq_base once per refill. */
 	uint32_t psn;
+	uint32_t qp_num;     /* of the incarnation that was up last; its queue pair may be gone */
 	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
 	/* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
 	uint32_t rq_base;
