@@ -222,6 +222,8 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	if (!err) {
 		keep_descriptor(b, mr);
 		link_mr(b, mr);
+	} else {
+		release(b, mr); /* before a rail can take another device */
 	}
 	pthread_mutex_unlock(&b->registered.lock);
 	if (err) {
@@ -229,7 +231,6 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 			type == HA_MEM_HOST ? "host" : "GPU", data,
 			want.dmabuf ? " by dma-buf" : "", strerror(-err),
 			advice(err, want.dmabuf, type));
-		release(b, mr);
 		return err;
 	}
 	*out = mr;
