@@ -83,11 +83,12 @@ void ha_dmabuf_drop(struct ha_dmabufs *all, struct ha_dmabuf *one)
 	pthread_mutex_unlock(&all->lock);
 }
 
-bool ha_dmabuf_tell(struct ha_dmabufs *all)
+bool ha_dmabuf_tell(struct ha_dmabufs *all, unsigned *count)
 {
 	bool first;
 
 	pthread_mutex_lock(&all->lock);
+	*count = all->count;
 	first = !all->told;
 	all->told = true;
 	pthread_mutex_unlock(&all->lock);

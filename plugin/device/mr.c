@@ -49,7 +49,8 @@ static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *m
 	bool flush = needs_flush(b, want->type);
 	int err = ha_mr_cache_get(r->dev->mr_cache, want, &mr->entry[r->index]);
 
-	b->flushable |= flush;
+	if (flush) /* relaxed: who flushes has been given the buffer */
+		atomic_store_explicit(&b->flushable, true, memory_order_relaxed);
 	if (err) {
 		mr->entry[r->index] = NULL;
 		return err;
@@ -85,11 +86,12 @@ static void register_on(struct ha_device *dev, const struct ha_mr_want *want,
 static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct ha_mr_want *want)
 {
 	struct rlimit files = { 0 };
+	unsigned kept;
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (!mr->entry[i] && b->rail[i].dev)
 			register_on(b->rail[i].dev, want, &mr->entry[i]);
-	if (!ha_dmabuf_tell(&b->ctx->dmabufs))
+	if (!ha_dmabuf_tell(&b->ctx->dmabufs, &kept))
 		return;
 	getrlimit(RLIMIT_NOFILE, &files);
 	HA_WARN(b->name,
@@ -98,7 +100,7 @@ static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct h
 		"registered on the standby at once, and a connection that needs a third NIC, or "
 		"its standby again, ends; raise the "
 		"limit (ulimit -n)",
-		b->ctx->dmabufs.count, (unsigned long long)files.rlim_cur);
+		kept, (unsigned long long)files.rlim_cur);
 }
 
 /* The caller may close its descriptor at once; a rail that is not needed yet will want one. */
@@ -293,17 +295,9 @@ int ha_hold_mr(struct ha_ctx *ctx, int dev, void *data, size_t size, int type, u
 	held = calloc(1, sizeof(*held));
 	if (!held)
 		return -ENOMEM;
-	for (int i = 0; i <= opts.nmore && !err; i++) {
-		held->dev[i] = &ctx->devices[i ? opts.more[i - 1] : dev];
-		err = ha_mr_cache_get(held->dev[i]->mr_cache, &want, &held->entry[i]);
-		held->n += !err;
-	}
+	for (int i = 0; i <= opts.nmore && !err; i++)
+		err = hold_on(held, &ctx->devices[i ? opts.more[i - 1] : dev], &want);
 	if (err) {
-		HA_WARN(ha_device_name(held->dev[held->n]),
-			"cannot register %zu bytes of %s memory at %p%s: %s; %s", size,
-			type == HA_MEM_HOST ? "host" : "GPU", data,
-			want.dmabuf ? " by dma-buf" : "", strerror(-err),
-			advice(err, want.dmabuf, type));
 		ha_unhold_mr(held);
 		return err;
 	}

@@ -439,7 +439,7 @@ static int connected(struct ha_bundle *b, struct ha_rail *r)
 
 	if (!err && port_moved(r))
 		err = -ENETDOWN;
-	if (!err && b->flushable && !b->is_send)
+	if (!err && atomic_load_explicit(&b->flushable, memory_order_relaxed) && !b->is_send)
 		err = ha_rail_prepare_flush(b, r);
 	if (err && err != -EAGAIN && !b->is_send)
 		ha_rail_bury(b, r); /* a sender's incarnation has begun, and is fenced */

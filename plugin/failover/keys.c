@@ -63,7 +63,8 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 			failed++;
 		}
 	}
-	if (b->flushable && !b->is_send && r->connected)
+	if (atomic_load_explicit(&b->flushable, memory_order_relaxed) && !b->is_send &&
+	    r->connected)
 		(void)ha_rail_prepare_flush(b, r);
 	if (!k->keys.lost)
 		b->registered.rails |= (uint8_t)(1u << r->index);

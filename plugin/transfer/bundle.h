@@ -159,7 +159,8 @@ struct ha_bundle {
 	atomic_bool inside;         /* the owner is; guard.h */
 	bool own_barrier;           /* no membarrier(2) here: the owner pays for a barrier */
 	bool is_send;
-	bool flushable; /* GPU memory was registered, so its flushes have queue pairs */
+	/* GPU memory was registered, so its flushes have queue pairs. Any thread that registers */
+	atomic_bool flushable;
 	uint8_t nrails;
 	uint8_t active; /* mask of the rails that are up */
 	uint16_t await; /* HA_AWAIT_DELIVERY, or 0: what a send waits for beside its stripes */

@@ -97,7 +97,7 @@ int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes,
 	*req = NULL;
 	if (last < 0)
 		return 0;
-	if (!c->b.flushable)
+	if (!atomic_load_explicit(&c->b.flushable, memory_order_relaxed))
 		/* GPU memory was never registered on this connection, so there is no queue pair
 		 * for it */
 		return -ENOTCONN;
