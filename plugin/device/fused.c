@@ -62,6 +62,18 @@ static bool has_address(struct ha_device *dev)
 	return address.lid || !ha_gid_is_zero(&address.gid);
 }
 
+/* How well another port stands in; INT_MAX: it cannot. The driver may be asking both anew. */
+static int rank_of(struct ha_ctx *ctx, int dev, int other)
+{
+	struct ha_standby_class class;
+	bool may;
+
+	pthread_mutex_lock(&ctx->topo->lock);
+	may = ha_standby_classify(ctx->topo, dev, other, &class);
+	pthread_mutex_unlock(&ctx->topo->lock);
+	return may ? ha_standby_rank(&class) : INT_MAX;
+}
+
 /*
  * A port that has been away since before the context began has no address yet, so no path can begin
  * on it: the best one that is up stands in. One that goes away later is known to the peer, and what
@@ -69,19 +81,18 @@ static bool has_address(struct ha_device *dev)
  */
 static int present(struct ha_ctx *ctx, int dev)
 {
-	int best = dev, rank = INT_MAX;
+	int best = dev, best_rank = INT_MAX, rank;
 
 	if (has_address(&ctx->devices[dev]))
 		return dev;
 	for (int i = 0; i < ctx->nports; i++) {
-		struct ha_standby_class class;
-
-		if (i == dev || !ha_device_usable(&ctx->devices[i]) ||
-		    !ha_standby_classify(ctx->topo, dev, i, &class) ||
-		    ha_standby_rank(&class) >= rank)
+		if (i == dev || !ha_device_usable(&ctx->devices[i]))
+			continue;
+		rank = rank_of(ctx, dev, i);
+		if (rank >= best_rank)
 			continue;
 		best = i;
-		rank = ha_standby_rank(&class);
+		best_rank = rank;
 	}
 	return best;
 }

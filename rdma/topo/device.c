@@ -479,28 +479,58 @@ void ha_topo_release(struct ha_topo *topo)
 	topo->ndevices = topo->nports = 0;
 }
 
-int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int dev)
+/* A port's attributes, once it has been up, are what they were: who looks at them then needs no
+ * lock. */
+static void store_attributes(struct ha_topo_device *d, const struct ha_topo_device *now)
+{
+	if (!memcmp(&d->port_attr, &now->port_attr, sizeof(d->port_attr)) &&
+	    d->is_ethernet == now->is_ethernet && d->speed_mbps == now->speed_mbps)
+		return;
+	d->port_attr = now->port_attr;
+	d->is_ethernet = now->is_ethernet;
+	d->speed_mbps = now->speed_mbps;
+}
+
+static void store(struct ha_topo *topo, int dev, const struct ha_topo_device *now)
 {
 	struct ha_topo_device *d = &topo->devices[dev];
+
+	pthread_mutex_lock(&topo->lock);
+	/* of a reported one they may be read by whoever asks for properties */
+	if (dev < topo->ndevices)
+		d->port_attr.state = now->port_attr.state;
+	else
+		store_attributes(d, now);
+	d->speed_now = now->speed_now;
+	d->up = now->up;
+	d->lid = now->lid;
+	d->mtu = now->mtu;
+	d->gid_index = now->gid_index;
+	d->gid = now->gid;
+	d->roce_version = now->roce_version;
+	pthread_mutex_unlock(&topo->lock);
+}
+
+int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int dev)
+{
+	struct ha_topo_device now = topo->devices[dev];
 	struct ha_port_attr attr;
-	bool was_up = d->up;
+	bool was_up = now.up;
 	int rc;
 
-	rc = topo->verbs->query_port(topo->verbs, d->context, (uint8_t)d->port, &attr);
+	rc = topo->verbs->query_port(topo->verbs, now.context, (uint8_t)now.port, &attr);
+	now.up = false;
 	if (rc) {
-		d->up = false;
+		store(topo, dev, &now);
 		return rc;
 	}
-	/* its other attributes may be read by whoever asks for properties */
-	if (dev < topo->ndevices)
-		d->port_attr.state = attr.attr.state;
-	else
-		attributes_fill(topo->verbs, d, &attr);
+	attributes_fill(topo->verbs, &now, &attr);
 	if (attr.attr.state == IBV_PORT_ACTIVE)
-		d->speed_now = ha_speed_port(topo->verbs, d->context, (uint8_t)d->port, &attr);
-	d->up = attr.attr.state == IBV_PORT_ACTIVE &&
-		address_fill(topo->verbs, config, d, &attr.attr);
-	return d->up != was_up;
+		now.up = address_fill(topo->verbs, config, &now, &attr.attr);
+	else if (dev < topo->ndevices)
+		now.speed_now = topo->devices[dev].speed_now;
+	store(topo, dev, &now);
+	return now.up != was_up;
 }
 
 enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b)

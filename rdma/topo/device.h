@@ -11,6 +11,7 @@
 #define HA_TOPO_DEVICE_H
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -73,6 +74,9 @@ struct ha_topo_device {
 
 struct ha_topo {
 	const struct ha_verbs_ops *verbs;
+	/* What ha_topo_refresh changes: written under it, by one at a time, who reads without;
+	 * anybody else reads under it. Zero is a lock that is free. */
+	pthread_mutex_t lock;
 	int ndevices; /* reported: the first ones */
 	int nports;   /* all that are known; those from ndevices on were not usable at discovery */
 	struct ha_topo_device devices[HA_TOPO_PORTS_MAX];
@@ -101,8 +105,8 @@ void ha_topo_release(struct ha_topo *topo);
 /*
  * Ask a port again, after an event about it or a failure on it (dev < nports). `up`, its state and
  * how peers address it become what they are now; what a reported device was reported with (speed,
- * abilities) stays, and so does the last address of a port that went down. Nobody may read or
- * refresh the entry meanwhile.
+ * abilities) stays, and so does the last address of a port that went down. Nobody else may refresh
+ * the entry meanwhile.
  * 1: `up` changed, so standby orders made before are out of date; 0: it did not; negative errno:
  * the port cannot be asked and counts as down.
  */
