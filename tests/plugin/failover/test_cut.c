@@ -61,7 +61,8 @@ static void cut_standby(void)
 }
 
 /* The standby works in one direction only. The pings of each new incarnation arrive, their pongs do
- * not: nobody calls that recovered. */
+ * not: nobody calls a rail with that end recovered. Another may, on a machine so busy that the data
+ * path seemed dead, too. */
 static void half_standby(void)
 {
 	struct duel d;
@@ -73,9 +74,10 @@ static void half_standby(void)
 	duel_await_events(&d, RECEIVER, EVENT("not_protected"), CAUSE("rail_lost"), 1);
 	usleep(1500000); /* some incarnations are offered meanwhile */
 	duel_flow(&d, 20);
-	HOLDS(&d, !duel_events(&d, RECEIVER, EVENT("recovered"), NULL),
+	HOLDS(&d, !duel_events(&d, RECEIVER, EVENT("recovered"), "\"device\":\"soft1:1\""),
 	      "the receiver believes in it");
-	HOLDS(&d, !duel_events(&d, SENDER, EVENT("recovered"), NULL), "the sender believes in it");
+	HOLDS(&d, !duel_events(&d, SENDER, EVENT("recovered"), "\"peer_device\":\"soft1:1\""),
+	      "the sender believes in it");
 	duel_heal(&d, RECEIVER, 1);
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 2);
 	duel_await_events(&d, RECEIVER, EVENT("protected"), NULL, 2);
