@@ -10,13 +10,17 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define MEMORY ((size_t)16 << 20)
 
-static char line[1024]; /* the last warning */
+/* The last warning about one-sided operations; any thread may log. */
+static char line[1024];
+static pthread_mutex_t line_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void remember(int level, unsigned long flags, const char *file, int at, const char *format,
 		     ...) __attribute__((format(printf, 5, 6)));
@@ -24,14 +28,37 @@ static void remember(int level, unsigned long flags, const char *file, int at, c
 static void remember(int level, unsigned long flags, const char *file, int at, const char *format,
 		     ...)
 {
+	char text[sizeof(line)];
 	va_list arguments;
 
 	if (level != HA_LOG_WARN)
 		return;
 	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "%s\n", line);
+	fprintf(stderr, "%s\n", text);
+	if (!strstr(text, "one-sided: "))
+		return;
+	pthread_mutex_lock(&line_lock);
+	memcpy(line, text, sizeof(line));
+	pthread_mutex_unlock(&line_lock);
+}
+
+static bool said(const char *part)
+{
+	bool found;
+
+	pthread_mutex_lock(&line_lock);
+	found = strstr(line, part) != NULL;
+	pthread_mutex_unlock(&line_lock);
+	return found;
+}
+
+static void forget_line(void)
+{
+	pthread_mutex_lock(&line_lock);
+	*line = 0;
+	pthread_mutex_unlock(&line_lock);
 }
 
 /* The library as the loader finds it for the plugin; NULL: it is none of ours. */
@@ -161,7 +188,7 @@ static void far_page(struct fake_gdr *gdr, int fail)
 	if (fail) {
 		gdr->fail_map_at = gdr->maps + 1;
 		CHECK_INT(add_far(&t, w[0], counter, 7), -EIO);
-		CHECK(strstr(line, "one-sided: what another rank sent is lost"));
+		CHECK(said("one-sided: what another rank sent is lost"));
 		CHECK_INT(ha_rma_error(t.rank[1].rma), -EIO);
 	} else {
 		CHECK_INT(add_far(&t, w[0], counter, 7), 0);
@@ -193,14 +220,14 @@ static void refused(struct team *t, struct fake_gdr *gdr, const char *why)
 	struct team_rank *r = &t->rank[0];
 	struct ha_rma_window *w;
 
-	*line = 0;
+	forget_line();
 	CHECK_INT(ha_rma_register(r->rma, gdr->gpu, 8192, HA_MEM_CUDA, 0, gdr->fd, 1, &w),
 		  -EOPNOTSUPP);
 	CHECK(!w);
-	CHECK(strstr(line, "8192 bytes of GPU memory"));
-	CHECK(strstr(line, why));
-	CHECK(strstr(line, "HA_NCCL_GIN=0"));
-	CHECK(!strchr(line, '\n'));
+	CHECK(said("8192 bytes of GPU memory"));
+	CHECK(said(why));
+	CHECK(said("HA_NCCL_GIN=0"));
+	CHECK(!said("\n"));
 	nothing_left(gdr);
 }
 
