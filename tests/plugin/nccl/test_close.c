@@ -6,6 +6,8 @@
  */
 #include "tests/plugin/nccl/rig.h"
 
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void listen_only(struct rig *rig)
@@ -183,9 +185,25 @@ static void again_and_again(int argc, char **argv, const char *hope_ms,
 	rig_close(&rig);
 }
 
+/* Interfaces before v10 have no finalize: what the plugin has read once counts to the end of the
+ * process, so that the short hope would be everybody's. */
+static void in_own_process(int argc, char **argv, const char *hope_ms, void (*run)(struct rig *rig))
+{
+	pid_t child = fork();
+	int status;
+
+	CHECK(child >= 0, "fork");
+	if (!child) {
+		again_and_again(argc, argv, hope_ms, run);
+		exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && !status, "hope %s: status %#x", hope_ms,
+	      status);
+}
+
 int main(int argc, char **argv)
 {
-	again_and_again(argc, argv, "300", half_made);
-	again_and_again(argc, argv, "60000", every_state);
+	in_own_process(argc, argv, "300", half_made);
+	in_own_process(argc, argv, "60000", every_state);
 	return 0;
 }
