@@ -234,6 +234,14 @@ ncclResult_t rig_init(struct rig *rig)
 	return result;
 }
 
+void rig_expect_calm(void)
+{
+	setenv("HA_NCCL_SILENCE_MS", "0", 1);
+	setenv("HA_NCCL_QP_TIMEOUT", "19", 1);
+	setenv("HA_NCCL_RTO_MS", "60000", 1);
+	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1);
+}
+
 void rig_open(struct rig *rig, int argc, char **argv)
 {
 	rig_prepare(rig, argc, argv);

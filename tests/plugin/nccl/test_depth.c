@@ -62,6 +62,7 @@ int main(int argc, char **argv)
 	struct rig rig;
 	struct rig_pair pair;
 
+	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	OK(rig.plugin.abi->props(&rig.plugin, 0, &props));
 	rig_pair_open(&rig, &pair);

@@ -112,6 +112,7 @@ int main(int argc, char **argv)
 	struct group g = { .rig = &rig, .pair = &pair };
 	struct ha_plugin_props props;
 
+	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	OK(rig.plugin.abi->props(&rig.plugin, 0, &props));
 	rig_pair_open(&rig, &pair);

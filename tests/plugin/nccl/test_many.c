@@ -38,6 +38,7 @@ int main(int argc, char **argv)
 		*recv[CONNECTIONS];
 	struct rig rig;
 
+	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	open_all(&rig);
 	for (int i = 0; i < CONNECTIONS; i++) {

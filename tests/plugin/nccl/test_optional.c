@@ -44,6 +44,7 @@ int main(int argc, char **argv)
 
 	/* on a software NIC a receive is complete when its data is there */
 	setenv("HA_NCCL_POLL_ALWAYS", "0", 1);
+	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));

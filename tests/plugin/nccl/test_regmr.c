@@ -89,6 +89,7 @@ int main(int argc, char **argv)
 	uint8_t *from = aligned_alloc(4096, ROOM), *to = aligned_alloc(4096, ROOM);
 	void *mhandle;
 
+	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	repeated(from, to);

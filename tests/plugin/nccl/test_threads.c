@@ -46,6 +46,7 @@ int main(int argc, char **argv)
 {
 	pthread_t thread[THREADS];
 
+	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		CHECK(!pthread_create(&thread[i], NULL, worker, (void *)i), "thread");

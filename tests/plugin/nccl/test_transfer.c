@@ -58,6 +58,7 @@ int main(int argc, char **argv)
 	struct rig rig;
 	struct rig_pair pair;
 
+	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
