@@ -31,7 +31,9 @@ static void idle(void)
 	nanosleep(&(struct timespec) { .tv_nsec = 50000 }, NULL);
 }
 
-static struct ha_ctx *context(bool thread)
+/* late: that a peer's process is gone is the socket's news, before its NIC's, however late the
+ * driver gets a processor. */
+static struct ha_ctx *context_of(bool thread, bool late)
 {
 	struct ha_config config;
 	struct ha_ctx_params params = { .config = &config };
@@ -40,8 +42,15 @@ static struct ha_ctx *context(bool thread)
 	ha_config_load_env(&config);
 	config.use_progress_thread = thread;
 	config.connect_timeout_ms = 600000; /* only a hang gets there: many() makes 256 at once */
+	config.force_ib_timeout = late ? 20 : config.force_ib_timeout;
+	config.silence_ms = late ? 0 : config.silence_ms;
 	CHECK_INT(ha_ctx_create(&params, &ctx), 0);
 	return ctx;
+}
+
+static struct ha_ctx *context(bool thread)
+{
+	return context_of(thread, false);
 }
 
 static void join(struct ha_ctx *ctx, struct pair *p, const void *handle)
@@ -224,7 +233,7 @@ static void peer_ends(enum ending how)
 		child_sends(down[0], up[1], how == FAREWELL);
 		_exit(0);
 	}
-	ctx = context(true);
+	ctx = context_of(true, how == DEATH);
 	CHECK_INT(ha_listen(ctx, 0, NULL, handle, &listen), 0);
 	CHECK_INT(write(down[1], handle, sizeof(handle)), sizeof(handle));
 	while (!recv) {
