@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,11 +26,13 @@ const char *ha_self_folder(char *text, size_t size)
 const char *ha_self_library(char *text, size_t size, const char *name)
 {
 	static const char *const folders[] = { "/../lib", "/../lib64", "" };
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], beside[PATH_MAX + 16], whole[PATH_MAX];
 
 	ha_self_folder(folder, sizeof(folder));
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		snprintf(text, size, "%s%s/%s", folder, folders[i], name);
+		snprintf(beside, sizeof(beside), "%s%s", folder, folders[i]);
+		/* Users are told the path: without "..". */
+		snprintf(text, size, "%s/%s", realpath(beside, whole) ? whole : beside, name);
 		if (!access(text, F_OK))
 			break;
 	}
