@@ -67,7 +67,6 @@ void ranks_prepare(const char *libnccl, const char *plugin)
 
 /* ---- the end of a test ---- */
 
-/* Removes a folder of files and folders of files. */
 /* NCCL's warnings of all ranks, and the plugin's but for what becomes of single paths. */
 static void print_warnings(void)
 {
