@@ -89,11 +89,17 @@ struct sr_control_entry {
  * negative errno or 0.
  */
 struct sr_control_entry *sr_control_list(const char *selector, int *n);
-/* Change the faults of one device: `change` is applied to what is in force. Waits until the owner
- * says it has done so; 0, -ETIMEDOUT when it does not (it is stopped), -ESRCH when it is gone. */
+/*
+ * Change the faults of one device: `change` is applied to what is in force. Waits until the owner
+ * says it has done so; 0, -ESRCH when it is gone, -ETIMEDOUT when it is stopped, -EBUSY when it has
+ * not done so in a minute. After these two the change takes effect when the owner gets to it.
+ */
 int sr_control_change(struct sr_control_entry *entry,
 		      void (*change)(struct sr_faults *faults, void *arg), void *arg);
-/* Ask the owner to write its counters now and read them; as sr_control_change(). */
+/*
+ * Ask the owner to write its counters now and read them; as sr_control_change(), but for five
+ * seconds at most: -ETIMEDOUT or -EBUSY leaves the last ones.
+ */
 int sr_control_refresh(struct sr_control_entry *entry);
 
 #endif

@@ -356,6 +356,21 @@ static const char *describe_reach(const struct reach *reach)
 	return reach->pid ? " of that number" : "";
 }
 
+/* Why a device has not said that the change is in force. */
+static const char *describe(int err)
+{
+	switch (err) {
+	case -ETIMEDOUT:
+		return "does not answer: its process is stopped; the change takes effect when it "
+		       "goes on";
+	case -EBUSY:
+		return "has not answered for a minute: its process gets no processor, or hangs; "
+		       "the change takes effect when it answers";
+	default:
+		return strerror(-err);
+	}
+}
+
 /* Apply to every device the selector means; the exit status. */
 static int command_apply(const struct fault_command *command, const char *selector,
 			 const struct reach *reach, struct request *request)
@@ -384,8 +399,7 @@ static int command_apply(const struct fault_command *command, const char *select
 		if (err == -ESRCH)
 			printf("%s: gone\n", name);
 		else if (err)
-			fprintf(stderr, "ha %s: %s does not answer: %s (is the process stopped?)\n",
-				command->name, name, strerror(-err));
+			fprintf(stderr, "ha %s: %s %s\n", command->name, name, describe(err));
 		else
 			printf("%s: %s\n", name, command->done);
 		status |= err && err != -ESRCH;

@@ -12,6 +12,7 @@ endfunction()
 
 front_test(test_front_events)
 front_test(test_front_faults)
+front_test(test_front_late)
 front_test(test_front_cm)
 target_sources(test_front_cm PRIVATE ${CMAKE_SOURCE_DIR}/softroce/cm/mad.c)
 front_test(test_front_devices)

@@ -121,7 +121,7 @@ done
 # A stopped process is named, not waited for without end.
 kill -STOP "${pids[1]}"
 until [ -z "$(awk '$3 != "T"' /proc/"${pids[1]}"/task/*/stat)" ]; do sleep 0.02; done
-expect 1 'does not answer' "$ha" cut soft0
+expect 1 'does not answer: its process is stopped; the change takes effect when it goes on' "$ha" cut soft0
 kill -CONT "${pids[1]}"
 heard 2 PORT_ERR
 

@@ -39,7 +39,7 @@ static void faults_set(const char *device, const struct sr_faults *faults)
 	CHECK(list && n == 1);
 	do
 		err = sr_control_change(list, faults_put, NULL);
-	while (err == -ETIMEDOUT); /* a busy machine */
+	while (err == -EBUSY); /* a busy machine */
 	CHECK(!err);
 	free(list);
 }
@@ -56,7 +56,7 @@ static struct sr_control_page page_get(const char *device)
 	CHECK(list && n == 1);
 	do
 		err = sr_control_refresh(list);
-	while (err == -ETIMEDOUT);
+	while (err == -EBUSY);
 	CHECK(!err);
 	page = list->page;
 	free(list);

@@ -160,7 +160,7 @@ static void rate_set(struct sr_control_entry *list, uint64_t rate)
 
 	do
 		err = sr_control_change(list, rate_change, &rate);
-	while (err == -ETIMEDOUT); /* a busy machine */
+	while (err == -EBUSY); /* a busy machine */
 	CHECK(!err);
 }
 

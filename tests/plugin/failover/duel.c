@@ -284,7 +284,7 @@ static void hurt(struct duel *d, enum duel_end end, int nic, struct fault fault)
 		err = sr_control_change(entry, apply, &fault);
 		free(entry);
 		duel_pause(d, &wait);
-	} while (err == -ETIMEDOUT); /* a busy machine */
+	} while (err == -EBUSY); /* a busy machine */
 	HOLDS(d, !err, "%s: %s", selector, strerror(-err));
 }
 

@@ -29,7 +29,7 @@ static int change_nic(pid_t pid, int nic, uint32_t cut)
 		CHECK_INT(n, 1);
 		err = sr_control_change(entry, set_cut, &cut);
 		free(entry);
-	} while (err == -ETIMEDOUT); /* a busy machine */
+	} while (err == -EBUSY); /* a busy machine */
 	if (err == -ESRCH)
 		return 0;
 	CHECK_INT(err, 0);
