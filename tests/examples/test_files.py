@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""test_files.py ROOT: the files of examples/ that nothing here can run: every script is read by its shell, every manifest by a YAML
-parser, with the fields that Kubernetes asks for; images, mounts and selectors fit together; the Dockerfile copies what there is."""
+"""test_files.py ROOT: the files of examples/ that nothing here can run: every script is read by its shell, every manifest is
+compared with the types of Kubernetes' API; images, mounts and selectors fit together; the Dockerfile copies what there is."""
 
 import os
 import re
@@ -10,8 +10,9 @@ import sys
 
 try:
     import yaml
-except ImportError:
-    print("skipped: no python3-yaml")
+    from kubernetes import client
+except ImportError as missing:
+    print("skipped: %s: scripts/install-deps test" % missing)
     sys.exit(77)
 
 ROOT = sys.argv[1]
@@ -48,6 +49,51 @@ def check_pod(where, pod):
             assert mount["mountPath"].startswith("/"), where
 
 
+def check_object(where, data, kind):
+    """Against the types of Kubernetes' own API, as its Python client has them: every field exists, has the type, none is missing."""
+    base = re.fullmatch(r"(list|dict)[\[(](?:str, )?(.+)[\])]", kind)
+    if base:
+        container, kind = base.groups()
+        assert isinstance(data, list if container == "list" else dict), "%s is no %s" % (where, container)
+        for key, item in enumerate(data) if container == "list" else data.items():
+            check_object("%s[%s]" % (where, key), item, kind)
+    elif kind == "str" and re.search(r"\.(limits|requests)\[", where):  # a Quantity, which may be written as a number
+        assert isinstance(data, (int, str)), "%s is no quantity" % where
+    elif kind in ("str", "int", "bool"):
+        assert type(data).__name__ == kind, "%s is no %s" % (where, kind)
+    elif kind == "object":  # an IntOrString
+        assert isinstance(data, (int, str)), "%s is neither a number nor a string" % where
+    else:
+        model = getattr(client, kind)
+        names = {outside: inside for inside, outside in model.attribute_map.items()}
+        assert isinstance(data, dict), "%s is no %s" % (where, kind)
+        for field, item in data.items():
+            assert field in names, "%s: a %s has no field %s" % (where, kind, field)
+            check_object("%s.%s" % (where, field), item, model.openapi_types[names[field]])
+        try:
+            model(**{names[field]: item for field, item in data.items()})
+        except ValueError as why:
+            raise AssertionError("%s: %s" % (where, why)) from why
+
+
+def check_schema(where, document):
+    check_object(where, document, "V1" + document["kind"])
+
+
+def check_checker():
+    """It refuses what an API server would."""
+    def pod(**changed):
+        return {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": "b:1", **changed}]}}
+    check_schema("a pod", pod())
+    for wrong in ({"imagee": "b"}, {"name": None}, {"command": "ha doctor"}, {"env": [{"value": "no name"}]},
+                  {"ports": [{"containerPort": "9845"}]}, {"securityContext": {"capabilities": ["IPC_LOCK"]}}):
+        try:
+            check_schema("a pod", pod(**wrong))
+        except AssertionError:
+            continue
+        raise AssertionError("not refused: %s" % wrong)
+
+
 RBAC = "rbac.authorization.k8s.io/v1"
 VERSIONS = {"DaemonSet": "apps/v1", "Job": "batch/v1", "Role": RBAC, "RoleBinding": RBAC}
 
@@ -59,6 +105,7 @@ def check_manifests():
             for document in yaml.safe_load_all(f):
                 where = "%s: %s" % (os.path.relpath(path, ROOT), document["kind"])
                 kinds.add(document["kind"])
+                check_schema(where, document)
                 assert document["apiVersion"] == VERSIONS.get(document["kind"], "v1"), where
                 assert re.fullmatch(r"[a-z0-9-]+", document["metadata"]["name"]), where
                 if document["kind"] == "ConfigMap":
@@ -116,6 +163,7 @@ def check_dockerfile():
 
 def main():
     check_scripts()
+    check_checker()
     check_manifests()
     check_rights()
     check_environment()
