@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What the tests of the packages share, sourced: begin PROGRAM..., bare_open, inside COMMAND..., check_installed, check_removed, and
-# bare_close on exit. $root is the source, $work a folder of the test's own, $bare in it a bare Debian 12 to install into; the words of
-# settings go into the environment of what runs inside.
+# What the tests of the packages share, sourced: begin PROGRAM..., bare_open, inside COMMAND..., check_installed, check_upgrade,
+# check_removed, and bare_close on exit. $root is the source, $work a folder of the test's own, $bare in it a bare Debian 12 to install
+# into; the words of settings go into the environment of what runs inside.
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 version=$(sed -n 's/^project(hawser VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
 settings=(A=)
@@ -76,6 +76,19 @@ check_installed() {
 		inside $program --version | grep -q "hawser $version" || fail "$program --version"
 	done
 	inside python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("netccl"))' || fail "netccl is not found"
+}
+
+# An upgrade: systemd, in whose place a program notes what it is asked, reads the units of three packages again, and nothing is stopped
+# or started.
+check_upgrade() { # COMMAND...: installs the packages once more
+	mkdir -p "$bare/run/systemd/system"
+	# shellcheck disable=SC2016
+	printf '#!/bin/sh\necho "$*" >>/packages/asked\n' >"$bare/usr/bin/systemctl"
+	chmod 755 "$bare/usr/bin/systemctl"
+	"$@" >"$work/upgrade" 2>&1 || fail "$*: $(tail -3 "$work/upgrade")"
+	[ "$(cat "$bare/packages/asked" 2>/dev/null)" = "$(printf 'daemon-reload\n%.0s' 1 2 3)" ] ||
+		fail "an upgrade asks systemd for: $(cat "$bare/packages/asked" 2>&1)"
+	rm -rf "$bare/usr/bin/systemctl" "$bare/run/systemd"
 }
 
 # What has been removed leaves nothing, but the pages of the jobs that ran. "$work/before" is what files said before the installation.

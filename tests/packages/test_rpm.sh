@@ -36,6 +36,7 @@ in_root -i --nodeps "$@" >"$work/install" 2>&1 || fail "rpm -i: $(cat "$work/ins
 in_root -V --nodeps "${names[@]}" >"$work/verify" || fail "rpm -V: $(cat "$work/verify")"
 inside ldconfig
 check_installed lib64
+check_upgrade in_root -U --nodeps --replacepkgs "$@"
 in_root -e --nodeps "${names[@]}" >"$work/remove" 2>&1 || fail "rpm -e: $(cat "$work/remove")"
 # Debian's rpm says each time that it is not for Debian's own packages.
 ! grep -vE '^rpm: (RPM should not be used|However assuming)' "$work/remove" || fail "rpm -e: $(cat "$work/remove")"
