@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # An upgrade while a job runs, by the installer image's script: the job keeps what it has opened, its NIC fails afterwards, and no
-# element is wrong; the next job has the new plugin. A file that is not changed is not touched.
+# element is wrong; the next job has the new plugin. A file that is not changed is not touched. A removal leaves what is another's.
 . "$(dirname "$0")/lib.sh"
 from=$work/from to=$work/to
 mkdir -p "$from/lib/hawser" "$from/bin"
@@ -27,4 +27,18 @@ done
 [ "$(stat -c %i "$to/bin/ha")" = "$unchanged" ] || fail "an unchanged file was replaced"
 [ -z "$(find "$to" -name '*.new.*')" ] || fail "temporary files are left"
 "$HA" perf pingpong --plugin "$to/lib/libnccl-net-ha.so" --ranks 2 -b 8 -e 8 -n 20 >"$work/out" 2>&1 || fail "the next job"
+
+# The next version has a file less, in a folder of its own; another's file lies beside. Then all goes but that.
+mkdir -p "$from/share/old"
+touch "$from/share/old/file" "$to/another"
+"$install" "$from" "$to" >"$work/out"
+rm -r "$from/share"
+"$install" "$from" "$to" >"$work/out"
+[ ! -e "$to/share" ] || fail "what the new version does not have is still there"
+[ -e "$to/bin/ha" ] || fail "an upgrade has taken away what the new version has"
+"$install" --remove "$to" >"$work/out" || fail "--remove"
+[ "$(ls -A "$to")" = another ] || fail "a removal leaves $(find "$to")"
+! "$install" --remove "$to" >"$work/out" 2>&1 || fail "nothing was removed, and no error"
+rm "$to/another"
+"$install" "$from" "$to" >"$work/out" && "$install" --remove "$to" >"$work/out" && [ ! -e "$to" ] || fail "a folder is left"
 echo "upgraded under a job, whose NIC failed afterwards; nothing was lost"
