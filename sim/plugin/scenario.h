@@ -71,6 +71,9 @@ struct sim_host_spec {
 
 struct sim_scenario {
 	uint64_t seed;
+	/* tests only: of the wire, in a run that is no endless one; 0 = as many as any seed needs
+	 */
+	uint64_t steps_max;
 	unsigned ndevices[2];
 	struct sim_host_spec host[2];
 	struct sim_limits limits;

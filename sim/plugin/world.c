@@ -458,9 +458,11 @@ static void world_close(struct sim_world *w)
 
 static void world_loop(struct sim_world *w)
 {
+	uint64_t most = w->sc.steps_max ? w->sc.steps_max : STEPS_MAX;
+
 	while (!sim_over(w) && !sim_traffic_done(w) && sr_memwire_step(w->wire))
-		if (sr_memwire_steps(w->wire) > STEPS_MAX)
-			sim_found(w, SIM_ENDLESS, "more than %u steps", STEPS_MAX);
+		if (sr_memwire_steps(w->wire) > most)
+			sim_found(w, SIM_ENDLESS, "more than %llu steps", (unsigned long long)most);
 	/* What is still on its way must not land anywhere. */
 	for (unsigned i = 0; i < SIM_HOSTS; i++)
 		w->host[i].dead = true;
