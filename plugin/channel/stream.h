@@ -23,6 +23,7 @@ union ha_message {
 	struct ha_msg_for about;
 	struct ha_msg_windows windows;
 	struct ha_msg_windows_ack windows_ack;
+	struct ha_msg_sign sign;
 };
 
 struct ha_stream {

@@ -53,6 +53,8 @@ int ha_wire_check_header(const struct ha_msg_header *header)
 		[HA_MSG_FOR] = sizeof(struct ha_msg_for),
 		[HA_MSG_WINDOWS] = sizeof(struct ha_msg_windows),
 		[HA_MSG_WINDOWS_ACK] = sizeof(struct ha_msg_windows_ack),
+		[HA_MSG_RAIL_ASK] = sizeof(struct ha_msg_sign),
+		[HA_MSG_RAIL_ALIVE] = sizeof(struct ha_msg_sign),
 	};
 	const uint32_t base = offsetof(struct ha_msg_hello, rail);
 

@@ -37,6 +37,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define HA_FLAG_BATCHES 8u
 /* all rails behind the data rails are there, and each may be on any pair of devices */
 #define HA_FLAG_PAIRS 64u
+/* it answers RAIL_ASK */
+#define HA_FLAG_SIGNS 128u
 
 /* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
 struct ha_wire_addr {
@@ -99,6 +101,11 @@ enum ha_msg_type {
 	HA_MSG_WINDOWS,     /* receiver: what may be written here, with keys for one rail
 			       (HA_FLAG_ONE_SIDED) */
 	HA_MSG_WINDOWS_ACK, /* sender: I have them */
+	/* either: nothing of mine comes back on this rail; does what you write there?
+	 * (HA_FLAG_SIGNS)
+	 */
+	HA_MSG_RAIL_ASK,
+	HA_MSG_RAIL_ALIVE, /* either: it does: what I wrote after you asked was acknowledged */
 	HA_MSG_TYPES
 };
 
@@ -279,6 +286,14 @@ struct ha_msg_windows_ack {
 	struct ha_msg_rail rail;
 	uint64_t next; /* the keys of so many are known, for this rail */
 };
+
+/* RAIL_ASK and RAIL_ALIVE. */
+struct ha_msg_sign {
+	struct ha_msg_rail rail;
+	uint32_t number; /* of the question */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct ha_msg_sign) == 40, "wire layout");
 
 #define HA_MSG_MAX (sizeof(struct ha_msg_hello))
 

@@ -87,7 +87,8 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) &&
 	    b->rail[0].dev->ports > 1)
 		offers |= HA_FLAG_DUAL_PATH;
-	return offers | HA_FLAG_FAILOVER | HA_FLAG_BATCHES | HA_FLAG_MOVES | HA_FLAG_PAIRS;
+	return offers | HA_FLAG_FAILOVER | HA_FLAG_BATCHES | HA_FLAG_MOVES | HA_FLAG_PAIRS |
+	       HA_FLAG_SIGNS;
 }
 
 /* A software NIC stands still, or needs a thread to be woken, while nobody polls it. */

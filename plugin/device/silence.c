@@ -10,10 +10,14 @@ void ha_silence_init(struct ha_silence *s, uint64_t base_ns)
 
 static void turn_pages(struct ha_silence *s, uint64_t now)
 {
+	uint64_t older = s->longest_ns[1] / 2, passed;
+
 	if (now < s->window_until)
 		return;
-	/* a window of which nothing was seen lies between */
-	s->longest_ns[1] = now < s->window_until + HA_SILENCE_WINDOW_NS ? s->longest_ns[0] : 0;
+	if (older < s->longest_ns[0])
+		older = s->longest_ns[0];
+	passed = (now - s->window_until) / HA_SILENCE_WINDOW_NS; /* of which nothing was seen */
+	s->longest_ns[1] = passed < 64 ? older >> passed : 0;
 	s->longest_ns[0] = 0;
 	s->window_until = now + HA_SILENCE_WINDOW_NS;
 }
@@ -41,6 +45,19 @@ uint64_t ha_silence_limit(struct ha_silence *s, uint64_t now)
 	turn_pages(s, now);
 	relax(s, now);
 	return learned(s);
+}
+
+uint64_t ha_silence_wait(const struct ha_silence *s, uint64_t limit, uint64_t now)
+{
+	bool known = s->known_at && now >= s->known_at;
+
+	return known || limit > HA_SILENCE_UNKNOWN_NS ? limit : HA_SILENCE_UNKNOWN_NS;
+}
+
+void ha_silence_moved(struct ha_silence *s, uint64_t now)
+{
+	if (!s->known_at)
+		s->known_at = now + HA_SILENCE_LEARN_NS;
 }
 
 void ha_silence_ended(struct ha_silence *s, uint64_t stood_ns, uint64_t now)

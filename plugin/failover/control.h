@@ -148,20 +148,36 @@ struct ha_beat_watch {
 	uint64_t look_at;     /* the next one */
 	uint64_t still_since; /* work is outstanding and nothing moves since */
 	uint64_t busy_at;     /* more than a heartbeat had moved then */
+	/* work was done, or data came, after this look: the one before the last that saw either */
+	uint64_t alive_since;
+	uint32_t arrived_seen; /* ha_rail.rq_consumed at the last look */
 };
 
 /* sign.c: the rail stands still, and it and another have been asked for a sign. */
 struct ha_sign {
-	uint64_t asked_at;    /* 0 = they have not */
+	uint64_t asked_at;    /* 0 = they have not; the last time */
+	uint64_t first_at;    /* and the first time in this standstill */
 	uint64_t answered_at; /* the other's sign was seen; 0 = it was not */
 	uint64_t seen_at;     /* the last look while this was so */
 	uint64_t still_at;    /* the last time that its queue was asked, and nothing had come */
 	uint32_t retired;     /* the send queue's count when another's witness was asked of it */
+	uint32_t number;      /* of the question to the peer, */
+	bool alive;           /* which has said that its own work gets over this rail */
+	uint8_t words;        /* that this rail was given to answer */
 	uint8_t witness;      /* the rail that has answered */
 	/* the last incarnation was given up for it, on this device; 0 = it was not */
 	uint64_t alarm_at;
 	const struct ha_device *alarm_dev;
 	bool alarm_here; /* by this end, not the peer */
+};
+
+/* answer.c: the peer has asked whether what this end writes on the rail is acknowledged. */
+struct ha_answer {
+	uint32_t number; /* of its question */
+	uint32_t mark;   /* the send queue's count with the first word after it */
+	bool due;        /* it is not answered yet, */
+	uint64_t until;  /* and need not be from then on */
+	uint64_t next;   /* another word, so that no lost packet decides */
 };
 
 /* keys.c: keys of this rail's device for receives that were announced without: [next, end) must be
@@ -198,6 +214,7 @@ struct ha_control {
 	struct ha_join join;
 	struct ha_beat_watch beat;
 	struct ha_sign sign;
+	struct ha_answer answer;
 	struct ha_late_keys keys;
 	struct ha_told_windows windows;
 };

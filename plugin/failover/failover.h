@@ -95,6 +95,8 @@ void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r);
 void ha_heartbeat_beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* path.c: between the same two ports. */
 bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b);
+/* path.c: work of any connection has got over this rail's path since then. */
+bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, uint64_t since);
 /* sign.c: does it carry data, and is there another path that could tell whether the peer answers?
  */
 bool ha_sign_wanted(const struct ha_bundle *b, const struct ha_rail *r);
@@ -107,6 +109,12 @@ void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since,
 /* sign.c: the peer has given it up for its silence. This end tries it again soon: was it a false
  * alarm? */
 void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* sign.c: the peer was asked, and what it wrote on this rail after that has been acknowledged. */
+void ha_sign_alive(struct ha_bundle *b, const struct ha_rail *r, uint32_t number);
+/* answer.c: the peer asks whether what this end writes on the rail is acknowledged. */
+void ha_answer_asked(struct ha_bundle *b, struct ha_rail *r, uint32_t number, uint64_t now);
+/* answer.c: it was: the peer is told. */
+void ha_answer_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* sign.c: the rail is up again: was it ever down? */
 void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* heartbeat.c: a rail that carries data has been silent for a good part of its time-out: it may be

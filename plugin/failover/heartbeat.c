@@ -130,6 +130,7 @@ static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS;
 	uint32_t retired = __atomic_load_n(&r->sq_retired, __ATOMIC_RELAXED);
+	uint32_t arrived = __atomic_load_n(&r->rq_consumed, __ATOMIC_RELAXED);
 	bool moved = retired != k->beat.retired_seen,
 	     idle = __atomic_load_n(&r->sq_posted, __ATOMIC_RELAXED) == retired;
 
@@ -138,12 +139,17 @@ static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->beat.doubted = false;
 		ha_sign_given(b, r, k->beat.still_since, now);
 	}
-	if (moved && (!k->beat.sent_at || retired - k->beat.retired_seen > 1))
+	if (moved && (!k->beat.sent_at || retired - k->beat.retired_seen > 1)) {
 		k->beat.busy_at = now;
+		ha_silence_moved(&r->dev->silence, now);
+	}
+	if (moved || arrived != k->beat.arrived_seen)
+		k->beat.alive_since = k->beat.looked_at;
 	if (moved || idle ||
 	    (k->beat.idle_seen && (k->beat.closely || now - k->beat.looked_at > 2 * soon)))
 		k->beat.still_since = now;
 	k->beat.retired_seen = retired;
+	k->beat.arrived_seen = arrived;
 	k->beat.idle_seen = idle;
 	k->beat.looked_at = now;
 	k->beat.look_at = next_look(b, &k->beat, moved || !idle, now);
@@ -208,6 +214,7 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	}
 	look_in_time(b, &k->beat, now);
 	judge(b, r, now);
+	ha_answer_step(b, r, now);
 	k->beat.closely = ha_sign_wanted(b, r) && ha_sign_step(b, r, now);
 	k->beat.watched = r->state == HA_RAIL_UP;
 	ha_due(b, k->beat.at);

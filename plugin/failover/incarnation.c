@@ -176,12 +176,15 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->join.attempts = 0;
 	k->out.repeat_at = 0;
 	k->beat.retired_seen = r->sq_retired;
+	k->beat.arrived_seen = r->rq_consumed;
+	k->beat.alive_since = 0;
 	k->beat.idle_seen = true;
 	k->beat.still_since = k->beat.looked_at = now;
 	k->beat.sent_at = 0;
 	k->beat.doubted = false;
 	k->beat.at = k->beat.look_at = k->beat.busy_at = now;
 	k->sign.asked_at = 0;
+	k->answer.due = false;
 	ha_due(b, now);
 }
 

@@ -81,6 +81,11 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 		begin_message(b, r, type, sizeof(m->windows_ack), m);
 		m->windows_ack.next = k->windows.known;
 		break;
+	case HA_MSG_RAIL_ASK:
+	case HA_MSG_RAIL_ALIVE:
+		begin_message(b, r, type, sizeof(m->sign), m);
+		m->sign.number = type == HA_MSG_RAIL_ASK ? k->sign.number : k->answer.number;
+		break;
 	default:
 		begin_message(b, r, type, sizeof(m->rail), m);
 		break;

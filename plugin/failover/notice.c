@@ -168,6 +168,14 @@ static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union 
 		if (of_now)
 			ha_windows_known(b, r, m->windows_ack.next);
 		break;
+	case HA_MSG_RAIL_ASK:
+		if (of_now)
+			ha_answer_asked(b, r, m->sign.number, now);
+		break;
+	case HA_MSG_RAIL_ALIVE:
+		if (of_now)
+			ha_sign_alive(b, r, m->sign.number);
+		break;
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* path.c - a heartbeat; which rails share a path, and doubt it */
+/* path.c - a heartbeat; which rails share a path, use it, and doubt it */
 #include "plugin/channel/board.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/failover/failover.h"
@@ -28,6 +28,19 @@ bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b)
 {
 	return a->dev == b->dev && a->peer.qp.lid == b->peer.qp.lid &&
 	       !memcmp(a->peer.qp.gid, b->peer.qp.gid, sizeof(a->peer.qp.gid));
+}
+
+bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, uint64_t since)
+{
+	for (const struct ha_bundle *b = ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->nrails; i++) {
+			const struct ha_beat_watch *k = &b->failover.ctl[i].beat;
+
+			if (k->watched && k->alive_since >= since &&
+			    ha_heartbeat_same_path(&b->rail[i], r))
+				return true;
+		}
+	return false;
 }
 
 void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)

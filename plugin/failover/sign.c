@@ -9,6 +9,26 @@
  * Neither answers: the peer, or its host, is slow, and everybody waits; when the other one's sign
  * comes late, both are asked anew. So are they when this process itself has stood still.
  *
+ * A path can be sound and still bring nothing back on one queue pair. A NIC that misses a packet
+ * says so once, with the next packet; the loss of that word, or of the packet's repetition, costs
+ * the sender its whole time-out (67 ms by default), whatever it sends meanwhile. Of the last packet
+ * before a pause nobody notices the loss: hence some words more for the silent rail, each of which
+ * makes the peer's NIC answer, or miss what came before. Two things more must be silent, therefore,
+ * before a path is given up:
+ *
+ * - everybody else's work on the path (ha_heartbeat_path_moves): done, or, at a receiver, arrived.
+ *   It is what tells a long queue, as in front of a port that many send to, from a hole. It excuses
+ *   this rail for some time only, since a switch may send the others over another link.
+ * - what the peer writes on this rail. It is asked over the other carriers (RAIL_ASK), writes some
+ *   words here, and says when one was acknowledged, which takes packets both ways (answer.c). Each
+ *   direction of a queue pair waits for its own time-outs. A peer that does not answer in time
+ *   proves nothing: it may be busy, and the path is given up as if it had not been asked.
+ *
+ * Either makes this end ask anew. What remains: both directions in a time-out at once; a queue that
+ * grows so fast that nothing of anybody's is done in twice the limit, in front of which every path
+ * looks dead (a pause of the port does, too). The standstills of late (device/silence.h) are for
+ * those, and while a device has not shown any, in its first second, a sign may take longer.
+ *
  * It happens in the driver's looks alone (heartbeat.c). A rail that comes up again at once was
  * alive: a false alarm, which the device remembers.
  */
@@ -19,6 +39,10 @@
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
 
+/* Others' work on its path excuses a rail for so long: a switch may send it over another link. */
+#define OTHERS_NS HA_SILENCE_MOST_NS
+/* Words that ask a silent rail for its sign, one at each look. */
+#define WORDS 4
 /* Up again so soon: it had been alive all the time. */
 #define ALIVE_NS HA_NS_PER_S
 
@@ -61,8 +85,24 @@ static void ask_here(struct ha_bundle *b, struct ha_rail *r)
 	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still,
 				 ha_lag_word(b, r));
 
+	b->failover.ctl[r->index].sign.words++;
 	if (err && err != -EAGAIN)
 		ha_rail_failed(b, r, NULL, err);
+}
+
+static void ask_peer(struct ha_bundle *b, struct ha_control *k)
+{
+	k->sign.number++;
+	k->sign.alive = false;
+	if (b->terms.flags & HA_FLAG_SIGNS)
+		k->out.due |= HA_SEND(RAIL_ASK);
+}
+
+void ha_sign_alive(struct ha_bundle *b, const struct ha_rail *r, uint32_t number)
+{
+	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+
+	s->alive |= s->asked_at && s->number == number;
 }
 
 /* What it has in its completion queue was answered before. */
@@ -76,16 +116,27 @@ static void ask_witness(struct ha_bundle *b, struct ha_rail *w, uint64_t now)
 		ha_heartbeat_beat(b, w, now);
 }
 
-static void ask(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void ask_again(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
 
 	s->asked_at = s->seen_at = now;
 	s->answered_at = 0;
+	ask_peer(b, &b->failover.ctl[r->index]);
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (is_witness(r, &b->rail[i]))
 			ask_witness(b, &b->rail[i], now);
-	ask_here(b, r);
+	if (s->words < WORDS)
+		ask_here(b, r);
+}
+
+static void ask(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+
+	s->first_at = now;
+	s->words = 0;
+	ask_again(b, r, now);
 }
 
 /* Who has answered since it was asked; NULL: nobody. */
@@ -171,7 +222,12 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64
 		give_up_too(b, r, now);
 	else if (!s->answered_at)
 		await_answer(b, r, limit, now);
-	else if (now - s->asked_at >= limit && now - s->answered_at >= limit / 2)
+	else if (now - s->asked_at < limit || now - s->answered_at < limit / 2)
+		return;
+	else if (s->alive || (now - k->beat.still_since < 2 * limit + OTHERS_NS &&
+			      ha_heartbeat_path_moves(r, b->ctx, s->asked_at)))
+		ask_again(b, r, now); /* the path is sound, only this queue pair waits */
+	else
 		give_up(b, r, now);
 }
 
@@ -185,8 +241,12 @@ static void step(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_
 	if (moves_now(b, r))
 		return;
 	s->still_at = s->seen_at = now;
+	if (s->asked_at && s->words < WORDS)
+		ask_here(b, r);
+	if (r->state != HA_RAIL_UP)
+		return;
 	if (s->asked_at && now - seen_at <= limit)
-		judge(b, r, limit, now);
+		judge(b, r, ha_silence_wait(&r->dev->silence, limit, now), now);
 	else if (s->asked_at || k->beat.doubted || now - k->beat.still_since >= limit)
 		ask(b, r, now); /* for the first time, or because this process stood still itself */
 }
@@ -208,8 +268,8 @@ void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since,
 	struct ha_control *k = &b->failover.ctl[r->index];
 
 	/* A clear-to-send asks for no answer of its own. */
-	if (!b->is_send && stood_since < k->sign.asked_at)
-		stood_since = k->sign.asked_at;
+	if (!b->is_send && k->sign.asked_at && stood_since < k->sign.first_at)
+		stood_since = k->sign.first_at;
 	if ((b->is_send || k->sign.asked_at) && k->sign.still_at > stood_since)
 		ha_silence_ended(&r->dev->silence, k->sign.still_at - stood_since, now);
 	k->sign.asked_at = 0;

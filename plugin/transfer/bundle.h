@@ -63,7 +63,8 @@ struct ha_rail {
 	 * outside. */
 	uint32_t sq_posted, sq_retired;
 	uint32_t sq_depth;
-	/* receives of the device's shared queue consumed and not yet given back, plus rq_base */
+	/* receives of the device's shared queue consumed and not yet given back, plus rq_base;
+	 * heartbeat.c reads it from outside too */
 	uint32_t rq_consumed;
 	uint32_t ring_rkey; /* of the peer's ring memory, on this rail */
 	uint32_t ring_lkey; /* of ours */

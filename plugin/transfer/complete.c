@@ -46,7 +46,7 @@ static void refill(struct ha_rail *r)
 	if (r->hot->post_srq_recv(r->srq, ha_device_refill(r->dev, portion), &bad))
 		return;
 	r->rq_base = HA_REFILL - ha_device_portion(r->dev);
-	r->rq_consumed = r->rq_base + left;
+	__atomic_store_n(&r->rq_consumed, r->rq_base + left, __ATOMIC_RELAXED);
 }
 
 static inline void message_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
@@ -95,8 +95,11 @@ static inline void on_immediate(struct ha_recv *c, struct ha_rail *r, const stru
 {
 	uint32_t imm = ntohl(wc->imm_data);
 	struct ha_recv_slot *slot = &c->slot[ha_imm_slot(imm)];
+	uint32_t consumed = r->rq_consumed + 1;
 
-	if (unlikely(++r->rq_consumed >= HA_REFILL))
+	/* Relaxed: heartbeat.c only wants to know whether it changes. */
+	__atomic_store_n(&r->rq_consumed, consumed, __ATOMIC_RELAXED);
+	if (unlikely(consumed >= HA_REFILL))
 		refill(r);
 	/* Nearly always: a whole message on this rail, for a slot that nothing has touched yet. */
 	if (unlikely(imm != (slot->imm | r->imm_whole))) {

@@ -106,8 +106,11 @@ static void rails(void)
 		{ .qp = { .qpn = 17, .psn = 1, .mtu = 5, .link_layer = 2 }, .name = "nic0:1" }
 	};
 	struct ha_msg_keys keys = { RAIL(HA_MSG_RAIL_KEYS, sizeof(keys)), .n = HA_KEYS_MAX };
+	struct ha_msg_sign ask = { RAIL(HA_MSG_RAIL_ASK, sizeof(ask)), .number = 1 };
 
 	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), 0);
+	CHECK_INT(ha_wire_check_message(&ask, sizeof(ask)), 0);
+	CHECK_INT(ha_wire_check_message(&ask, sizeof(ask) - 8), -EPROTO);
 	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), 0);
 	CHECK_INT(ha_wire_check_message(&ack, sizeof(ack)), 0);
 	CHECK_INT(ha_wire_check_message(&back, sizeof(back)), 0);

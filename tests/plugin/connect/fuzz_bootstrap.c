@@ -77,6 +77,8 @@ static void compose(struct play *p, uint16_t type, union ha_message *m)
 		[HA_MSG_RAIL_KEYS_ACK] = sizeof(m->keys_ack),
 		[HA_MSG_ABORT] = sizeof(m->cause),
 		[HA_MSG_RAIL_BACK] = sizeof(m->rail),
+		[HA_MSG_RAIL_ASK] = sizeof(m->sign),
+		[HA_MSG_RAIL_ALIVE] = sizeof(m->sign),
 	};
 	uint32_t hello = offsetof(struct ha_msg_hello, rail) + sizeof(struct ha_wire_rail);
 
