@@ -160,7 +160,8 @@ struct ha_sign {
 	uint64_t answered_at; /* the other's sign was seen; 0 = it was not */
 	uint64_t seen_at;     /* the last look while this was so */
 	uint64_t still_at;    /* the last time that its queue was asked, and nothing had come */
-	uint32_t retired;     /* the send queue's count when another's witness was asked of it */
+	uint32_t retired;     /* the send queue's count when a sign was asked of it for another */
+	bool lent;            /* its sign was asked for another's sake, and is outstanding */
 	uint32_t number;      /* of the question to the peer, */
 	bool alive;           /* which has said that its own work gets over this rail */
 	uint8_t words;        /* that this rail was given to answer */

@@ -222,6 +222,17 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		b->schedule.look_due = k->beat.look_at;
 }
 
+void ha_heartbeat_look(struct ha_bundle *b, uint64_t now)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_beat_watch *k = &b->failover.ctl[i].beat;
+
+		if (b->rail[i].state == HA_RAIL_UP)
+			k->at = k->look_at = k->busy_at = now;
+	}
+	ha_due(b, now);
+}
+
 bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 {
 	if (!b->schedule.calm || ha_board_has_message(b))

@@ -185,6 +185,7 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->beat.at = k->beat.look_at = k->beat.busy_at = now;
 	k->sign.asked_at = 0;
 	k->answer.due = false;
+	k->sign.lent = false;
 	ha_due(b, now);
 }
 

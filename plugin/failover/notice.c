@@ -129,6 +129,14 @@ static void on_back(struct ha_bundle *b, struct ha_rail *r)
 	ha_spares_port_back(b);
 }
 
+/* It may have noticed first: what it waits for may never have come here, and without anything to
+ * send this end would not look before its next heartbeat. */
+static void on_ask(struct ha_bundle *b, struct ha_rail *r, uint32_t number, uint64_t now)
+{
+	ha_answer_asked(b, r, number, now);
+	ha_heartbeat_look(b, now);
+}
+
 /* Of this incarnation of the rail, or the next one. */
 static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
@@ -170,7 +178,7 @@ static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union 
 		break;
 	case HA_MSG_RAIL_ASK:
 		if (of_now)
-			ha_answer_asked(b, r, m->sign.number, now);
+			on_ask(b, r, m->sign.number, now);
 		break;
 	case HA_MSG_RAIL_ALIVE:
 		if (of_now)

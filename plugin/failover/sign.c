@@ -6,8 +6,12 @@
  * a path that was sound costs little. So when nothing has moved on a rail for a few of its own
  * round trips (device/silence.h), a sign is asked of it and of its standby at the same moment, a
  * heartbeat each. The standby answers and this one does not within that time again: it is suspect.
- * Neither answers: the peer, or its host, is slow, and everybody waits; when the other one's sign
- * comes late, both are asked anew. So are they when this process itself has stood still.
+ * Neither answers: the peer, or its host, is slow, or a leaf switch has taken all of these paths
+ * along. Nobody here can tell, so the sender, which has noticed or been asked, connects further
+ * pairs of NICs (spares.c) that have nothing to do with what is silent; a peer that is slow answers
+ * nothing of that either. One that comes up answers, all are asked anew, and every path is left
+ * that gives no sign then. When a sign comes late, all are asked anew, too. So are they when this
+ * process itself has stood still.
  *
  * A path can be sound and still bring nothing back on one queue pair. A NIC that misses a packet
  * says so once, with the next packet; the loss of that word, or of the packet's repetition, costs
@@ -37,6 +41,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
+#include "plugin/failover/spares.h"
 #include "plugin/report/journal.h"
 
 /* Others' work on its path excuses a rail for so long: a switch may send it over another link. */
@@ -45,6 +50,9 @@
 #define WORDS 4
 /* Up again so soon: it had been alive all the time. */
 #define ALIVE_NS HA_NS_PER_S
+
+/* No path answers for so many times what one is given to: further ones are connected. */
+#define ALONE_TIMES 2
 
 /* Somebody whose answer says that the peer is there, and not that this path is. */
 static bool is_witness(const struct ha_rail *r, const struct ha_rail *w)
@@ -67,7 +75,7 @@ bool ha_sign_wanted(const struct ha_bundle *b, const struct ha_rail *r)
 
 	return r->dev->silence.base_ns && b->terms.flags & HA_FLAG_FAILOVER &&
 	       r->state == HA_RAIL_UP && carries && !b->abort.error && !b->failover.peer_closed &&
-	       has_witness(b, r);
+	       (has_witness(b, r) || ha_spares_may_add(b));
 }
 
 /* It has moved since the last look, or has failed. */
@@ -108,10 +116,13 @@ void ha_sign_alive(struct ha_bundle *b, const struct ha_rail *r, uint32_t number
 /* What it has in its completion queue was answered before. */
 static void ask_witness(struct ha_bundle *b, struct ha_rail *w, uint64_t now)
 {
+	struct ha_sign *s = &b->failover.ctl[w->index].sign;
+
 	ha_rail_poll(b, w);
 	if (w->state != HA_RAIL_UP)
 		return;
-	b->failover.ctl[w->index].sign.retired = w->sq_retired;
+	s->retired = w->sq_retired;
+	s->lent = true;
 	if (w->sq_posted == w->sq_retired)
 		ha_heartbeat_beat(b, w, now);
 }
@@ -171,11 +182,45 @@ void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_heartbeat_silence(b, r);
 }
 
+/* Asked together with the one that is given up, and as silent. */
+static bool is_silent_too(const struct ha_bundle *b, const struct ha_rail *o, uint64_t asked_at,
+			  uint64_t now)
+{
+	const struct ha_sign *s = &b->failover.ctl[o->index].sign;
+	uint64_t limit;
+
+	if (o->state != HA_RAIL_UP || !s->lent || s->retired != o->sq_retired)
+		return false;
+	limit = ha_silence_limit(&o->dev->silence, now);
+	return limit != UINT64_MAX && now - asked_at >= limit;
+}
+
+/* What stood by on a path that is as dead must not carry next. */
+static void give_up_others(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+{
+	uint64_t asked_at = b->failover.ctl[r->index].sign.asked_at;
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_rail *o = &b->rail[i];
+
+		if (o == r || !is_silent_too(b, o, asked_at, now))
+			continue;
+		alarm(&b->failover.ctl[i], o, true, now);
+		ha_rail_suspect(b, o, HA_CAUSE_SILENCE,
+				"asked together with rail %u (%s), it gave no sign in %.1f ms "
+				"either",
+				r->index, ha_device_name(r->dev), (double)(now - asked_at) / 1e6);
+		ha_heartbeat_silence(b, o);
+	}
+}
+
 static void give_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	const struct ha_rail *w = &b->rail[k->sign.witness];
 
+	ha_spares_added(b);
+	give_up_others(b, r, now);
 	alarm(k, r, true, now);
 	ha_rail_suspect(b, r, HA_CAUSE_SILENCE,
 			"silent for %.1f ms; rail %u (%s) answered %.1f ms after both were asked, "
@@ -202,8 +247,11 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
 	const struct ha_rail *w = answered(b, r);
 
-	if (!w)
+	if (!w) {
+		if (now - s->asked_at >= ALONE_TIMES * limit)
+			ha_spares_add(b, now);
 		return;
+	}
 	if (now - s->asked_at > limit) {
 		ask(b, r, now); /* the peer was slow, and is back */
 		return;
@@ -267,6 +315,7 @@ void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since,
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
+	k->sign.lent = false;
 	/* A clear-to-send asks for no answer of its own. */
 	if (!b->is_send && k->sign.asked_at && stood_since < k->sign.first_at)
 		stood_since = k->sign.first_at;

@@ -34,6 +34,11 @@
 #define IMPROVE_NS HA_NS_PER_S
 #define SETTLE_NS (500 * HA_NS_PER_MS) /* a spare that is up may be closed then */
 #define TRIES_MAX 255
+/* No path gives a sign: further spares are offered for so long, and not again for at least so long,
+ * twice as long each time that no path was given up for it. */
+#define ADD_NS HA_NS_PER_S
+#define ADD_AGAIN_NS HA_NS_PER_S
+#define ADDED_MAX 6 /* a minute */
 
 unsigned ha_spares_count(const struct ha_bundle *b)
 {
@@ -218,6 +223,57 @@ static void want_all(struct ha_bundle *b, uint64_t now)
 		s->wanted |= (uint8_t)(1u << i);
 }
 
+/* ---- rails are up, and none gives a sign ---- */
+
+bool ha_spares_may_add(const struct ha_bundle *b)
+{
+	unsigned up = 0;
+
+	if (!b->is_send || !(b->terms.flags & HA_FLAG_PAIRS) || b->nrails == b->balance.ndata)
+		return false;
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
+		up += b->rail[i].state == HA_RAIL_UP;
+	return b->balance.ndata + up < b->nrails && up < possible_pairs(b);
+}
+
+void ha_spares_add(struct ha_bundle *b, uint64_t now)
+{
+	struct ha_spares *s = &b->failover.spares;
+
+	if (now < s->add_from || !ha_spares_may_add(b))
+		return;
+	s->add_until = now + ADD_NS;
+	s->add_from = s->add_until + (ADD_AGAIN_NS << s->added);
+	if (s->added < ADDED_MAX)
+		s->added++;
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
+		if (b->rail[i].state == HA_RAIL_DOWN)
+			b->failover.ctl[i].join.retry_at = 0;
+	ha_due(b, now);
+}
+
+void ha_spares_added(struct ha_bundle *b)
+{
+	b->failover.spares.add_until = b->failover.spares.add_from = 0;
+	b->failover.spares.added = 0;
+}
+
+/* All that are down, as long as there are pairs for them. */
+static void want_more(struct ha_bundle *b, uint64_t now)
+{
+	unsigned pairs = possible_pairs(b), n = 0;
+
+	if (now >= b->failover.spares.add_until)
+		return;
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
+		n += b->rail[i].state != HA_RAIL_DOWN;
+	for (unsigned i = b->balance.ndata; i < b->nrails && n < pairs; i++)
+		if (b->rail[i].state == HA_RAIL_DOWN) {
+			b->failover.spares.wanted |= (uint8_t)(1u << i);
+			n++;
+		}
+}
+
 /* ---- a rail is up ---- */
 
 /* How many spares should be. */
@@ -347,6 +403,7 @@ void ha_spares_step(struct ha_bundle *b, uint64_t now)
 		return;
 	}
 	want_some(b, now);
+	want_more(b, now);
 	close_surplus(b, now);
 }
 

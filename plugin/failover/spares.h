@@ -9,6 +9,9 @@
  * - A data rail is up: one, the standby, unless the data rails that are up survive the loss of a
  *   NIC by themselves.
  * - A spare carries: one more, the next standby.
+ * - A rail that is up stands still, and no other gives a sign (sign.c): as many more as there are
+ *   pairs. Each time that was in vain makes the next one rarer, since it was the peer that was
+ * slow.
  * - No rail is up: as many as there are pairs, one after the other within some milliseconds. The
  *   first that comes up carries, the second stands by, and those that add no protection are closed
  *   again (HA_CAUSE_SURPLUS).
@@ -48,6 +51,9 @@ struct ha_spares {
 	uint64_t talk_ns;       /* sender: what it took both ends to end the last incarnation */
 	bool improve; /* sender: a port is back, which may make a better standby, from then on */
 	uint64_t improve_at;
+	uint64_t add_until; /* sender: further spares are offered until then */
+	uint64_t add_from;  /* and again not before */
+	uint8_t added;      /* how often in a row that was in vain */
 };
 
 /* How many there are: both ends compute the same from the two messages. */
@@ -55,6 +61,12 @@ unsigned ha_spares_count(const struct ha_bundle *b);
 
 /* Sender, once in each step: what is wanted now; what is superfluous is closed. */
 void ha_spares_step(struct ha_bundle *b, uint64_t now);
+/* Are there pairs that no rail is on, and may this end offer them? */
+bool ha_spares_may_add(const struct ha_bundle *b);
+/* Nothing that is up gives a sign: further pairs are connected, if it is not too soon for that. */
+void ha_spares_add(struct ha_bundle *b, uint64_t now);
+/* It was not in vain: a path that was given up has turned out to be dead. */
+void ha_spares_added(struct ha_bundle *b);
 /* May the sender offer this rail's next incarnation? */
 bool ha_spares_wanted(const struct ha_bundle *b, const struct ha_rail *r);
 /* No rail is up, and every spare may be on any pair: there is no time to lose. */

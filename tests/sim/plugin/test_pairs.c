@@ -15,6 +15,7 @@
 
 #define FOR_GOOD UINT64_C(1000000000000)
 #define LOST_AT (50 * MS)
+#define KNOWN_AT (1100 * MS) /* how long work takes is known by then: silence counts */
 
 /* n NICs at each end, the data path from `from` to `to`; messages go on for some 0.3 s. */
 static void make(struct sim_scenario *sc, uint64_t key, unsigned n, unsigned from, unsigned to)
@@ -68,7 +69,7 @@ static unsigned must_hold(const struct sim_scenario *sc, unsigned limit_ms, cons
 	sim_run_apart(sc, SIM_SOUND, &r);
 	if (r.finding != SIM_NOTHING || r.errors)
 		print(sc, &r, what);
-	CHECK(r.ns > LOST_AT + 100 * MS); /* or the fault came too late to matter */
+	CHECK(r.ns > sc->fault[0].at + 100 * MS); /* or the fault came too late to matter */
 	pause = longest_pause(&r) * 10;
 	if (limit_ms && pause > limit_ms) {
 		fprintf(stderr, "a pause of %u ms\n", pause);
@@ -92,36 +93,41 @@ static void leaf_is_lost(void)
 			}
 }
 
-/* The data path from NIC 0 to NIC 1, its standby from NIC 1 to NIC 0, the NICs of one number on one
- * leaf switch: either takes both paths along. Announced, it is what the protocol takes; silent,
- * with the default time-outs, what the NIC takes to give up comes first: no path answers, so that
- * nobody can tell a dead one from a peer that is slow. */
-static void crossed_paths_are_lost(void)
+/* Device `dev` of both hosts, in both directions. */
+static void lose_leaf(struct sim_scenario *sc, const char *how, unsigned dev, uint64_t at)
 {
-	static const struct {
-		const char *how;
-		unsigned limit_ms;
-	} kinds[] = { { "cut", 100 }, { "black-hole", 700 } };
-
-	for (unsigned k = 0; k < 2; k++)
-		for (unsigned dead = 0; dead < 2; dead++) {
-			struct sim_scenario sc;
-			unsigned pause;
-
-			make(&sc, 110 + dead, 2, 0, 1);
-			sc.timeout = 14;
-			sc.retry = 7;
-			sc.conn[0].messages = 4000;
-			for (unsigned h = 0; h < 2; h++) {
-				sc.host[h].silence_ms = 5;
-				lose(&sc, kinds[k].how, h, dead);
-				lose(&sc, kinds[k].how, h, dead);
-				sc.fault[sc.nfaults - 1].rx = true;
-			}
-			pause = must_hold(&sc, kinds[k].limit_ms, "both crossed paths are lost");
-			printf("a leaf switch with both paths, %s: a pause of %u ms\n",
-			       kinds[k].how, pause);
+	for (unsigned h = 0; h < 2; h++)
+		for (unsigned rx = 0; rx < 2; rx++) {
+			sim_plain_fault(sc, how, h, at, FOR_GOOD);
+			sc->fault[sc->nfaults - 1].dev = dev;
+			sc->fault[sc->nfaults - 1].rx = rx;
 		}
+}
+
+/* The data path from NIC 0 to NIC 1, its standby from NIC 1 to NIC 0, the NICs of one number on one
+ * leaf switch: either takes both paths along, with the default time-outs. Announced, it is what the
+ * protocol takes; silent, what it takes to find that no path answers, and to connect another. */
+static void crossed_paths_are_lost(const char *how, unsigned window)
+{
+	unsigned longest = 0;
+
+	for (unsigned i = 0; i < 16; i++) {
+		struct sim_scenario sc;
+		unsigned pause;
+
+		make(&sc, 110 + i, 2, 0, 1);
+		sc.timeout = 14;
+		sc.retry = 7;
+		sc.conn[0].messages = 8000;
+		sc.conn[0].window = window;
+		sc.host[0].silence_ms = sc.host[1].silence_ms = 5;
+		lose_leaf(&sc, how, i & 1, KNOWN_AT + i * 137 * US);
+		pause = must_hold(&sc, 100, "both crossed paths are lost");
+		longest = pause > longest ? pause : longest;
+	}
+	printf("a leaf switch with both paths, %s, %u messages at a time: a pause of %u ms at "
+	       "most\n",
+	       how, window, longest);
 }
 
 /* Any NIC here and any NIC there: of four pairs one is left. */
@@ -336,7 +342,10 @@ static void every_pair_gets_its_turn(void)
 int main(void)
 {
 	leaf_is_lost();
-	crossed_paths_are_lost();
+	for (unsigned window = 1; window <= 4; window += 3) {
+		crossed_paths_are_lost("cut", window);
+		crossed_paths_are_lost("black-hole", window);
+	}
 	one_pair_is_left();
 	tried_together();
 	one_silent_pair_is_left();
