@@ -35,6 +35,7 @@ static void complaint_print(void *user, const char *line)
 static void adapter_reset(struct sr_adapter *adapter)
 {
 	adapter->holders = adapter->opens = 0;
+	adapter->past = NULL;
 	memset(adapter->taken, 0, sizeof(adapter->taken));
 	adapter->nic = NULL;
 	adapter->udp = NULL;
@@ -100,13 +101,15 @@ static void fork_child(void)
 
 /* A process that ends without closing its devices leaves no pages behind. (One that dies does;
  * whoever looks next removes them.) Workers and other threads may still run: nothing else is
- * touched. */
+ * touched, but for dead NICs that nobody has open. */
 __attribute__((destructor)) static void process_end(void)
 {
 	if (pthread_mutex_trylock(&table_lock))
 		return; /* another thread is opening or closing at this very moment */
-	for (int i = 0; i < adapter_count; i++)
+	for (int i = 0; i < adapter_count; i++) {
 		sr_control_remove(&adapters[i].control);
+		sr_adapter_abandon(&adapters[i]);
+	}
 	pthread_mutex_unlock(&table_lock);
 }
 
@@ -257,6 +260,15 @@ static int address_take(struct sr_adapter *adapter)
 	return err;
 }
 
+/* May it have this name when it is back? */
+static bool name_free(const struct sr_adapter *adapter, const char *name)
+{
+	for (int i = 0; i < adapter_count; i++)
+		if (&adapters[i] != adapter && !strcmp(adapters[i].spec.name, name))
+			return false;
+	return true;
+}
+
 int sr_adapter_list(struct sr_adapter **out, int max)
 {
 	int n = 0;
@@ -264,8 +276,12 @@ int sr_adapter_list(struct sr_adapter **out, int max)
 	pthread_mutex_lock(&table_lock);
 	table_read();
 	for (int i = 0; i < adapter_count && n < max; i++) {
-		int err = adapters[i].holders ? 0 : address_take(&adapters[i]);
+		int err = 0;
 
+		if (sr_adapter_away(&adapters[i], name_free))
+			continue;
+		if (!adapters[i].udp)
+			err = address_take(&adapters[i]);
 		if (err) {
 			address_complain(&adapters[i], err);
 			continue;
@@ -280,7 +296,8 @@ int sr_adapter_list(struct sr_adapter **out, int max)
 void sr_adapter_release(struct sr_adapter *adapter, unsigned incarnation)
 {
 	pthread_mutex_lock(&table_lock);
-	if (adapter->incarnation == incarnation && !--adapter->holders) {
+	if (adapter->incarnation == incarnation && !--adapter->holders &&
+	    !sr_adapter_stays(adapter)) {
 		sr_udp_destroy(adapter->udp);
 		adapter->udp = NULL;
 	}
@@ -355,7 +372,9 @@ int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *event
 	int err = 0;
 
 	pthread_mutex_lock(&table_lock);
-	if (!adapter->holders)
+	if (sr_adapter_away(adapter, name_free))
+		err = -ENODEV;
+	else if (!adapter->udp)
 		err = address_take(adapter);
 	if (!err) {
 		adapter->holders++;
@@ -375,7 +394,9 @@ int sr_adapter_open(struct sr_adapter *adapter, const struct sr_event_ops *event
 void sr_adapter_close(struct sr_adapter *adapter, unsigned incarnation)
 {
 	pthread_mutex_lock(&table_lock);
-	if (adapter->incarnation == incarnation && !--adapter->opens) {
+	if (adapter->incarnation != incarnation)
+		sr_past_close(adapter, incarnation);
+	else if (!--adapter->opens && !sr_adapter_stays(adapter)) {
 		sr_worker_stop(adapter);
 		sr_control_close(&adapter->control);
 		sr_nic_destroy(adapter->nic);

@@ -8,6 +8,10 @@
  * *open* (it has an engine, a worker and a page). A process that lists devices and frees the list
  * without opening any gives the addresses back at once.
  *
+ * A device that has failed (IBV_EVENT_DEVICE_FATAL) is not listed and cannot be opened. It keeps
+ * its address, its worker and its page, also when it is closed, until somebody asks for its return
+ * through the page; who lists devices next makes it anew (restore.c).
+ *
  * Lock order: the table's mutex, then `lock`, then the locks of channels and event queues in
  * verbs/.
  */
@@ -26,10 +30,14 @@ struct sr_vdevice;
 
 struct sr_adapter {
 	struct sr_device_spec spec;
-	int holders, opens; /* under the table's mutex */
+	int holders, opens;   /* under the table's mutex */
+	struct sr_past *past; /* of restore.c, under the table's mutex */
 	/* SUBNET: the address it has, or had the last time; all-zero = none yet */
 	uint8_t taken[16];
-	/* counts forks: what was made in an earlier incarnation belongs to the parent process */
+	/*
+	 * counts forks and deaths that are over: what was made in an earlier incarnation belongs to
+	 * the parent process, or is dead
+	 */
 	unsigned incarnation;
 
 	/* Protects the engine and everything below it, up to the next blank line. */
@@ -83,6 +91,16 @@ void sr_adapter_follow_link(struct sr_adapter *adapter);
 /* Faults as the control page has them now; answers the bell. */
 void sr_adapter_follow_control(struct sr_adapter *adapter);
 
+/* restore.c, under the table's mutex. Is it away: dead, and nobody has asked for its return? If
+ * somebody has, it is made anew. */
+bool sr_adapter_away(struct sr_adapter *adapter,
+		     bool (*name_free)(const struct sr_adapter *adapter, const char *name));
+/* The NIC of this adapter stays when the last one closes it: it is dead. */
+bool sr_adapter_stays(struct sr_adapter *adapter);
+/* One who had it open before it died has closed it. */
+void sr_past_close(struct sr_adapter *adapter, unsigned incarnation);
+/* The process ends, or this library goes: the thread of a dead NIC that is not open ends. */
+void sr_adapter_abandon(struct sr_adapter *adapter);
 int sr_worker_start(struct sr_adapter *adapter);
 void sr_worker_stop(struct sr_adapter *adapter);
 

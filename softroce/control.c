@@ -135,6 +135,7 @@ int sr_control_read(struct sr_control *control, struct sr_faults *faults)
 		return -EINVAL;
 	direction_clamp(&page.faults.tx);
 	direction_clamp(&page.faults.rx);
+	page.faults.restore_as[SR_DEVICE_NAME_MAX - 1] = 0;
 	*faults = page.faults;
 	control->applied = page.faults_seq;
 	return 0;

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +57,7 @@ static void item_refuse(const struct parse *parse, const char *item, const char 
 	parse->complain(parse->user, line);
 }
 
-static bool name_valid(const char *name)
+bool sr_device_name_valid(const char *name)
 {
 	size_t n = strlen(name);
 
@@ -157,7 +156,7 @@ static const char *item_parse(const char *item, int place, struct sr_device_spec
 		if (n >= SR_DEVICE_NAME_MAX)
 			return "the name before '=' is too long (31 characters)";
 		memcpy(spec->name, item, n);
-		if (!name_valid(spec->name))
+		if (!sr_device_name_valid(spec->name))
 			return "the name before '=' must be letters, digits, '_' and '-', "
 			       "a letter first";
 		what = equals + 1;

@@ -7,6 +7,7 @@
 #define SOFTROCE_DEVICES_H
 
 #include <net/if.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SR_DEVICES_MAX 32
@@ -41,6 +42,10 @@ typedef void (*sr_devices_complain)(void *user, const char *line);
  */
 int sr_devices_parse(const char *text, struct sr_device_spec *out, int max,
 		     sr_devices_complain complain, void *user);
+
+/* Of ASCII: letters, digits, '_' and '-', one of the first at its start; SR_DEVICE_NAME_MAX - 1 at
+ * most. */
+bool sr_device_name_valid(const char *name);
 
 /*
  * The IPv4 address in a GID of the form ::ffff:a.b.c.d (host byte order), 0 when it is not of that

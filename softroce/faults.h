@@ -30,7 +30,7 @@ struct sr_fault_dir {
 
 struct sr_faults {
 	uint32_t cut;  /* nonzero: no carrier; the port goes down */
-	uint32_t kill; /* nonzero: the device dies, for good */
+	uint32_t kill; /* nonzero: the device dies; what was opened stays dead for good */
 	struct sr_fault_dir tx, rx;
 	/* bytes per millisecond that leave it, at most; 0 = as many as without this. UDP only */
 	uint64_t rate;
@@ -40,9 +40,13 @@ struct sr_faults {
 	 * and up
 	 */
 	uint32_t speed;
+	/* nonzero: a dead device is there again for who lists devices next; "" = by its old name */
+	uint32_t restore;
+	char restore_as[32];
+	uint32_t reserved;
 };
 static_assert(sizeof(struct sr_fault_dir) == 40, "shared between processes");
-static_assert(sizeof(struct sr_faults) == 104, "shared between processes");
+static_assert(sizeof(struct sr_faults) == 144, "shared between processes");
 
 /* What happens to one packet. */
 struct sr_verdict {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cmd_cut.c - ha cut, heal, drop, delay, reorder, duplicate, blackhole, rate, speed, srq-error,
- * kill: hurt a software NIC from outside its process
+ * kill, restore: hurt a software NIC from outside its process
  */
 #include "base/number.h"
 #include "base/options.h"
@@ -24,13 +24,14 @@ struct request {
 	uint32_t ppm;
 	uint32_t mbps;
 	uint64_t time_ns, jitter_ns, bytes_per_ms;
+	const char *device; /* its name when it is back; NULL: the old one */
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 };
 
 struct fault_command {
 	const char *name, *arguments, *help;
 	/* what follows the device */
-	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED, TRAIN } shape;
+	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED, TRAIN, NAME } shape;
 	void (*whole)(struct sr_faults *faults, void *arg);
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 	const char *done; /* what the line of a success says */
@@ -44,14 +45,29 @@ static void cut_apply(struct sr_faults *faults, void *arg)
 /* A dead device stays dead: its queue pairs are gone. */
 static void heal_apply(struct sr_faults *faults, void *arg)
 {
-	uint32_t kill = faults->kill;
+	struct sr_faults healed = { .kill = faults->kill,
+				    .srq_errors = faults->srq_errors,
+				    .restore = faults->restore };
 
-	*faults = (struct sr_faults) { .kill = kill, .srq_errors = faults->srq_errors };
+	memcpy(healed.restore_as, faults->restore_as, sizeof(healed.restore_as));
+	*faults = healed;
 }
 
 static void kill_apply(struct sr_faults *faults, void *arg)
 {
 	faults->kill = 1;
+	faults->restore = 0;
+}
+
+static void restore_apply(struct sr_faults *faults, void *arg)
+{
+	const struct request *request = arg;
+
+	if (!faults->kill)
+		return; /* it works */
+	faults->restore = 1;
+	snprintf(faults->restore_as, sizeof(faults->restore_as), "%s",
+		 request->device ? request->device : "");
 }
 
 static void srq_apply(struct sr_faults *faults, void *arg)
@@ -103,7 +119,12 @@ static void speed_apply(struct sr_faults *faults, void *arg)
 static const struct fault_command commands[] = {
 	{ "cut", "", "pull the cable: the port goes down", WHOLE, cut_apply, NULL, "cut" },
 	{ "heal", "", "undo every fault but kill", WHOLE, heal_apply, NULL, "healed" },
-	{ "kill", "", "the device fails for good", WHOLE, kill_apply, NULL, "killed" },
+	{ "kill", "", "the device fails and is listed no more, until `ha restore`", WHOLE,
+	  kill_apply, NULL, "killed" },
+	{ "restore", " [NEW-NAME]",
+	  "a killed device is listed again, as after a reset, by its old name or another; what had "
+	  "it open must open it anew",
+	  NAME, restore_apply, NULL, "back for who lists devices" },
 	{ "srq-error", "", "its shared receive queues fail, which only new ones mend", WHOLE,
 	  srq_apply, NULL, "shared receive queues failed" },
 	{ "speed", " MBIT/S",
@@ -212,6 +233,13 @@ static bool take_speed(const struct fault_command *command, const char *text,
 	return rate >= 0 || refuse(command, "MB/S is a number from 0 to 1000000", text);
 }
 
+static bool take_name(const struct fault_command *command, const char *text, const char **name)
+{
+	*name = text;
+	return !text || sr_device_name_valid(text) ||
+	       refuse(command, "NEW-NAME is letters, digits, '_' and '-', a letter first", text);
+}
+
 static bool take_mbps(const struct fault_command *command, const char *text, uint32_t *mbps)
 {
 	uint64_t value;
@@ -246,6 +274,9 @@ static bool arguments_take(const struct fault_command *command, const char *cons
 		return take_speed(command, argument[0], &request->bytes_per_ms);
 	case TRAIN:
 		return take_mbps(command, argument[0], &request->mbps);
+	case NAME:
+		*used = argument[0] != NULL;
+		return take_name(command, argument[0], &request->device);
 	case RATE:
 		return take_rate(command, argument[0], &request->ppm);
 	case RATE_TIME:
@@ -263,14 +294,26 @@ static bool arguments_take(const struct fault_command *command, const char *cons
 	}
 }
 
+static bool has_directions(const struct fault_command *command)
+{
+	switch (command->shape) {
+	case WHOLE:
+	case SPEED:
+	case TRAIN:
+	case NAME:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /*
  * What follows the device; false after a line that says what makes no sense. argv ends with NULL.
  */
 static bool request_parse(const struct fault_command *command, int argc, const char **argv,
 			  struct request *request)
 {
-	const bool directed =
-		command->shape != WHOLE && command->shape != SPEED && command->shape != TRAIN;
+	const bool directed = has_directions(command);
 	const int given = argc;
 	const char *argument[3] = { NULL };
 	int used;
@@ -396,8 +439,12 @@ static int command_apply(const struct fault_command *command, const char *select
 		char name[128];
 
 		ha_soft_name(&list[i], name, sizeof(name));
+		if (!err && command->shape == NAME && !list[i].page.dead)
+			err = -EALREADY;
 		if (err == -ESRCH)
 			printf("%s: gone\n", name);
+		else if (err == -EALREADY)
+			fprintf(stderr, "ha %s: %s has not been killed\n", command->name, name);
 		else if (err)
 			fprintf(stderr, "ha %s: %s %s\n", command->name, name, describe(err));
 		else
@@ -444,10 +491,7 @@ int ha_cmd_cut(int argc, char **argv)
 		.options = { rows },
 		.operands = operands,
 		.needed = 1,
-		.notes = command->shape == WHOLE || command->shape == SPEED ||
-					 command->shape == TRAIN
-				 ? NULL
-				 : notes,
+		.notes = has_directions(command) ? notes : NULL,
 	};
 	int result;
 

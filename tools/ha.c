@@ -63,7 +63,8 @@ static const struct ha_command commands[] = {
 	{ "rate", "limit what leaves a software NIC per second", ha_cmd_cut },
 	{ "speed", "let a software NIC's port come back with another speed", ha_cmd_cut },
 	{ "srq-error", "let a software NIC's shared receive queues fail", ha_cmd_cut },
-	{ "kill", "fail a software NIC for good", ha_cmd_cut },
+	{ "kill", "fail a software NIC: it is gone until it is restored", ha_cmd_cut },
+	{ "restore", "let a killed software NIC be listed again", ha_cmd_cut },
 	{ "version", "print the version", version_run },
 	{ "help", "print this list", help_run },
 };

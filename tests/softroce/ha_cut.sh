@@ -80,6 +80,9 @@ expect 0 ': killed' "$ha" kill soft1
 heard 3 DEVICE_FATAL
 expect 0 ': healed' "$ha" heal soft1
 expect 0 'soft1@.*: dead' "$ha" soft
+expect 2 "NEW-NAME is letters, digits, '_' and '-', a letter first, not '4x'" "$ha" restore soft1 4x
+expect 1 'has not been killed' "$ha" restore soft0
+expect 0 ': back for who lists devices' "$ha" restore soft1 mlx5_4
 
 # Only the newest job is reached: a second one, whose launcher is a shell of its own, and then the first again.
 mkfifo "$SOFTROCE_CONTROL/wait"
@@ -151,7 +154,7 @@ reorder soft0 1 2 3|TIME is from 0 to 10s
 rate soft0|MB/S is missing
 rate soft0 abc|MB/S is a number from 0 to 1000000, not 'abc'
 END
-for command in cut heal kill drop delay duplicate reorder blackhole soft; do
+for command in cut heal kill restore drop delay duplicate reorder blackhole soft; do
 	expect 0 '^usage: ha' "$ha" $command --help
 done
 

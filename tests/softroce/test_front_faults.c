@@ -2,7 +2,7 @@
 /*
  * The control page, with RC traffic between two processes: cut ends in "retry exceeded" and port
  * events, heal brings the port back, loss and its like change no byte, a black hole swallows one
- * direction, kill is for good.
+ * direction, kill is for good for what was open, until somebody restores the device.
  */
 #include "softroce/control.h"
 #include "softroce/folder.h"
@@ -254,8 +254,107 @@ static void kill_device(int fd)
 	faults_set("soft0", &(struct sr_faults) { 0 });
 	CHECK(ibv_post_send(side.qp, &wr, &bad) == EIO);
 	CHECK(page_get("soft0").dead);
+	faults_set("soft0", &(struct sr_faults) { .kill = 1, .restore = 1 }); /* for what follows */
 	side_meet(&side);
 	side_close(&side);
+}
+
+static int listed(const char *name, __be64 *guid)
+{
+	int n, found = 0;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	CHECK(list);
+	for (int i = 0; i < n; i++)
+		if (!name || !strcmp(ibv_get_device_name(list[i]), name)) {
+			*guid = ibv_get_device_guid(list[i]);
+			found++;
+		}
+	ibv_free_device_list(list);
+	return found;
+}
+
+/* Posts, polls and registers on what was opened before its device failed. */
+static void dead_for_good(struct side *side)
+{
+	struct ibv_sge sge = { 0 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge }, *bad;
+	struct ibv_port_attr attr;
+	struct ibv_wc wc;
+
+	CHECK(ibv_post_send(side->qp, &wr, &bad) == EIO && bad == &wr);
+	CHECK(ibv_poll_cq(side->cq, 1, &wc) == 0);
+	CHECK(ibv_query_port(side->context, 1, &attr) == EIO || attr.state == IBV_PORT_DOWN);
+}
+
+/* Killed, it is not listed and cannot be opened; restored, it is there with its address and works,
+ * while what was open stays dead. */
+static void kill_and_restore_as(int fd, const char *name, bool close_first)
+{
+	struct sr_faults restore = { .kill = 1, .restore = 1 };
+	struct side side, again;
+	__be64 before, after;
+	struct ibv_wc wc;
+
+	side_open(&side, fd, &fast);
+	side_connect(&side, &fast);
+	CHECK(listed("soft0", &before) == 1);
+	faults_set("soft0", &(struct sr_faults) { .kill = 1 });
+	event_expect(&side, IBV_EVENT_DEVICE_FATAL);
+	CHECK(listed(NULL, &after) == 0);
+	CHECK(!ibv_open_device(side.list[0]) && errno == ENODEV);
+	dead_for_good(&side);
+	side_meet(&side);
+	if (close_first) {
+		side_close(&side);
+		CHECK(listed(NULL, &after) == 0);
+		CHECK(page_get("soft0").dead);
+	}
+	snprintf(restore.restore_as, sizeof(restore.restore_as), "%s", name ? name : "");
+	faults_set("soft0", &restore);
+	CHECK(listed(name ? name : "soft0", &after) == 1 && before == after);
+	if (name)
+		CHECK(listed("soft0", &after) == 0);
+	side_open(&again, fd, &patient);
+	side_connect(&again, &patient);
+	if (!close_first)
+		dead_for_good(&side);
+	CHECK(!page_get(name ? name : "soft0").dead);
+	side_post_send(&again, IBV_WR_RDMA_WRITE, 7, 0, 4096);
+	CHECK(side_wait(&again, &wc, 60000) && wc.status == IBV_WC_SUCCESS);
+	side_meet(&again);
+	if (!close_first)
+		side_close(&side);
+	side_close(&again);
+}
+
+static void kill_and_restore_peer(int fd)
+{
+	struct side side, again;
+
+	side_open(&side, fd, &fast);
+	side_connect(&side, &fast);
+	side_meet(&side);
+	side_close(&side);
+	side_open(&again, fd, &patient);
+	side_connect(&again, &patient);
+	side_meet(&again);
+	side_close(&again);
+}
+
+static void kill_and_restore(int fd)
+{
+	kill_and_restore_as(fd, NULL, false);
+}
+
+static void kill_close_restore(int fd)
+{
+	kill_and_restore_as(fd, NULL, true);
+}
+
+static void kill_and_rename(int fd)
+{
+	kill_and_restore_as(fd, "other4", false);
 }
 
 /* Garbage in the page, and a page cut short, change nothing; the bell still rings. */
@@ -300,7 +399,10 @@ int main(void)
 	side_run(cut_and_heal, passive_patient);
 	side_run(weather_sender, weather_receiver);
 	side_run(blackhole, blackhole_passive);
-	side_run(kill_device, passive_fast);
 	side_run(hostile, passive_patient);
+	side_run(kill_device, passive_fast);
+	side_run(kill_and_restore, kill_and_restore_peer);
+	side_run(kill_close_restore, kill_and_restore_peer);
+	side_run(kill_and_rename, kill_and_restore_peer);
 	return 0;
 }
