@@ -36,7 +36,7 @@
 	X(PORT_DOWN, "port_down")                                                                 \
 	X(PORT_UP, "port_up")                                                                     \
 	X(PORT_CHANGED, "port_changed")   /* address, partition table, subnet manager ... */      \
-	X(DEVICE_FAILED, "device_failed") /* for good */                                          \
+	X(DEVICE_FAILED, "device_failed") /* what was opened on it, for good */                   \
 	X(TIMEOUT, "timeout")             /* no progress for HA_NCCL_RTO_MS */                    \
 	X(HEARTBEAT, "heartbeat")         /* probes of an idle rail went unanswered */            \
 	X(PEER_NOTICE, "peer_notice")     /* the peer says so */                                  \
@@ -59,7 +59,8 @@
 	X(NO_SLOT, "no_slot") /* the agent has no room for some connections: they get no hints */ \
 	X(SURPLUS,                                                                                \
 	  "surplus") /* a standby is closed that others make superfluous; nothing is wrong */     \
-	X(SILENCE, "silence") /* asked for a sign, its standby gave one and it did not */
+	X(SILENCE, "silence")         /* asked for a sign, its standby gave one and it did not */ \
+	X(DEVICE_BACK, "device_back") /* one that had failed is there again, and is used again */
 
 enum ha_event_kind {
 #define X(name, text) HA_EVENT_##name,

@@ -13,6 +13,7 @@
 #include "base/namelist.h"
 #include "rdma/topo/gdr.h"
 #include "rdma/topo/gid.h"
+#include "rdma/topo/look.h"
 #include "rdma/topo/pci.h"
 #include "rdma/topo/speed.h"
 #include "rdma/topo/sysfs.h"
@@ -130,7 +131,8 @@ static bool address_fill(const struct ha_verbs_ops *verbs, const struct ha_confi
 
 	dev->lid = attr->lid;
 	dev->mtu = attr->active_mtu;
-	if (ha_gid_select(verbs, dev->context, dev->name, (uint8_t)dev->port, attr, config, &gid))
+	if (ha_gid_select(verbs, dev->context, dev->system_name, (uint8_t)dev->port, attr, config,
+			  &gid))
 		return false;
 	dev->gid_index = gid.index;
 	dev->gid = gid.gid;
@@ -247,6 +249,7 @@ static void device_add(struct discovery *d, struct ibv_device *device, int index
 	int rc;
 
 	snprintf(model.name, sizeof(model.name), "%.*s", (int)sizeof(model.name) - 1, device->name);
+	memcpy(model.system_name, model.name, sizeof(model.system_name));
 	rc = verbs->open(verbs, device, &model.context);
 	if (rc) {
 		HA_WARN(model.name,
@@ -518,7 +521,9 @@ int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int de
 	bool was_up = now.up;
 	int rc;
 
-	rc = topo->verbs->query_port(topo->verbs, now.context, (uint8_t)now.port, &attr);
+	rc = now.context
+		     ? topo->verbs->query_port(topo->verbs, now.context, (uint8_t)now.port, &attr)
+		     : -ENODEV;
 	now.up = false;
 	if (rc) {
 		store(topo, dev, &now);
@@ -533,11 +538,31 @@ int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int de
 	return now.up != was_up;
 }
 
+void ha_topo_lose(struct ha_topo *topo, int dev)
+{
+	pthread_mutex_lock(&topo->lock);
+	topo->devices[dev].context = NULL;
+	topo->devices[dev].up = false;
+	pthread_mutex_unlock(&topo->lock);
+}
+
+void ha_topo_regain(struct ha_topo *topo, int dev, const struct ha_topo_found *found)
+{
+	struct ha_topo_device *d = &topo->devices[dev];
+
+	pthread_mutex_lock(&topo->lock);
+	d->context = found->context;
+	d->hot = found->hot;
+	memcpy(d->system_name, found->name, sizeof(d->system_name));
+	pthread_mutex_unlock(&topo->lock);
+}
+
 enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b)
 {
 	const struct ha_topo_device *x = &topo->devices[a], *y = &topo->devices[b];
 
-	if (a == b || x->context == y->context || (x->guid && x->guid == y->guid && !x->is_soft))
+	if (a == b || (x->context && x->context == y->context) ||
+	    (x->guid && x->guid == y->guid && !x->is_soft))
 		return HA_PCI_SAME_CARD;
 	return ha_pci_distance(x->physical_path, x->numa_node, y->physical_path, y->numa_node);
 }

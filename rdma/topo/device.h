@@ -28,13 +28,17 @@
 struct ha_config;
 
 struct ha_topo_device {
-	char name[HA_DEVICE_NAME_MAX]; /* "mlx5_0" */
-	int port;                      /* 1-based, as verbs count */
-	int list_index;                /* position in the library's list */
-	bool up;                       /* active and with an address, when it was last asked */
+	char name[HA_DEVICE_NAME_MAX]; /* "mlx5_0", as it was discovered */
+	/* As the system has it now: another one if it came back by another name. Changed by one who
+	 * refreshes. */
+	char system_name[HA_DEVICE_NAME_MAX];
+	int port;       /* 1-based, as verbs count */
+	int list_index; /* position in the library's list */
+	bool up;        /* active and with an address, when it was last asked */
 
-	struct ibv_context *context; /* shared by the ports of one device */
-	struct ha_verbs_hot hot;     /* of that context */
+	struct ibv_context
+		*context;        /* shared by the ports of one device; NULL: the device is lost */
+	struct ha_verbs_hot hot; /* of that context */
 
 	/* Where it sits. */
 	char pci_path[HA_DEVICE_PATH_MAX]; /* real path of its PCI function; "" when it has none */
@@ -111,6 +115,15 @@ void ha_topo_release(struct ha_topo *topo);
  * the port cannot be asked and counts as down.
  */
 int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int dev);
+
+/*
+ * The port's device has failed: its context is the caller's from here on, and the port is down
+ * until ha_topo_regain gives it another one (look.h). As ha_topo_refresh, by one at a time; who it
+ * is and what it was reported with stay.
+ */
+void ha_topo_lose(struct ha_topo *topo, int dev);
+struct ha_topo_found;
+void ha_topo_regain(struct ha_topo *topo, int dev, const struct ha_topo_found *found);
 
 /* How far two devices of the list are apart; functions with one system image GUID are the same
  * card. */

@@ -99,7 +99,8 @@ static const struct words events[] = {
 	[IBV_EVENT_PATH_MIG_ERR] = { "path migration failed",
 				     "disable the driver's path migration (APM)" },
 	[IBV_EVENT_DEVICE_FATAL] = { "device fatal error",
-				     "the NIC failed; check dmesg, reset or replace it" },
+				     "the NIC failed; check dmesg, reset or replace it: it is "
+				     "used again when it is listed again" },
 	[IBV_EVENT_PORT_ACTIVE] = { "port active", "nothing to do" },
 	[IBV_EVENT_PORT_ERR] = { "port down",
 				 "check the cable, the transceiver and the switch port" },

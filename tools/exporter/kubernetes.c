@@ -26,6 +26,8 @@ static const char *reason_of_device(unsigned cause)
 		return "HawserPortUp";
 	case HA_CAUSE_DEVICE_FAILED:
 		return "HawserDeviceFailed";
+	case HA_CAUSE_DEVICE_BACK:
+		return "HawserDeviceBack";
 	default:
 		return "HawserDeviceChanged";
 	}

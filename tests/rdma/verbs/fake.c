@@ -10,6 +10,7 @@
 
 struct fake_context {
 	struct ibv_context context; /* first */
+	struct ibv_device ibv;      /* outlives the list that it is from */
 	struct fake_verbs *fake;
 	const struct fake_device *device;
 };
@@ -34,26 +35,44 @@ static const struct fake_port *port_of(const struct ibv_context *context, uint8_
 static int fake_list(const struct ha_verbs_ops *v, struct ibv_device ***list, int *n)
 {
 	struct fake_verbs *f = fake_of(v);
+	struct ibv_device *made;
 
+	*n = 0;
 	if (f->list_error)
 		return f->list_error;
-	f->made = calloc((size_t)f->n + 1, sizeof(*f->made));
-	*list = calloc((size_t)f->n + 1, sizeof(**list));
+	*list = calloc(1, ((size_t)f->n + 1) * (sizeof(**list) + sizeof(*made)));
+	made = (struct ibv_device *)(*list + f->n + 1);
 	for (int i = 0; i < f->n; i++) {
-		snprintf(f->made[i].name, sizeof(f->made[i].name), "%s", f->devices[i].name);
-		if (f->devices[i].folder)
-			snprintf(f->made[i].ibdev_path, sizeof(f->made[i].ibdev_path), "%s",
-				 f->devices[i].folder);
-		(*list)[i] = &f->made[i];
+		const struct fake_device *d = &f->devices[i];
+
+		if (d->away)
+			continue;
+		snprintf(made[*n].name, sizeof(made[*n].name), "%s", d->name);
+		if (d->folder)
+			snprintf(made[*n].ibdev_path, sizeof(made[*n].ibdev_path), "%s", d->folder);
+		(*list)[*n] = &made[*n];
+		++*n;
 	}
-	*n = f->n;
 	f->lists++;
 	return 0;
 }
 
+static struct fake_device *described(const struct ha_verbs_ops *v, const struct ibv_device *device)
+{
+	struct fake_device *d = fake_of(v)->devices;
+
+	while (d->away || strcmp(d->name, device->name) != 0)
+		d++;
+	return d;
+}
+
+static uint64_t fake_guid(const struct ha_verbs_ops *v, struct ibv_device *device)
+{
+	return device ? described(v, device)->guid : 0;
+}
+
 static void fake_list_free(const struct ha_verbs_ops *v, struct ibv_device **list)
 {
-	free(fake_of(v)->made);
 	free(list);
 	fake_of(v)->lists--;
 }
@@ -62,13 +81,14 @@ static int fake_open(const struct ha_verbs_ops *v, struct ibv_device *device,
 		     struct ibv_context **context)
 {
 	struct fake_verbs *f = fake_of(v);
-	struct fake_device *d = &f->devices[device - f->made];
+	struct fake_device *d = described(v, device);
 	struct fake_context *c;
 
 	if (d->open_error)
 		return d->open_error;
 	c = calloc(1, sizeof(*c));
-	c->context.device = device;
+	c->ibv = *device;
+	c->context.device = &c->ibv;
 	c->fake = f;
 	c->device = d;
 	f->open_contexts++;
@@ -251,6 +271,7 @@ void fake_verbs_init(struct fake_verbs *fake, struct fake_device *devices, int n
 		.optional_access = true,
 		.device_list = fake_list,
 		.device_list_free = fake_list_free,
+		.device_guid = fake_guid,
 		.open = fake_open,
 		.close = fake_close,
 		.hot = fake_hot,

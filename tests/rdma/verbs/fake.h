@@ -33,6 +33,7 @@ struct fake_device {
 	uint64_t guid, card_guid;
 	int nports; /* 1 or 2 */
 	struct fake_port ports[2];
+	bool away;                   /* not listed */
 	int open_error, query_error; /* negative errno */
 	int dma_buf_error;           /* what registering a dma-buf says */
 	const char *data_direct;     /* path of the function that data takes, or NULL */
@@ -44,8 +45,7 @@ struct fake_verbs {
 	int n;
 	bool without_gid_ex; /* as libraries before rdma-core 34 */
 	int list_error;
-	struct ibv_device *made;
-	int open_contexts, objects, lists; /* that nobody gave back */
+	_Atomic int open_contexts, objects, lists; /* that nobody gave back */
 	/* What poll_cq gives out: completions with wr_id 1, 2, ... */
 	int completions;
 	uint64_t next_wr_id;
