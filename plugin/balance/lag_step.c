@@ -151,7 +151,7 @@ static void move(struct ha_bundle *b, uint32_t here, uint32_t there, uint64_t no
 	struct ha_lag *g = &b->balance.lag;
 	const struct ha_rail *home = &b->rail[ha_lag_first(g->home)], *other = &b->rail[g->other];
 	uint64_t usual = ha_past_expect(&g->past, g->queued);
-	char errors[128];
+	char errors[128], label[IBV_SYSFS_NAME_MAX + 8];
 
 	ha_lag_begin_state(g, HA_LAG_AWAY, now);
 	g->slow = here;
@@ -163,8 +163,8 @@ static void move(struct ha_bundle *b, uint32_t here, uint32_t there, uint64_t no
 	carry_over(b, 1u << g->other);
 	ha_lag_arm(b, !g->out);
 	say_soon(b, now);
-	ha_port_errors_text(b->ctx->config.sysfs_root, ha_device_name(home->dev), errors,
-			    sizeof(errors));
+	ha_device_system_label(home->dev, label, sizeof(label));
+	ha_port_errors_text(b->ctx->config.sysfs_root, label, errors, sizeof(errors));
 	ha_journal_eventf(b->ctx,
 			  &(struct ha_event) { .kind = HA_EVENT_SLOW, .bundle = b, .rail = home },
 			  "messages take %.1f times as long as they used to (%.3f ms for %.0f KiB "

@@ -297,6 +297,25 @@ static void listen_ready(struct ha_watch *watch, uint32_t events)
 	(void)events;
 }
 
+/* The rails that it keeps for the first connection are of a device that has failed. */
+static bool is_lost(const struct ha_bundle *b)
+{
+	for (unsigned i = 0; b && i < b->nrails; i++)
+		if (ha_opening_lost(b->rail[i].opening))
+			return true;
+	return false;
+}
+
+void ha_listens_leave(struct ha_ctx *ctx)
+{
+	for (struct ha_listen *l = first_listen(ctx); l; l = l->next) {
+		if (!is_lost(l->spare))
+			continue;
+		ha_bundle_free(l->spare);
+		l->spare = NULL;
+	}
+}
+
 void ha_listens_poll(struct ha_ctx *ctx)
 {
 	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)

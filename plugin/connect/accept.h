@@ -26,6 +26,8 @@ struct ha_listen {
 
 /* All under ctx->drive. Look for incoming connections on every listener. */
 void ha_listens_poll(struct ha_ctx *ctx);
+/* A device has failed: what is kept on it for peers to come goes. */
+void ha_listens_leave(struct ha_ctx *ctx);
 /* For loops that run out of descriptors: look at no listener for a while. */
 void ha_listens_mute(struct ha_ctx *ctx);
 /* Part of a round: that while may be over. Returns when it is; UINT64_MAX: no listener is muted. */

@@ -94,15 +94,15 @@ static int discover(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 		for (int b = 0; b < ctx->nports; b++)
 			ctx->devices[a].ports +=
 				a == b || ha_standby_classify(ctx->topo, a, b, &class);
-	return 0;
+	return ha_returns_open(ctx, ha_events_watch);
 }
 
 static int watch_devices(struct ha_ctx *ctx)
 {
 	int err = 0;
 
-	for (int i = 0; i < ctx->nports && !err; i++)
-		err = ha_events_watch(&ctx->devices[i]);
+	for (struct ha_nic *nic = ctx->returns.nics; nic && !err; nic = nic->next)
+		err = ha_events_watch(nic);
 	return err;
 }
 
@@ -185,10 +185,7 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 	ha_reaper_close(ctx);
 	while (ctx->leaving)
 		ha_stream_part(ctx->leaving);
-	for (int i = 0; i < ctx->nports; i++) {
-		ha_events_unwatch(&ctx->devices[i]);
-		ha_device_close(&ctx->devices[i]);
-	}
+	ha_returns_close(ctx);
 	ha_service_close(ctx);
 	ha_advice_close(ctx);
 	ha_journal_close(ctx);

@@ -17,6 +17,7 @@
 #include "plugin/balance/advice.h"
 #include "plugin/balance/share.h"
 #include "plugin/channel/oob.h"
+#include "plugin/connect/returns.h"
 #include "plugin/connect/service.h"
 #include "plugin/core.h"
 #include "plugin/device/dmabuf.h"
@@ -60,6 +61,7 @@ struct ha_ctx {
 	struct ha_loop loop; /* sockets and devices; under drive, but for ha_loop_wake */
 	struct ha_service service;
 	struct ha_reaper reaper;
+	struct ha_returns returns; /* under drive */
 	struct ha_dmabufs dmabufs;
 	struct ha_hookups hookups;
 	struct ha_journal *journal; /* NULL: not open, events are only logged */

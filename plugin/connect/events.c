@@ -4,7 +4,7 @@
  *
  * A port that went down takes every rail on it with it, at once; where failover is off, only the
  * NIC's own error does. It stays a port that may come back, with another address perhaps. A device
- * that has failed is gone for good for everything opened on it.
+ * that has failed is gone for good for everything opened on it, and is looked for (returns.h).
  */
 #include "plugin/connect/events.h"
 
@@ -79,18 +79,18 @@ static bool is_fault(enum ibv_event_type type)
 }
 
 /* An event of the whole device or of one of its ports. */
-static void on_device(struct ha_ctx *ctx, const struct ibv_context *context,
-		      const struct ibv_async_event *e, bool whole)
+static void on_device(struct ha_ctx *ctx, struct ha_nic *nic, const struct ibv_async_event *e,
+		      bool whole)
 {
 	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL;
 	const char *advice = ha_verbs_event_advice(e->event_type);
 	struct ha_event told = { .kind = HA_EVENT_DEVICE };
+	bool followed = false;
 
 	for (int i = 0; i < ctx->nports; i++) {
 		struct ha_device *dev = &ctx->devices[i];
 
-		if (dev->topo->context != context ||
-		    (!whole && dev->topo->port != e->element.port_num))
+		if (dev->now->nic != nic || (!whole && dev->topo->port != e->element.port_num))
 			continue;
 		told.cause = cause_of(e->event_type);
 		told.device = dev;
@@ -98,10 +98,15 @@ static void on_device(struct ha_ctx *ctx, const struct ibv_context *context,
 				  *advice ? "; " : "", advice);
 		if (is_fault(e->event_type) && !ctx->config.ib_return_async_events)
 			continue;
+		followed = true;
 		if (fatal)
 			atomic_store_explicit(&dev->failed, -EIO, memory_order_release);
 		follow(dev, e->event_type, told.cause);
 	}
+	if (followed && fatal)
+		ha_returns_lost(nic);
+	else if (followed && is_fault(e->event_type))
+		ha_returns_port_down(ctx);
 }
 
 /* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for
@@ -126,7 +131,7 @@ static void receives_failed(struct ha_ctx *ctx, const struct ibv_srq *srq)
 	bool ours = false;
 
 	for (int i = 0; i < ctx->nports && !ours; i++)
-		ours = ha_device_replace_srq(&ctx->devices[i], srq);
+		ours = ha_opening_replace_srq(ctx->devices[i].now, srq);
 	if (ours)
 		ha_failover_srq(ctx, srq);
 }
@@ -175,78 +180,63 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 			  ha_verbs_event_advice(e->event_type));
 }
 
-static void handle(struct ha_ctx *ctx, const struct ha_device *dev, const struct ibv_async_event *e)
+static void handle(struct ha_nic *nic, const struct ibv_async_event *e)
 {
 	enum ha_verbs_scope scope = ha_verbs_event_scope(e->event_type);
 
 	if (scope == HA_SCOPE_DEVICE || scope == HA_SCOPE_PORT)
-		on_device(ctx, dev->topo->context, e, scope == HA_SCOPE_DEVICE);
+		on_device(nic->ctx, nic, e, scope == HA_SCOPE_DEVICE);
 	else
-		on_queue(dev, e);
+		on_queue(nic->dev, e);
 }
 
-static void drain(struct ha_ctx *ctx, struct ha_device *dev)
+static void drain(struct ha_nic *nic)
 {
+	const struct ha_verbs_ops *v = nic->ctx->verbs;
 	struct ibv_async_event e;
 
 	/* A bounded number: a device that never stops must not stop us. */
-	for (int i = 0; i < 64 && !ctx->verbs->get_async_event(ctx->verbs, dev->topo->context, &e);
-	     i++) {
-		handle(ctx, dev, &e);
-		ctx->verbs->ack_async_event(ctx->verbs, &e);
+	for (int i = 0; i < 64 && !v->get_async_event(v, nic->verbs, &e); i++) {
+		handle(nic, &e);
+		v->ack_async_event(v, &e);
 	}
 }
 
 static void events_ready(struct ha_watch *watch, uint32_t events)
 {
-	struct ha_device *dev =
-		(struct ha_device *)((char *)watch - offsetof(struct ha_device, events));
-
-	drain(dev->ctx, dev);
+	drain((struct ha_nic *)((char *)watch - offsetof(struct ha_nic, events)));
 	(void)events;
 }
 
-/* The first port of a context speaks for all. */
-static bool speaks(const struct ha_device *dev)
+int ha_events_watch(struct ha_nic *nic)
 {
-	for (int i = 0; i < dev->index; i++)
-		if (dev->ctx->devices[i].topo->context == dev->topo->context)
-			return false;
-	return true;
-}
-
-int ha_events_watch(struct ha_device *dev)
-{
-	struct ibv_context *context = dev->topo->context;
+	struct ibv_context *context = nic->verbs;
 	int err;
 
-	dev->events = (struct ha_watch) { .fd = -1, .ready = events_ready };
-	if (context->async_fd < 0 || !speaks(dev))
+	nic->events = (struct ha_watch) { .fd = -1, .ready = events_ready };
+	if (context->async_fd < 0)
 		return 0;
 	err = ha_verbs_events_nonblock(context);
 	if (err) {
-		HA_WARN(dev->name,
+		HA_WARN(ha_device_name(nic->dev),
 			"cannot listen to the device's events: %s; a failed port shows by "
 			"time-outs only",
 			strerror(-err));
 		return 0;
 	}
-	dev->events.fd = context->async_fd;
-	err = ha_loop_add(&dev->ctx->loop, &dev->events, EPOLLIN);
+	nic->events.fd = context->async_fd;
+	err = ha_loop_add(&nic->ctx->loop, &nic->events, EPOLLIN);
 	if (err)
-		dev->events.fd = -1;
+		nic->events.fd = -1;
 	return err;
 }
 
-void ha_events_unwatch(struct ha_device *dev)
-{
-	ha_loop_remove(&dev->ctx->loop, &dev->events);
-	dev->events.fd = -1;
-}
-
+/* One that has failed has nothing more to say. It stays in the list, at least until the next round.
+ */
 void ha_events_poll(struct ha_ctx *ctx)
 {
-	for (int i = 0; i < ctx->nports; i++)
-		if (ctx->devices[i].topo->context->async_fd < 0 && speaks(&ctx->devices[i]))
-			drain(ctx, &ctx->devices[i]);
+	for (struct ha_nic *nic = ctx->returns.nics; nic; nic = nic->next)
+		if (nic->verbs->async_fd < 0 &&
+		    !atomic_load_explicit(&nic->lost, memory_order_relaxed))
+			drain(nic);
 }

@@ -4,11 +4,10 @@
 #define HA_CORE_EVENTS_H
 
 struct ha_ctx;
-struct ha_device;
+struct ha_nic;
 
-/* Watch the device's context, once for all its ports. */
-int ha_events_watch(struct ha_device *dev);
-void ha_events_unwatch(struct ha_device *dev);
+/* Watch an open context. */
+int ha_events_watch(struct ha_nic *nic);
 /* Ask the devices whose contexts have no descriptor. Under ctx->drive. */
 void ha_events_poll(struct ha_ctx *ctx);
 

@@ -38,7 +38,7 @@ static void ask_everybody(struct ha_ctx *ctx)
 /* One round. Returns when something will be due again, UINT64_MAX: never. */
 static uint64_t round_locked(struct ha_ctx *ctx)
 {
-	uint64_t next, listens, hookups, drive, leave, advice, refresh,
+	uint64_t next, listens, hookups, drive, leave, advice, refresh, returns,
 		now = ha_clock_now(ctx->clock);
 
 	ctx->service.rounds++;
@@ -57,6 +57,8 @@ static uint64_t round_locked(struct ha_ctx *ctx)
 	next = hookups < next ? hookups : next;
 	next = leave < next ? leave : next;
 	next = advice < next ? advice : next;
+	returns = ha_returns_round(ctx, now);
+	next = returns < next ? returns : next;
 	refresh = ha_journal_round(ctx, now);
 	next = refresh < next ? refresh : next;
 	now = ha_clock_now(ctx->clock);

@@ -369,6 +369,8 @@ void ha_bundle_free(struct ha_bundle *b)
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		ha_rail_close(b, &b->rail[i]);
 	ha_bundle_free_mrs(b);
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		ha_rail_unbind(&b->rail[i]);
 	ha_one_sided_free(b);
 	ha_inbox_drop(b);
 	ha_journal_flush(b->ctx); /* what was found since it retired */

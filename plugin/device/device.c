@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/budget.h"
-#include "plugin/device/mr.h"
 #include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
@@ -14,7 +13,6 @@
 #include <string.h>
 
 #define MAX_MSG (1u << 30) /* bytes of one work request; the port's limit may be smaller */
-#define SRQ_DEPTH_MIN 256
 #define SEND_DEPTH_MIN 64
 
 static int min_int(int a, int b)
@@ -27,17 +25,8 @@ static int max_int(int a, int b)
 	return a > b ? a : b;
 }
 
-/*
- * What one connection may consume from the shared queue before it gives receives back: an immediate
- * for every slot, since a receiver that completes early (optional) may not poll until its slots run
- * out, and what it gives back in portions. With many connections the queue is shorter than the sum;
- * then those that poll carry the others, and a moment without receives is a pause of the sender
- * (receiver not ready), not a fault.
- */
-static uint32_t promise(void)
-{
-	return HA_SLOTS + HA_REFILL;
-}
+/* Receives that a connection may consume at once (opening.c). */
+#define PROMISE (HA_SLOTS + HA_REFILL)
 
 static void budget(struct ha_device *dev)
 {
@@ -132,9 +121,6 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	dev->ctx = ctx;
 	dev->topo = topo;
 	dev->index = index;
-	dev->verbs = topo->context;
-	dev->hot = topo->hot;
-	dev->events.fd = -1;
 	ha_topo_device_label(topo, dev->name, sizeof(dev->name));
 	pthread_mutex_init(&dev->lock, NULL);
 	take_address(dev);
@@ -147,138 +133,31 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	if (ha_mpib_wanted(config))
 		cts_signal = config->mpib_cts_signal_interval;
 	dev->recv_depth = (uint32_t)min_int(max_int(config->wr_per_conn, 4 * cts_signal), max_wr);
-	dev->srq_depth = (uint32_t)min_int(max_int(dev->max_comms * (int)promise(), SRQ_DEPTH_MIN),
+	dev->srq_depth = (uint32_t)min_int(max_int(dev->max_comms * PROMISE, HA_SRQ_DEPTH_MIN),
 					   topo->attr.max_srq_wr);
 	atomic_init(&dev->portion, HA_REFILL);
 	for (int i = 0; i < HA_REFILL; i++)
 		dev->refill[i].next = i + 1 < HA_REFILL ? &dev->refill[i + 1] : NULL;
 }
 
-/* Less than what the device allows for one queue may still be too much for what is left of its
- * memory. */
-static int open_srq(struct ha_device *dev)
+struct ha_opening *ha_device_take(struct ha_device *dev)
 {
-	const struct ha_verbs_ops *v = dev->ctx->verbs;
-	int err;
+	struct ha_opening *now;
 
-	for (;;) {
-		struct ibv_srq_init_attr init = { .attr = { .max_wr = dev->srq_depth,
-							    .max_sge = 1 } };
-
-		err = v->create_srq(v, dev->pd, &init, &dev->srq);
-		if (!err || dev->srq_depth / 2 < SRQ_DEPTH_MIN ||
-		    (err != -ENOMEM && err != -EINVAL))
-			break;
-		dev->srq_depth /= 2;
-	}
-	if (err)
-		dev->srq = NULL;
-	return err;
+	pthread_mutex_lock(&dev->lock);
+	now = ha_opening_take(dev->now);
+	pthread_mutex_unlock(&dev->lock);
+	return now;
 }
 
-static int open_locked(struct ha_device *dev)
-{
-	const struct ha_verbs_ops *v = dev->ctx->verbs;
-	int err = v->alloc_pd(v, dev->verbs, &dev->pd);
-
-	if (err) {
-		HA_WARN(dev->name, "cannot allocate a protection domain: %s", strerror(-err));
-		return err;
-	}
-	err = open_srq(dev);
-	if (err) {
-		HA_WARN(dev->name, "cannot create a shared receive queue of %u entries: %s",
-			dev->srq_depth, strerror(-err));
-		goto dealloc_pd;
-	}
-	dev->mr_cache = ha_mr_cache_new(dev, (unsigned)dev->ctx->config.mr_cache_entries);
-	if (!dev->mr_cache) {
-		err = -ENOMEM;
-		goto destroy_srq;
-	}
-	dev->open = true;
-	return 0;
-
-destroy_srq:
-	v->destroy_srq(v, dev->srq);
-dealloc_pd:
-	v->dealloc_pd(v, dev->pd);
-	return err;
-}
-
-static bool post_refill(struct ha_device *dev, uint32_t n)
-{
-	struct ibv_recv_wr *bad;
-
-	return dev->hot.post_srq_recv(dev->srq, ha_device_refill(dev, n), &bad) == 0;
-}
-
-/* As many receives as the connections here were promised, or as there is room for. */
-static void post_promised(struct ha_device *dev)
-{
-	while (dev->srq_posted < dev->srq_promised && dev->srq_posted < dev->srq_depth) {
-		uint32_t n = dev->srq_depth - dev->srq_posted;
-
-		n = n < HA_REFILL ? n : HA_REFILL;
-		if (!post_refill(dev, n))
-			break;
-		dev->srq_posted += n;
-	}
-}
-
-/* The one before has failed. */
-static int replace_locked(struct ha_device *dev)
-{
-	int err = open_srq(dev);
-
-	if (err) {
-		HA_WARN(dev->name, "cannot create another shared receive queue of %u entries: %s",
-			dev->srq_depth, strerror(-err));
-		return err;
-	}
-	dev->srq_posted = 0;
-	post_promised(dev);
-	HA_INFO(dev->name,
-		"another shared receive queue of %u entries takes the place of the failed one",
-		dev->srq_depth);
-	return 0;
-}
-
-int ha_device_open(struct ha_device *dev)
+int ha_device_failed(const struct ha_device *dev)
 {
 	int err = atomic_load_explicit(&dev->failed, memory_order_acquire);
 
-	if (err) {
-		HA_WARN(dev->name, "the device has failed; no connection can use it");
-		return err;
-	}
-	pthread_mutex_lock(&dev->lock);
-	if (!dev->open)
-		err = open_locked(dev);
-	else if (!dev->srq)
-		err = replace_locked(dev);
-	pthread_mutex_unlock(&dev->lock);
+	if (err)
+		HA_WARN(dev->name,
+			"the device has failed; no connection can use it until it is back");
 	return err;
-}
-
-/* Those that no queue pair is on any more; others say so (EBUSY). */
-static void destroy_failed_srqs(struct ha_device *dev)
-{
-	const struct ha_verbs_ops *v = dev->ctx->verbs;
-
-	for (int i = 0; i < HA_FAILED_SRQS; i++)
-		if (dev->failed_srq[i] && !v->destroy_srq(v, dev->failed_srq[i]))
-			dev->failed_srq[i] = NULL;
-}
-
-/* Where a failed queue waits for its queue pairs to go. NULL: there are too many of them. */
-static struct ibv_srq **failed_place(struct ha_device *dev)
-{
-	destroy_failed_srqs(dev);
-	for (int i = 0; i < HA_FAILED_SRQS; i++)
-		if (!dev->failed_srq[i])
-			return &dev->failed_srq[i];
-	return NULL;
 }
 
 struct ibv_srq *ha_device_srq(struct ha_device *dev)
@@ -286,95 +165,17 @@ struct ibv_srq *ha_device_srq(struct ha_device *dev)
 	struct ibv_srq *srq;
 
 	pthread_mutex_lock(&dev->lock);
-	srq = dev->srq;
+	srq = dev->now->srq;
 	pthread_mutex_unlock(&dev->lock);
 	return srq;
 }
 
-bool ha_device_replace_srq(struct ha_device *dev, const struct ibv_srq *failed)
-{
-	struct ibv_srq **place;
-	bool ours;
-
-	pthread_mutex_lock(&dev->lock);
-	ours = dev->open && dev->srq && dev->srq == failed;
-	place = ours ? failed_place(dev) : NULL;
-	if (ours && !place) {
-		HA_WARN(dev->name,
-			"%d shared receive queues have failed and are still in use: there is no "
-			"other one; the device needs "
-			"a reset",
-			HA_FAILED_SRQS + 1);
-	} else if (ours) {
-		*place = dev->srq;
-		dev->srq = NULL;
-		(void)replace_locked(dev); /* or when the next queue pair asks for it */
-	}
-	pthread_mutex_unlock(&dev->lock);
-	return ours;
-}
-
 void ha_device_close(struct ha_device *dev)
 {
-	const struct ha_verbs_ops *v = dev->ctx->verbs;
-
-	if (dev->open) {
-		ha_mr_cache_free(dev->mr_cache);
-		destroy_failed_srqs(dev);
-		if (dev->srq)
-			v->destroy_srq(v, dev->srq);
-		v->dealloc_pd(v, dev->pd);
-		dev->open = false;
-	}
+	if (dev->now)
+		ha_opening_close(dev->now);
+	dev->now = NULL;
 	pthread_mutex_destroy(&dev->lock);
-}
-
-/*
- * What connections hold back must never be all that there is, or the queue is dry for good: each
- * waits for an immediate that finds no receive. A portion p is for at most depth / (4 p)
- * connections, which hold back less than depth / 4 together. Whoever took a larger portion when
- * there were fewer keeps it for a while: those with twice the portion are at most half as many, so
- * all of them hold back less than three quarters.
- */
-static void set_portion(struct ha_device *dev)
-{
-	uint32_t p = HA_REFILL;
-
-	while (p > 1 && dev->receivers * p > dev->srq_depth / 4)
-		p /= 2;
-	atomic_store_explicit(&dev->portion, p, memory_order_relaxed);
-}
-
-void ha_device_promise(struct ha_device *dev)
-{
-	pthread_mutex_lock(&dev->lock);
-	dev->receivers++;
-	set_portion(dev);
-	dev->srq_promised += promise();
-	if (dev->srq)
-		post_promised(dev);
-	if (dev->srq_posted < dev->srq_promised)
-		HA_TRACE(dev->name,
-			 "%u receives are shared by connections that may want %u at once",
-			 dev->srq_posted, dev->srq_promised);
-	pthread_mutex_unlock(&dev->lock);
-}
-
-void ha_device_unpromise(struct ha_device *dev)
-{
-	pthread_mutex_lock(&dev->lock);
-	dev->srq_promised -= promise();
-	dev->receivers--;
-	set_portion(dev);
-	pthread_mutex_unlock(&dev->lock);
-}
-
-void ha_device_repay(struct ha_device *dev, struct ibv_srq *srq, uint32_t n)
-{
-	struct ibv_recv_wr one = { .next = NULL }, *bad;
-
-	while (n-- && !dev->hot.post_srq_recv(srq, &one, &bad))
-		;
 }
 
 uint32_t ha_device_max_msg(const struct ha_device *dev)
@@ -391,6 +192,12 @@ uint32_t ha_device_place(const struct ha_device *dev)
 	if (rail < 0 || rail >= HA_PLACE_MAX || plane >= HA_PLACE_MAX)
 		return 0;
 	return (uint32_t)(rail + 1) << 12 | (uint32_t)(plane < 0 ? 0 : plane + 1);
+}
+
+const char *ha_device_system_label(const struct ha_device *dev, char *buf, size_t len)
+{
+	snprintf(buf, len, "%s:%d", dev->topo->system_name, dev->topo->port);
+	return buf;
 }
 
 /* Bytes of one message that fit the send queue in the worst case: a group of the most buffers, all

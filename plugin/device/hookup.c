@@ -74,6 +74,7 @@ static void destroy(struct ha_hookup *h)
 
 	v->destroy_qp(v, h->qp);
 	v->destroy_cq(v, h->cq);
+	ha_opening_put(h->opening);
 	free(h);
 }
 
@@ -367,6 +368,7 @@ bool ha_hookup_abandon(struct ha_hookup *h)
 		take_out(all, h);
 	} else {
 		h->abandoned = true;
+		ha_opening_take(h->opening); /* the rail may leave it */
 		h->qp->qp_context = NULL;
 		h->cq->cq_context = NULL;
 		atomic_fetch_sub_explicit(&all->out, 1, memory_order_relaxed);

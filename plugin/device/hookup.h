@@ -26,6 +26,7 @@
 struct ha_ctx;
 struct ha_device;
 struct ha_hookup_worker;
+struct ha_opening;
 
 #define HA_RTR_MASK                                                                     \
 	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
@@ -39,7 +40,8 @@ enum ha_hookup_state { HA_HOOKUP_QUEUED, HA_HOOKUP_RUNNING, HA_HOOKUP_OVER };
 struct ha_hookup {
 	/* The caller's words, before the start. */
 	struct ha_device *dev;
-	struct ibv_qp *qp; /* in INIT */
+	struct ha_opening *opening; /* of it, that the queue pair is on */
+	struct ibv_qp *qp;          /* in INIT */
 	struct ibv_cq *cq; /* its completion queue, which goes with it when it is abandoned */
 	struct ibv_qp_attr rtr, rts;
 	struct ha_wire_ece ece, peer_ece; /* ece: then what was agreed on */

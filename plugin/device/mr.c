@@ -47,7 +47,7 @@ static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *m
 			 const struct ha_mr_want *want)
 {
 	bool flush = needs_flush(b, want->type);
-	int err = ha_mr_cache_get(r->dev->mr_cache, want, &mr->entry[r->index]);
+	int err = ha_mr_cache_get(r->opening->mr_cache, want, &mr->entry[r->index]);
 
 	if (flush) /* relaxed: who flushes has been given the buffer */
 		atomic_store_explicit(&b->flushable, true, memory_order_relaxed);
@@ -65,17 +65,17 @@ static void release(struct ha_bundle *b, struct ha_mr *mr)
 {
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		if (mr->entry[i])
-			ha_mr_cache_put(b->rail[i].dev->mr_cache, mr->entry[i]);
+			ha_mr_cache_put(mr->entry[i]);
 	if (mr->kept)
 		ha_dmabuf_drop(&b->ctx->dmabufs, mr->kept);
 	free(mr);
 }
 
 /* A rail's device may be chosen and not be open yet (failover/incarnation.c). */
-static void register_on(struct ha_device *dev, const struct ha_mr_want *want,
+static void register_on(struct ha_opening *o, const struct ha_mr_want *want,
 			struct ha_mr_entry **entry)
 {
-	if (ha_device_open(dev) || ha_mr_cache_get(dev->mr_cache, want, entry))
+	if (ha_opening_open(o) || ha_mr_cache_get(o->mr_cache, want, entry))
 		*entry = NULL;
 }
 
@@ -89,8 +89,8 @@ static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct h
 	unsigned kept;
 
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (!mr->entry[i] && b->rail[i].dev)
-			register_on(b->rail[i].dev, want, &mr->entry[i]);
+		if (!mr->entry[i] && b->rail[i].opening)
+			register_on(b->rail[i].opening, want, &mr->entry[i]);
 	if (!ha_dmabuf_tell(&b->ctx->dmabufs, &kept))
 		return;
 	getrlimit(RLIMIT_NOFILE, &files);
@@ -243,14 +243,13 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 
 struct ha_held {
 	unsigned n;
-	struct ha_device *dev[HA_MAX_RAILS];
 	struct ha_mr_entry *entry[HA_MAX_RAILS];
 };
 
 void ha_unhold_mr(struct ha_held *held)
 {
 	for (unsigned i = 0; held && i < held->n; i++)
-		ha_mr_cache_put(held->dev[i]->mr_cache, held->entry[i]);
+		ha_mr_cache_put(held->entry[i]);
 	free(held);
 }
 
@@ -258,11 +257,15 @@ void ha_unhold_mr(struct ha_held *held)
  * the buffer on the standby. */
 static int hold_on(struct ha_held *held, struct ha_device *dev, const struct ha_mr_want *want)
 {
+	struct ha_opening *o = ha_device_take(dev);
 	struct ha_mr_entry *entry;
-	int err = ha_device_open(dev);
+	int err = ha_device_failed(dev);
 
 	if (!err)
-		err = ha_mr_cache_get(dev->mr_cache, want, &entry);
+		err = ha_opening_open(o);
+	if (!err)
+		err = ha_mr_cache_get(o->mr_cache, want, &entry);
+	ha_opening_put(o); /* the entry is a user */
 	if (means_lost(err) && dev->ctx->config.enable_backup)
 		return 0;
 	if (err) {
@@ -273,7 +276,6 @@ static int hold_on(struct ha_held *held, struct ha_device *dev, const struct ha_
 			advice(err, want->dmabuf, want->type));
 		return err;
 	}
-	held->dev[held->n] = dev;
 	held->entry[held->n++] = entry;
 	return 0;
 }

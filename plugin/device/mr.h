@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 struct ha_bundle;
-struct ha_device;
+struct ha_opening;
 struct ha_mr_cache;
 struct ha_dmabuf;
 struct ha_mr_entry; /* one ibv_mr on one protection domain, counted; see mr_cache.c */
@@ -69,13 +69,13 @@ bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
 const char *ha_mr_advice(const struct ha_mr *mr);
 
 /* limit: registrations kept that nobody uses any more. */
-struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit);
+struct ha_mr_cache *ha_mr_cache_new(struct ha_opening *opening, unsigned limit);
 /* Deregisters everything. NULL is fine. */
 void ha_mr_cache_free(struct ha_mr_cache *cache);
 /* Register, or count one more user. */
 int ha_mr_cache_get(struct ha_mr_cache *cache, const struct ha_mr_want *want,
 		    struct ha_mr_entry **entry);
-void ha_mr_cache_put(struct ha_mr_cache *cache, struct ha_mr_entry *entry);
+void ha_mr_cache_put(struct ha_mr_entry *entry);
 const struct ibv_mr *ha_mr_entry_mr(const struct ha_mr_entry *entry);
 /* For tests and status: entries in use, entries kept. */
 void ha_mr_cache_count(struct ha_mr_cache *cache, unsigned *used, unsigned *kept);

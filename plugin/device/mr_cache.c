@@ -31,6 +31,7 @@
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct ha_mr_entry {
+	struct ha_mr_cache *cache;
 	struct ha_mr_want want;
 	struct ibv_mr *mr;
 	unsigned users;
@@ -40,7 +41,7 @@ struct ha_mr_entry {
 };
 
 struct ha_mr_cache {
-	struct ha_device *dev;
+	struct ha_opening *opening; /* each entry that is in use is one of its users */
 	/* everything below; across the slow verbs, so that two threads register a buffer once */
 	pthread_mutex_t lock;
 	unsigned limit, used, kept;
@@ -59,32 +60,33 @@ static bool same(const struct ha_mr_want *a, const struct ha_mr_want *b)
 	       a->strict == b->strict && a->dmabuf == b->dmabuf;
 }
 
-static int verbs_register(struct ha_device *dev, const struct ha_mr_want *w, unsigned access,
+static int verbs_register(struct ha_opening *o, const struct ha_mr_want *w, unsigned access,
 			  struct ibv_mr **mr)
 {
-	const struct ha_verbs_ops *v = dev->ctx->verbs;
+	const struct ha_verbs_ops *v = o->dev->ctx->verbs;
 
-	if (w->dmabuf && dev->topo->data_direct)
-		return v->reg_data_direct_mr(v, dev->pd, w->offset, w->size, w->addr, w->fd,
+	if (w->dmabuf && o->dev->topo->data_direct)
+		return v->reg_data_direct_mr(v, o->pd, w->offset, w->size, w->addr, w->fd,
 					     (int)access, mr);
 	if (w->dmabuf)
-		return v->reg_dmabuf_mr(v, dev->pd, w->offset, w->size, w->addr, w->fd, (int)access,
+		return v->reg_dmabuf_mr(v, o->pd, w->offset, w->size, w->addr, w->fd, (int)access,
 					mr);
-	return v->reg_mr(v, dev->pd, (void *)w->addr, w->size, w->addr, access, mr);
+	return v->reg_mr(v, o->pd, (void *)w->addr, w->size, w->addr, access, mr);
 }
 
 /* Relaxed ordering where it may be; a device that refuses it once is not asked again. */
-static int do_register(struct ha_device *dev, const struct ha_mr_want *w, struct ibv_mr **mr)
+static int do_register(struct ha_opening *o, const struct ha_mr_want *w, struct ibv_mr **mr)
 {
+	struct ha_device *dev = o->dev;
 	bool relaxed = !w->strict && atomic_load_explicit(&dev->relaxed, memory_order_relaxed);
-	int err = relaxed ? verbs_register(dev, w, ACCESS | IBV_ACCESS_RELAXED_ORDERING, mr)
-			  : -EINVAL;
+	int err =
+		relaxed ? verbs_register(o, w, ACCESS | IBV_ACCESS_RELAXED_ORDERING, mr) : -EINVAL;
 
 	if (!relaxed)
-		return verbs_register(dev, w, ACCESS, mr);
+		return verbs_register(o, w, ACCESS, mr);
 	if (err != -EINVAL && err != -EOPNOTSUPP)
 		return err;
-	err = verbs_register(dev, w, ACCESS, mr);
+	err = verbs_register(o, w, ACCESS, mr);
 	if (!err && atomic_exchange_explicit(&dev->relaxed, false, memory_order_relaxed))
 		HA_INFO(dev->name, "the device refuses memory with relaxed ordering; none is used");
 	return err;
@@ -108,13 +110,14 @@ static void keep(struct ha_mr_cache *c, struct ha_mr_entry *e)
 
 static void drop(struct ha_mr_cache *c, struct ha_mr_entry *e)
 {
-	const struct ha_verbs_ops *v = c->dev->ctx->verbs;
+	const struct ha_verbs_ops *v = c->opening->dev->ctx->verbs;
 	struct ha_mr_entry **at = &c->bucket[hash(&e->want)];
 	int err = v->dereg_mr(v, e->mr);
 
-	if (err)
-		HA_WARN(c->dev->name, "cannot deregister %zu bytes at %#lx: %s", e->want.size,
-			(unsigned long)e->want.addr, strerror(-err));
+	/* Of a device that is gone nothing else can be expected, and its end has been told. */
+	if (err && !ha_opening_lost(c->opening))
+		HA_WARN(c->opening->dev->name, "cannot deregister %zu bytes at %#lx: %s",
+			e->want.size, (unsigned long)e->want.addr, strerror(-err));
 	while (*at != e)
 		at = &(*at)->next;
 	*at = e->next;
@@ -128,7 +131,7 @@ static int add(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_m
 
 	if (e) {
 		e->want = *want;
-		err = do_register(c->dev, want, &e->mr);
+		err = do_register(c->opening, want, &e->mr);
 	}
 	/* What is kept for later may be what is missing now. */
 	while (err == -ENOMEM && e && c->oldest) {
@@ -136,13 +139,15 @@ static int add(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_m
 
 		unkeep(c, old);
 		drop(c, old);
-		err = do_register(c->dev, want, &e->mr);
+		err = do_register(c->opening, want, &e->mr);
 	}
 	if (err) {
 		free(e);
 		return err;
 	}
+	e->cache = c;
 	e->users = 1;
+	ha_opening_take(c->opening);
 	e->next = c->bucket[hash(want)];
 	c->bucket[hash(want)] = e;
 	c->used++;
@@ -165,6 +170,7 @@ int ha_mr_cache_get(struct ha_mr_cache *c, const struct ha_mr_want *want,
 		if (!e->users++) {
 			unkeep(c, e);
 			c->used++;
+			ha_opening_take(c->opening);
 		}
 		*entry = e;
 	}
@@ -172,10 +178,14 @@ int ha_mr_cache_get(struct ha_mr_cache *c, const struct ha_mr_want *want,
 	return err;
 }
 
-void ha_mr_cache_put(struct ha_mr_cache *c, struct ha_mr_entry *e)
+void ha_mr_cache_put(struct ha_mr_entry *e)
 {
+	struct ha_mr_cache *c = e->cache;
+	bool unused;
+
 	pthread_mutex_lock(&c->lock);
-	if (!--e->users) {
+	unused = !--e->users;
+	if (unused) {
 		c->used--;
 		if (!c->limit || e->want.dmabuf || e->want.type != HA_MEM_HOST) {
 			drop(c, e);
@@ -189,6 +199,8 @@ void ha_mr_cache_put(struct ha_mr_cache *c, struct ha_mr_entry *e)
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
+	if (unused)
+		ha_opening_put(c->opening); /* with which the cache may go */
 }
 
 const struct ibv_mr *ha_mr_entry_mr(const struct ha_mr_entry *e)
@@ -204,13 +216,13 @@ void ha_mr_cache_count(struct ha_mr_cache *c, unsigned *used, unsigned *kept)
 	pthread_mutex_unlock(&c->lock);
 }
 
-struct ha_mr_cache *ha_mr_cache_new(struct ha_device *dev, unsigned limit)
+struct ha_mr_cache *ha_mr_cache_new(struct ha_opening *opening, unsigned limit)
 {
 	struct ha_mr_cache *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
-	c->dev = dev;
+	c->opening = opening;
 	c->limit = limit;
 	pthread_mutex_init(&c->lock, NULL);
 	return c;

@@ -73,7 +73,7 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 				.qp_type = IBV_QPT_RC,
 			};
 
-			err = verbs(b)->create_qp(verbs(b), dev->pd, &init, &r->qp);
+			err = verbs(b)->create_qp(verbs(b), r->opening->pd, &init, &r->qp);
 			if (!err) {
 				r->sq_depth = d;
 				r->max_inline = first ? 0 : init.cap.max_inline_data;
@@ -117,31 +117,50 @@ static size_t ring_used(const struct ha_bundle *b, const struct ha_rail *r)
 	return b->is_send || r->max_inline < INLINE_RECV ? b->ring_size : HA_RECV_INLINE_SIZE;
 }
 
+void ha_rail_unbind(struct ha_rail *r)
+{
+	ha_opening_put(r->opening);
+	r->opening = NULL;
+}
+
+void ha_rail_bind(struct ha_rail *r, struct ha_device *dev)
+{
+	ha_rail_unbind(r);
+	r->dev = dev;
+	r->opening = ha_device_take(dev);
+}
+
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 {
-	int err = ha_device_open(dev);
+	struct ha_opening *o;
+	int err = ha_device_failed(dev);
 
 	if (err)
 		return err;
-	r->dev = dev;
+	if (!r->opening)
+		ha_rail_bind(r, dev);
+	o = r->opening;
+	err = ha_opening_open(o);
+	if (err)
+		return err;
 	r->self = ha_device_address(dev);
 	r->sq_posted = r->sq_retired = 0;
-	r->hot = &dev->hot;
+	r->hot = &o->nic->hot;
 	r->max_msg = ha_device_max_msg(dev);
 	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
-	err = verbs(b)->create_cq(verbs(b), dev->verbs, cq_entries(b, dev), b, NULL, 0, &r->cq);
+	err = verbs(b)->create_cq(verbs(b), o->nic->verbs, cq_entries(b, dev), b, NULL, 0, &r->cq);
 	if (err) {
 		r->cq = NULL;
 		return failed(b, r, "create a completion queue", err,
 			      "the device may have run out of them (maxComms)");
 	}
-	r->srq = ha_device_srq(dev);
+	r->srq = ha_opening_srq(o);
 	err = r->srq ? create_qp(b, r) : -EIO;
 	if (err)
 		return failed(b, r, "create a queue pair", err,
 			      "the device may have run out of them (maxComms)");
 	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
-	err = verbs(b)->reg_mr(verbs(b), dev->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
+	err = verbs(b)->reg_mr(verbs(b), o->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
 			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
 	if (err) {
 		r->ring_mr = NULL;
@@ -150,7 +169,7 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	}
 	r->ring_lkey = r->ring_mr->lkey;
 	if (!b->is_send)
-		ha_device_promise(dev);
+		ha_opening_promise(o);
 	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
 	if (err)
@@ -270,6 +289,7 @@ int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire
 	r->peer = *peer;
 	r->ring_rkey = peer->qp.ring_rkey;
 	h->dev = r->dev;
+	h->opening = r->opening;
 	h->qp = r->qp;
 	h->cq = r->cq;
 	h->rtr = rtr_attr(b, r, &peer->qp);
@@ -311,7 +331,7 @@ void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r)
 		r->qp = NULL;
 		r->cq = NULL;
 		if (!b->is_send)
-			ha_device_unpromise(r->dev);
+			ha_opening_unpromise(r->opening);
 	}
 	r->hookup = NULL;
 }
@@ -361,11 +381,11 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 
 	if (ha_rail_flush_cq(r))
 		return 0;
-	err = verbs(b)->create_cq(verbs(b), r->dev->verbs, HA_FLUSHES, b, NULL, 0, &cq);
+	err = verbs(b)->create_cq(verbs(b), r->opening->nic->verbs, HA_FLUSHES, b, NULL, 0, &cq);
 	if (err)
 		return failed(b, r, "create the completion queue for flushes", err, NULL);
 	init.send_cq = init.recv_cq = cq;
-	err = verbs(b)->create_qp(verbs(b), r->dev->pd, &init, &qp);
+	err = verbs(b)->create_qp(verbs(b), r->opening->pd, &init, &qp);
 	if (err) {
 		failed(b, r, "create the queue pair for flushes", err, NULL);
 		goto destroy_cq;
@@ -408,14 +428,16 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 				wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
 		total += n;
 	}
-	ha_device_repay(r->dev, r->srq, r->rq_consumed - r->rq_base);
+	ha_opening_repay(r->opening, r->srq, r->rq_consumed - r->rq_base);
 	r->rq_consumed = r->rq_base;
 	if (!b->is_send)
-		ha_device_unpromise(r->dev);
+		ha_opening_unpromise(r->opening);
 }
 
-static void destroy_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
+static void destroy_pair(struct ha_bundle *b, const struct ha_rail *r, struct ibv_qp *qp,
+			 struct ibv_cq *cq)
 {
+	(void)r;
 	if (qp)
 		verbs(b)->destroy_qp(verbs(b), qp);
 	if (cq)
@@ -423,27 +445,29 @@ static void destroy_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *
 }
 
 /* A queue pair in RESET takes and sends nothing; what it is made of may go at leisure. */
-static void bury_pair(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq)
+static void bury_pair(struct ha_bundle *b, const struct ha_rail *r, struct ibv_qp *qp,
+		      struct ibv_cq *cq)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
 	if ((qp && verbs(b)->modify_qp(verbs(b), qp, &attr, IBV_QP_STATE)) ||
-	    !ha_reaper_take(b->ctx, qp, cq))
-		destroy_pair(b, qp, cq);
+	    !ha_reaper_take(b->ctx, r->opening, qp, cq))
+		destroy_pair(b, r, qp, cq);
 }
 
 static void close_by(struct ha_bundle *b, struct ha_rail *r,
-		     void (*end)(struct ha_bundle *b, struct ibv_qp *qp, struct ibv_cq *cq))
+		     void (*end)(struct ha_bundle *b, const struct ha_rail *r, struct ibv_qp *qp,
+				 struct ibv_cq *cq))
 {
 	ha_rail_unhook(b, r);
 	if (r->flush_qp || r->flush_cq)
-		end(b, r->flush_qp, r->flush_cq);
+		end(b, r, r->flush_qp, r->flush_cq);
 	r->flush_qp = NULL;
 	r->flush_cq = NULL;
 	if (r->qp)
 		settle_receives(b, r);
 	if (r->qp || r->cq)
-		end(b, r->qp, r->cq);
+		end(b, r, r->qp, r->cq);
 	if (r->ring_mr)
 		verbs(b)->dereg_mr(verbs(b), r->ring_mr);
 	r->qp = NULL;

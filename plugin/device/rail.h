@@ -8,6 +8,10 @@
 /* Slow verbs all of them. A failure is one line in the log, and leaves the rail so that
  * ha_rail_close ends it. */
 
+/* From here on it is on the device as it is opened now; what was made on it before is gone. NULL:
+ * on none. */
+void ha_rail_bind(struct ha_rail *r, struct ha_device *dev);
+void ha_rail_unbind(struct ha_rail *r);
 /* Registers the bundle's ring memory on the device, makes the queues; the queue pair is in INIT. */
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev);
 /*

@@ -2,6 +2,7 @@
 #include "plugin/device/reaper.h"
 
 #include "plugin/connect/ctx.h"
+#include "plugin/device/opening.h"
 #include "rdma/verbs/ops.h"
 
 #include <signal.h>
@@ -11,6 +12,10 @@ struct ha_grave {
 	struct ha_grave *next;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
+	struct ha_opening *opening; /* that they are on: a user */
+	/* in their place: of a device that has failed, that nobody uses any more */
+	struct ha_opening *over;
+	struct ha_nic *nic; /* with it: its last one; NULL: it is not */
 };
 
 void ha_reaper_open(struct ha_ctx *ctx)
@@ -39,16 +44,27 @@ static struct ha_grave *next_grave(struct ha_reaper *r)
 	return g;
 }
 
+static void empty(struct ha_ctx *ctx, const struct ha_grave *g)
+{
+	if (g->qp)
+		ctx->verbs->destroy_qp(ctx->verbs, g->qp);
+	if (g->cq)
+		ctx->verbs->destroy_cq(ctx->verbs, g->cq);
+	ha_opening_put(g->opening);
+	if (g->over)
+		ha_opening_close(g->over);
+	if (g->nic)
+		ctx->verbs->close(ctx->verbs, g->nic->verbs);
+	free(g->nic);
+}
+
 static void *reaper_main(void *arg)
 {
 	struct ha_ctx *ctx = arg;
 	struct ha_grave *g;
 
 	while ((g = next_grave(&ctx->reaper)) != NULL) {
-		if (g->qp)
-			ctx->verbs->destroy_qp(ctx->verbs, g->qp);
-		if (g->cq)
-			ctx->verbs->destroy_cq(ctx->verbs, g->cq);
+		empty(ctx, g);
 		free(g);
 	}
 	return NULL;
@@ -72,7 +88,8 @@ static bool running(struct ha_ctx *ctx)
 	return r->running;
 }
 
-bool ha_reaper_take(struct ha_ctx *ctx, struct ibv_qp *qp, struct ibv_cq *cq)
+/* False: there is no thread. */
+static bool bury(struct ha_ctx *ctx, const struct ha_grave *what)
 {
 	struct ha_reaper *r = &ctx->reaper;
 	struct ha_grave *g;
@@ -82,17 +99,41 @@ bool ha_reaper_take(struct ha_ctx *ctx, struct ibv_qp *qp, struct ibv_cq *cq)
 	g = malloc(sizeof(*g));
 	if (!g)
 		return false;
-	if (qp)
-		qp->qp_context = NULL;
-	if (cq)
-		cq->cq_context = NULL;
-	*g = (struct ha_grave) { .qp = qp, .cq = cq };
+	*g = *what;
 	pthread_mutex_lock(&r->lock);
 	*r->tail = g;
 	r->tail = &g->next;
 	pthread_cond_signal(&r->wake);
 	pthread_mutex_unlock(&r->lock);
 	return true;
+}
+
+bool ha_reaper_take(struct ha_ctx *ctx, struct ha_opening *opening, struct ibv_qp *qp,
+		    struct ibv_cq *cq)
+{
+	const struct ha_grave what = { .qp = qp, .cq = cq, .opening = ha_opening_take(opening) };
+	void *qp_context = qp ? qp->qp_context : NULL, *cq_context = cq ? cq->cq_context : NULL;
+
+	if (qp)
+		qp->qp_context = NULL;
+	if (cq)
+		cq->cq_context = NULL;
+	if (bury(ctx, &what))
+		return true;
+	ha_opening_put(opening);
+	if (qp)
+		qp->qp_context = qp_context;
+	if (cq)
+		cq->cq_context = cq_context;
+	return false;
+}
+
+void ha_reaper_close_opening(struct ha_ctx *ctx, struct ha_opening *over, struct ha_nic *nic)
+{
+	const struct ha_grave what = { .over = over, .nic = nic };
+
+	if (!bury(ctx, &what))
+		empty(ctx, &what);
 }
 
 void ha_reaper_close(struct ha_ctx *ctx)

@@ -15,6 +15,8 @@
 
 struct ha_ctx;
 struct ha_grave;
+struct ha_nic;
+struct ha_opening;
 
 struct ha_reaper {
 	pthread_mutex_t lock; /* all below */
@@ -30,9 +32,13 @@ void ha_reaper_close(struct ha_ctx *ctx);
 
 /*
  * Takes a queue pair that can reach no memory any more, and its completion queue; both may be NULL.
- * Under ctx->drive, because their events name no connection from here on. False: there is no thread
- * for that, they are still the caller's.
+ * They are on `opening`. Under ctx->drive, because their events name no connection from here on.
+ * False: there is no thread for that, they are still the caller's.
  */
-bool ha_reaper_take(struct ha_ctx *ctx, struct ibv_qp *qp, struct ibv_cq *cq);
+bool ha_reaper_take(struct ha_ctx *ctx, struct ha_opening *opening, struct ibv_qp *qp,
+		    struct ibv_cq *cq);
+/* Closes an opening that has no user any more, and frees it; with nic, the last one on it, the
+ * context as well. By itself where there is no thread. Under ctx->drive. */
+void ha_reaper_close_opening(struct ha_ctx *ctx, struct ha_opening *over, struct ha_nic *nic);
 
 #endif

@@ -32,7 +32,7 @@
 
 static bool device_gone(const struct ha_rail *r)
 {
-	return atomic_load_explicit(&r->dev->failed, memory_order_acquire) != 0;
+	return r->opening && ha_opening_lost(r->opening);
 }
 
 /* Optional receives that are open may have given their data to the application already, and get it

@@ -387,9 +387,10 @@ static bool prepare_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	if (!dev)
 		return false;
-	if (r->dev && r->dev != dev)
+	/* Also when the device has been away, and is opened anew. */
+	if (r->dev && (r->dev != dev || r->opening != dev->now))
 		ha_keys_forget(b, r);
-	r->dev = dev;
+	ha_rail_bind(r, dev);
 	clear_board(b, r);
 	k->slow = HA_SLOW_OPEN;
 	return true;
@@ -541,6 +542,22 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_due(b, k->join.retry_at);
 }
 
+/* What is registered on a device that has failed is given back, so that it can be closed; the peer
+ * learns of it with the next incarnation. Nobody waits for this. */
+static void leave_lost_device(struct ha_bundle *b, struct ha_rail *r)
+{
+	if (!r->opening || !ha_opening_lost(r->opening) || r->qp || r->cq ||
+	    b->failover.ctl[r->index].slow != HA_SLOW_NONE)
+		return;
+	if (!ha_bundle_try_mr(b)) {
+		wait_for_registration(b);
+		return;
+	}
+	ha_keys_forget(b, r);
+	ha_rail_unbind(r);
+	pthread_mutex_unlock(&b->registered.lock);
+}
+
 static bool may_come_back(const struct ha_bundle *b)
 {
 	return b->terms.flags & HA_FLAG_FAILOVER && !b->abort.error && !b->failover.peer_closed &&
@@ -568,6 +585,7 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->failover.ctl[r->index];
 	bool wanted;
 
+	leave_lost_device(b, r);
 	if (!may_come_back(b))
 		return;
 	if (slow_done(k)) {

@@ -50,7 +50,7 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 	for (struct ha_mr *mr = b->registered.list; mr && !k->keys.lost; mr = mr->next) {
 		if (mr->entry[r->index])
 			continue;
-		err = ha_mr_cache_get(r->dev->mr_cache, &mr->want, &mr->entry[r->index]);
+		err = ha_mr_cache_get(r->opening->mr_cache, &mr->want, &mr->entry[r->index]);
 		if (err)
 			mr->entry[r->index] = NULL;
 		k->keys.lost = err && device_lost(r, err);
@@ -155,7 +155,7 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 
 	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
 		if (mr->entry[r->index])
-			ha_mr_cache_put(r->dev->mr_cache, mr->entry[r->index]);
+			ha_mr_cache_put(mr->entry[r->index]);
 		mr->entry[r->index] = NULL;
 		mr->lkey[r->index] = mr->rkey[r->index] = 0;
 	}

@@ -174,6 +174,15 @@ static void on_connection(struct ha_status *st, const struct ha_event *e,
 	put_connection(st, e->bundle->status - 1u);
 }
 
+/* The driver alone reports this, so nobody changes the port meanwhile. By the name that the system
+ * has for it now: there its counters are. */
+static void take_back(struct ha_status_device *d, const struct ha_device *dev)
+{
+	snprintf(d->name, sizeof(d->name), "%.*s:%d", HA_STATUS_NAME - 12, dev->topo->system_name,
+		 dev->topo->port);
+	d->port = dev->topo->up ? HA_PORT_UP : HA_PORT_DOWN;
+}
+
 static void on_device(struct ha_status *st, const struct ha_device *dev, const struct ha_event *e)
 {
 	struct ha_status_device *d =
@@ -183,7 +192,9 @@ static void on_device(struct ha_status *st, const struct ha_device *dev, const s
 		return;
 	d->events += e->kind == HA_EVENT_DEVICE;
 	d->failovers += e->kind == HA_EVENT_FAILED_OVER;
-	if (e->cause == HA_CAUSE_DEVICE_FAILED)
+	if (e->kind == HA_EVENT_DEVICE && e->cause == HA_CAUSE_DEVICE_BACK)
+		take_back(d, dev);
+	else if (e->cause == HA_CAUSE_DEVICE_FAILED)
 		d->port = HA_PORT_FAILED;
 	else if (e->kind == HA_EVENT_DEVICE && d->port != HA_PORT_FAILED &&
 		 e->cause == HA_CAUSE_PORT_DOWN)

@@ -31,6 +31,7 @@
 
 struct ha_device;
 struct ha_hookup;
+struct ha_opening;
 
 enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
 
@@ -87,6 +88,9 @@ struct ha_rail {
 	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
 	/* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
 	uint32_t rq_base;
+	/* of dev, that its queue pairs and the buffers' keys are of; NULL: there are none. Changed
+	 * by the driver, under registered.lock */
+	struct ha_opening *opening;
 	bool connected; /* flush queue pairs may be made; under registered.lock */
 	/* it is being connected (hookup.h): qp is not ours; NULL: it is */
 	struct ha_hookup *hookup;

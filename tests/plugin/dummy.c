@@ -56,7 +56,7 @@ static int get_async_event(V, struct ibv_context *context, struct ibv_async_even
 {
 	struct dummy *d = dummy_of(v);
 
-	if (!d->nevents)
+	if (!d->nevents || strcmp(context->device->name, d->devices[0].name) != 0)
 		return -EAGAIN;
 	*event = d->events[0];
 	memmove(d->events, d->events + 1, (size_t)--d->nevents * sizeof(*event));

@@ -347,7 +347,7 @@ static void receives_come_back(void)
 		join(ctx, &p, handle);
 		for (int k = 0; k < 20; k++)
 			use(p.send, p.recv, (uint64_t)k);
-		CHECK(p.recv->b.rail[0].dev->srq_posted <= 2 * (HA_SLOTS + HA_REFILL));
+		CHECK(p.recv->b.rail[0].dev->now->srq_posted <= 2 * (HA_SLOTS + HA_REFILL));
 		ha_close_send(p.send);
 		ha_close_recv(p.recv);
 		ha_close_listen(p.listen);

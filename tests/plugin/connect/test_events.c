@@ -68,7 +68,7 @@ static void queues(void)
 					   .element.cq = send->b.rail[0].cq };
 	w.dummy[1].events[w.dummy[1].nevents++] =
 		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR,
-					   .element.srq = send->b.rail[0].dev->srq };
+					   .element.srq = send->b.rail[0].dev->now->srq };
 	world_run(&w, 10);
 	CHECK(lines_contain("shared receive queue error"));
 	world_close(&w);
@@ -114,17 +114,17 @@ static void receives(void)
 	struct ibv_srq other, *failed;
 
 	begin();
-	failed = recv->b.rail[0].dev->srq;
+	failed = recv->b.rail[0].dev->now->srq;
 	CHECK(recv->b.rail[0].srq == failed);
 	w.dummy[0].events[w.dummy[0].nevents++] =
 		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = &other };
 	world_run(&w, 10);
-	CHECK(recv->b.rail[0].dev->srq == failed && !recv->b.failover.ctl[0].fence_wanted &&
+	CHECK(recv->b.rail[0].dev->now->srq == failed && !recv->b.failover.ctl[0].fence_wanted &&
 	      !recv->b.abort.error);
 	w.dummy[0].events[w.dummy[0].nevents++] =
 		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = failed };
 	world_run(&w, 2000);
-	CHECK(recv->b.rail[0].dev->srq && recv->b.rail[0].dev->srq != failed);
+	CHECK(recv->b.rail[0].dev->now->srq && recv->b.rail[0].dev->now->srq != failed);
 	CHECK_INT(recv->b.error, -EIO);
 	world_close(&w);
 }

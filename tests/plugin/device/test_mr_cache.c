@@ -38,7 +38,7 @@ static void count_is(unsigned used, unsigned kept)
 {
 	unsigned u, k;
 
-	ha_mr_cache_count(send->b.rail[0].dev->mr_cache, &u, &k);
+	ha_mr_cache_count(send->b.rail[0].dev->now->mr_cache, &u, &k);
 	CHECK_INT(u, used);
 	CHECK_INT(k, kept);
 }

@@ -37,7 +37,7 @@ static unsigned entries(void)
 {
 	unsigned used, kept;
 
-	ha_mr_cache_count(bundle->rail[0].dev->mr_cache, &used, &kept);
+	ha_mr_cache_count(bundle->rail[0].dev->now->mr_cache, &used, &kept);
 	return used;
 }
 

@@ -261,6 +261,8 @@ static void apply(struct sr_faults *faults, void *arg)
 	}
 	faults->cut |= f->faults.cut;
 	faults->kill |= f->faults.kill;
+	faults->restore = f->faults.restore;
+	memcpy(faults->restore_as, f->faults.restore_as, sizeof(faults->restore_as));
 	faults->srq_errors += f->faults.srq_errors;
 	if (f->faults.speed)
 		faults->speed = f->faults.speed;
@@ -301,6 +303,14 @@ void duel_heal(struct duel *d, enum duel_end end, int nic)
 void duel_kill(struct duel *d, enum duel_end end, int nic)
 {
 	hurt(d, end, nic, (struct fault) { .faults.kill = 1 });
+}
+
+void duel_restore(struct duel *d, enum duel_end end, int nic, const char *name)
+{
+	struct fault fault = { .faults.restore = 1 };
+
+	snprintf(fault.faults.restore_as, sizeof(fault.faults.restore_as), "%s", name ? name : "");
+	hurt(d, end, nic, fault);
 }
 
 void duel_fail_srqs(struct duel *d, enum duel_end end, int nic)

@@ -85,6 +85,8 @@ void duel_expect_no_timeout(struct duel *d);
 void duel_cut(struct duel *d, enum duel_end end, int nic);
 void duel_heal(struct duel *d, enum duel_end end, int nic);
 void duel_kill(struct duel *d, enum duel_end end, int nic);
+/* A killed one is listed again; NULL: by its old name. */
+void duel_restore(struct duel *d, enum duel_end end, int nic, const char *name);
 void duel_blackhole(struct duel *d, enum duel_end end, int nic, bool tx);
 /* Its shared receive queues fail. */
 void duel_fail_srqs(struct duel *d, enum duel_end end, int nic);
