@@ -253,16 +253,22 @@ static void fenced(void)
 	over(one.p.ctx);
 }
 
+static void to_first_device(const char *verb)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "'%s' %s soft0:%d >/dev/null", ha, verb, (int)getpid());
+	CHECK_INT(system(command), 0);
+}
+
 /* The device dies: that incarnation is over at once, and messages go over the other device. */
 static void lost(int nth)
 {
 	struct line one;
-	char command[512];
 
 	first_line(&one);
 	lose_and_hold(&one, nth);
-	snprintf(command, sizeof(command), "'%s' kill soft0:%d >/dev/null", ha, (int)getpid());
-	CHECK_INT(system(command), 0);
+	to_first_device("kill");
 	await_events(&one, HA_EVENT_DEVICE, 1);
 	flow(&one);
 	CHECK_INT(atomic_load(&held), 1);
@@ -271,6 +277,7 @@ static void lost(int nth)
 	flow(&one);
 	pair_disconnect(&one.p);
 	over(one.p.ctx);
+	to_first_device("restore");
 }
 
 static void lost_by_sender(void)

@@ -134,9 +134,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *what;
 		void (*make)(struct sim_scenario *sc);
-		uint64_t most; /* false alarms */
+		uint64_t most; /* false alarms in an hour; none in a minute */
 	} kinds[] = {
-		{ "1 % of the packets lost, both ways", lossy, 0 },
+		{ "1 % of the packets lost, both ways", lossy, 1 },
 		{ "jitter of 3 ms, both ways", jittery, 0 },
 		{ "stopped for 0.1 to 2 s, 32 times", stopped, 0 },
 		{ "threads up to 30 ms late", loaded, 0 },
@@ -146,6 +146,7 @@ int main(int argc, char **argv)
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (argc <= 2 || atoi(argv[2]) == (int)i)
-			of_kind(kinds[i].what, kinds[i].make, minutes, kinds[i].most);
+			of_kind(kinds[i].what, kinds[i].make, minutes,
+				kinds[i].most * minutes / 60);
 	return 0;
 }
