@@ -32,7 +32,7 @@
 struct ha_away {
 	struct ha_away *next;
 	uint64_t since, look_at;
-	unsigned looks; /* in vain, and before: how often it has failed again at once */
+	unsigned looks; /* without result, and before: how often it has failed again at once */
 	unsigned told;  /* mask by enum ha_sight */
 };
 

@@ -10,8 +10,7 @@
  *   NIC by themselves.
  * - A spare carries: one more, the next standby.
  * - A rail that is up stands still, and no other gives a sign (sign.c): as many more as there are
- *   pairs. Each time that was in vain makes the next one rarer, since it was the peer that was
- * slow.
+ *   pairs. Each time without result makes the next one rarer: it was the peer that was slow.
  * - No rail is up: as many as there are pairs, one after the other within some milliseconds. The
  *   first that comes up carries, the second stands by, and those that add no protection are closed
  *   again (HA_CAUSE_SURPLUS).
@@ -53,7 +52,7 @@ struct ha_spares {
 	uint64_t improve_at;
 	uint64_t add_until; /* sender: further spares are offered until then */
 	uint64_t add_from;  /* and again not before */
-	uint8_t added;      /* how often in a row that was in vain */
+	uint8_t added;      /* how often in a row without result */
 };
 
 /* How many there are: both ends compute the same from the two messages. */
@@ -65,7 +64,7 @@ void ha_spares_step(struct ha_bundle *b, uint64_t now);
 bool ha_spares_may_add(const struct ha_bundle *b);
 /* Nothing that is up gives a sign: further pairs are connected, if it is not too soon for that. */
 void ha_spares_add(struct ha_bundle *b, uint64_t now);
-/* It was not in vain: a path that was given up has turned out to be dead. */
+/* It had a result: a path was given up. */
 void ha_spares_added(struct ha_bundle *b);
 /* May the sender offer this rail's next incarnation? */
 bool ha_spares_wanted(const struct ha_bundle *b, const struct ha_rail *r);
