@@ -88,7 +88,7 @@ static int hints_read(const char *path, struct mpib_hint_shm *shm)
 	return 1;
 }
 
-static const char *heart_text(uint32_t before, uint32_t after)
+static const char *heartbeat_text(uint32_t before, uint32_t after)
 {
 	if (before != after)
 		return "is running: plugins follow the hints";
@@ -112,7 +112,7 @@ static int show(const char *path)
 		if (hints_read(path, &shm))
 			return 1;
 	}
-	printf("%s: the agent's heartbeat %s\n", path, heart_text(before, shm.header.beat));
+	printf("%s: the agent's heartbeat %s\n", path, heartbeat_text(before, shm.header.beat));
 	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
 		const struct mpib_hint_entry *e = &shm.entries[i];
 

@@ -102,7 +102,7 @@ static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_c
 	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED);
 }
 
-static void heard_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+static void on_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
@@ -119,7 +119,7 @@ static void heard_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 	say(a, HA_GPU_SAY_FENCED, s->path);
 }
 
-static void heard_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+static void on_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
@@ -131,7 +131,7 @@ static void heard_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
  * An incarnation begun here went to where the peer is not any more. Said before the JOIN of the
  * peer's first incarnation there.
  */
-static void heard_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+static void on_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
@@ -151,13 +151,13 @@ static bool listen_once(struct ha_gpu_agent *a)
 	if (got <= 0 || s.path >= HA_GPU_PATHS)
 		return false;
 	if (s.word == HA_GPU_SAY_FENCED)
-		heard_fenced(a, &s);
+		on_fenced(a, &s);
 	else if (s.word == HA_GPU_SAY_JOIN)
-		heard_join(a, &s);
+		on_join(a, &s);
 	else if (s.word == HA_GPU_SAY_PROVED)
 		a->path[s.path].peer_proved = s.incarnation + 1;
 	else if (s.word == HA_GPU_SAY_MOVED)
-		heard_moved(a, &s);
+		on_moved(a, &s);
 	else if (s.word == HA_GPU_SAY_GAVE_UP)
 		a->cut = true;
 	return true;

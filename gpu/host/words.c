@@ -25,8 +25,8 @@ struct packet {
 	struct ha_gpu_say say;
 };
 
-struct heard {
-	struct heard *next;
+struct received {
+	struct received *next;
 	struct ha_gpu_say say;
 };
 
@@ -34,7 +34,7 @@ struct lane {
 	struct lane *next;
 	struct peer *peer;
 	uint32_t row;
-	struct heard *first, **last;
+	struct received *first, **last;
 };
 
 struct peer {
@@ -77,7 +77,7 @@ static struct lane *lane_of(struct peer *p, uint32_t row)
 
 static void forget(struct lane *l)
 {
-	struct heard *h;
+	struct received *h;
 
 	while ((h = l->first)) {
 		l->first = h->next;
@@ -93,7 +93,7 @@ static void forget(struct lane *l)
 static void hear(struct peer *p)
 {
 	struct lane *l = p->in.row < HA_GPU_ROWS_MAX ? lane_of(p, p->in.row) : NULL;
-	struct heard *h = l ? malloc(sizeof(*h)) : NULL;
+	struct received *h = l ? malloc(sizeof(*h)) : NULL;
 
 	p->have = 0;
 	if (!h) {
@@ -163,7 +163,7 @@ static bool queue(struct peer *p, const struct packet *packet)
 static int lane_receive(void *self, struct ha_gpu_say *say)
 {
 	struct lane *l = self;
-	struct heard *h;
+	struct received *h;
 	int r;
 
 	pthread_mutex_lock(&l->peer->lock);

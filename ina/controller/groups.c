@@ -31,7 +31,7 @@ bool ha_groups_switch_up(const struct ha_groups *g, const struct ha_switch *s, u
 		return false;
 	if (!s->info.registers)
 		return true;
-	return s->ever_heard && now - s->heard < g->limits.silence_ns;
+	return s->ever_seen && now - s->last_seen < g->limits.silence_ns;
 }
 
 /* ---- refusals ---- */
@@ -117,7 +117,7 @@ void ha_groups_renew(struct ha_group *group, int rank, uint64_t now)
 	if (rank < 0 || rank >= group->r.members)
 		return;
 	group->renewed |= 1u << rank;
-	group->heard[rank] = now;
+	group->last_seen[rank] = now;
 }
 
 bool ha_groups_join(struct ha_group *group, unsigned rank, uint64_t incarnation, uint64_t now,
@@ -143,7 +143,7 @@ uint32_t ha_groups_silent(const struct ha_group *group, uint64_t now)
 
 	for (unsigned i = 0; i < group->r.members; i++)
 		if (group->renewed & ~group->left & 1u << i &&
-		    now - group->heard[i] >= lease_ns(group))
+		    now - group->last_seen[i] >= lease_ns(group))
 			silent |= 1u << i;
 	return silent;
 }
@@ -192,10 +192,10 @@ void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now)
 				   now + (group->r.state == HA_GROUP_LIVE ? lease_ns(group)
 									  : g->limits.late_ns));
 		for (unsigned i = 0; i < group->r.members; i++)
-			group->heard[i] = later(group->heard[i], still, now);
+			group->last_seen[i] = later(group->last_seen[i], still, now);
 	}
 	for (unsigned i = 0; i < g->nsw; i++)
-		g->sw[i]->heard = later(g->sw[i]->heard, still, now);
+		g->sw[i]->last_seen = later(g->sw[i]->last_seen, still, now);
 }
 
 /* ---- what a request may be ---- */

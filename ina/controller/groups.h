@@ -69,7 +69,7 @@ struct ha_group {
 	uint64_t due;     /* ns: the end of the lease or of the quarantine */
 	uint32_t renewed; /* bit per rank: it has renewed since the start */
 	uint32_t left;    /* bit per rank: it is out of it */
-	uint64_t heard[HA_GROUP_MEMBERS_MAX];
+	uint64_t last_seen[HA_GROUP_MEMBERS_MAX];
 	const char *why; /* CLOSED: a word for people */
 	struct ha_group *next, **link;
 };
@@ -79,8 +79,8 @@ struct ha_switch {
 	bool gone;            /* no longer in the settings, or another one has its address */
 	bool moved;           /* while we were away: what is restored on it has ended */
 	uint64_t incarnation; /* of its memory, 0 = not known */
-	uint64_t heard;       /* ns */
-	bool ever_heard;
+	uint64_t last_seen;   /* ns */
+	bool ever_seen;
 	uint64_t version; /* of its table; changes with every live group that comes or goes */
 	uint32_t epoch[HA_GROUP_IDS];
 	struct ha_group *group[HA_GROUP_IDS]; /* LIVE or CLOSED */

@@ -134,8 +134,8 @@ bool ha_groups_switch_reported(struct ha_groups *g, struct ha_switch *s, uint64_
 {
 	bool lost = s->incarnation && s->incarnation != incarnation;
 
-	s->heard = now;
-	s->ever_heard = true;
+	s->last_seen = now;
+	s->ever_seen = true;
 	s->incarnation = incarnation;
 	if (!lost)
 		return false;

@@ -242,7 +242,7 @@ static void set_rto(struct ina_worker *w)
 /* The first packet in flight starts all clocks. */
 static void start_clocks(struct ina_worker *w, uint64_t now)
 {
-	w->progress_at = w->heard_at = w->polled_at = now;
+	w->progress_at = w->received_at = w->polled_at = now;
 	w->rto = w->srtt ? w->rto : w->config.rto_min_ns;
 	w->timer = now + w->rto;
 }
@@ -367,7 +367,7 @@ static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 	snprintf(why, sizeof(why),
 		 "group %u, rank %u: no answer to packet %u for %.1f s; %sswitch %u.%u.%u.%u%s",
 		 c->group, c->rank, w->left,
-		 (double)(now - (silent ? w->heard_at : w->progress_at)) / 1e9,
+		 (double)(now - (silent ? w->received_at : w->progress_at)) / 1e9,
 		 silent ? "not a word from " : "", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255,
 		 cause);
 	ina_worker_abort(w, -ETIMEDOUT, why);
@@ -384,16 +384,16 @@ static void forgive_absence(struct ina_worker *w, uint64_t now)
 	w->polled_at = now;
 	if (gone <= ABSENT_RTOS * w->config.rto_max_ns)
 		return;
-	w->heard_at += gone;
+	w->received_at += gone;
 	w->progress_at += gone;
-	w->heard_at = w->heard_at < now ? w->heard_at : now;
+	w->received_at = w->received_at < now ? w->received_at : now;
 	w->progress_at = w->progress_at < now ? w->progress_at : now;
 }
 
 /* True: it is over. */
 static bool look_at_deadlines(struct ina_worker *w, uint64_t now)
 {
-	bool silent = w->config.extended && now - w->heard_at >= w->config.switch_ns;
+	bool silent = w->config.extended && now - w->received_at >= w->config.switch_ns;
 
 	if (!silent && now - w->progress_at < w->config.peer_ns)
 		return false;
@@ -465,7 +465,7 @@ bool ina_worker_poll(struct ina_worker *w)
 uint64_t ina_worker_due(const struct ina_worker *w)
 {
 	uint64_t due = w->timer, peer = w->progress_at + w->config.peer_ns,
-		 silent = w->heard_at + w->config.switch_ns;
+		 silent = w->received_at + w->config.switch_ns;
 
 	if (w->error)
 		return w->telling ? w->timer : UINT64_MAX;
@@ -565,7 +565,7 @@ static void finish_ops(struct ina_worker *w)
 /* What the callbacks may see and change is settled before each of them: see worker.h. */
 static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_frame *f)
 {
-	uint64_t now = w->heard_at;
+	uint64_t now = w->received_at;
 	uint32_t order = e->order;
 	bool again = e->again;
 	struct ina_block block = { f->exponent, f->flags & (INA_F_OVERFLOW | INA_F_NONFINITE) };
@@ -657,7 +657,7 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 	}
 	if (w->error)
 		return;
-	w->heard_at = ha_clock_now(w->clock);
+	w->received_at = ha_clock_now(w->clock);
 	if (f->psn - w->left >= ina_worker_in_flight(w)) {
 		w->count.out_range_redundant_ack++;
 		take_second(w, f->psn);

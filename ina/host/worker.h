@@ -156,7 +156,7 @@ struct ina_worker {
 	uint64_t srtt, rttvar, rto; /* ns */
 	uint64_t timer;             /* when the time-out is */
 	uint32_t doubted, doubts;   /* psns in flight at the last time-out: the first, how many */
-	uint64_t progress_at, heard_at, polled_at;
+	uint64_t progress_at, received_at, polled_at;
 	int error; /* 0, or it is over */
 	/* how often more the switch is told of the end, unless it says that it knows */
 	unsigned telling;

@@ -35,7 +35,7 @@ struct ina_follow {
 	uint32_t wait_ms; /* that the controller's silence limit allows */
 	bool away;        /* said so */
 	struct followed group[INA_GROUPS];
-	atomic_bool stop, heard; /* relaxed: flags only */
+	atomic_bool stop, answered; /* relaxed: flags only */
 	pthread_t thread;
 };
 
@@ -206,10 +206,10 @@ static void say(struct ina_follow *f, struct words *w, bool waiting)
 
 static void hear(struct ina_follow *f, const Inc__SwitchHeartbeatResponse *r)
 {
-	if (f->away || !atomic_load_explicit(&f->heard, memory_order_relaxed))
+	if (f->away || !atomic_load_explicit(&f->answered, memory_order_relaxed))
 		HA_INFO(f->options.name, "the controller at %s answers", f->options.client.address);
 	f->away = false;
-	atomic_store_explicit(&f->heard, true, memory_order_relaxed);
+	atomic_store_explicit(&f->answered, true, memory_order_relaxed);
 	f->wait_ms = r->silencems && r->silencems / 3 < WAIT_MS ? r->silencems / 3 : WAIT_MS;
 	if (!r->changed)
 		return;
@@ -276,5 +276,5 @@ void ina_follow_stop(struct ina_follow *f)
 
 bool ina_follow_answered(const struct ina_follow *f)
 {
-	return atomic_load_explicit(&f->heard, memory_order_relaxed);
+	return atomic_load_explicit(&f->answered, memory_order_relaxed);
 }

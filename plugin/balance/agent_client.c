@@ -18,9 +18,9 @@
 
 #define PAUSE_FIRST_NS (100 * HA_NS_PER_MS)
 #define PAUSE_LAST_NS (5 * HA_NS_PER_S)
-#define PATIENCE_NS HA_NS_PER_S    /* for an answer */
-#define RETRY_NS (5 * HA_NS_PER_S) /* of a refused flow */
-#define DEREGISTRATIONS_MAX 65536  /* more connections than a process can number */
+#define ANSWER_LIMIT_NS HA_NS_PER_S /* for an answer */
+#define RETRY_NS (5 * HA_NS_PER_S)  /* of a refused flow */
+#define DEREGISTRATIONS_MAX 65536   /* more connections than a process can number */
 
 int ha_agent_client_open(struct ha_agent_client *c, const char *path)
 {
@@ -110,7 +110,7 @@ void ha_agent_add(struct ha_agent_client *c, struct ha_agent_flow *flow)
 }
 
 /* Without memory it goes unsaid; the agent finds out when the process ends. */
-static void say_farewell(struct ha_agent_client *c, uint32_t conn_id)
+static void send_close(struct ha_agent_client *c, uint32_t conn_id)
 {
 	if (c->deregister_count == c->room) {
 		uint32_t room = c->room ? 2 * c->room : 64;
@@ -137,7 +137,7 @@ void ha_agent_remove(struct ha_agent_client *c, struct ha_agent_flow *flow)
 			q->flow = NULL;
 	}
 	if (flow->told)
-		say_farewell(c, flow->conn_id);
+		send_close(c, flow->conn_id);
 	TAILQ_REMOVE(flow->list, flow, entry);
 	flow->list = NULL;
 	atomic_store_explicit(&flow->slot, MPIB_NO_SLOT, memory_order_relaxed);
@@ -157,7 +157,7 @@ static void hang_up(struct ha_agent_client *c, uint64_t now, enum ha_agent_state
 		struct ha_agent_question *q = &c->question[c->first];
 
 		if (q->deregisters)
-			say_farewell(c, q->conn_id);
+			send_close(c, q->conn_id);
 		else if (q->flow)
 			q->flow->asked = false;
 	}
@@ -348,7 +348,7 @@ bool ha_agent_round(struct ha_agent_client *c, uint64_t now)
 		/* An agent that turns us away hangs up without a word. */
 		hang_up(c, now,
 			err == -EPROTO || !c->answered ? HA_AGENT_REFUSED : HA_AGENT_ABSENT);
-	else if (c->asked && now - c->question[c->first].at > PATIENCE_NS)
+	else if (c->asked && now - c->question[c->first].at > ANSWER_LIMIT_NS)
 		hang_up(c, now, HA_AGENT_HANGS);
 	else
 		talk(c, now);
@@ -375,7 +375,7 @@ uint64_t ha_agent_due(const struct ha_agent_client *c)
 	if (c->fd < 0)
 		return anything_to_say(c) ? c->dial_at : UINT64_MAX;
 	if (c->asked)
-		due = c->question[c->first].at + PATIENCE_NS;
+		due = c->question[c->first].at + ANSWER_LIMIT_NS;
 	else if (!TAILQ_EMPTY(&c->waiting) || c->deregister_count)
 		due = 0;
 	if (!TAILQ_EMPTY(&c->refused) && c->refused_at + RETRY_NS < due)

@@ -103,7 +103,7 @@ static enum ha_hints_state begin(struct ha_hints *h, uint64_t now)
 	return h->beat ? HA_HINTS_WAITING : HA_HINTS_FRESH;
 }
 
-static enum ha_hints_state listen_to_heart(struct ha_hints *h, const struct mpib_hint_shm *shm,
+static enum ha_hints_state check_heartbeat(struct ha_hints *h, const struct mpib_hint_shm *shm,
 					   uint64_t now)
 {
 	uint32_t beat = __atomic_load_n(&shm->header.beat, __ATOMIC_RELAXED);
@@ -140,7 +140,7 @@ static enum ha_hints_state judge(struct ha_hints *h, uint64_t now)
 		return begin(h, now);
 	if (__atomic_load_n(&shm->header.magic, __ATOMIC_ACQUIRE) != MPIB_HINT_MAGIC)
 		return refuse(h, "it holds no hints");
-	return listen_to_heart(h, shm, now);
+	return check_heartbeat(h, shm, now);
 }
 
 bool ha_hints_look(struct ha_hints *h, uint64_t now)

@@ -17,7 +17,7 @@ union ha_message {
 	struct ha_msg_rail rail;
 	struct ha_msg_cause cause;
 	struct ha_msg_fenced fenced;
-	struct ha_msg_incarnation life;
+	struct ha_msg_incarnation incarnation;
 	struct ha_msg_keys keys;
 	struct ha_msg_keys_ack keys_ack;
 	struct ha_msg_for about;

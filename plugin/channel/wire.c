@@ -103,7 +103,7 @@ static int check_windows(const struct ha_msg_windows *m)
 /* A rail that can be, and what only this type has. */
 static int check_rail(const struct ha_msg_rail *m)
 {
-	const struct ha_msg_incarnation *life = (const struct ha_msg_incarnation *)m;
+	const struct ha_msg_incarnation *incarnation = (const struct ha_msg_incarnation *)m;
 	const struct ha_fence_state *state = &((const struct ha_msg_fenced *)m)->state;
 
 	if (m->rail >= HA_MAX_RAILS)
@@ -111,7 +111,8 @@ static int check_rail(const struct ha_msg_rail *m)
 	switch (m->header.type) {
 	case HA_MSG_RAIL_OFFER:
 	case HA_MSG_RAIL_ANSWER:
-		return qp_sound(&life->end.qp) && text_ended(life->end.name, sizeof(life->end.name))
+		return qp_sound(&incarnation->end.qp) && text_ended(incarnation->end.name,
+								    sizeof(incarnation->end.name))
 			       ? 0
 			       : -EPROTO;
 	case HA_MSG_RAIL_FENCED:

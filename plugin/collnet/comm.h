@@ -124,7 +124,7 @@ struct ha_collnet {
 	struct ha_ina_group *group;
 	uint64_t switch_from;
 	uint64_t last_switched; /* the last operation posted to the switch */
-	uint64_t heard;         /* when it last ended one, or got one with none in flight */
+	uint64_t active_at;     /* when it last ended one, or got one with none in flight */
 	uint64_t break_seen;    /* the highest epoch of a BREAK message */
 	bool break_due[HA_COLLNET_ROUNDS];
 	int broken_by; /* errno, or 0: a peer said so */

@@ -89,7 +89,7 @@ int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
 		return 0;
 	}
 	if (c->last_switched == c->have[0])
-		c->heard = ha_collnet_now(c);
+		c->active_at = ha_collnet_now(c);
 	c->last_switched = op->seq;
 	return 0;
 }
@@ -121,12 +121,12 @@ static void on_switch(struct ha_collnet *c)
 		op->ina = NULL;
 		op->have = true;
 		c->have[0]++;
-		c->heard = ha_collnet_now(c);
+		c->active_at = ha_collnet_now(c);
 	}
 	/* Backends have limits of their own; this is for one that hangs. When a peer was merely
 	 * late, the ring waits for it as well. */
 	if (c->mode == HA_COLLNET_SWITCH && c->have[0] < c->last_switched &&
-	    ha_collnet_now(c) - c->heard > c->silence_ns)
+	    ha_collnet_now(c) - c->active_at > c->silence_ns)
 		leave(c, -ETIMEDOUT);
 }
 

@@ -111,7 +111,7 @@ static void on_device(struct ha_ctx *ctx, struct ha_nic *nic, const struct ibv_a
 
 /* The bundle cannot go before the event is acknowledged: destroying its queue pair waits for
  * that. */
-static void wish(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
+static void request_recovery(struct ha_bundle *b, const struct ibv_qp *qp, const struct ibv_cq *cq)
 {
 	if (!b || atomic_load(&b->closing)) /* NULL: of an incarnation that is over (reaper.h) */
 		return;
@@ -159,14 +159,14 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 		told.bundle = e->element.qp->qp_context;
-		wish(e->element.qp->qp_context, e->element.qp, NULL);
+		request_recovery(e->element.qp->qp_context, e->element.qp, NULL);
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		last_receive(e->element.qp->qp_context, e->element.qp);
 		return;
 	case IBV_EVENT_CQ_ERR:
 		told.bundle = e->element.cq->cq_context;
-		wish(e->element.cq->cq_context, NULL, e->element.cq);
+		request_recovery(e->element.cq->cq_context, NULL, e->element.cq);
 		break;
 	case IBV_EVENT_SRQ_ERR:
 		if (dev->ctx->config.ib_return_async_events)

@@ -13,7 +13,7 @@
 #include <time.h>
 
 /* a hookup that has waited for so long gets a thread of its own */
-#define PATIENCE_NS HA_NS_PER_MS
+#define CHECK_INTERVAL_NS HA_NS_PER_MS
 #define PER_DEVICE 64 /* threads that a device which hangs may hold; more hookups on it wait */
 #define IDLE_S 10     /* a thread without work ends */
 
@@ -296,15 +296,15 @@ static uint64_t add_if_held_up(struct ha_ctx *ctx)
 	pthread_mutex_lock(&all->lock);
 	h = *next_waiting(all);
 	if (h)
-		at = h->since + PATIENCE_NS;
+		at = h->since + CHECK_INTERVAL_NS;
 	all_held_up = all->held_up == all->nworkers;
 	pthread_mutex_unlock(&all->lock);
 	if (at > now)
 		return at;
 	if (!all_held_up)
-		return now + PATIENCE_NS;
+		return now + CHECK_INTERVAL_NS;
 	(void)add_worker(ctx); /* without it waits on */
-	return now + PATIENCE_NS;
+	return now + CHECK_INTERVAL_NS;
 }
 
 /* ---- what the driver calls ---- */

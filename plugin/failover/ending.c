@@ -95,7 +95,7 @@ void ha_abort_step(struct ha_bundle *b)
 
 void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 {
-	uint64_t patience = ha_retry_limit_ns(b->ctx);
+	uint64_t limit = ha_retry_limit_ns(b->ctx);
 
 	if (b->active) {
 		b->failover.no_path_since = 0;
@@ -118,10 +118,10 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 	else if (!ha_incarnation_possible(b))
 		ha_bundle_abort(b, -EIO, HA_CAUSE_DEVICE_FAILED,
 				"no rail is left, and its device has failed for good");
-	else if (now - b->failover.no_path_since >= patience)
+	else if (now - b->failover.no_path_since >= limit)
 		ha_bundle_abort(b, -EIO, HA_CAUSE_RETRIES,
 				"no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
-				(double)patience / 1e9);
+				(double)limit / 1e9);
 	else
-		ha_due(b, b->failover.no_path_since + patience);
+		ha_due(b, b->failover.no_path_since + limit);
 }

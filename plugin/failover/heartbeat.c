@@ -40,7 +40,7 @@
 /* so that the time-out ends within 2 % of it, or a heartbeat later when work came after a pause */
 #define LOOKS 100
 #define BUSY_NS HA_NS_PER_S /* the rail of a job that has just computed will be busy again */
-#define PATIENCE 64         /* looks that come often, at a peer that does not answer on any rail */
+#define CLOSE_LOOKS_MAX 64  /* looks that come often, at a peer that does not answer on any rail */
 
 static uint64_t heartbeat_ns(const struct ha_bundle *b)
 {
@@ -116,7 +116,7 @@ static uint64_t next_look(const struct ha_bundle *b, const struct ha_beat_watch 
 {
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS, close = close_look_ns(b);
 
-	if (k->closely && close < soon && now - k->still_since < PATIENCE * close) {
+	if (k->closely && close < soon && now - k->still_since < CLOSE_LOOKS_MAX * close) {
 		active |= now - k->busy_at < BUSY_NS;
 		soon = close;
 	}

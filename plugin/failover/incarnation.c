@@ -141,11 +141,11 @@ static bool standby_carries(const struct ha_bundle *b)
 static void take_role(struct ha_bundle *b, struct ha_rail *r)
 {
 	bool fused = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1),
-	     first_life = !b->failover.ctl[r->index].proven;
+	     first_incarnation = !b->failover.ctl[r->index].proven;
 	bool back = b->ctx->config.enable_failback || fused || !standby_carries(b);
 	unsigned i = r->index;
 
-	if (first_life || !b->balance.share[i] || !back ||
+	if (first_incarnation || !b->balance.share[i] || !back ||
 	    b->balance.weight[i] == b->balance.share[i])
 		return;
 	b->balance.weight[i] = b->balance.share[i];
@@ -505,7 +505,7 @@ static bool slow_done(struct ha_control *k)
 	return true;
 }
 
-static void begin_life(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void begin_incarnation(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
@@ -592,7 +592,7 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		if (k->slow_result)
 			not_opened(b, r, now);
 		else
-			begin_life(b, r, now);
+			begin_incarnation(b, r, now);
 		return;
 	}
 	if (b->is_send && !ha_spares_wanted(b, r))

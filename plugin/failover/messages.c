@@ -59,11 +59,12 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 		break;
 	case HA_MSG_RAIL_OFFER:
 	case HA_MSG_RAIL_ANSWER:
-		begin_message(b, r, type, sizeof(m->life), m);
-		ha_rail_describe_whole(r, &m->life.end);
-		m->life.end.keys = b->failover.ctl[r->index].keys.forgotten;
+		begin_message(b, r, type, sizeof(m->incarnation), m);
+		ha_rail_describe_whole(r, &m->incarnation.end);
+		m->incarnation.end.keys = b->failover.ctl[r->index].keys.forgotten;
 		if (b->terms.flags & HA_FLAG_PAIRS)
-			m->life.end.keys = ha_device_place(r->dev) << 8 | (m->life.end.keys & 0xff);
+			m->incarnation.end.keys =
+				ha_device_place(r->dev) << 8 | (m->incarnation.end.keys & 0xff);
 		break;
 	case HA_MSG_RAIL_KEYS:
 		begin_message(b, r, type, sizeof(m->keys), m);

@@ -154,10 +154,10 @@ static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union 
 		b->failover.ctl[r->index].compare.acked = true;
 		break;
 	case HA_MSG_RAIL_OFFER:
-		ha_incarnation_offered(b, r, &m->life.end, m->rail.epoch);
+		ha_incarnation_offered(b, r, &m->incarnation.end, m->rail.epoch);
 		break;
 	case HA_MSG_RAIL_ANSWER:
-		ha_incarnation_answered(b, r, &m->life.end);
+		ha_incarnation_answered(b, r, &m->incarnation.end);
 		break;
 	case HA_MSG_RAIL_BACK:
 		on_back(b, r);

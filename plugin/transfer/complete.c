@@ -323,12 +323,12 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 	b->poll.idle = 0;
 	for (unsigned rails = b->active & ~(unsigned)b->poll.rails; rails; rails &= rails - 1) {
 		struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
-		uint32_t debt = r->rq_consumed;
+		uint32_t consumed = r->rq_consumed;
 
 		poll_rail(b, r, b->poll.most);
 		/* The peer has its own idea of who carries data: ask this one each time, until the
 		 * roles change. */
-		if (r->rq_consumed != debt)
+		if (r->rq_consumed != consumed)
 			ha_bundle_set_polled(b, b->poll.rails | (rails & -rails));
 	}
 	if (ha_board_has_message(b))

@@ -32,8 +32,8 @@ struct run {
 	unsigned messages[STREAMS];
 	uint64_t sent[STREAMS]; /* signals begun: what a receiver may see at most */
 	unsigned streams, lanes;
-	uint64_t base; /* of the patterns */
-	bool dark;     /* somebody was told BOTH_DOWN */
+	uint64_t base;  /* of the patterns */
+	bool both_down; /* somebody was told BOTH_DOWN */
 	uint64_t adds, added;
 	uint32_t length[STREAMS][64];
 };
@@ -68,16 +68,16 @@ static bool again(struct run *r, enum ha_gpu_result got)
 {
 	r->result->timeouts += got == HA_GPU_TIMEOUT;
 	if (got == HA_GPU_BOTH_DOWN)
-		r->dark = true;
+		r->both_down = true;
 	else if (got == HA_GPU_REFUSED)
 		bad(r, "an operation was refused");
 	return got == HA_GPU_TIMEOUT;
 }
 
-#define UNTIL(r, call)                          \
-	do {                                    \
-	} while (again(r, call) && !(r)->dark); \
-	if ((r)->dark)                          \
+#define UNTIL(r, call)                               \
+	do {                                         \
+	} while (again(r, call) && !(r)->both_down); \
+	if ((r)->both_down)                          \
 	return
 
 static uint8_t pattern(const struct run *r, unsigned stream, uint64_t m, uint32_t i)
@@ -145,9 +145,9 @@ static void one_message(struct run *r, unsigned s, uint64_t m)
 }
 
 /* Lanes go on together, or none does. */
-static bool dark(struct run *r)
+static bool both_down(struct run *r)
 {
-	return ha_gpu_shfl(r->dark, 0);
+	return ha_gpu_shfl(r->both_down, 0);
 }
 
 static void sender(void *arg)
@@ -155,13 +155,13 @@ static void sender(void *arg)
 	struct actor *a = arg;
 	struct run *r = a->run;
 
-	for (uint64_t m = 0; m < r->messages[a->stream] && !dark(r); m++) {
+	for (uint64_t m = 0; m < r->messages[a->stream] && !both_down(r); m++) {
 		if (!ha_gpu_lane())
 			prepare(r, a->stream, m);
-		if (dark(r))
+		if (both_down(r))
 			return;
 		one_message(r, a->stream, m);
-		if (!dark(r) && !ha_gpu_lane())
+		if (!both_down(r) && !ha_gpu_lane())
 			announce(r, a->stream, m);
 	}
 	if (!ha_gpu_lane() && a->last_quiet) {
@@ -257,14 +257,14 @@ static void adder(void *arg)
 		do
 			got = ha_gpu_fetch_add(c, pair_remote(&r->pair, 0, WORD), 5, &old, &posted,
 					       limit());
-		while (again(r, got) && !posted && !r->dark);
+		while (again(r, got) && !posted && !r->both_down);
 		if (posted) {
-			while (got == HA_GPU_TIMEOUT && !r->dark) {
+			while (got == HA_GPU_TIMEOUT && !r->both_down) {
 				got = ha_gpu_fetch_add_wait(c, &old, limit());
 				again(r, got);
 			}
 		}
-		if (r->dark)
+		if (r->both_down)
 			return;
 		if (old != 5 * i)
 			bad(r, "a fetch-add returned a wrong old value");
@@ -369,15 +369,15 @@ static void judge(struct run *r, bool finished)
 		return;
 	}
 	memcpy(&word, r->pair.end[1].heap + WORD, 8);
-	if (!r->dark && word != 5 * r->added)
+	if (!r->both_down && word != 5 * r->added)
 		bad(r, "the sum of the fetch-adds is wrong");
-	for (unsigned s = 0; s < r->streams && !r->dark; s++)
+	for (unsigned s = 0; s < r->streams && !r->both_down; s++)
 		if (ha_gpu_signal_value(r->pair.end[1].conn, s) != r->messages[s])
 			bad(r, "signals were lost");
-	if (r->dark && !(hunt_struck(&r->pair, 0) && hunt_struck(&r->pair, 1)))
+	if (r->both_down && !(hunt_struck(&r->pair, 0) && hunt_struck(&r->pair, 1)))
 		bad(r, "a path that nothing happened to was given up");
-	if (r->dark && res->verdict == HUNT_GOOD)
-		res->verdict = HUNT_DARK;
+	if (r->both_down && res->verdict == HUNT_GOOD)
+		res->verdict = HUNT_GAVE_UP;
 }
 
 static void describe_nic(const struct soft_nic *n, unsigned i)

@@ -11,7 +11,7 @@
 
 #include "sim/gpu/pair.h"
 
-enum hunt_verdict { HUNT_GOOD, HUNT_DARK, HUNT_CORRUPT, HUNT_HANG };
+enum hunt_verdict { HUNT_GOOD, HUNT_GAVE_UP, HUNT_CORRUPT, HUNT_HANG };
 
 struct hunt_result {
 	enum hunt_verdict verdict;

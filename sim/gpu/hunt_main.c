@@ -123,10 +123,11 @@ static void print(const struct total *t, uint64_t seeds)
 	       "%llu known landed, %llu landed late, %llu time limits passed, %llu entries\n",
 	       (unsigned long long)seeds, (unsigned long long)t->struck,
 	       (unsigned long long)t->verdict[HUNT_CORRUPT],
-	       (unsigned long long)t->verdict[HUNT_HANG], (unsigned long long)t->verdict[HUNT_DARK],
-	       (unsigned long long)t->switches, (unsigned long long)t->replayed,
-	       (unsigned long long)t->skipped, (unsigned long long)t->late,
-	       (unsigned long long)t->timeouts, (unsigned long long)t->entries);
+	       (unsigned long long)t->verdict[HUNT_HANG],
+	       (unsigned long long)t->verdict[HUNT_GAVE_UP], (unsigned long long)t->switches,
+	       (unsigned long long)t->replayed, (unsigned long long)t->skipped,
+	       (unsigned long long)t->late, (unsigned long long)t->timeouts,
+	       (unsigned long long)t->entries);
 	for (unsigned i = 0; i < REASONS && t->why[i]; i++)
 		printf("%6llu times: %s\n", (unsigned long long)t->times[i], t->why[i]);
 }

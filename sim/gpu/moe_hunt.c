@@ -61,7 +61,7 @@ struct run {
 	struct hunt_result *result;
 	struct ha_moe_values values;
 	struct rank rank[RANKS];
-	bool dark;
+	bool both_down;
 };
 
 static uint64_t draw(uint64_t n)
@@ -122,7 +122,7 @@ static bool finish(struct rank *k,
 		k->run->result->timeouts++;
 	if (result == HA_GPU_REFUSED)
 		bad(k->run, "a launch was refused");
-	k->run->dark |= result == HA_GPU_BOTH_DOWN;
+	k->run->both_down |= result == HA_GPU_BOTH_DOWN;
 	return result == HA_GPU_DONE;
 }
 
@@ -247,10 +247,10 @@ static void judge(struct run *r, bool finished)
 	if (!finished) {
 		res->verdict = HUNT_HANG;
 		res->why = "a launch does not end";
-	} else if (r->dark && !(hunt_struck(&r->pair, 0) && hunt_struck(&r->pair, 1))) {
+	} else if (r->both_down && !(hunt_struck(&r->pair, 0) && hunt_struck(&r->pair, 1))) {
 		bad(r, "a path that nothing happened to was given up");
-	} else if (r->dark) {
-		res->verdict = HUNT_DARK;
+	} else if (r->both_down) {
+		res->verdict = HUNT_GAVE_UP;
 	}
 }
 

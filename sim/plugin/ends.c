@@ -79,7 +79,7 @@ bool sim_side_connect(struct sim_side *s)
 }
 
 /* The sender believes that it is connected, and its last word was lost. */
-static bool patience_of_accept(const struct sim_side *s)
+static bool accept_timed_out(const struct sim_side *s)
 {
 	const struct sim_world *w = s->conn->world;
 
@@ -101,7 +101,7 @@ bool sim_side_accept(struct sim_side *s)
 	/* A listener waits for ever; NCCL learns from the other rank that it need not. */
 	else if (c->side[0].phase >= SIM_CLOSES || c->side[0].host->dead)
 		sim_side_to_close(s, SIM_GIVE_UP_NS);
-	else if (c->world->sockets_lost && c->side[0].phase == SIM_UP && patience_of_accept(s))
+	else if (c->world->sockets_lost && c->side[0].phase == SIM_UP && accept_timed_out(s))
 		sim_side_to_close(s, 0);
 	return err || recv;
 }

@@ -192,7 +192,7 @@ static bool path_good(const struct view *v, const struct sim_conn_spec *c,
 
 	if (path == p->nrails) {
 		found = must_search(v, c, t) ? search_time(v->sc, p) : 0;
-		return found + recovery(v->sc) <= p->patience && !covers(v->unborn, t) &&
+		return found + recovery(v->sc) <= p->retry_limit && !covers(v->unborn, t) &&
 		       spare_good(v, c, p, t);
 	}
 	return !bad(v, host_of(c, 0), c->rail[0][path], t) &&
@@ -289,16 +289,16 @@ static struct view as_it_lasts(const struct sim_scenario *sc, const struct sim_c
  * Whoever comes back too late to be up before the next outage was not back; pauses meanwhile make
  * it longer.
  */
-static void stretch(const struct sim_scenario *sc, struct spans *dark)
+static void stretch(const struct sim_scenario *sc, struct spans *no_path)
 {
 	uint64_t gap = recovery(sc);
 	bool again = true;
 
 	while (again) {
 		again = false;
-		for (unsigned i = 0; i < dark->n; i++)
+		for (unsigned i = 0; i < no_path->n; i++)
 			for (unsigned k = 0; k < sc->nfaults; k++) {
-				struct span s = pause_of(&sc->fault[k]), *d = &dark->at[i];
+				struct span s = pause_of(&sc->fault[k]), *d = &no_path->at[i];
 
 				if (sc->fault[k].off || d->to == SIM_NEVER || s.to <= d->to ||
 				    s.from > d->to + gap)
@@ -306,14 +306,14 @@ static void stretch(const struct sim_scenario *sc, struct spans *dark)
 				d->to = s.to;
 				again = true;
 			}
-		for (unsigned i = 0; i + 1 < dark->n; i++) {
-			struct span *d = &dark->at[i];
+		for (unsigned i = 0; i + 1 < no_path->n; i++) {
+			struct span *d = &no_path->at[i];
 
 			if (d->to != SIM_NEVER && d[1].from > d->to + gap)
 				continue;
 			d->to = later(d->to, d[1].to);
-			memmove(d + 1, d + 2, (dark->n - i - 2) * sizeof(*d));
-			dark->n--;
+			memmove(d + 1, d + 2, (no_path->n - i - 2) * sizeof(*d));
+			no_path->n--;
 			again = true;
 		}
 	}
@@ -323,16 +323,16 @@ static void stretch(const struct sim_scenario *sc, struct spans *dark)
  * Nor was a path back, or a standby up for the first time, that had trouble less than a recovery
  * before.
  */
-static void reach_back(const struct sim_scenario *sc, struct spans *dark)
+static void reach_back(const struct sim_scenario *sc, struct spans *no_path)
 {
 	uint64_t gap = recovery(sc);
 	bool again = true;
 
 	while (again) {
 		again = false;
-		for (unsigned i = 0; i < dark->n; i++)
+		for (unsigned i = 0; i < no_path->n; i++)
 			for (unsigned k = 0; k < sc->nfaults; k++) {
-				struct span s = outage(&sc->fault[k]), *d = &dark->at[i];
+				struct span s = outage(&sc->fault[k]), *d = &no_path->at[i];
 
 				if (sc->fault[k].off || s.from == s.to || s.from >= d->from ||
 				    (s.to != SIM_NEVER && s.to + gap < d->from))
@@ -343,49 +343,49 @@ static void reach_back(const struct sim_scenario *sc, struct spans *dark)
 	}
 }
 
-static void find_dark(const struct sim_scenario *sc, const struct sim_conn_spec *c,
-		      const struct sim_promise *p, struct spans *dark)
+static void find_no_path(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+			 const struct sim_promise *p, struct spans *no_path)
 {
 	struct view v = as_it_lasts(sc, c);
 	uint64_t times[CHANGES_MAX];
 	unsigned n = changes(&v, times);
 
-	dark->n = 0;
+	no_path->n = 0;
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t end = i + 1 < n ? times[i + 1] : SIM_NEVER;
 
 		if (times[i] == end || any_path_good(&v, c, p, times[i]))
 			continue;
-		if (dark->n && dark->at[dark->n - 1].to == times[i])
-			dark->at[dark->n - 1].to = end;
+		if (no_path->n && no_path->at[no_path->n - 1].to == times[i])
+			no_path->at[no_path->n - 1].to = end;
 		else
-			dark->at[dark->n++] = (struct span) { times[i], end };
+			no_path->at[no_path->n++] = (struct span) { times[i], end };
 	}
-	reach_back(sc, dark);
-	stretch(sc, dark);
+	reach_back(sc, no_path);
+	stretch(sc, no_path);
 }
 
-static bool death_in(const struct sim_scenario *sc, const struct span *dark)
+static bool death_in(const struct sim_scenario *sc, const struct span *no_path)
 {
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off && mortal(&sc->fault[i]) &&
-		    outage(&sc->fault[i]).from < dark->to)
+		    outage(&sc->fault[i]).from < no_path->to)
 			return true;
 	return false;
 }
 
 /* The end comes when the time limit has passed, or at once where a device is gone for good. */
-static uint64_t dark_excuse(const struct sim_scenario *sc, const struct sim_promise *p,
-			    const struct spans *dark)
+static uint64_t no_path_excuse(const struct sim_scenario *sc, const struct sim_promise *p,
+			       const struct spans *no_path)
 {
 	uint64_t excuse = SIM_NEVER;
 
-	for (unsigned i = 0; i < dark->n; i++) {
-		const struct span *d = &dark->at[i];
+	for (unsigned i = 0; i < no_path->n; i++) {
+		const struct span *d = &no_path->at[i];
 
-		if (d->to != SIM_NEVER && d->to - d->from + recovery(sc) <= p->patience)
+		if (d->to != SIM_NEVER && d->to - d->from + recovery(sc) <= p->retry_limit)
 			continue;
-		excuse = sooner(excuse, death_in(sc, d) ? d->from : d->from + p->patience);
+		excuse = sooner(excuse, death_in(sc, d) ? d->from : d->from + p->retry_limit);
 	}
 	return excuse;
 }
@@ -496,7 +496,7 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	case SIM_BREAK:
 	case SIM_DEATH:
 	case SIM_DYING:
-		if (!p->lives && on_data_device(sc, c, p, f))
+		if (!p->failover && on_data_device(sc, c, p, f))
 			p->unprotected = sooner(p->unprotected, s.from);
 		if (mortal(f) && on_asked_device(sc, c, f))
 			p->not_opened = sooner(p->not_opened, s.from);
@@ -512,25 +512,26 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_promise *p)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
-	struct spans dark;
+	struct spans no_path;
 
 	*p = (struct sim_promise) { .unprotected = SIM_NEVER,
-				    .dark = SIM_NEVER,
+				    .no_path = SIM_NEVER,
 				    .no_socket = SIM_NEVER,
 				    .not_placed = SIM_NEVER,
 				    .not_opened = SIM_NEVER,
 				    .peer_gone = { SIM_NEVER, SIM_NEVER } };
-	p->lives = sc->host[0].backup && sc->host[1].backup;
+	p->failover = sc->host[0].backup && sc->host[1].backup;
 	p->nrails = c->nrails[0] < c->nrails[1] ? c->nrails[0] : c->nrails[1];
-	p->standby = p->lives && p->nrails < HA_MAX_RAILS && sc->ndevices[0] * sc->ndevices[1] > 1;
-	p->patience = sooner(sim_scenario_retry_limit(sc, 0), sim_scenario_retry_limit(sc, 1));
+	p->standby =
+		p->failover && p->nrails < HA_MAX_RAILS && sc->ndevices[0] * sc->ndevices[1] > 1;
+	p->retry_limit = sooner(sim_scenario_retry_limit(sc, 0), sim_scenario_retry_limit(sc, 1));
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off)
 			from_fault(sc, c, &sc->fault[i], p);
-	if (!p->lives)
+	if (!p->failover)
 		return;
-	find_dark(sc, c, p, &dark);
-	p->dark = dark_excuse(sc, p, &dark);
+	find_no_path(sc, c, p, &no_path);
+	p->no_path = no_path_excuse(sc, p, &no_path);
 	if (p->not_opened != SIM_NEVER) {
 		uint64_t lost = SIM_NEVER;
 
@@ -544,9 +545,9 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 
 bool sim_promise_survives(const struct sim_promise *p)
 {
-	return p->unprotected == SIM_NEVER && p->dark == SIM_NEVER && p->no_socket == SIM_NEVER &&
-	       p->not_placed == SIM_NEVER && p->peer_gone[0] == SIM_NEVER &&
-	       p->peer_gone[1] == SIM_NEVER;
+	return p->unprotected == SIM_NEVER && p->no_path == SIM_NEVER &&
+	       p->no_socket == SIM_NEVER && p->not_placed == SIM_NEVER &&
+	       p->peer_gone[0] == SIM_NEVER && p->peer_gone[1] == SIM_NEVER;
 }
 
 /* When packets of this device may be lost because of this fault. */
@@ -604,7 +605,7 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 	unsigned mask = 0;
 
 	sim_promise_make(sc, conn, &p);
-	if (!p.lives || !sim_promise_survives(&p))
+	if (!p.failover || !sim_promise_survives(&p))
 		return 0;
 	for (unsigned i = 0; i < p.nrails; i++)
 		if (path_good(&v, c, &p, i, end + 1))

@@ -20,12 +20,12 @@
  * never.
  */
 struct sim_promise {
-	bool lives;   /* both ends have failover */
-	bool standby; /* and there are further pairs of devices: one more path, on any of them */
+	bool failover; /* both ends have failover */
+	bool standby;  /* and there are further pairs of devices: one more path, on any of them */
 	unsigned nrails;
-	uint64_t patience;    /* ns, of the less patient end */
+	uint64_t retry_limit; /* ns, of the less patient end */
 	uint64_t unprotected; /* a path breaks, and nothing covers it */
-	uint64_t dark;        /* no path for longer than the time limit */
+	uint64_t no_path;     /* no path for longer than the time limit */
 	/* the sockets are lost, and then, or before, every path had trouble once */
 	uint64_t no_socket;
 	/*

@@ -137,7 +137,7 @@ static const char *excuse(const struct sim_side *s)
 		return "it was still being made";
 	if (now >= p->unprotected)
 		return "it has no failover";
-	if (now >= p->dark)
+	if (now >= p->no_path)
 		return "no path was left";
 	if (now >= p->no_socket)
 		return "sockets and paths had trouble";

@@ -10,7 +10,7 @@ struct ha_oob_conn {
 	struct oob_mem *net;
 	struct ha_oob_conn *next; /* in the net's list */
 	uint16_t port;            /* of a listener; 0 = a stream */
-	struct ha_oob_conn *knocks, *next_knock;
+	struct ha_oob_conn *waiting, *next_waiting;
 	struct ha_oob_conn *peer; /* NULL: it has closed its end */
 	uint8_t *in;
 	size_t in_len;
@@ -55,7 +55,7 @@ static int mem_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_a
 
 static int mem_accept(struct ha_oob_conn *l, struct ha_oob_conn **conn)
 {
-	struct ha_oob_conn **last = &l->knocks;
+	struct ha_oob_conn **last = &l->waiting;
 	int err = l->net->accept_error;
 
 	l->net->accept_error = 0;
@@ -63,8 +63,8 @@ static int mem_accept(struct ha_oob_conn *l, struct ha_oob_conn **conn)
 		return err;
 	if (!*last)
 		return -EAGAIN;
-	while ((*last)->next_knock)
-		last = &(*last)->next_knock;
+	while ((*last)->next_waiting)
+		last = &(*last)->next_waiting;
 	*conn = *last;
 	*last = NULL;
 	return 0;
@@ -86,8 +86,8 @@ static void meet(struct ha_oob_conn *l, struct ha_oob_conn *ours)
 	ours->peer = theirs;
 	theirs->peer = ours;
 	ours->connected = theirs->connected = true;
-	theirs->next_knock = l->knocks;
-	l->knocks = theirs;
+	theirs->next_waiting = l->waiting;
+	l->waiting = theirs;
 }
 
 static int mem_connect(void *arg, const struct ha_wire_addr *addr, struct ha_oob_conn **conn)
@@ -167,11 +167,11 @@ static ssize_t mem_recv(struct ha_oob_conn *c, void *data, size_t size)
 
 static void mem_close(struct ha_oob_conn *c)
 {
-	struct ha_oob_conn *knock, *next;
+	struct ha_oob_conn *conn, *next;
 
-	for (knock = c->knocks; knock; knock = next) {
-		next = knock->next_knock;
-		mem_close(knock);
+	for (conn = c->waiting; conn; conn = next) {
+		next = conn->next_waiting;
+		mem_close(conn);
 	}
 	if (c->peer)
 		c->peer->peer = NULL;

@@ -108,20 +108,20 @@ static void keep_in_range(struct screen *s, const struct top_lines *lines)
 /* Keys until the next look is due. */
 static enum screen_wish serve_keys(struct top *t, struct screen *s, uint64_t due)
 {
-	enum screen_wish wish = SCREEN_WAIT;
+	enum screen_wish action = SCREEN_WAIT;
 
-	while (!stop && wish == SCREEN_WAIT) {
+	while (!stop && action == SCREEN_WAIT) {
 		uint64_t now = ha_clock_now(&ha_clock_live);
 
 		if (now >= due)
 			return SCREEN_LOOK;
-		wish = screen_key(s, (int)((due - now) / HA_NS_PER_MS) + 1);
+		action = screen_key(s, (int)((due - now) / HA_NS_PER_MS) + 1);
 		if (top_lines_make(&t->lines, &t->now, &t->before, &t->settings))
 			return SCREEN_QUIT;
 		keep_in_range(s, &t->lines);
 		screen_draw(s, &t->lines);
 	}
-	return stop ? SCREEN_QUIT : wish;
+	return stop ? SCREEN_QUIT : action;
 }
 
 static int run_screen(struct top *t)

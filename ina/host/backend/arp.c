@@ -41,7 +41,7 @@ bool ha_arp_decode(const uint8_t *b, size_t len, struct ha_arp *a)
 static bool await(int fd, uint32_t sender, uint64_t until, uint8_t mac[6])
 {
 	struct pollfd ready = { fd, POLLIN, 0 };
-	struct ha_arp heard;
+	struct ha_arp reply;
 	uint8_t bytes[128];
 	uint64_t now;
 	ssize_t n;
@@ -50,8 +50,8 @@ static bool await(int fd, uint32_t sender, uint64_t until, uint8_t mac[6])
 		if (poll(&ready, 1, (int)((until - now) / HA_NS_PER_MS) + 1) <= 0)
 			continue;
 		n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-		if (n > 0 && ha_arp_decode(bytes, (size_t)n, &heard) && heard.sender == sender) {
-			memcpy(mac, heard.sender_mac, 6);
+		if (n > 0 && ha_arp_decode(bytes, (size_t)n, &reply) && reply.sender == sender) {
+			memcpy(mac, reply.sender_mac, 6);
 			return true;
 		}
 	}

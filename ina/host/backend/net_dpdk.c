@@ -70,30 +70,30 @@ static void send_arp(struct dpdk_net *d, unsigned worker, const struct ha_arp *a
 	ina_tx_flush(&d->queue[worker].tx);
 }
 
-static void heard_arp(struct dpdk_net *d, unsigned worker, const struct ha_arp *heard)
+static void on_arp(struct dpdk_net *d, unsigned worker, const struct ha_arp *packet)
 {
-	struct ha_arp answer = { .sender = d->net.addr, .target = heard->sender };
+	struct ha_arp answer = { .sender = d->net.addr, .target = packet->sender };
 
 	pthread_mutex_lock(&d->lock);
-	if (d->wanted && heard->sender == d->wanted) {
-		memcpy(d->mac, heard->sender_mac, 6);
+	if (d->wanted && packet->sender == d->wanted) {
+		memcpy(d->mac, packet->sender_mac, 6);
 		d->found = true;
 	}
 	pthread_mutex_unlock(&d->lock);
-	if (!heard->request || heard->target != d->net.addr)
+	if (!packet->request || packet->target != d->net.addr)
 		return;
 	memcpy(answer.sender_mac, d->net.mac, 6);
-	memcpy(answer.target_mac, heard->sender_mac, 6);
+	memcpy(answer.target_mac, packet->sender_mac, 6);
 	send_arp(d, worker, &answer);
 }
 
 static void other(void *arg, struct rte_mbuf *m)
 {
 	struct receiver *r = arg;
-	struct ha_arp heard;
+	struct ha_arp packet;
 
-	if (ha_arp_decode(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &heard))
-		heard_arp(r->d, r->worker, &heard);
+	if (ha_arp_decode(rte_pktmbuf_mtod(m, const uint8_t *), m->data_len, &packet))
+		on_arp(r->d, r->worker, &packet);
 	rte_pktmbuf_free(m);
 }
 

@@ -10,15 +10,15 @@ static unsigned set_of(uint64_t mac)
 	return (unsigned)(mac * 0x9e3779b97f4a7c15ull >> 52) % INA_MAC_SETS;
 }
 
-static bool fresh(uint32_t heard, uint32_t now)
+static bool fresh(uint32_t last_seen, uint32_t now)
 {
-	return now - heard < INA_MAC_AGE_S;
+	return now - last_seen < INA_MAC_AGE_S;
 }
 
 static void refresh(struct ina_mac_table *t, unsigned set, unsigned way, uint32_t now)
 {
-	if (atomic_load_explicit(&t->heard[set][way], memory_order_relaxed) != now)
-		atomic_store_explicit(&t->heard[set][way], now, memory_order_relaxed);
+	if (atomic_load_explicit(&t->last_seen[set][way], memory_order_relaxed) != now)
+		atomic_store_explicit(&t->last_seen[set][way], now, memory_order_relaxed);
 }
 
 void ina_mac_learn(struct ina_mac_table *t, const uint8_t mac[6], uint16_t port, uint32_t now)
@@ -31,7 +31,7 @@ void ina_mac_learn(struct ina_mac_table *t, const uint8_t mac[6], uint16_t port,
 		return;
 	for (unsigned way = 0; way < INA_MAC_WAYS; way++) {
 		uint32_t age =
-			now - atomic_load_explicit(&t->heard[set][way], memory_order_relaxed);
+			now - atomic_load_explicit(&t->last_seen[set][way], memory_order_relaxed);
 
 		at = atomic_load_explicit(&t->place[set][way], memory_order_relaxed);
 		if (!((at ^ place) & PLACE_MAC) && at) {
@@ -61,7 +61,7 @@ uint16_t ina_mac_find(const struct ina_mac_table *t, const uint8_t mac[6], uint3
 		uint64_t at = atomic_load_explicit(&t->place[set][way], memory_order_relaxed);
 
 		if (at && (at & PLACE_MAC) == wanted &&
-		    fresh(atomic_load_explicit(&t->heard[set][way], memory_order_relaxed), now))
+		    fresh(atomic_load_explicit(&t->last_seen[set][way], memory_order_relaxed), now))
 			return ina_place_port(at);
 	}
 	return INA_MAC_NOWHERE;
@@ -76,15 +76,15 @@ unsigned ina_mac_count(const struct ina_mac_table *t, uint32_t now,
 	for (unsigned i = 0; i < INA_MAC_SETS * INA_MAC_WAYS; i++) {
 		uint64_t at = atomic_load_explicit(&t->place[i / INA_MAC_WAYS][i % INA_MAC_WAYS],
 						   memory_order_relaxed);
-		uint32_t heard = atomic_load_explicit(&t->heard[i / INA_MAC_WAYS][i % INA_MAC_WAYS],
-						      memory_order_relaxed);
+		uint32_t last_seen = atomic_load_explicit(
+			&t->last_seen[i / INA_MAC_WAYS][i % INA_MAC_WAYS], memory_order_relaxed);
 		uint8_t mac[6];
 
-		if (!at || !fresh(heard, now))
+		if (!at || !fresh(last_seen, now))
 			continue;
 		ina_place_mac(at, mac);
 		if (one)
-			one(arg, mac, ina_place_port(at), now - heard);
+			one(arg, mac, ina_place_port(at), now - last_seen);
 		n++;
 	}
 	return n;

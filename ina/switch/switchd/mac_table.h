@@ -28,7 +28,7 @@ typedef _Atomic uint64_t ina_place;
 
 struct ina_mac_table {
 	ina_place place[INA_MAC_SETS][INA_MAC_WAYS];
-	_Atomic uint32_t heard[INA_MAC_SETS][INA_MAC_WAYS]; /* s; of the entry beside it */
+	_Atomic uint32_t last_seen[INA_MAC_SETS][INA_MAC_WAYS]; /* s; of the entry beside it */
 };
 
 static inline uint64_t ina_place_of(const uint8_t mac[6], uint16_t port)

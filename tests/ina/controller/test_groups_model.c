@@ -38,8 +38,8 @@ static void dice_fill(void *buf, size_t len)
 static struct naive_switch {
 	char name[8];
 	uint32_t slots;
-	bool there, registers, heard_once;
-	uint64_t heard, incarnation;
+	bool there, registers, seen_once;
+	uint64_t last_seen, incarnation;
 	struct ha_prefix prefix;
 	uint32_t epoch[256];
 } sw[SWITCHES];
@@ -93,7 +93,7 @@ static void quotas_set(void)
 static bool up(int i)
 {
 	return sw[i].there &&
-	       (!sw[i].registers || (sw[i].heard_once && now - sw[i].heard < SILENCE));
+	       (!sw[i].registers || (sw[i].seen_once && now - sw[i].last_seen < SILENCE));
 }
 
 static bool slot_taken(int at, uint32_t slot)
@@ -379,8 +379,8 @@ static void switch_report(int i)
 	else
 		CHECK(!ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name),
 						 sw[i].incarnation, now));
-	sw[i].heard = now;
-	sw[i].heard_once = true;
+	sw[i].last_seen = now;
+	sw[i].seen_once = true;
 }
 
 static void switch_change(void)
@@ -424,7 +424,7 @@ static void restart(void)
 		s->incarnation = was->incarnation;
 		if (!sw[i].there)
 			ha_groups_switch_gone(&g, s, now);
-		sw[i].heard_once = false;
+		sw[i].seen_once = false;
 	}
 	for (unsigned i = 0; i < n; i++)
 		CHECK(ha_groups_restore(&g, &kept[i], now));

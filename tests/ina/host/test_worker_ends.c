@@ -278,9 +278,9 @@ static void told_to_end(void)
 	CHECK_INT(sent[0].f.flags, INA_F_ABORT);
 }
 
-/* Each abort is lost but `received`, none if that is 0. How often it was said until nobody tells
- * any more. */
-static unsigned aborts_until(unsigned heard)
+/* Each abort is lost but number `aborts`, none if that is 0. How often it was sent until no worker
+ * sends it any more. */
+static unsigned aborts_until(unsigned aborts)
 {
 	struct job j;
 	unsigned n;
@@ -301,7 +301,7 @@ static unsigned aborts_until(unsigned heard)
 		CHECK(!ina_worker_poll(&w));
 		answer_flag(0, INA_F_HELD); /* under way when it was said, and no answer to it */
 		answer(1);
-		if (n == heard)
+		if (n == aborts)
 			answer_flag(0, INA_F_ABORT);
 		time_now.now++;
 		poll_all();

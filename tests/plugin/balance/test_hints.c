@@ -141,7 +141,7 @@ static void a_hanging_agent_goes_stale_and_comes_back(void)
 	ha_hints_close(&h);
 }
 
-static void an_agent_without_a_heart_is_followed(void)
+static void an_agent_without_heartbeat_is_followed(void)
 {
 	agent_makes_file(0644, sizeof(*shm));
 	shm->header.beat = 0;
@@ -367,7 +367,7 @@ int main(void)
 	absence_is_no_advice();
 	a_file_from_yesterday_is_no_advice();
 	a_hanging_agent_goes_stale_and_comes_back();
-	an_agent_without_a_heart_is_followed();
+	an_agent_without_heartbeat_is_followed();
 	a_share_past_1024_means_everything_on_sup();
 	a_writer_that_died_in_the_middle_is_noticed();
 	another_flows_entry_is_refused();

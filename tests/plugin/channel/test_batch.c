@@ -80,8 +80,8 @@ static void bring(uint64_t ring, uint64_t nonce)
 	struct {
 		struct ha_msg_for name;
 		struct ha_msg_cause down;
-	} train = { name(ring), down(nonce) };
-	int err = ha_stream_put_all(send[0]->b.link.stream, &train, sizeof(train));
+	} messages = { name(ring), down(nonce) };
+	int err = ha_stream_put_all(send[0]->b.link.stream, &messages, sizeof(messages));
 
 	CHECK(!err || err == -EAGAIN);
 	world_run(&w, 30);
@@ -146,18 +146,18 @@ static void not_agreed(void)
 }
 
 /* A BYE message is nobody else's. */
-static void no_farewell(void)
+static void no_close(void)
 {
 	struct {
 		struct ha_msg_for name;
 		struct ha_msg_bye bye;
-	} train;
+	} messages;
 
 	begin(0);
-	train.name = name(send[1]->b.peer_ring);
-	train.bye = (struct ha_msg_bye) { .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE,
-						      sizeof(train.bye), 0 } };
-	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &train, sizeof(train)), 0);
+	messages.name = name(send[1]->b.peer_ring);
+	messages.bye = (struct ha_msg_bye) { .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE,
+							 sizeof(messages.bye), 0 } };
+	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &messages, sizeof(messages)), 0);
 	world_run(&w, 30);
 	CHECK(!recv[0]->b.failover.peer_closed && !recv[1]->b.failover.peer_closed);
 	end();
@@ -219,7 +219,7 @@ int main(void)
 	in_pieces();
 	for_nobody();
 	not_agreed();
-	no_farewell();
+	no_close();
 	closed_meanwhile();
 	all_at_once();
 	return 0;

@@ -17,8 +17,8 @@ struct contribution {
 	bool posted;
 };
 
-struct life {
-	struct life *next;
+struct incarnation {
+	struct incarnation *next;
 	unsigned ranks;
 	uint64_t joined, left;
 	bool broken;
@@ -32,12 +32,12 @@ struct ha_ina {
 };
 
 struct ha_ina_group {
-	struct life *life;
+	struct incarnation *incarnation;
 	unsigned rank, posted;
 };
 
 struct ha_ina_op {
-	struct life *life;
+	struct incarnation *incarnation;
 	unsigned rank, index;
 	bool left, ended;
 	int result;
@@ -45,7 +45,7 @@ struct ha_ina_op {
 
 struct hub hub;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct life *lives; /* of all groups */
+static struct incarnation *incarnations; /* of all groups */
 static unsigned looks;
 
 void hub_lock(void)
@@ -143,7 +143,7 @@ static uint32_t hub_address(const struct ha_ina *ina)
 static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks, const char *name,
 		      uint8_t ticket[HA_INA_TICKET])
 {
-	struct life *life;
+	struct incarnation *incarnation;
 	int err;
 
 	if (answer(ina->rank, ina->give_up))
@@ -153,13 +153,13 @@ static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks
 	for (unsigned r = 0; r < ranks; r++)
 		CHECK_INT(member[r], r + 1);
 	if (!err) {
-		life = calloc(1, sizeof(*life));
-		life->op = calloc(OPS, sizeof(*life->op));
-		life->ranks = ranks;
-		life->next = lives;
-		lives = life;
+		incarnation = calloc(1, sizeof(*incarnation));
+		incarnation->op = calloc(OPS, sizeof(*incarnation->op));
+		incarnation->ranks = ranks;
+		incarnation->next = incarnations;
+		incarnations = incarnation;
 		memset(ticket, 0, HA_INA_TICKET);
-		memcpy(ticket, &life, sizeof(life));
+		memcpy(ticket, &incarnation, sizeof(incarnation));
 		hub.groups++;
 	}
 	pthread_mutex_unlock(&lock);
@@ -169,19 +169,19 @@ static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks
 static int hub_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], unsigned rank,
 		    struct ha_ina_group **group)
 {
-	struct life *life;
+	struct incarnation *incarnation;
 	int err;
 
 	if (answer(rank, ina->give_up))
 		return -ECANCELED;
-	memcpy(&life, ticket, sizeof(life));
+	memcpy(&incarnation, ticket, sizeof(incarnation));
 	pthread_mutex_lock(&lock);
 	err = hub.rank[rank].down ? -ENOTCONN : hub.rank[rank].join_error;
-	CHECK(!(life->joined & 1ull << rank)); /* good once for each rank */
+	CHECK(!(incarnation->joined & 1ull << rank)); /* good once for each rank */
 	if (!err) {
-		life->joined |= 1ull << rank;
+		incarnation->joined |= 1ull << rank;
 		*group = calloc(1, sizeof(**group));
-		(*group)->life = life;
+		(*group)->incarnation = incarnation;
 		(*group)->rank = rank;
 		hub.joined++;
 	}
@@ -189,12 +189,12 @@ static int hub_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], uns
 	return err;
 }
 
-static void forget(struct life *life)
+static void forget(struct incarnation *incarnation)
 {
 	for (unsigned i = 0; i < OPS; i++) {
-		for (unsigned r = 0; r < life->ranks; r++) {
-			free(life->op[i][r].in);
-			life->op[i][r].in = NULL;
+		for (unsigned r = 0; r < incarnation->ranks; r++) {
+			free(incarnation->op[i][r].in);
+			incarnation->op[i][r].in = NULL;
 		}
 	}
 }
@@ -204,22 +204,22 @@ static void forget(struct life *life)
 static void hub_leave(struct ha_ina_group *group)
 {
 	pthread_mutex_lock(&lock);
-	group->life->broken = true;
-	group->life->left |= 1ull << group->rank;
-	if (group->life->left == group->life->joined)
-		forget(group->life);
+	group->incarnation->broken = true;
+	group->incarnation->left |= 1ull << group->rank;
+	if (group->incarnation->left == group->incarnation->joined)
+		forget(group->incarnation);
 	hub.joined--;
 	pthread_mutex_unlock(&lock);
 	free(group);
 }
 
-static int state_of(const struct life *life, unsigned rank)
+static int state_of(const struct incarnation *incarnation, unsigned rank)
 {
 	if (hub.rank[rank].down)
 		return -ENOTCONN;
 	if (hub.rank[rank].ended)
 		return hub.rank[rank].ended;
-	return life->broken ? -ECANCELED : 0;
+	return incarnation->broken ? -ECANCELED : 0;
 }
 
 static int hub_state(const struct ha_ina_group *group)
@@ -227,7 +227,7 @@ static int hub_state(const struct ha_ina_group *group)
 	int err;
 
 	pthread_mutex_lock(&lock);
-	err = state_of(group->life, group->rank);
+	err = state_of(group->incarnation, group->rank);
 	pthread_mutex_unlock(&lock);
 	return err;
 }
@@ -241,16 +241,16 @@ static int hub_post(struct ha_ina_group *group, const struct ha_ina_request *q,
 	CHECK_INT(q->coll, HA_INA_ALL_REDUCE);
 	CHECK_INT(q->type, HA_INA_FLOAT32);
 	pthread_mutex_lock(&lock);
-	err = state_of(group->life, group->rank);
+	err = state_of(group->incarnation, group->rank);
 	if (!err) {
 		CHECK(group->posted < OPS);
-		c = &group->life->op[group->posted][group->rank];
+		c = &group->incarnation->op[group->posted][group->rank];
 		*c = (struct contribution) {
 			.in = malloc(q->bytes), .out = q->out, .bytes = q->bytes, .posted = true
 		};
 		memcpy(c->in, q->in, q->bytes);
 		*op = calloc(1, sizeof(**op));
-		**op = (struct ha_ina_op) { .life = group->life,
+		**op = (struct ha_ina_op) { .incarnation = group->incarnation,
 					    .rank = group->rank,
 					    .index = group->posted++ };
 		hub.ops++;
@@ -274,17 +274,17 @@ static void deliver(struct ha_ina_op *op, struct contribution *all)
 	for (size_t i = from; i < to; i++) {
 		double sum = HUB_MARK;
 
-		for (unsigned r = 0; r < op->life->ranks; r++)
+		for (unsigned r = 0; r < op->incarnation->ranks; r++)
 			sum += all[r].in[i];
 		c->out[i] = (float)sum;
 	}
 	c->delivered++;
-	op->life->delivered[op->rank]++;
+	op->incarnation->delivered[op->rank]++;
 }
 
-static bool complete(const struct life *life, const struct contribution *all)
+static bool complete(const struct incarnation *incarnation, const struct contribution *all)
 {
-	for (unsigned r = 0; r < life->ranks; r++)
+	for (unsigned r = 0; r < incarnation->ranks; r++)
 		if (!all[r].posted)
 			return false;
 	return true;
@@ -294,7 +294,7 @@ static bool complete(const struct life *life, const struct contribution *all)
 static bool at_its_turn(const struct ha_ina_op *op)
 {
 	const struct contribution *before =
-		op->index ? &op->life->op[op->index - 1][op->rank] : NULL;
+		op->index ? &op->incarnation->op[op->index - 1][op->rank] : NULL;
 
 	return !before || before->delivered == segments(before->bytes);
 }
@@ -306,19 +306,19 @@ static bool end(struct ha_ina_op *op, int result)
 	return true;
 }
 
-static bool all_at_limit(const struct life *life)
+static bool all_at_limit(const struct incarnation *incarnation)
 {
-	for (unsigned r = 0; r < life->ranks; r++)
-		if (life->delivered[r] < hub.rank[r].limit)
+	for (unsigned r = 0; r < incarnation->ranks; r++)
+		if (incarnation->delivered[r] < hub.rank[r].limit)
 			return false;
 	return true;
 }
 
 static bool look(struct ha_ina_op *op)
 {
-	struct contribution *all = op->life->op[op->index], *mine = &all[op->rank];
+	struct contribution *all = op->incarnation->op[op->index], *mine = &all[op->rank];
 	const struct hub_rank *r = &hub.rank[op->rank];
-	int err = state_of(op->life, op->rank);
+	int err = state_of(op->incarnation, op->rank);
 
 	if (op->ended)
 		return true;
@@ -326,10 +326,10 @@ static bool look(struct ha_ina_op *op)
 		return end(op, 0);
 	if (err)
 		return end(op, err);
-	if (op->life->delivered[op->rank] >= r->limit)
-		return r->fail && (!r->patient || all_at_limit(op->life)) ? end(op, r->fail)
-									  : false;
-	if (at_its_turn(op) && complete(op->life, all) && ++looks % hub.lazy == 0)
+	if (op->incarnation->delivered[op->rank] >= r->limit)
+		return r->fail && (!r->patient || all_at_limit(op->incarnation)) ? end(op, r->fail)
+										 : false;
+	if (at_its_turn(op) && complete(op->incarnation, all) && ++looks % hub.lazy == 0)
 		deliver(op, all);
 	return mine->delivered == segments(mine->bytes) ? end(op, 0) : false;
 }
@@ -350,7 +350,7 @@ static bool hub_op_done(const struct ha_ina_op *op, size_t segment)
 	bool done;
 
 	pthread_mutex_lock(&lock);
-	done = segment < op->life->op[op->index][op->rank].delivered;
+	done = segment < op->incarnation->op[op->index][op->rank].delivered;
 	pthread_mutex_unlock(&lock);
 	return done;
 }
@@ -358,7 +358,7 @@ static bool hub_op_done(const struct ha_ina_op *op, size_t segment)
 static void hub_op_free(struct ha_ina_op *op)
 {
 	pthread_mutex_lock(&lock);
-	op->life->broken |= !op->ended;
+	op->incarnation->broken |= !op->ended;
 	hub.ops--;
 	pthread_mutex_unlock(&lock);
 	free(op);

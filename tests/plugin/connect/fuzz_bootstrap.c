@@ -56,7 +56,7 @@ static void compose_rail(struct play *p, union ha_message *m)
 	m->rail.rail = next(p) % 4;
 	m->rail.epoch = next(p) % 4;
 	if (m->header.type == HA_MSG_RAIL_OFFER || m->header.type == HA_MSG_RAIL_ANSWER)
-		m->life.end.qp = (struct ha_wire_qp) { .qpn = 9, .mtu = 3, .link_layer = 2 };
+		m->incarnation.end.qp = (struct ha_wire_qp) { .qpn = 9, .mtu = 3, .link_layer = 2 };
 	else if (m->header.type != HA_MSG_RAIL_ACK && m->header.type != HA_MSG_RAIL_BACK)
 		for (uint32_t i = sizeof(m->rail); i < m->header.length; i += 8)
 			((uint8_t *)m)[i] = next(p);
@@ -71,8 +71,8 @@ static void compose(struct play *p, uint16_t type, union ha_message *m)
 		[HA_MSG_RAIL_DOWN] = sizeof(m->cause),
 		[HA_MSG_RAIL_FENCED] = sizeof(m->fenced),
 		[HA_MSG_RAIL_ACK] = sizeof(m->rail),
-		[HA_MSG_RAIL_OFFER] = sizeof(m->life),
-		[HA_MSG_RAIL_ANSWER] = sizeof(m->life),
+		[HA_MSG_RAIL_OFFER] = sizeof(m->incarnation),
+		[HA_MSG_RAIL_ANSWER] = sizeof(m->incarnation),
 		[HA_MSG_RAIL_KEYS] = sizeof(m->keys),
 		[HA_MSG_RAIL_KEYS_ACK] = sizeof(m->keys_ack),
 		[HA_MSG_ABORT] = sizeof(m->cause),
@@ -134,7 +134,7 @@ static void hang_up(struct play *p)
 	p->talk = NULL;
 }
 
-static void knock(struct play *p)
+static void connect_unknown(struct play *p)
 {
 	struct ha_wire_handle h;
 
@@ -163,7 +163,7 @@ static void act(struct play *p)
 {
 	switch (next(p) % 8) {
 	case 0:
-		knock(p);
+		connect_unknown(p);
 		break;
 	case 1:
 		say_bytes(p);

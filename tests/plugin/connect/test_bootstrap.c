@@ -254,7 +254,7 @@ static void cut(void)
 }
 
 /* The listener's answers to whoever is not a peer. */
-static void strangers(void)
+static void unknown_peers(void)
 {
 	struct ha_msg_header half = { HA_MSG_MAGIC, 1, HA_MSG_HELLO, 168, 0 };
 	struct ha_msg_bye bye = { { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(bye), 0 }, 0 };
@@ -483,7 +483,7 @@ static void silence(void)
 }
 
 /* A dial that works only at the third try. */
-static void patience(void)
+static void time_limits(void)
 {
 	struct ends e = { 0 };
 
@@ -623,13 +623,13 @@ int main(void)
 	properties();
 	pieces();
 	twice();
-	strangers();
+	unknown_peers();
 	crowd();
 	negotiation();
 	ece();
 	infiniband();
 	silence();
-	patience();
+	time_limits();
 	ends_everywhere();
 	no_descriptors();
 	small_devices();

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE 1000000 /* times idle(): a minute at least */
+#define TRIES_MAX 1000000 /* times idle(): a minute at least */
 
 static void idle(void)
 {
@@ -55,7 +55,7 @@ static struct ha_ctx *context(bool thread)
 
 static void join(struct ha_ctx *ctx, struct pair *p, const void *handle)
 {
-	for (int i = 0; i < PATIENCE && !(p->send && p->recv); i++) {
+	for (int i = 0; i < TRIES_MAX && !(p->send && p->recv); i++) {
 		if (!p->send)
 			CHECK_INT(ha_connect(ctx, 0, NULL, handle, &p->send), 0);
 		if (!p->recv)
@@ -78,18 +78,18 @@ static void use(struct ha_send *send, struct ha_recv *recv, uint64_t value)
 	CHECK_INT(ha_reg_mr(&send->b, from, 4096, HA_MEM_HOST, 0, -1, 0, &from_mr), 0);
 	CHECK_INT(ha_reg_mr(&recv->b, to, 4096, HA_MEM_HOST, 0, -1, 0, &to_mr), 0);
 	*from = value;
-	for (int i = 0; i < PATIENCE && !r;
+	for (int i = 0; i < TRIES_MAX && !r;
 	     i++) { /* the service thread may hold it while it waits for a processor */
 		CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &to_mr, false, &r), 0);
 		if (!r)
 			idle();
 	}
-	for (int i = 0; i < PATIENCE && !s; i++) {
+	for (int i = 0; i < TRIES_MAX && !s; i++) {
 		CHECK_INT(ha_isend(send, from, 8, 3, from_mr, &s), 0);
 		idle();
 	}
 	CHECK(r && s);
-	for (int i = 0; i < PATIENCE && !done; i++) {
+	for (int i = 0; i < TRIES_MAX && !done; i++) {
 		CHECK_INT(ha_test(r, &done, NULL), 0);
 		idle();
 	}
@@ -112,7 +112,7 @@ static void many(bool thread)
 	memset(p, 0, sizeof(p));
 	for (int i = 0; i < MANY; i++)
 		CHECK_INT(ha_listen(ctx, 0, NULL, handle[i], &p[i].listen), 0);
-	for (int k = 0; k < PATIENCE && open < MANY; k++) {
+	for (int k = 0; k < TRIES_MAX && open < MANY; k++) {
 		open = 0;
 		for (int i = 0; i < MANY; i++) {
 			if (!p[i].send)
@@ -167,7 +167,7 @@ static void child_sends(int in, int out, bool bye)
 }
 
 enum ending {
-	FAREWELL,
+	CLOSE,
 	DEATH,
 	/* with control messages in its socket that it has not read: its kernel resets the
 	 * connection */
@@ -215,7 +215,7 @@ static struct ha_request *receive_in_vain(struct ha_recv *recv)
 
 static void peer_ends(enum ending how)
 {
-	static const char *const names[] = { [FAREWELL] = "farewell",
+	static const char *const names[] = { [CLOSE] = "farewell",
 					     [DEATH] = "death",
 					     [DEATH_UNREAD] = "death with unread messages" };
 	char handle[HA_HANDLE_MAX], byte;
@@ -230,7 +230,7 @@ static void peer_ends(enum ending how)
 	CHECK(!pipe(down) && !pipe(up));
 	child = fork();
 	if (!child) {
-		child_sends(down[0], up[1], how == FAREWELL);
+		child_sends(down[0], up[1], how == CLOSE);
 		_exit(0);
 	}
 	ctx = context_of(true, how == DEATH);
@@ -245,7 +245,7 @@ static void peer_ends(enum ending how)
 	if (how == DEATH_UNREAD)
 		die_with_unread(ctx, child, r);
 	start = seconds();
-	if (how == FAREWELL)
+	if (how == CLOSE)
 		CHECK_INT(write(down[1], "x", 1), 1);
 	else if (how == DEATH)
 		kill(child, SIGKILL);
@@ -276,7 +276,7 @@ static int dial(const struct ha_wire_addr *a)
 	return fd;
 }
 
-static void strangers(void)
+static void unknown_peers(void)
 {
 	struct ha_ctx *ctx = context(true);
 	char handle[HA_HANDLE_MAX], byte;
@@ -361,11 +361,11 @@ int main(void)
 	/* First, while this process has no threads: it forks. */
 	peer_ends(DEATH);
 	peer_ends(DEATH_UNREAD);
-	peer_ends(FAREWELL);
+	peer_ends(CLOSE);
 	CHECK(lines_contain("process is gone"));
 	many(true);
 	many(false);
-	strangers();
+	unknown_peers();
 	threads(true);
 	threads(false);
 	receives_come_back();

@@ -170,7 +170,7 @@ static void lost(void)
 	}
 }
 
-static void farewell(void)
+static void orderly_close(void)
 {
 	struct ha_request *req;
 	int done;
@@ -207,7 +207,7 @@ int main(void)
 	moved();
 	dead();
 	lost();
-	farewell();
+	orderly_close();
 	garbage();
 	return 0;
 }

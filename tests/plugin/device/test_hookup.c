@@ -14,7 +14,7 @@
 
 #define TIMES 300
 #define HELD 4
-#define PATIENCE 10000000 /* looks, with a yield each */
+#define TRIES_MAX 10000000 /* looks, with a yield each */
 
 static struct dummy dummy;
 static struct ha_verbs_ops verbs;
@@ -76,7 +76,7 @@ static void late_round(struct ha_ctx *ctx)
 
 static void await_told(struct ha_ctx *ctx, int n)
 {
-	for (int k = 0; atomic_load(&told) < n && k < PATIENCE; k++) {
+	for (int k = 0; atomic_load(&told) < n && k < TRIES_MAX; k++) {
 		(void)ha_hookups_round(ctx);
 		sched_yield();
 	}
@@ -100,7 +100,7 @@ static void another_for_each_that_is_held(struct ha_ctx *ctx, struct ha_device *
 	pthread_mutex_lock(&gate);
 	for (int i = 0; i < HELD; i++)
 		start(ctx, dev);
-	for (int k = 0; atomic_load(&held) < HELD && k < PATIENCE; k++) {
+	for (int k = 0; atomic_load(&held) < HELD && k < TRIES_MAX; k++) {
 		late_round(ctx);
 		sched_yield();
 	}

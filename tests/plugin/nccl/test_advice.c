@@ -241,7 +241,7 @@ static void torn(double without)
 }
 
 /* A heartbeat that goes on and then stops; and goes on again. */
-static void heart(double without)
+static void agent_heartbeat(double without)
 {
 	struct rig_deadline deadline = rig_deadline("the heartbeat stands still");
 
@@ -320,7 +320,7 @@ static void run(bool mpib)
 	measure("hint 768", 0.75);
 	bad_advice(without);
 	torn(without);
-	heart(without);
+	agent_heartbeat(without);
 	vanish(without);
 	CHECK(hinter.registered == before, "%u registrations of one connection", hinter.registered);
 	rig_pair_close(&rig, &pair);

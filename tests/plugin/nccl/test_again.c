@@ -16,7 +16,7 @@
 
 static struct rig rig;
 
-static void life(const char *name)
+static void run_job(const char *name)
 {
 	struct rig_pair pair;
 
@@ -35,11 +35,11 @@ static void found_again(void)
 	const void *table;
 	int threads;
 
-	life(rig_plugin_path());
+	run_job(rig_plugin_path());
 	table = rig.plugin.table;
 	threads = rig.version < 11 ? rig_count_lasting_threads(1) : rig_count_threads(1);
 	for (int i = 1; i < LIVES; i++) {
-		life(DEFAULT_NAME);
+		run_job(DEFAULT_NAME);
 		CHECK(rig.plugin.table == table, "another plugin was found");
 	}
 	rig_await_threads(&rig, threads);
@@ -47,7 +47,7 @@ static void found_again(void)
 
 static void kept_by_nccl(void)
 {
-	life(rig_plugin_path());
+	run_job(rig_plugin_path());
 	CHECK(!dlopen(DEFAULT_NAME, RTLD_NOW | RTLD_NOLOAD), "it stays where NCCL keeps it");
 }
 
@@ -69,7 +69,7 @@ static void another_is_left_alone(void)
 {
 	char file[64];
 
-	life(rig_plugin_path());
+	run_job(rig_plugin_path());
 	CHECK(!dlopen(DEFAULT_NAME, RTLD_NOW | RTLD_NOLOAD),
 	      "the other " DEFAULT_NAME " was opened, or hidden");
 	CHECK(rig_logged("NCCL_NET_PLUGIN_REF_COUNT=1"), "no word about what keeps the plugin");

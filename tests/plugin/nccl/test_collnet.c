@@ -196,7 +196,7 @@ static void refused_connects(void)
 
 	for (int i = 0; i < 7; i++) {
 		struct rank m = { 0 };
-		uint8_t stranger[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
+		uint8_t unknown[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
 
 		listen_rank(&m);
 		for (int k = 0; k < 40; k++)
@@ -209,12 +209,12 @@ static void refused_connects(void)
 			refused_connect(handles, 2, -1, m.listen, "rank -1");
 		if (i == 3)
 			refused_connect(handles, 33, 0, m.listen, "33 ranks");
-		handles[1] = i == 4 ? NULL : stranger;
+		handles[1] = i == 4 ? NULL : unknown;
 		if (i == 4)
 			refused_connect(handles, 2, 0, m.listen, "no handle");
 		if (i == 5)
 			refused_connect(handles, 2, 0, m.listen, "a foreign handle");
-		handles[0] = stranger;
+		handles[0] = unknown;
 		if (i == 6)
 			refused_connect(handles, 1, 0, NULL, "no listener");
 		OK(ha_collnet_table_close_listen(&table, m.listen));

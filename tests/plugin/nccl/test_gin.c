@@ -33,15 +33,15 @@ struct node {
 
 static struct node node[RANKS];
 
-static ncclResult_t init_with(const char *wish, const char *type)
+static ncclResult_t init_with(const char *choice, const char *type)
 {
 	struct ha_gin_table one = gin;
 	ncclResult_t result;
 
 	unsetenv("HA_NCCL_GIN");
 	unsetenv("NCCL_GIN_TYPE");
-	if (wish)
-		setenv("HA_NCCL_GIN", wish, 1);
+	if (choice)
+		setenv("HA_NCCL_GIN", choice, 1);
 	if (type)
 		setenv("NCCL_GIN_TYPE", type, 1);
 	result = ha_gin_table_init(&one, 1, rig_logger);

@@ -90,12 +90,12 @@ static void wrong_tag(struct group *g)
 	int tags[2] = { 5, 6 }, got[2];
 	void *recv = rig_irecvs(g->rig, g->pair->recv, 2, data, posted, tags, mhandles);
 	void *first = rig_isend(g->rig, g->pair->send, g->from[0], 16, 6, g->from_mr[0]), *second,
-	     *stranger = recv;
+	     *unknown = recv;
 
 	for (int i = 0; i < 1000; i++) {
 		OK(rig_raw_isend(g->rig, g->pair->send, g->from[1], 16, 77, g->from_mr[1],
-				 &stranger));
-		CHECK(!stranger, "a tag that nobody posted was taken");
+				 &unknown));
+		CHECK(!unknown, "a tag that nobody posted was taken");
 	}
 	second = rig_isend(g->rig, g->pair->send, g->from[1], 16, 5, g->from_mr[1]);
 	rig_wait(g->rig, second, NULL);

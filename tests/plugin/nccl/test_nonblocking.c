@@ -155,7 +155,7 @@ static void nobody_there(void)
 
 /* Unauthenticated peers at the listener's socket, in every posture, and then the real
  * connection. */
-static void strangers_knock(void)
+static void unknown_peers_connect(void)
 {
 	static const uint8_t noise[4096] = { 0x16, 3, 1, 2, 0, 1, 0, 1 };
 	struct ha_msg_header half = {
@@ -255,7 +255,7 @@ int main(int argc, char **argv)
 	answers(&half, sizeof(half), false);
 	answers(&half, sizeof(half), true);
 	answers("", 0, false);
-	strangers_knock();
+	unknown_peers_connect();
 	silent_connection();
 	rig_pair_open(&rig, &pair);
 	rig_exchange(&rig, &pair, 100000);

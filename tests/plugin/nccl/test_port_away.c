@@ -55,7 +55,7 @@ static void look_and_carry(void)
 }
 
 /* Without the port from the beginning: only the other is counted. */
-static void first_life(void)
+static void first_job(void)
 {
 	int devices = -1, dev = -1;
 
@@ -67,7 +67,7 @@ static void first_life(void)
 	OK(rig.plugin.abi->finalize(&rig.plugin));
 }
 
-static void next_life(const char *command)
+static void next_job(const char *command)
 {
 	CHECK(!system(command), "%s", command);
 	OK(rig_init(&rig));
@@ -85,9 +85,9 @@ int main(int argc, char **argv)
 	setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 1);
 	rig_prepare(&rig, argc, argv);
 	rig_load(&rig, rig_plugin_path());
-	first_life();
-	next_life("ip link set ha_a down");
-	next_life(UP("ha_a") " && ip link set ha_b down");
-	next_life(UP("ha_b"));
+	first_job();
+	next_job("ip link set ha_a down");
+	next_job(UP("ha_a") " && ip link set ha_b down");
+	next_job(UP("ha_b"));
 	return 0;
 }

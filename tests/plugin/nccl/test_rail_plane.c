@@ -9,7 +9,7 @@
 
 static struct rig rig;
 
-static void life(const char *hcas)
+static void run_job(const char *hcas)
 {
 	setenv("NCCL_IB_HCA", hcas, 1);
 	OK(rig_init(&rig));
@@ -41,14 +41,14 @@ static int fused(int n, const int *devs)
 
 static void ports(void)
 {
-	life("=soft0:1:3:7,soft1:1:0,soft2:1::9,soft3");
+	run_job("=soft0:1:3:7,soft1:1:0,soft2:1::9,soft3");
 	CHECK(rig.plugin.devices == 4, "%d devices", rig.plugin.devices);
 	on(0, 3, 7);
 	on(1, 0, NCCL_NET_ID_UNDEF);
 	on(2, NCCL_NET_ID_UNDEF, 9);
 	on(3, NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
 	end();
-	life("");
+	run_job("");
 	on(0, NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
 	end();
 }
@@ -56,13 +56,13 @@ static void ports(void)
 /* One rail or none; one plane, or a number that stands for several and is no single plane's. */
 static void fused_ones(void)
 {
-	life("=soft0:1:3:7,soft1:1:3:9,soft2:1:3:7,soft3:1:4:9");
+	run_job("=soft0:1:3:7,soft1:1:3:9,soft2:1:3:7,soft3:1:4:9");
 	on(fused(2, (int[]) { 0, 1 }), 3, VIRTUAL_PLANE | 1 | 2);
 	on(fused(2, (int[]) { 0, 2 }), 3, 7);
 	on(fused(2, (int[]) { 1, 3 }), NCCL_NET_ID_UNDEF, 9);
 	on(fused(3, (int[]) { 2, 1, 0 }), 3, VIRTUAL_PLANE | 1 | 2);
 	end();
-	life("=soft0:1:3:7,soft1:1:3,soft2,soft3");
+	run_job("=soft0:1:3:7,soft1:1:3,soft2,soft3");
 	on(fused(2, (int[]) { 0, 1 }), 3, NCCL_NET_ID_UNDEF);
 	on(fused(2, (int[]) { 0, 2 }), NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
 	end();
@@ -71,7 +71,7 @@ static void fused_ones(void)
 /* A number that NCCL has no room for, or takes for a set of planes, is refused with its item. */
 static void too_large(void)
 {
-	life("=soft0:1:32767:16383,soft1:1:32768:0,soft2:1:0:16384,soft3");
+	run_job("=soft0:1:32767:16383,soft1:1:32768:0,soft2:1:0:16384,soft3");
 	CHECK(rig.plugin.devices == 2, "%d devices", rig.plugin.devices);
 	on(0, 32767, 16383);
 	CHECK(rig_logged("soft1:1:32768"), "no word about what is ignored");

@@ -478,7 +478,7 @@ static void stall_excuse_is_narrow(uint64_t key)
 	sim_plain_fault(&sc, "black-hole", 0, 3 * MS, 27 * MS);
 	sim_plain_fault(&sc, "stall", key / 2 % 2, 7 * MS, 1453 * MS);
 	sim_promise_make(&sc, 0, &p);
-	CHECK(p.dark == 1503 * MS);
+	CHECK(p.no_path == 1503 * MS);
 	sc.fault[1].len = 400 * MS; /* time enough afterwards */
 	sim_promise_make(&sc, 0, &p);
 	CHECK(sim_promise_survives(&p));

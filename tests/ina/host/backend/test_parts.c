@@ -81,24 +81,24 @@ static void arp(void)
 			    .sender_mac = { 2, 0, 0, 0, 0, 1 },
 			    .sender = 0x0a000001,
 			    .target = 0x0a0000fe },
-		      heard;
+		      reply;
 	uint8_t bytes[HA_ARP_BYTES];
 
 	ha_arp_encode(&a, bytes);
 	CHECK(!memcmp(bytes, request, sizeof(bytes)));
-	CHECK(ha_arp_decode(bytes, sizeof(bytes), &heard) && heard.request &&
-	      heard.sender == a.sender && heard.target == a.target);
-	CHECK(!memcmp(heard.sender_mac, a.sender_mac, 6));
-	CHECK(!ha_arp_decode(bytes, sizeof(bytes) - 1, &heard));
+	CHECK(ha_arp_decode(bytes, sizeof(bytes), &reply) && reply.request &&
+	      reply.sender == a.sender && reply.target == a.target);
+	CHECK(!memcmp(reply.sender_mac, a.sender_mac, 6));
+	CHECK(!ha_arp_decode(bytes, sizeof(bytes) - 1, &reply));
 	a.request = false;
 	a.target_mac[0] = 4;
 	ha_arp_encode(&a, bytes);
 	CHECK(bytes[0] == 4 && bytes[21] == 2 &&
-	      ha_arp_decode(bytes, 60 < sizeof(bytes) ? 60 : sizeof(bytes), &heard) &&
-	      !heard.request);
+	      ha_arp_decode(bytes, 60 < sizeof(bytes) ? 60 : sizeof(bytes), &reply) &&
+	      !reply.request);
 	for (unsigned i = 12; i < 21; i++) {
 		bytes[i] ^= 0x40;
-		CHECK(!ha_arp_decode(bytes, sizeof(bytes), &heard));
+		CHECK(!ha_arp_decode(bytes, sizeof(bytes), &reply));
 		bytes[i] ^= 0x40;
 	}
 }
@@ -117,7 +117,7 @@ static void *speak(void *arg)
 	struct ha_arp other = { .sender_mac = { 2, 9 },
 				.sender = 0x0a000009,
 				.target = 0x0a000001 },
-		      heard;
+		      reply;
 	uint8_t bytes[HA_ARP_BYTES];
 
 	for (;;) {
@@ -127,11 +127,11 @@ static void *speak(void *arg)
 
 		if (n < 0 && stop)
 			return NULL;
-		if (n > 0 && ha_arp_decode(bytes, (size_t)n, &heard) && heard.request &&
+		if (n > 0 && ha_arp_decode(bytes, (size_t)n, &reply) && reply.request &&
 		    ++c->questions == c->answers)
 			say = (struct ha_arp) { .sender_mac = { 2, 7 },
-						.sender = heard.target,
-						.target = heard.sender };
+						.sender = reply.target,
+						.target = reply.sender };
 		ha_arp_encode(&say, bytes);
 		while (send(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0 &&
 		       !atomic_load(&c->stop))
