@@ -8,6 +8,10 @@
 
 #include <string.h>
 
+#define HELD_UP_NS (50 * HA_NS_PER_MS) /* less than a NIC's time-out, more than a busy host */
+#define HELD_UP_LIMITS 4               /* times the slow factor */
+#define HELD_UP_WEIGHT 4
+
 uint32_t ha_lag_factor(const struct ha_bundle *b)
 {
 	return (uint32_t)b->ctx->config.slow_factor * HA_PAST_UNIT;
@@ -55,23 +59,33 @@ void ha_lag_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t b
 	ha_lag_arm(b, false);
 }
 
+/* A message that the NIC's time-outs have held up counts for several: so long is no chance, and
+ * while it is measured no other is. */
+static void add_sample(struct ha_past_window *w, uint32_t ratio, uint32_t limit, uint64_t ns)
+{
+	bool held_up = ns >= HELD_UP_NS && ratio >= HELD_UP_LIMITS * limit;
+
+	for (unsigned i = 0; i < (held_up ? HELD_UP_WEIGHT : 1); i++)
+		ha_past_add(w, ratio);
+}
+
 static void watch(struct ha_lag *g, uint32_t limit, uint64_t ns)
 {
 	uint32_t ratio = ha_past_ratio(&g->past, g->queued, ns);
 	bool known = ha_past_knows(&g->past, g->queued);
 
 	if (known)
-		ha_past_add(&g->side[0], ratio);
+		add_sample(&g->side[0], ratio, limit, ns);
 	if (!known || ratio < limit / 2)
 		ha_past_learn(&g->past, g->queued, ns);
 }
 
-static void compare(struct ha_lag *g, unsigned rail, uint64_t ns)
+static void compare(struct ha_lag *g, unsigned rail, uint32_t limit, uint64_t ns)
 {
 	bool there = is_there(g, rail);
 
 	if (there || ha_past_knows(&g->past, g->queued))
-		ha_past_add(&g->side[there], ha_past_ratio(&g->past, g->queued, ns));
+		add_sample(&g->side[there], ha_past_ratio(&g->past, g->queued, ns), limit, ns);
 }
 
 static bool enough(const struct ha_lag *g)
@@ -96,7 +110,7 @@ void ha_lag_done(struct ha_bundle *b, unsigned stripe, unsigned entry)
 	g->out = false;
 	ns = ha_clock_now(b->ctx->clock) - g->at;
 	if (g->state != HA_LAG_WATCH)
-		compare(g, stripe, ns);
+		compare(g, stripe, ha_lag_factor(b), ns);
 	else if (g->home >> stripe & 1)
 		watch(g, ha_lag_factor(b), ns);
 	if (g->wanted || g->state == HA_LAG_COMPARE)

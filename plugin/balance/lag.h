@@ -14,8 +14,8 @@
  * takes now is what it is compared with from now on.
  *
  * AWAY: the other path carries; now and then a message goes over the slow one. When eight in a row
- * are within half of the factor, or when the traffic is as slow on the other path, it carries
- * again.
+ * (16, then 32, where it was slow again within ten minutes) are within half of the factor, or when
+ * the traffic is as slow on the other path, it carries again.
  *
  * A move is no failover: nothing is fenced or posted again, what is on its way arrives. At most
  * HA_NCCL_SLOW_MOVES a minute; after a comparison without a result none for a minute, then two, up
@@ -68,9 +68,11 @@ struct ha_lag {
 	uint64_t since, look_at;
 	uint64_t rest_until, rest;
 	uint64_t probe_at, pause;
-	uint32_t judged; /* of side[0] */
-	uint64_t minute; /* it began then, */
-	unsigned moves;  /* and saw so many */
+	uint64_t back_at; /* when it carried again; 0: never left */
+	uint8_t returns;  /* AWAY: so many quick messages in a row take it back */
+	uint32_t judged;  /* of side[0] */
+	uint64_t minute;  /* it began then, */
+	unsigned moves;   /* and saw so many */
 };
 
 /* The connection is launched, with its shares. */

@@ -14,8 +14,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAMPLES 4  /* that a heartbeat asks for */
-#define RETURNS 8  /* messages in a row that are quick again: the path carries again */
+#define SAMPLES 4 /* that a heartbeat asks for */
+/* Messages in a row that are quick again: the path carries again. Twice as many each time it was
+ * slow again soon after: one that loses packets is quick by turns. */
+#define RETURNS_FIRST 8
+#define RETURNS_MOST 32
+#define RELAPSE_NS (600 * HA_NS_PER_S)
 #define VERIFIED 2 /* a move is good when the messages are quicker by as much */
 #define COMPARE_MOST_NS (30 * HA_NS_PER_S)
 #define PAUSE_FIRST_NS \
@@ -146,6 +150,13 @@ static double times(uint32_t ratio)
 	return (double)ratio / HA_PAST_UNIT;
 }
 
+static uint8_t count_returns(const struct ha_lag *g, uint64_t now)
+{
+	if (!g->back_at || now - g->back_at > RELAPSE_NS)
+		return RETURNS_FIRST;
+	return 2 * g->returns < RETURNS_MOST ? 2 * g->returns : RETURNS_MOST;
+}
+
 static void move(struct ha_bundle *b, uint32_t here, uint32_t there, uint64_t now)
 {
 	struct ha_lag *g = &b->balance.lag;
@@ -157,6 +168,7 @@ static void move(struct ha_bundle *b, uint32_t here, uint32_t there, uint64_t no
 	g->slow = here;
 	g->rest = REST_FIRST_NS;
 	g->moves++;
+	g->returns = count_returns(g, now);
 	g->pause = PAUSE_FIRST_NS;
 	g->probe_at = now + g->pause;
 	g->wanted = HA_LAG_WINDOW;
@@ -216,6 +228,7 @@ static void move_back(struct ha_bundle *b, uint64_t now, const char *why)
 	g->keys = 0;
 	g->moves++;
 	g->wanted = 0;
+	g->back_at = now;
 	carry_over(b, g->home);
 	say_soon(b, now);
 	ha_journal_eventf(
@@ -269,13 +282,13 @@ static void judge_away(struct ha_bundle *b, uint64_t now)
 		return;
 	if (g->side[0].n > g->judged)
 		judge_probe(g, ha_lag_factor(b) / 2, now);
-	if (g->side[0].n >= RETURNS && may_move(b, now)) {
+	if (g->side[0].n >= g->returns && may_move(b, now)) {
 		snprintf(why, sizeof(why),
 			 "%u messages in a row took %.1f times as long as they used to, %.1f times "
 			 "before",
 			 g->side[0].n, times(ha_past_median(&g->side[0])), times(g->slow));
 		move_back(b, now, why);
-	} else if (g->side[0].n < RETURNS && now >= g->probe_at) {
+	} else if (g->side[0].n < g->returns && now >= g->probe_at) {
 		g->probe = true;
 		g->probe_at = now + heartbeat_ns(b);
 		ha_lag_arm(b, true);

@@ -200,13 +200,14 @@ static uint64_t next_gap(struct sim_host *h, bool moved)
 }
 
 /* When the last rail's work went on elsewhere. */
-static void look_at_failovers(struct sim_host *h)
+static void note_moves(struct sim_host *h)
 {
-	uint64_t n = ha_journal_count(h->ctx, HA_EVENT_FAILED_OVER);
+	uint64_t n = ha_journal_count(h->ctx, HA_EVENT_FAILED_OVER) +
+		     ha_journal_count(h->ctx, HA_EVENT_SLOW);
 
-	if (n != h->failovers)
+	if (n != h->moves)
 		h->world->result.moved_over_ns = sim_elapsed(h->world);
-	h->failovers = n;
+	h->moves = n;
 }
 
 /* The NCCL thread of a host takes a turn, and asks for its next. */
@@ -231,7 +232,7 @@ static void host_turn(void *arg)
 	if (now >= h->next_service) {
 		ha_ctx_progress(h->ctx);
 		h->next_service = now + 20000 + sr_rng_below(&h->rng, w->sc.service_ns);
-		look_at_failovers(h);
+		note_moves(h);
 		sim_traffic_count_tries(h);
 	}
 	sr_memwire_at(w->wire, now + h->gap / 2 + sr_rng_below(&h->rng, h->gap + 1), host_turn, h);

@@ -58,7 +58,7 @@ struct sim_result {
 	uint64_t false_alarms;  /* of HA_NCCL_SILENCE_MS */
 	uint64_t slow_moves;    /* from paths that were slow, */
 	uint64_t failbacks;     /* and to paths that had been lost, or slow */
-	uint64_t moved_over_ns; /* when the last of them went on, ns from the start */
+	uint64_t moved_over_ns; /* when the last loss or slow path was left, ns from the start */
 	/* of a sender without any rail: pairs of devices that were being tried at one moment, at
 	 * most */
 	unsigned tried_at_once;
@@ -95,7 +95,7 @@ struct sim_host {
 	struct sr_rng rng;
 	/* the queue pairs that it has connected, and those that it is connecting */
 	struct sim_hookup *hookups;
-	uint64_t gap, moved_at, stalled_until, next_service, failovers;
+	uint64_t gap, moved_at, stalled_until, next_service, moves;
 	bool dead;
 	struct sim_undo *undo; /* NULL: the scenario needs none */
 	unsigned nundo;
