@@ -51,11 +51,7 @@ void ha_lag_join(struct ha_bundle *b)
 /* The rails of the mask carry, and no others. */
 static void carry_over(struct ha_bundle *b, unsigned mask)
 {
-	for (unsigned i = 0; i < b->nrails; i++) {
-		uint16_t share = b->balance.share[i] ? b->balance.share[i] : HA_SHARE_ALL;
-
-		b->balance.weight[i] = mask & b->active & 1u << i ? share : 0;
-	}
+	ha_share_carry(b, mask);
 	ha_policy_update(b);
 }
 

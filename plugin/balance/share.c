@@ -143,12 +143,21 @@ static bool any_weight(const struct ha_bundle *b)
 	return false;
 }
 
-static bool spare_carries(const struct ha_bundle *b)
+bool ha_share_spare_carries(const struct ha_bundle *b)
 {
 	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
 		if (b->active >> i & 1 && b->balance.weight[i])
 			return true;
 	return false;
+}
+
+void ha_share_carry(struct ha_bundle *b, unsigned mask)
+{
+	for (unsigned i = 0; i < b->nrails; i++) {
+		uint16_t share = b->balance.share[i] ? b->balance.share[i] : HA_SHARE_ALL;
+
+		b->balance.weight[i] = mask & b->active & 1u << i ? share : 0;
+	}
 }
 
 void ha_share_roles(struct ha_bundle *b)
@@ -158,7 +167,7 @@ void ha_share_roles(struct ha_bundle *b)
 			b->balance.weight[i] = 0;
 	/* No spare carries, or not any more: all those do that should, also one that stood by for
 	 * the spare while others were down; else the first that can. */
-	if (!spare_carries(b))
+	if (!ha_share_spare_carries(b))
 		for (unsigned i = 0; i < b->balance.ndata; i++)
 			b->balance.weight[i] = b->active >> i & 1 ? b->balance.share[i] : 0;
 	for (unsigned i = 0; i < b->nrails && !any_weight(b); i++)

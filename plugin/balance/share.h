@@ -37,6 +37,11 @@ void ha_share_again(struct ha_bundle *b);
 
 /* The mask of rails that are up has changed, or the shares: who carries what. */
 void ha_share_roles(struct ha_bundle *b);
+/* A spare carries data. */
+bool ha_share_spare_carries(const struct ha_bundle *b);
+/* The rails of the mask carry, and no others. Who carries is not told: ha_share_roles, or
+ * ha_policy_update, does that. */
+void ha_share_carry(struct ha_bundle *b, unsigned mask);
 /* Does this context's configuration ask for an agent's hints? */
 bool ha_share_advised(const struct ha_ctx *ctx);
 

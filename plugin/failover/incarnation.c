@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/balance/policy.h"
+#include "plugin/balance/share.h"
 #include "plugin/channel/board.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
@@ -128,21 +129,13 @@ void ha_roles_update(struct ha_bundle *b)
 	report_protection(b);
 }
 
-static bool standby_carries(const struct ha_bundle *b)
-{
-	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
-		if (b->active >> i & 1 && b->balance.weight[i])
-			return true;
-	return false;
-}
-
 /* A rail is back: does it carry its share again, or does it become the standby? Of a fused device
  * all NICs are wanted. */
 static void take_role(struct ha_bundle *b, struct ha_rail *r)
 {
 	bool fused = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1),
 	     first_incarnation = !b->failover.ctl[r->index].proven;
-	bool back = b->ctx->config.enable_failback || fused || !standby_carries(b);
+	bool back = b->ctx->config.enable_failback || fused || !ha_share_spare_carries(b);
 	unsigned i = r->index;
 
 	if (first_incarnation || !b->balance.share[i] || !back ||

@@ -8,9 +8,13 @@
  * receives that it has announced without (RAIL_KEYS), by their absolute numbers. A clear-to-send is
  * never written again for it: that could land on a newer one. Until a key is known, a message waits
  * (send.c).
+ *
+ * Two spares may come up in different orders at the two ends, which then carry over different ones.
+ * The sender follows: it registers on the rail that the receiver has told keys for.
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "plugin/balance/share.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
@@ -26,7 +30,8 @@ static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
 	return r->state == HA_RAIL_UP && !(b->registered.rails >> r->index & 1) &&
 	       !b->abort.error && !b->failover.peer_closed &&
 	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->balance.weight[r->index] ||
-		b->balance.lag.keys >> r->index & 1 || ha_heartbeat_missing(b));
+		b->balance.lag.keys >> r->index & 1 || b->registered.wanted >> r->index & 1 ||
+		ha_heartbeat_missing(b));
 }
 
 /* A device that dies may refuse memory before anybody has learned of its end. */
@@ -106,6 +111,19 @@ static const char *refused_advice(struct ha_bundle *b, const struct ha_rail *r)
 	return advice;
 }
 
+/* A message waited for these keys, since the peer carries over this spare and we over another: ours
+ * carries from now on. */
+static void follow_peer(struct ha_bundle *b, const struct ha_rail *r)
+{
+	bool waited = b->registered.wanted >> r->index & 1;
+
+	b->registered.wanted &= (uint8_t) ~(1u << r->index);
+	if (!waited || r->index < b->balance.ndata || !ha_share_spare_carries(b))
+		return;
+	ha_share_carry(b, 1u << r->index);
+	ha_share_roles(b);
+}
+
 static void publish(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -125,6 +143,8 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED,
 				"%u buffers cannot be registered on %s, the only rail left; %s",
 				k->keys.refused, ha_device_name(r->dev), refused_advice(b, r));
+	if (b->is_send)
+		follow_peer(b, r);
 	if (b->is_send || c->takes)
 		return;
 	k->keys.next = c->done;
@@ -160,6 +180,7 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 		mr->lkey[r->index] = mr->rkey[r->index] = 0;
 	}
 	b->registered.rails &= (uint8_t) ~(1u << r->index);
+	b->registered.wanted &= (uint8_t) ~(1u << r->index);
 	k->keys.stage = HA_KEYS_IDLE;
 	k->keys.forgotten++;
 	/* A message without keys, repeated in the next incarnation, would void there what a later

@@ -316,6 +316,31 @@ static unsigned keyed(const struct ha_send *s, const struct stripe *st, unsigned
 	return with;
 }
 
+/* Every buffer that is not empty has the peer's key for this rail. */
+static bool has_peer_keys(const struct stripe *st, unsigned rail)
+{
+	for (unsigned m = 0; m < st->slot->n; m++)
+		if (st->slot->req[m].size && !st->cts[m].rkey[rail])
+			return false;
+	return true;
+}
+
+/* No rail that is up has keys at both ends. Where spares come up at about the same time, each end
+ * may choose another one: the rail that the peer has keys for gets ours, too (failover/keys.c). */
+static void want_keys(struct ha_send *s, const struct stripe *st)
+{
+	for (unsigned left = s->b.active; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+
+		if (!has_peer_keys(st, i))
+			continue;
+		if (!(s->b.registered.wanted >> i & 1))
+			ha_bundle_drive_soon(&s->b);
+		s->b.registered.wanted |= (uint8_t)(1u << i);
+		return;
+	}
+}
+
 /* The agent's hint may be another for each message. */
 static void take_advice(struct ha_send *s)
 {
@@ -341,8 +366,10 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 		st.mask = keyed(s, &st, s->b.active);
 		st.mask &= -st.mask;
 	}
-	if (!st.mask)
+	if (!st.mask) {
+		want_keys(s, &st);
 		return -EAGAIN;
+	}
 	memcpy(slot->weight, s->b.balance.weight, sizeof(slot->weight));
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
@@ -550,12 +577,16 @@ int ha_send_post_put(struct ha_send *s, struct ha_send_slot *slot, bool with_rec
 /* ---- again, after a fence ---- */
 
 /* Of the rails that could, one with the most weight for its load; -1: none. */
-static int pick_carrier(const struct ha_send *s, const struct stripe *st)
+static int pick_carrier(struct ha_send *s, const struct stripe *st)
 {
+	unsigned rails = keyed(s, st, s->b.active);
+
 	uint64_t best_load = UINT64_MAX;
 	int best = -1;
 
-	for (unsigned left = keyed(s, st, s->b.active); left; left &= left - 1) {
+	if (!rails)
+		want_keys(s, st);
+	for (unsigned left = rails; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
 		const struct ha_rail *r = &s->b.rail[i];
 		uint64_t load = (uint64_t)(r->sq_posted - r->sq_retired + 1) * 1024 /

@@ -70,6 +70,7 @@ static void wild_2(void)
 	wild(2);
 }
 
+/* While both are away for a moment a further pair may be tried: it stays in the list of rails. */
 static unsigned weight(struct duel *d, enum duel_end end, int rail)
 {
 	struct duel_wait wait = duel_wait("two rails that are up, on the status page");
@@ -77,7 +78,7 @@ static unsigned weight(struct duel *d, enum duel_end end, int rail)
 
 	for (;; duel_pause(d, &wait)) {
 		c = duel_connection(d, end);
-		if (c.nrails == 2 && c.rail[0].state == HA_STATUS_RAIL_UP &&
+		if (c.nrails >= 2 && c.rail[0].state == HA_STATUS_RAIL_UP &&
 		    c.rail[1].state == HA_STATUS_RAIL_UP)
 			return c.rail[rail].weight;
 	}

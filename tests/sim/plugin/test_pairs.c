@@ -339,6 +339,31 @@ static void every_pair_gets_its_turn(void)
 	}
 }
 
+/* A NIC goes when the connection has just been made, and its standby is slow to come up: so a
+ * further pair comes up at about the same time, at either end now before it and now behind. Each
+ * end carries over the one that it saw first. (Of 600 such runs one stood still: in each the sender
+ * had keys for one spare and the receiver for the other.) */
+static void lost_while_young(void)
+{
+	struct sim_scenario sc;
+
+	for (unsigned i = 480; i < 560; i++) {
+		make(&sc, 300 + i, 2, 0, 0);
+		lose(&sc, "cut", 1, 0);
+		sc.fault[0].at = 600 * US;
+		sc.conn[0].messages = 400;
+		for (unsigned end = 0; end < 4; end++) {
+			sim_plain_fault(&sc, "jitter", end / 2, 0, FOR_GOOD);
+			sc.fault[sc.nfaults - 1].dev = end & 1;
+			sc.fault[sc.nfaults - 1].amount = 1500 * US;
+		}
+		sim_plain_fault(&sc, "slow-connect", 0, 0, FOR_GOOD);
+		sc.fault[sc.nfaults - 1].dev = 1;
+		sc.fault[sc.nfaults - 1].amount = i * 20 * US;
+		must_hold(&sc, 0, "lost while young");
+	}
+}
+
 int main(void)
 {
 	leaf_is_lost();
@@ -358,5 +383,6 @@ int main(void)
 	spare_gives_way();
 	silent_spare_gets_its_turn();
 	every_pair_gets_its_turn();
+	lost_while_young();
 	return 0;
 }
