@@ -216,11 +216,13 @@ static int answer_wait(int fd, struct sr_control_entry *entry, uint64_t publishe
 	uint64_t look_at = began + ANSWER_NS;
 
 	for (uint64_t now = began; now - began < limit_ns; now = now_ns()) {
-		if (page_stale(fd))
-			return -ESRCH;
+		bool ended = page_stale(fd); /* before the read: what it wrote last counts */
+
 		if (!page_read(fd, &entry->page) && entry->page.published != published &&
 		    entry->page.applied >= seq)
 			return 0;
+		if (ended)
+			return -ESRCH;
 		if (now >= look_at) {
 			if (process_stopped(entry->page.pid))
 				return -ETIMEDOUT;

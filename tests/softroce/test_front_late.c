@@ -2,7 +2,8 @@
 /*
  * A tool changes the faults of a NIC that answers late: a busy one is waited for and its change
  * made once; one that never answers, and one whose process is stopped, are told apart, and their
- * change is made when they get to it; one that ends meanwhile is gone.
+ * change is made when they get to it; one that ends meanwhile is gone, unless it has made the
+ * change before, as a killed NIC does that is restored.
  *
  * The owner has nothing but a control page. The tool's naps take no time: they move the clock that
  * it reads, and the owner acts when that has come far enough.
@@ -129,6 +130,19 @@ static void ended_is_gone(void)
 	CHECK(ask(getpid(), end, 2) == -ESRCH);
 }
 
+static void answer_and_end(void)
+{
+	answer_late();
+	end();
+}
+
+static void ended_behind_its_answer(void)
+{
+	begin();
+	CHECK(ask(getpid(), answer_and_end, 2) == 0);
+	CHECK(answered == 1);
+}
+
 static void stopped_is_named(void)
 {
 	const uint64_t began = tool_ns;
@@ -154,6 +168,7 @@ int main(void)
 	busy_is_waited_for();
 	hanging_is_given_up();
 	ended_is_gone();
+	ended_behind_its_answer();
 	stopped_is_named();
 	return 0;
 }
