@@ -455,6 +455,9 @@ int ha_bundle_poll(struct ha_bundle *b);
 /* complete.c: nothing has come for a while: look where a poll does not look each time. True: it is
  * time for a round. */
 bool ha_bundle_look_around(struct ha_bundle *b);
+/* complete.c: a call that posts could not, and has polled. Without a service thread nobody but the
+ * calls may be left to look why: now and then the next one makes a round, before it is inside. */
+void ha_bundle_count_idle(struct ha_bundle *b);
 /* complete.c: the same of one rail, whatever its state. */
 int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r);
 /* delivery.c: with HA_ATTN_DELIVERY, tell the peer how far we are, or take what it tells. Owner or

@@ -336,6 +336,12 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 	return ha_ctx_self_driven(b->ctx);
 }
 
+void ha_bundle_count_idle(struct ha_bundle *b)
+{
+	if (++b->poll.idle >= b->poll.idle_limit && ha_bundle_look_around(b))
+		ha_bundle_drive_soon(b);
+}
+
 static void finish(const struct ha_request *req, int *done, int *sizes)
 {
 	if (req->kind == HA_REQ_SEND)

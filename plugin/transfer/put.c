@@ -61,6 +61,14 @@ static void fill_slot(struct ha_send *s, struct ha_send_slot *slot, const struct
 	req->mr = put->mr;
 }
 
+/* As in send.c. */
+static int not_now(struct ha_send *s)
+{
+	ha_bundle_poll(&s->b);
+	ha_bundle_count_idle(&s->b);
+	return 0;
+}
+
 static int post(struct ha_send *s, const struct ha_put *put, struct ha_request **req)
 {
 	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
@@ -74,15 +82,12 @@ static int post(struct ha_send *s, const struct ha_put *put, struct ha_request *
 	w = &s->puts->window[put->window];
 	if (put->size && (put->offset > w->size || put->size > w->size - put->offset))
 		return -ERANGE;
-	if (slot->held | slot->pending) {
-		ha_bundle_poll(&s->b);
-		return 0;
-	}
+	if (slot->held | slot->pending)
+		return not_now(s);
 	fill_slot(s, slot, put);
 	if (ha_send_post_put(s, slot, put->record != NULL)) {
 		slot->n = 0; /* nothing was posted: the fence must not count it */
-		ha_bundle_poll(&s->b);
-		return 0;
+		return not_now(s);
 	}
 	s->head++;
 	slot->held = 1;

@@ -202,8 +202,10 @@ static inline __attribute__((always_inline)) int irecv(struct ha_recv *c, unsign
 	if (unlikely(!r)) {
 		ha_bundle_poll(&c->b);
 		r = room(c, slot);
-		if (!r)
+		if (!r) {
+			ha_bundle_count_idle(&c->b);
 			return 0;
+		}
 	}
 	slot->idx = idx;
 	slot->imm = slot->identity = ha_imm_identity(idx);

@@ -692,10 +692,12 @@ static inline void fill_request(struct ha_request *q, const struct ha_cts *cts, 
 	q->mr = mr;
 }
 
-/* No room, no rail or no keys: completions make room. */
+/* No room, no rail or no keys: completions make room, and a round of the driver brings rails and
+ * keys. */
 static __attribute__((noinline)) int not_now(struct ha_send *s)
 {
 	ha_bundle_poll(&s->b);
+	ha_bundle_count_idle(&s->b);
 	return 0;
 }
 
@@ -715,13 +717,12 @@ static void poll_unless_polled(struct ha_send *s)
 	s->polls_seen = atomic_load_explicit(polls, memory_order_relaxed);
 }
 
-/* No receive is there: without a service thread nobody but this call may be left to look why. */
+/* No receive is there. */
 static __attribute__((noinline)) int not_yet(struct ha_send *s)
 {
 	if (s->b.poll.always)
 		poll_unless_polled(s);
-	if (++s->b.poll.idle >= s->b.poll.idle_limit && ha_bundle_look_around(&s->b))
-		ha_bundle_drive_soon(&s->b); /* the next call makes a round, before it is inside */
+	ha_bundle_count_idle(&s->b);
 	return 0;
 }
 

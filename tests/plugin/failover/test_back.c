@@ -93,6 +93,17 @@ static void back_as_another(void)
 	there_and_back(&two, 1 << SENDER | 1 << RECEIVER, 0, "mlx5_4");
 }
 
+static void back_without_thread(void)
+{
+	static const struct duel_setup setup = {
+		.env = { DUEL_LATE_TIMEOUTS, "HA_NCCL_USE_PROGRESS_THREAD=0",
+			 /* a call of many makes a round: the tests' ends sleep between them */
+			 "HA_NCCL_POLL_STANDBY_INTERVAL=2" }
+	};
+
+	there_and_back(&setup, 1 << SENDER | 1 << RECEIVER, 0, NULL);
+}
+
 static void back_of_many(void)
 {
 	static const struct duel_setup setup = {
@@ -154,10 +165,15 @@ static void back_fused(void)
 int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = {
-		{ "back_at_sender", back_at_sender },   { "back_at_receiver", back_at_receiver },
-		{ "back_at_both", back_at_both },       { "back_as_another", back_as_another },
-		{ "back_of_standby", back_of_standby }, { "back_and_back", back_and_back },
-		{ "back_fused", back_fused },           { "back_of_many", back_of_many },
+		{ "back_at_sender", back_at_sender },
+		{ "back_at_receiver", back_at_receiver },
+		{ "back_at_both", back_at_both },
+		{ "back_as_another", back_as_another },
+		{ "back_of_standby", back_of_standby },
+		{ "back_and_back", back_and_back },
+		{ "back_fused", back_fused },
+		{ "back_without_thread", back_without_thread },
+		{ "back_of_many", back_of_many },
 	};
 
 	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
