@@ -111,6 +111,17 @@ static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 	k->fence.marker_posted = true;
 }
 
+/* What its completion queue holds goes with it: all of that counts, however much one poll takes. */
+static void take_rest(struct ha_bundle *b, struct ha_rail *r)
+{
+	int n, left = r->cq ? r->cq->cqe : 0;
+
+	do {
+		n = ha_rail_poll(b, r);
+		left -= n;
+	} while (n == b->poll.most && left > 0);
+}
+
 /* How the drain goes on: it does, or it is over, or the queue pair must be destroyed. */
 static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
@@ -122,7 +133,7 @@ static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_
 	/* An incarnation that never carried anything, and a device that is gone, have nothing to
 	 * account for. */
 	if (!r->qp || !k->working || device_gone(r)) {
-		ha_rail_poll(b, r);
+		take_rest(b, r);
 		return HA_FENCE_CLOSE;
 	}
 	post_marker(b, r);
@@ -131,7 +142,10 @@ static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_
 		k->fence.tidy_at = now + TIDY_NS;
 		return HA_FENCE_OVER;
 	}
-	return now >= k->fence.deadline ? HA_FENCE_CLOSE : HA_FENCE_DRAIN;
+	if (now < k->fence.deadline)
+		return HA_FENCE_DRAIN;
+	take_rest(b, r);
+	return HA_FENCE_CLOSE;
 }
 
 static bool overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
