@@ -2,142 +2,18 @@
 #include "sim/plugin/faults.h"
 
 #include "plugin/transfer/bundle.h"
+#include "sim/plugin/fault_draw.h"
 #include "sim/plugin/traffic.h"
 #include "sim/plugin/world.h"
 
 #include <string.h>
 
-#define US 1000u
-#define MS 1000000u
-#define FOREVER UINT64_C(1000000000000)
-
-static uint64_t between(struct sr_rng *rng, uint64_t low, uint64_t high)
-{
-	return low + sr_rng_below(rng, high - low + 1);
-}
+/* A device that is back is found so much later, at most: returns.c looks every five seconds. */
+#define FOUND_NS UINT64_C(5500000000)
 
 static struct sim_device *device(struct sim_world *w, const struct sim_fault *f)
 {
-	return &w->host[f->host].verbs->device[f->dev];
-}
-
-/* ---- how each is drawn ---- */
-
-static void make_none(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = 0;
-}
-
-/*
- * At most 5 %: eight losses in a row, which end a queue pair, must not happen in any number of
- * seeds.
- */
-static void make_rate(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 50 * US, 20 * MS);
-	f->amount = between(rng, 100, 50000);
-}
-
-static void make_reorder(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	make_rate(f, sc, rng);
-	f->amount = between(rng, 100, 300000);
-}
-
-static void make_delay(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 50 * US, 20 * MS);
-	/*
-	 * A detour longer than a queue pair's timer looks like loss; far below it, nothing may come
-	 * of it.
-	 */
-	f->amount = between(rng, 1 * US, (UINT64_C(4096) << sc->timeout) / 4);
-}
-
-/* Well below the window, timers' fourfold tolerance (IBTA 9.7.6.1.3) included. */
-static void make_short(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 10 * US, sim_scenario_window(sc) * 4 / 10);
-}
-
-static void make_long(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = sr_rng_below(rng, 3)
-			 ? between(rng, sim_scenario_window(sc) / 2, 4 * sim_scenario_window(sc))
-			 : FOREVER;
-}
-
-/* choose_device has named one of its ports. */
-static void make_switch(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	make_long(f, sc, rng);
-	f->dev = sc->leaf[f->host][f->dev];
-	f->amount = sr_rng_below(rng, 4);
-}
-
-static void make_stall(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = sr_rng_below(rng, 3) ? between(rng, 10 * US, 5 * MS)
-				      : between(rng, 5 * MS, 1500u * MS);
-}
-
-/*
- * A BYE that comes later than a queue pair gives up cannot settle a send whose acknowledgement was
- * lost.
- */
-static void make_sick(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 10 * US, sim_scenario_window(sc) / 4);
-}
-
-/*
- * A NIC that has acknowledged shows the completion soon after; the core waits a second for it
- * behind a BYE.
- */
-static void make_hold(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 1 * US, sr_rng_below(rng, 3) ? 1 * MS : 400 * MS);
-}
-
-static void make_acked(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 5 * US, 300 * US);
-}
-
-static void make_count(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = 0;
-	f->amount = between(rng, 1, 6);
-}
-
-static void make_flaps(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 1 * MS, 2 * sim_scenario_window(sc));
-	/* up to this long down, then up */
-	f->amount = between(rng, 20 * US, sim_scenario_window(sc) / 4);
-}
-
-/*
- * All that has begun is over with it: from a moment to more than an incarnation may take to come
- * up.
- */
-static void make_connecting(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = sr_rng_below(rng, UINT64_C(1) << between(rng, 20, 34));
-	/* one takes so long; an odd number: in vain */
-	f->amount = sr_rng_below(rng, UINT64_C(1) << between(rng, 14, 33));
-}
-
-static void make_steering(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 50 * US, 50 * MS);
-	f->amount = between(rng, 500, 1 * MS); /* up to this long between two changes */
-}
-
-static void make_slow(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	f->len = between(rng, 100 * US, 50 * MS);
-	f->amount = between(rng, 2, 20); /* so many times */
+	return w->host[f->host].verbs->device[f->dev];
 }
 
 /* ---- rates: whatever acts on a port at this moment, together ---- */
@@ -194,7 +70,7 @@ static void apply_one(struct sr_fault_dir *d, const struct sim_fault *f)
 
 static void apply_to(struct sim_world *w, unsigned host, unsigned dev, bool rx)
 {
-	struct sr_faults *faults = sr_memwire_faults(w->host[host].verbs->device[dev].port);
+	struct sr_faults *faults = sr_memwire_faults(w->host[host].verbs->device[dev]->port);
 	struct sr_fault_dir *d = rx ? &faults->rx : &faults->tx;
 
 	memset(d, 0, sizeof(*d));
@@ -239,7 +115,7 @@ static void cut_port(struct sim_world *w, unsigned host, unsigned dev, bool on)
 		on |= (is(f, "cut") || is(f, "flap") || is(f, "switch")) && acts(w, f) &&
 		      sim_fault_hits(&w->sc, f, host, dev);
 	}
-	sr_memwire_cut(w->host[host].verbs->device[dev].port, on);
+	sr_memwire_cut(w->host[host].verbs->device[dev]->port, on);
 }
 
 static void mute_port(struct sim_world *w, unsigned host, unsigned dev, bool on)
@@ -273,6 +149,19 @@ static void heal(struct sim_world *w, struct sim_fault *f)
 static void kill(struct sim_world *w, struct sim_fault *f)
 {
 	sim_device_kill(device(w, f));
+}
+
+static void leave(struct sim_world *w, struct sim_fault *f)
+{
+	kill(w, f);
+	device(w, f)->unlisted = !(f->amount & 2);
+}
+
+/* Another fault of the same kind may have brought it back, or may keep it away. */
+static void come_back(struct sim_world *w, struct sim_fault *f)
+{
+	if (device(w, f)->dead)
+		w->hosts->restore(&w->host[f->host], f->dev, f->amount & 1);
 }
 
 static void stall(struct sim_world *w, struct sim_fault *f)
@@ -403,6 +292,22 @@ static void as_fast_as_before(struct sim_world *w, struct sim_fault *f)
 	set_rate(w, f, 1);
 }
 
+void sim_faults_apply(struct sim_world *w, unsigned host, unsigned dev)
+{
+	const struct sim_fault port = { .host = host, .dev = dev };
+	uint64_t slower = 1;
+
+	for (unsigned i = 0; i < w->sc.nfaults; i++) {
+		const struct sim_fault *f = &w->sc.fault[i];
+
+		if (is(f, "slow") && acts(w, f) && sim_fault_hits(&w->sc, f, host, dev))
+			slower = f->amount;
+	}
+	set_rate(w, &port, slower);
+	mute_port(w, host, dev, true);
+	cut_port(w, host, dev, false);
+}
+
 static void steer(void *arg);
 
 static struct steering {
@@ -431,61 +336,65 @@ static void steer(void *arg)
 
 /* Names are what --faults takes, and what is() compares. */
 const struct sim_fault_class sim_fault_classes[] = {
-	{ "loss", "packets are lost", SIM_LOSSY, make_rate, apply, apply },
-	{ "reorder", "packets overtake each other", SIM_LOSSY, make_reorder, apply, apply },
-	{ "duplicate", "packets arrive twice", SIM_LOSSY, make_reorder, apply, apply },
-	{ "delay", "packets take longer", SIM_LOSSY, make_delay, apply, apply },
-	{ "jitter", "packets take more or less long", SIM_LOSSY, make_delay, apply, apply },
-	{ "ack-loss", "acknowledgements are lost, data is not", SIM_LOSSY, make_rate, NULL, NULL },
-	{ "late", "packets are held and released behind later ones", SIM_SHORT_OUTAGE, make_short,
+	{ "loss", "packets are lost", SIM_LOSSY, sim_make_rate, apply, apply },
+	{ "reorder", "packets overtake each other", SIM_LOSSY, sim_make_reorder, apply, apply },
+	{ "duplicate", "packets arrive twice", SIM_LOSSY, sim_make_reorder, apply, apply },
+	{ "delay", "packets take longer", SIM_LOSSY, sim_make_delay, apply, apply },
+	{ "jitter", "packets take more or less long", SIM_LOSSY, sim_make_delay, apply, apply },
+	{ "ack-loss", "acknowledgements are lost, data is not", SIM_LOSSY, sim_make_rate, NULL,
+	  NULL },
+	{ "late", "packets are held and released behind later ones", SIM_SHORT_OUTAGE,
+	  sim_make_short, apply, apply },
+	{ "flap", "the port goes down for less than the window", SIM_SHORT_OUTAGE, sim_make_short,
+	  cut, heal },
+	{ "mute", "packets vanish for less than the window", SIM_SHORT_OUTAGE, sim_make_short,
 	  apply, apply },
-	{ "flap", "the port goes down for less than the window", SIM_SHORT_OUTAGE, make_short, cut,
+	{ "stall", "a host's thread stands still", SIM_HOST_PAUSE, sim_make_stall, stall, NULL },
+	{ "completion-delay", "completions show late", SIM_HELD, sim_make_hold, hold, NULL },
+	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SOCKET_PAUSE,
+	  sim_make_sick, sick, NULL },
+	{ "cut", "the port goes down for longer, or for good", SIM_OUTAGE, sim_make_long, cut,
 	  heal },
-	{ "mute", "packets vanish for less than the window", SIM_SHORT_OUTAGE, make_short, apply,
+	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, sim_make_long, apply,
 	  apply },
-	{ "stall", "a host's thread stands still", SIM_HOST_PAUSE, make_stall, stall, NULL },
-	{ "completion-delay", "completions show late", SIM_HELD, make_hold, hold, NULL },
-	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SOCKET_PAUSE, make_sick,
-	  sick, NULL },
-	{ "cut", "the port goes down for longer, or for good", SIM_OUTAGE, make_long, cut, heal },
-	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, make_long, apply,
-	  apply },
-	{ "flapping", "the port goes down and up again and again", SIM_OUTAGE, make_flaps,
+	{ "flapping", "the port goes down and up again and again", SIM_OUTAGE, sim_make_flaps,
 	  flap_begin, NULL },
-	{ "kill", "the device dies", SIM_DEATH, make_none, kill, NULL },
+	{ "kill", "the device dies", SIM_DEATH, sim_make_none, kill, NULL },
 	{ "kill-acked", "the device dies with data that it has acknowledged and not placed",
-	  SIM_DEATH, make_acked, stall, forget },
-	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, make_count,
+	  SIM_DEATH, sim_make_acked, stall, forget },
+	{ "return", "the device fails, and is listed again later, under its old name or another",
+	  SIM_RETURN, sim_make_return, leave, come_back },
+	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, sim_make_count,
 	  doorbell, NULL },
-	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK, make_none,
-	  break_qps, NULL },
-	{ "new-gid", "a port gets another address", SIM_BREAK, make_none, new_gid, NULL },
-	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST, make_none,
-	  reset, NULL },
+	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK,
+	  sim_make_none, break_qps, NULL },
+	{ "new-gid", "a port gets another address", SIM_BREAK, sim_make_none, new_gid, NULL },
+	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST,
+	  sim_make_none, reset, NULL },
 	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_SOCKETS_LOST,
-	  make_none, silence, NULL },
+	  sim_make_none, silence, NULL },
 	{ "steer", "the shares of rails change again and again, by hints or by hand", SIM_STEERED,
-	  make_steering, steer_begin, NULL },
-	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, make_slow, slow,
+	  sim_make_steering, steer_begin, NULL },
+	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, sim_make_slow, slow,
 	  as_fast_as_before },
 	{ "slow-connect", "connecting a queue pair takes long, and may fail", SIM_CONNECTING,
-	  make_connecting, NULL, NULL },
+	  sim_make_connecting, NULL, NULL },
 	{ "switch",
 	  "a leaf switch fails, or half of its ports do: they go down at both hosts, for longer or "
 	  "for good",
-	  SIM_OUTAGE, make_switch, lose_switch, regain_switch },
-	{ "silent-switch", "the same, and the ports stay up", SIM_OUTAGE, make_switch, lose_switch,
-	  regain_switch },
-	{ "exit", "a process dies", SIM_PEER_END, make_none, process_exit, NULL },
-	{ "power", "a machine dies", SIM_PEER_END, make_none, power_off, NULL },
-	{ "quit", "a process ends its context with everything open", SIM_PEER_END, make_none, quit,
-	  NULL },
+	  SIM_OUTAGE, sim_make_switch, lose_switch, regain_switch },
+	{ "silent-switch", "the same, and the ports stay up", SIM_OUTAGE, sim_make_switch,
+	  lose_switch, regain_switch },
+	{ "exit", "a process dies", SIM_PEER_END, sim_make_none, process_exit, NULL },
+	{ "power", "a machine dies", SIM_PEER_END, sim_make_none, power_off, NULL },
+	{ "quit", "a process ends its context with everything open", SIM_PEER_END, sim_make_none,
+	  quit, NULL },
 };
 const unsigned sim_fault_nclasses = sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]);
 _Static_assert(sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]) <= 31,
 	       "a mask has 32 bits, and a storm");
 
-/* ---- drawing ---- */
+/* ---- by name ---- */
 
 uint32_t sim_faults_parse(const char *list, char bad[32])
 {
@@ -515,154 +424,6 @@ uint32_t sim_faults_parse(const char *list, char bad[32])
 	return mask;
 }
 
-/*
- * A third of the seeds hold only what everybody survives; in the others one or two more may be
- * anything.
- */
-static uint32_t usual(struct sr_rng *rng)
-{
-	bool gentle = sr_rng_below(rng, 3) == 0;
-	uint32_t mask = 0;
-
-	for (unsigned i = 0; i < sim_fault_nclasses; i++)
-		if (!gentle || SIM_GENTLE(sim_fault_classes[i].effect))
-			mask |= 1u << i;
-	return mask;
-}
-
-/* One of the classes of a mask. */
-static unsigned pick(uint32_t mask, struct sr_rng *rng)
-{
-	unsigned n = (unsigned)sr_rng_below(rng, (uint64_t)__builtin_popcount(mask));
-
-	while (n--)
-		mask &= mask - 1;
-	return (unsigned)__builtin_ctz(mask);
-}
-
-static bool on_wire(const struct sim_fault *f)
-{
-	enum sim_effect effect = sim_fault_classes[f->class].effect;
-
-	return effect == SIM_LOSSY || effect == SIM_SHORT_OUTAGE;
-}
-
-static bool mutes(const struct sim_fault *f)
-{
-	return sim_fault_classes[f->class].effect == SIM_SHORT_OUTAGE;
-}
-
-/* Gentle outages wait for each other, and for lost packets: else even they add up to a window. */
-static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *f)
-{
-	uint64_t at = f->at, pause = 2 * sim_scenario_window(sc);
-
-	if (!on_wire(f))
-		return at;
-	/* a shift may meet one that was passed before */
-	for (unsigned k = 0; k < sc->nfaults * sc->nfaults; k++) {
-		const struct sim_fault *g = &sc->fault[k % sc->nfaults];
-
-		if ((mutes(f) || mutes(g)) && on_wire(g) && at < g->at + g->len + pause &&
-		    g->at < at + f->len + pause)
-			at = g->at + g->len + pause;
-	}
-	return at;
-}
-
-/* Mostly one that a connection runs over, or its standby's. */
-static void choose_device(const struct sim_scenario *sc, struct sim_fault *f, struct sr_rng *rng)
-{
-	const struct sim_conn_spec *c = &sc->conn[sr_rng_below(rng, sc->nconns)];
-	unsigned end = (unsigned)sr_rng_below(rng, 2);
-
-	f->host = (unsigned)sr_rng_below(rng, 2);
-	f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
-	f->rx = sr_rng_below(rng, 2);
-	if (sr_rng_below(rng, 3) == 0)
-		return;
-	f->host = end ? 1 - c->from : c->from;
-	f->dev = c->rail[end][sr_rng_below(rng, c->nrails[end])];
-}
-
-/*
- * Connecting takes the first milliseconds; then transfer, close. Some come when an earlier one is
- * being mended.
- */
-static uint64_t choose_time(const struct sim_scenario *sc, struct sr_rng *rng)
-{
-	const struct sim_fault *before =
-		sc->nfaults ? &sc->fault[sr_rng_below(rng, sc->nfaults)] : NULL;
-	uint64_t at =
-		sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
-	uint64_t after =
-		sr_rng_below(rng, UINT64_C(1) << between(rng, 10, sr_rng_below(rng, 4) ? 22 : 30));
-
-	if (!before || sr_rng_below(rng, 2))
-		return at;
-	return before->at + (before->len < FOREVER && sr_rng_below(rng, 2) ? before->len : 0) +
-	       after;
-}
-
-void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allowed)
-{
-	uint32_t mask = allowed ? allowed : usual(rng);
-	unsigned n =
-		sr_rng_below(rng, 8) ? (unsigned)between(rng, 1, 5) : (unsigned)between(rng, 6, 20);
-
-	/* A few kinds per seed, so that some seeds see much of one. */
-	while (!allowed && __builtin_popcount(mask) > 4)
-		mask &= (uint32_t)sr_rng_next(rng) | 1u << pick(mask, rng);
-	for (unsigned i = 0; i < n; i++) {
-		struct sim_fault *f = &sc->fault[sc->nfaults];
-
-		*f = (struct sim_fault) { .class = pick(mask, rng) };
-		choose_device(sc, f, rng);
-		f->at = choose_time(sc, rng);
-		sim_fault_classes[f->class].make(f, sc, rng);
-		f->at = separate(sc, f);
-		sc->nfaults++;
-	}
-}
-
-static struct sim_fault *add(struct sim_scenario *sc, const char *name, uint64_t at, uint64_t len)
-{
-	struct sim_fault *f = &sc->fault[sc->nfaults++];
-	char bad[32];
-
-	*f = (struct sim_fault) { .class = (unsigned)__builtin_ctz(sim_faults_parse(name, bad)),
-				  .at = at,
-				  .len = len };
-	return f;
-}
-
-void sim_faults_storm(struct sim_scenario *sc, struct sr_rng *rng)
-{
-	static const char *const breaks[] = { "qp-error", "qp-error", "qp-error",
-					      "flap",     "cut",      "mute" };
-	unsigned n = (unsigned)between(rng, 3, 12);
-	uint64_t at = between(rng, 200 * US, 2 * MS);
-
-	for (unsigned h = 0; h < 2; h++)
-		for (unsigned d = 0; d < sc->ndevices[h]; d++) {
-			struct sim_fault *f = add(sc, "loss", between(rng, 0, 1 * MS), 20 * MS);
-
-			f->host = h;
-			f->dev = d;
-			f->amount = between(rng, 1000, 60000);
-		}
-	while (n--) {
-		const char *name = breaks[sr_rng_below(rng, sizeof(breaks) / sizeof(breaks[0]))];
-		struct sim_fault *f =
-			add(sc, name, at, name[0] == 'q' ? 0 : between(rng, 100 * US, 20 * MS));
-
-		f->host = (unsigned)sr_rng_below(rng, 2);
-		f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
-		f->rx = sr_rng_below(rng, 2);
-		at += between(rng, 10 * US, 2 * MS);
-	}
-}
-
 void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
 {
 	const struct sim_fault_class *c = &sim_fault_classes[f->class];
@@ -674,7 +435,7 @@ void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out)
 		fprintf(out, "  fault %u at %.3f ms: %s (%s), host %u sim%u %s, ", index,
 			(double)f->at / 1e6, c->name, c->help, f->host, f->dev,
 			f->rx ? "rx" : "tx");
-	if (f->len >= FOREVER)
+	if (f->len >= SIM_FOREVER)
 		fprintf(out, "for good, amount %llu\n", (unsigned long long)f->amount);
 	else
 		fprintf(out, "for %.3f ms, amount %llu\n", (double)f->len / 1e6,
@@ -688,13 +449,18 @@ const char *sim_effect_expected(enum sim_effect effect)
 	return effect == SIM_PEER_END ? "clean error" : "survived with another path";
 }
 
+uint64_t sim_fault_lasts(const struct sim_fault *f)
+{
+	return f->len + (sim_fault_classes[f->class].effect == SIM_RETURN ? FOUND_NS : 0);
+}
+
 uint64_t sim_faults_over(const struct sim_scenario *sc)
 {
 	uint64_t over = 0;
 
 	for (unsigned i = 0; i < sc->nfaults; i++) {
 		const struct sim_fault *f = &sc->fault[i];
-		uint64_t end = f->at + (f->len < FOREVER ? f->len : 0);
+		uint64_t end = f->at + (f->len < SIM_FOREVER ? sim_fault_lasts(f) : 0);
 
 		if (!f->off && end > over)
 			over = end;
@@ -743,7 +509,7 @@ void sim_faults_schedule(struct sim_world *w)
 		if (f->off)
 			continue;
 		sr_memwire_at(w->wire, start + f->at, on_begin, &scheduled[i]);
-		if (sim_fault_classes[f->class].end && f->len < FOREVER)
+		if (sim_fault_classes[f->class].end && f->len < SIM_FOREVER)
 			sr_memwire_at(w->wire, start + f->at + f->len, on_end, &scheduled[i]);
 	}
 }
@@ -784,7 +550,7 @@ static bool mutes_end(const struct sim_world *w, const struct sr_memwire_port *f
 		return false;
 	for (unsigned i = 0; i < s->conn->spec->nrails[m->end]; i++)
 		mute |= s->bundle->rail[i].epoch == 0 && s->bundle->rail[i].peer.qp.qpn == to &&
-			s->host->verbs->device[s->conn->spec->rail[m->end][i]].port == from;
+			s->host->verbs->device[s->conn->spec->rail[m->end][i]]->port == from;
 	return mute;
 }
 

@@ -26,6 +26,7 @@ enum sim_effect {
 	SIM_BREAK,      /* at one moment; the next incarnation may be sound */
 	SIM_DEATH,      /* of the device, for good, at the end of the fault's time */
 	SIM_DYING,      /* the same, at an unknown moment, or never */
+	SIM_RETURN,     /* SIM_DEATH at the beginning of its time, and another device at its end */
 	SIM_SOCKETS_LOST,
 	/* Nobody survives these: both ends get an error, in time. */
 	SIM_PEER_END,
@@ -61,6 +62,10 @@ void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allow
 void sim_fault_print(const struct sim_fault *f, unsigned index, FILE *out);
 /* "survived", "survived with another path", "clean error". */
 const char *sim_effect_expected(enum sim_effect effect);
+/* From its beginning until what it took can be there again, ns. */
+uint64_t sim_fault_lasts(const struct sim_fault *f);
+/* A port is new: what acts on it at this moment does. */
+void sim_faults_apply(struct sim_world *w, unsigned host, unsigned dev);
 /* When the last one is over, ns from the start. */
 uint64_t sim_faults_over(const struct sim_scenario *sc);
 

@@ -52,7 +52,10 @@
 	X(FORGET_WINDOWS, "forget-windows",                                                        \
 	  "one-sided: windows are told for the first rail alone")                                  \
 	X(KEEP_WINDOWS, "keep-windows",                                                            \
-	  "one-sided: keys of a device that the peer's rail has left are used on the next")
+	  "one-sided: keys of a device that the peer's rail has left are used on the next")        \
+	X(FORGET_RETURN, "forget-return", "nobody looks whether a device that failed is back")     \
+	X(KEEP_OPENING, "keep-opening",                                                            \
+	  "a device that is back is used with the keys of before it failed")
 
 enum ha_mutation {
 	HA_MUTATE_OUTSIDE = -1, /* no simulation: `ha doctor --fabric` */

@@ -46,10 +46,10 @@ static enum sim_effect effect(const struct sim_fault *f)
 	return sim_fault_classes[f->class].effect;
 }
 
-/* Its device is gone for good. */
+/* Its device dies, for good or until another one is in its place. */
 static bool mortal(const struct sim_fault *f)
 {
-	return effect(f) == SIM_DEATH || effect(f) == SIM_DYING;
+	return effect(f) == SIM_DEATH || effect(f) == SIM_DYING || effect(f) == SIM_RETURN;
 }
 
 static unsigned host_of(const struct sim_conn_spec *c, unsigned end)
@@ -68,6 +68,8 @@ static struct span outage(const struct sim_fault *f)
 		return (struct span) { f->at, f->at + f->len };
 	case SIM_BREAK:
 		return (struct span) { f->at, f->at + 1 };
+	case SIM_RETURN:
+		return (struct span) { f->at, f->at + sim_fault_lasts(f) };
 	case SIM_DEATH:
 		return (struct span) { f->at + f->len, SIM_NEVER };
 	case SIM_DYING:
@@ -369,12 +371,13 @@ static bool death_in(const struct sim_scenario *sc, const struct span *no_path)
 {
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off && mortal(&sc->fault[i]) &&
-		    outage(&sc->fault[i]).from < no_path->to)
+		    outage(&sc->fault[i]).from < no_path->to &&
+		    held_up(sc, outage(&sc->fault[i]).to) > no_path->from)
 			return true;
 	return false;
 }
 
-/* The end comes when the time limit has passed, or at once where a device is gone for good. */
+/* The end comes when the time limit has passed, or at once where a device is gone. */
 static uint64_t no_path_excuse(const struct sim_scenario *sc, const struct sim_promise *p,
 			       const struct spans *no_path)
 {
@@ -495,6 +498,7 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	case SIM_OUTAGE:
 	case SIM_BREAK:
 	case SIM_DEATH:
+	case SIM_RETURN:
 	case SIM_DYING:
 		if (!p->failover && on_data_device(sc, c, p, f))
 			p->unprotected = sooner(p->unprotected, s.from);

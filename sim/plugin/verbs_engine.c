@@ -1,28 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/plugin/verbs_engine.h"
+#include "sim/plugin/verbs_object.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What every object of ours begins with behind the verbs' own part. */
-struct sim_object {
-	/* in sim_verbs.objects: the newest first, so users before what they use */
-	struct sim_object *next, **pprev;
-	struct sim_device *dev;
-	enum sim_kind kind;
-	void *engine; /* NULL: taken away from a process that died */
-};
-
-/* clang-format off */
-struct sim_context { struct ibv_context ibv; struct sim_object o; };
-struct sim_pd { struct ibv_pd ibv; struct sim_object o; };
-struct sim_mr { struct ibv_mr ibv; struct sim_object o; };
-struct sim_cq { struct ibv_cq ibv; struct sim_object o; };
-struct sim_srq { struct ibv_srq ibv; struct sim_object o; };
-struct sim_qp { struct ibv_qp ibv; struct sim_object o; };
-/* clang-format on */
 
 static struct sim_verbs *host_of(const struct ha_verbs_ops *ops)
 {
@@ -129,128 +112,6 @@ static int created(struct sim_object *o, int err)
 	return err < 0 ? err : -err;
 }
 
-/* ---- the hot functions ---- */
-
-/* The device dies when part of the list has reached it: what came first may still be carried out,
- * the rest never was. */
-static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
-{
-	struct sim_device *dev = qp->o.dev;
-	struct ibv_send_wr *last = wr, *rest;
-
-	while (--dev->knobs.die_at_post && last->next)
-		last = last->next;
-	rest = last->next;
-	last->next = NULL;
-	sr_qp_post_send(qp->o.engine, now(dev->host), wr, bad);
-	last->next = rest;
-	sr_nic_progress(dev->nic, now(dev->host),
-			1 + (unsigned)sr_memwire_steps(dev->host->wire) % 4);
-	sim_device_kill(dev);
-	*bad = rest ? rest : wr;
-	return EIO;
-}
-
-static unsigned list_length(const struct ibv_send_wr *wr)
-{
-	unsigned n = 0;
-
-	for (; wr; wr = wr->next)
-		n++;
-	return n;
-}
-
-static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
-{
-	struct sim_qp *qp = (struct sim_qp *)ibv;
-	struct sim_device *dev = qp->o.dev;
-	unsigned n;
-
-	if (!qp->o.engine || dev->dead) {
-		*bad = wr;
-		return EIO;
-	}
-	if (dev->knobs.die_at_post) {
-		n = list_length(wr);
-		if (n >= dev->knobs.die_at_post)
-			return post_and_die(qp, wr, bad);
-		dev->knobs.die_at_post -= n;
-	}
-	return -sr_qp_post_send(qp->o.engine, now(dev->host), wr, bad);
-}
-
-static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct sim_qp *qp = (struct sim_qp *)ibv;
-
-	if (!qp->o.engine) {
-		*bad = wr;
-		return EIO;
-	}
-	return -sr_qp_post_recv(qp->o.engine, wr, bad);
-}
-
-static int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct sim_srq *srq = (struct sim_srq *)ibv;
-
-	if (!srq->o.engine) {
-		*bad = wr;
-		return EIO;
-	}
-	return -sr_srq_post(srq->o.engine, wr, bad);
-}
-
-/* Is it the n-th receive completion, which a defect waits for? */
-static bool hit(uint32_t *countdown)
-{
-	return *countdown && --*countdown == 0;
-}
-
-/* One completion through the faults; returns how many come out of it: 0, 1 or 2. */
-static int one_completion(struct sim_device *dev, struct ibv_wc *wc, bool room)
-{
-	bool receive = wc->status == IBV_WC_SUCCESS && wc->opcode & IBV_WC_RECV;
-
-	if (dev->knobs.lose) {
-		dev->knobs.lose--;
-		return 0;
-	}
-	if (!receive)
-		return 1;
-	if (hit(&dev->knobs.drop_imm))
-		return 0;
-	if (hit(&dev->knobs.shorten_imm))
-		wc->byte_len -= wc->byte_len != 0;
-	if (room && hit(&dev->knobs.double_imm)) {
-		wc[1] = wc[0];
-		return 2;
-	}
-	return 1;
-}
-
-static int poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
-{
-	struct sim_cq *cq = (struct sim_cq *)ibv;
-	struct sim_device *dev = cq->o.dev;
-	int out = 0, got;
-
-	if (!cq->o.engine || now(dev->host) < dev->knobs.hold_until)
-		return 0;
-	while (out < n && (got = sr_cq_poll(cq->o.engine, 1, &wc[out])) > 0)
-		out += one_completion(dev, &wc[out], out + 1 < n);
-	return out;
-}
-
-static int req_notify_cq(struct ibv_cq *ibv, int solicited_only)
-{
-	struct sim_cq *cq = (struct sim_cq *)ibv;
-
-	if (cq->o.engine)
-		sr_cq_arm(cq->o.engine, solicited_only);
-	return 0;
-}
-
 /* ---- devices ---- */
 
 #define V const struct ha_verbs_ops *ops
@@ -262,9 +123,10 @@ static int device_list(V, struct ibv_device ***list, int *n)
 	*list = calloc(v->ndevices + 1, sizeof(**list));
 	if (!*list)
 		return -ENOMEM;
+	*n = 0;
 	for (unsigned i = 0; i < v->ndevices; i++)
-		(*list)[i] = &v->device[i].ibv;
-	*n = (int)v->ndevices;
+		if (!v->device[i]->unlisted)
+			(*list)[(*n)++] = &v->device[i]->ibv;
 	return 0;
 }
 
@@ -273,11 +135,15 @@ static void device_list_free(V, struct ibv_device **list)
 	free(list);
 }
 
+/* Whatever address it has. */
+static uint64_t guid_of(const struct sim_device *dev)
+{
+	return UINT64_C(0x0273696d00000000) | dev->host->host << 8 | dev->index;
+}
+
 static uint64_t device_guid(V, struct ibv_device *device)
 {
-	const struct sim_device *dev = (const struct sim_device *)device;
-
-	return UINT64_C(0x0273696d00000000) | dev->host->host << 8 | dev->index;
+	return guid_of((const struct sim_device *)device);
 }
 
 static int device_open(V, struct ibv_device *device, struct ibv_context **context)
@@ -308,8 +174,7 @@ static int device_close(V, struct ibv_context *context)
 
 static int hot(V, struct ibv_context *context, struct ha_verbs_hot *out)
 {
-	*out = (struct ha_verbs_hot) { post_send, post_recv, post_srq_recv, poll_cq,
-				       req_notify_cq };
+	*out = sim_verbs_hot;
 	return 0;
 }
 
@@ -328,6 +193,7 @@ static int query_device(V, struct ibv_context *context, struct ibv_device_attr *
 	const struct sim_device *dev = device_of(context);
 
 	sr_nic_query_device(dev->nic, attr);
+	attr->node_guid = htobe64(guid_of(dev));
 	attr->max_qp_wr = dev->host->limits.max_qp_wr;
 	attr->max_srq_wr = dev->host->limits.max_srq_wr;
 	attr->max_qp = dev->host->limits.max_qp;
@@ -667,13 +533,14 @@ static const struct ha_verbs_ops table = {
 
 /* ---- a host ---- */
 
-static int device_init(struct sim_verbs *v, unsigned i, uint64_t seed)
+/* Its NIC, with its first address. */
+static int device_start(struct sim_device *dev)
 {
-	struct sim_device *dev = &v->device[i];
+	struct sim_verbs *v = dev->host;
 	struct sr_nic_config config = {
 		.name = dev->ibv.name,
 		.active_mtu = v->limits.mtu,
-		.seed = (uint32_t)(seed >> 7 ^ seed * (2 * i + 1)),
+		.seed = (uint32_t)(v->seed >> 7 ^ v->seed * (2 * dev->index + 1)),
 		.max_inflight = v->limits.inflight,
 		.retry_forever = v->limits.retry_forever,
 		.event_ops = &event_ops,
@@ -681,15 +548,10 @@ static int device_init(struct sim_verbs *v, unsigned i, uint64_t seed)
 	};
 	int err;
 
-	dev->host = v;
-	dev->index = i;
-	dev->ibv.node_type = IBV_NODE_CA;
-	dev->ibv.transport_type = IBV_TRANSPORT_IB;
-	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "sim%u", i);
 	dev->gid.raw[10] = dev->gid.raw[11] = 0xff;
 	dev->gid.raw[12] = 10;
 	dev->gid.raw[13] = (uint8_t)(v->host + 1);
-	dev->gid.raw[15] = (uint8_t)(i + 1);
+	dev->gid.raw[15] = (uint8_t)(dev->index + 1);
 	config.gid[0] = dev->gid;
 	dev->nic = sr_memwire_nic(v->wire, &config, &err);
 	if (!dev->nic)
@@ -698,12 +560,30 @@ static int device_init(struct sim_verbs *v, unsigned i, uint64_t seed)
 	return 0;
 }
 
+/* `number`: of its name. NULL: no memory. */
+static struct sim_device *device_new(struct sim_verbs *v, unsigned i, unsigned number)
+{
+	struct sim_device *dev = calloc(1, sizeof(*dev));
+
+	if (!dev)
+		return NULL;
+	dev->host = v;
+	dev->index = i;
+	dev->number = number;
+	dev->ibv.node_type = IBV_NODE_CA;
+	dev->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "sim%u", number);
+	if (!device_start(dev))
+		return dev;
+	free(dev);
+	return NULL;
+}
+
 int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices,
 		     const struct sim_limits *limits, const struct sim_hooks *hooks, uint64_t seed,
 		     struct sim_verbs **out)
 {
 	struct sim_verbs *v = calloc(1, sizeof(*v));
-	int err = 0;
 
 	*out = v;
 	if (!v)
@@ -713,23 +593,62 @@ int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices,
 	ha_verbs_ops_fill(&v->ops);
 	v->wire = wire;
 	v->host = host;
-	v->ndevices = ndevices;
+	v->seed = seed;
 	v->limits = *limits;
 	v->hooks = *hooks;
-	for (unsigned i = 0; i < ndevices && !err; i++)
-		err = device_init(v, i, seed);
-	return err;
+	for (unsigned i = 0; i < ndevices; i++) {
+		v->device[i] = device_new(v, i, i);
+		if (!v->device[i])
+			return -ENOMEM;
+		v->ndevices++;
+	}
+	return 0;
 }
 
 void sim_verbs_destroy(struct sim_verbs *v)
 {
+	struct sim_device *dev;
+
 	if (!v)
 		return;
 	while (v->objects) {
 		engine_destroy(v->objects);
 		object_free(v->objects);
 	}
+	for (unsigned i = 0; i < v->ndevices; i++)
+		free(v->device[i]);
+	while ((dev = v->past) != NULL) {
+		v->past = dev->past;
+		free(dev);
+	}
 	free(v);
+}
+
+int sim_device_restore(struct sim_verbs *v, unsigned i, bool renamed)
+{
+	struct sim_device *past = v->device[i];
+	unsigned number = renamed ? SIM_DEVICES_MAX * ++v->renames + i : past->number;
+	struct sim_device *dev = device_new(v, i, number);
+
+	if (!dev)
+		return -ENOMEM;
+	dev->speed = past->speed;
+	dev->gid = past->gid;
+	sr_memwire_set_gid(v->wire, dev->nic, 0, &dev->gid);
+	past->past = v->past;
+	v->past = past;
+	v->device[i] = dev;
+	return 0;
+}
+
+uint64_t sim_device_sent(const struct sim_verbs *v, unsigned i)
+{
+	uint64_t sent = sr_nic_counters(v->device[i]->nic)->sent_bytes;
+
+	for (const struct sim_device *dev = v->past; dev; dev = dev->past)
+		if (dev->index == i)
+			sent += sr_nic_counters(dev->nic)->sent_bytes;
+	return sent;
 }
 
 void sim_device_kill(struct sim_device *dev)

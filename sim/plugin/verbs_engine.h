@@ -37,15 +37,19 @@ struct sim_knobs {
 	bool leak_qp; /* one queue pair's destruction is forgotten */
 };
 
+/* From its beginning to its end: one that comes back is another, with the same address, numbers
+ * and keys. */
 struct sim_device {
 	struct ibv_device ibv; /* first: what the core holds */
 	struct sim_verbs *host;
-	unsigned index;
+	unsigned index, number; /* the number is in its name */
 	struct sr_nic *nic;
 	struct sr_memwire_port *port;
 	union ibv_gid gid;
 	struct ibv_context *context; /* NULL: not open */
 	bool dead;
+	bool unlisted;           /* with it: the system has taken it off the list */
+	struct sim_device *past; /* the next of sim_verbs.past */
 	struct sim_knobs knobs;
 	uint8_t speed; /* what the port says, in 100 Gb/s; 0 = what the engine does */
 	struct ibv_async_event events[SIM_EVENTS_MAX];
@@ -74,8 +78,11 @@ struct sim_verbs {
 	struct ha_verbs_ops ops; /* for ha_ctx_params; priv is this */
 	struct sr_memwire *wire;
 	unsigned host;
+	uint64_t seed;
 	unsigned ndevices;
-	struct sim_device device[SIM_DEVICES_MAX];
+	struct sim_device *device[SIM_DEVICES_MAX];
+	struct sim_device *past; /* those that are dead and have come back */
+	unsigned renames;
 	struct sim_limits limits;
 	struct sim_hooks hooks;
 	bool apart;               /* a device reaches only the one of its number */
@@ -101,6 +108,13 @@ bool sim_device_reaches(const struct sim_device *dev, const union ibv_gid *gid);
  * lost with it.
  */
 void sim_device_kill(struct sim_device *dev);
+/*
+ * A dead one comes back, under its old name or another; what was opened before stays dead. Its port
+ * is as new. 0 or a negative errno.
+ */
+int sim_device_restore(struct sim_verbs *v, unsigned i, bool renamed);
+/* Bytes that it has put on the wire, before it came back as well. */
+uint64_t sim_device_sent(const struct sim_verbs *v, unsigned i);
 /* Completions that nobody has fetched are lost with it. */
 void sim_device_forget_completions(struct sim_device *dev);
 /*

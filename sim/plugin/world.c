@@ -293,7 +293,7 @@ static void devices_open(struct sim_world *w, struct sim_host *h)
 
 	h->bus.bytes_per_us = sc->bus_rate[i];
 	for (unsigned d = 0; d < sc->ndevices[i]; d++) {
-		struct sim_device *device = &h->verbs->device[d];
+		struct sim_device *device = h->verbs->device[d];
 
 		link.bytes_per_us = sc->port_rate[i][d] ? sc->port_rate[i][d] : sc->bytes_per_us;
 		link.bus_cost = sc->bus_cost[i][d];
@@ -357,9 +357,18 @@ static void host_die(struct sim_host *h, bool power)
 	h->dead = true;
 	sim_verbs_die(h->verbs);
 	for (unsigned d = 0; power && d < h->verbs->ndevices; d++)
-		sim_device_kill(&h->verbs->device[d]);
+		sim_device_kill(h->verbs->device[d]);
 	sim_oob_die(&h->world->oob, h->index, power);
 	sim_traffic_drop(h);
+}
+
+static void host_restore(struct sim_host *h, unsigned dev, bool renamed)
+{
+	if (h->dead)
+		return;
+	if (sim_device_restore(h->verbs, dev, renamed))
+		abort();
+	sim_faults_apply(h->world, h->index, dev);
 }
 
 /* What its journal has counted. */
@@ -447,8 +456,7 @@ static void world_close(struct sim_world *w)
 	sim_mix(w, w->result.steps);
 	for (unsigned i = 0; i < SIM_HOSTS; i++) {
 		for (unsigned d = 0; w->host[i].verbs && d < w->host[i].verbs->ndevices; d++)
-			w->result.sent[i][d] =
-				sr_nic_counters(w->host[i].verbs->device[d].nic)->sent_bytes;
+			w->result.sent[i][d] = sim_device_sent(w->host[i].verbs, d);
 		sim_verbs_destroy(w->host[i].verbs);
 		sim_hookups_free(&w->host[i]);
 		free(w->host[i].undo);
@@ -485,7 +493,7 @@ void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bo
 		   struct sim_result *result)
 {
 	int fd = lowest_fd(), err;
-	static const struct sim_host_ops hosts = { host_die, host_quit, host_forget };
+	static const struct sim_host_ops hosts = { host_die, host_quit, host_forget, host_restore };
 	struct sim_world *w = calloc(1, sizeof(*w));
 
 	if (!w)

@@ -109,6 +109,8 @@ struct sim_host_ops {
 	void (*quit)(struct sim_host *h);
 	/* A device dies and takes with it what the host has not seen. */
 	void (*forget)(struct sim_host *h, struct sim_device *dev);
+	/* A dead device is back, under its old name or another. */
+	void (*restore)(struct sim_host *h, unsigned dev, bool renamed);
 };
 
 struct sim_world {

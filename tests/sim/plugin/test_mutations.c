@@ -38,6 +38,8 @@ static const struct {
 	{ HA_MUTATE_TAKE_EARLY, "storm", 200 },
 	{ HA_MUTATE_FORGET_WINDOWS, NULL, 1000 },
 	{ HA_MUTATE_KEEP_WINDOWS, "cut", 3000 },
+	{ HA_MUTATE_FORGET_RETURN, "return", 500 },
+	{ HA_MUTATE_KEEP_OPENING, "return", 500 },
 };
 
 static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)
