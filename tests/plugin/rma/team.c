@@ -3,6 +3,8 @@
 
 #include "base/check.h"
 #include "base/config.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/failover/protection.h"
 #include "softroce/control.h"
 
 #include <sys/mman.h>
@@ -18,6 +20,12 @@ uint64_t team_random(struct team *t, uint64_t below)
 	t->random ^= t->random >> 7;
 	t->random ^= t->random << 17;
 	return t->random % below;
+}
+
+static void idle(int k)
+{
+	if (k > 100)
+		usleep(k > 10000 ? 100 : 1);
 }
 
 static void *pages(size_t size)
@@ -139,22 +147,64 @@ void team_open_gdr(struct team *t, int ranks, size_t cell, struct fake_gdr *gdr,
 	open_all(t);
 }
 
-static void cut(struct sr_faults *faults, void *arg)
+static void set_faults(struct sr_faults *faults, void *arg)
 {
-	*faults = (struct sr_faults) { .cut = *(const bool *)arg };
+	*faults = *(const struct sr_faults *)arg;
 }
 
-void team_cut(int nic, bool is_cut)
+static void hurt(const char *nic, struct sr_faults faults)
 {
 	struct sr_control_entry *entry;
 	char selector[64];
 	int n;
 
-	snprintf(selector, sizeof(selector), "soft%d:%d", nic, (int)getpid());
+	snprintf(selector, sizeof(selector), "%s:%d", nic, (int)getpid());
 	entry = sr_control_list(selector, &n);
 	CHECK_INT(n, 1);
-	CHECK_INT(sr_control_change(entry, cut, &is_cut), 0);
+	CHECK_INT(sr_control_change(entry, set_faults, &faults), 0);
 	free(entry);
+}
+
+void team_cut(int nic, bool is_cut)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "soft%d", nic);
+	hurt(name, (struct sr_faults) { .cut = is_cut });
+}
+
+void team_kill(const char *nic)
+{
+	hurt(nic, (struct sr_faults) { .kill = 1 });
+}
+
+void team_restore(const char *nic, const char *name)
+{
+	struct sr_faults faults = { .kill = 1, .restore = 1 };
+
+	snprintf(faults.restore_as, sizeof(faults.restore_as), "%s", name);
+	hurt(nic, faults);
+}
+
+static bool are_protected(struct team *t, bool wanted)
+{
+	bool all = true;
+
+	pthread_mutex_lock(&t->ctx->drive);
+	for (const struct ha_bundle *b = t->ctx->bundles; b; b = b->next)
+		all &= (ha_protection(b, b->active) == HA_AGAINST_NIC) == wanted;
+	pthread_mutex_unlock(&t->ctx->drive);
+	return all;
+}
+
+void team_await_protection(struct team *t, bool all)
+{
+	for (int k = 0; !are_protected(t, all); k++) {
+		CHECK(k < STEPS);
+		team_begin(t);
+		team_step(t);
+		idle(k);
+	}
 }
 
 /* ---- beginning ---- */
@@ -404,12 +454,6 @@ static bool settled(const struct team *t)
 			if (t->rank[i].to[k].n || t->rank[i].to[k].seen < t->rank[i].to[k].signals)
 				return false;
 	return true;
-}
-
-static void idle(int k)
-{
-	if (k > 100)
-		usleep(k > 10000 ? 100 : 1);
 }
 
 void team_finish(struct team *t)

@@ -71,6 +71,11 @@ void team_finish(struct team *t);
 void team_close(struct team *t);
 /* The cable of this process's NIC soft<nic>. */
 void team_cut(int nic, bool is_cut);
+/* It fails (DEVICE_FATAL); and is listed again, under this name. */
+void team_kill(const char *nic);
+void team_restore(const char *nic, const char *name);
+/* Traffic until every connection has rails that no single NIC takes along, or (false) none has. */
+void team_await_protection(struct team *t, bool all);
 uint64_t team_random(struct team *t, uint64_t below);
 
 #endif
