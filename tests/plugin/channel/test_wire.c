@@ -71,6 +71,28 @@ static void hellos(void)
 	REJECTS(h.rail[0].qp.link_layer = 3);
 }
 
+#define ACCEPTS(change)                                                   \
+	do {                                                              \
+		struct ha_msg_hello h = hello(2);                         \
+		change;                                                   \
+		CHECK_INT(ha_wire_check_message(&h, h.header.length), 0); \
+	} while (0)
+
+/* The last values that can be. */
+static void edges(void)
+{
+	ACCEPTS(h.rail[1].qp.qpn = 2);
+	ACCEPTS(h.rail[1].qp.qpn = (1 << 24) - 1);
+	ACCEPTS(h.rail[1].qp.psn = (1 << 24) - 1);
+	ACCEPTS(h.rail[1].qp.psn = 0);
+	ACCEPTS(h.rail[1].qp.mtu = 1);
+	ACCEPTS(h.rail[1].qp.link_layer = 1);
+	ACCEPTS(h.version = 9); /* newer, for the negotiation */
+	REJECTS(h.rail[1].qp.link_layer = 0);
+	REJECTS(h.rail[1].qp.qpn = 0);
+	ACCEPTS(memset(h.host, 'x', sizeof(h.host) - 1));
+}
+
 static void others(void)
 {
 	struct ha_msg_refuse refuse = { { HA_MSG_MAGIC, 1, HA_MSG_REFUSE, sizeof(refuse), 0 },
@@ -117,12 +139,20 @@ static void rails(void)
 	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), 0);
 	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys)), 0);
 	CHECK_INT(ha_wire_check_message(&keys, sizeof(keys) - 8), -EPROTO);
+	down.rail.rail = HA_MAX_RAILS - 1;
+	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), 0);
 	down.rail.rail = HA_MAX_RAILS;
 	CHECK_INT(ha_wire_check_message(&down, sizeof(down)), -EPROTO);
 	fenced.state.head++; /* more than a window */
 	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), -EPROTO);
 	fenced.state.head = 9;
 	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), -EPROTO);
+	fenced.state.head = 10; /* nothing under way */
+	CHECK_INT(ha_wire_check_message(&fenced, sizeof(fenced)), 0);
+	memset(offer.end.name, 'x', sizeof(offer.end.name));
+	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), -EPROTO);
+	offer.end.name[sizeof(offer.end.name) - 1] = 0;
+	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), 0);
 	offer.end.qp.qpn = 0;
 	CHECK_INT(ha_wire_check_message(&offer, sizeof(offer)), -EPROTO);
 	keys.n++;
@@ -144,7 +174,12 @@ static void windows(void)
 	windows.window[17].addr = UINT64_MAX - 10;
 	windows.window[17].size = 11; /* it would end before it begins */
 	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
+	windows.window[17].size = 10; /* the last byte of all */
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), 0);
+	windows.window[17].size = 11;
 	windows.n--;
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), 0);
+	windows.next = HA_WINDOWS_MAX;
 	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), 0);
 	windows.next = HA_WINDOWS_MAX + 1;
 	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
@@ -174,6 +209,10 @@ static void mails(void)
 	half = mail;
 	half.length--;
 	CHECK(ha_wire_board_sum(&half) != half.check);
+	mail.length = HA_BOARD_BODY; /* the last byte of a full one counts, too */
+	half = mail;
+	half.body[HA_BOARD_BODY - 1] ^= 1;
+	CHECK(ha_wire_board_sum(&half) != ha_wire_board_sum(&mail));
 	half.length = UINT32_MAX; /* looks at nothing beyond the body */
 	CHECK(ha_wire_board_sum(&half) != half.check);
 }
@@ -218,6 +257,16 @@ static void handles(void)
 	h.magic = 0;
 	handle_is(h, "another plugin");
 	h = good_handle();
+	h.oob.family = 6;
+	handle_is(h, NULL);
+	h.version_min = HA_WIRE_VERSION + 1; /* and no older one */
+	h.version = HA_WIRE_VERSION + 1;
+	handle_is(h, "version");
+	h = good_handle();
+	h.version = 0;
+	h.version_min = 0;
+	handle_is(h, "version");
+	h = good_handle();
 	h.oob.family = 5;
 	handle_is(h, "out-of-band address");
 	h = good_handle();
@@ -231,6 +280,7 @@ static void handles(void)
 int main(void)
 {
 	hellos();
+	edges();
 	others();
 	rails();
 	windows();
