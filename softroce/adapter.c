@@ -406,11 +406,18 @@ void sr_adapter_close(struct sr_adapter *adapter, unsigned incarnation)
 	sr_adapter_release(adapter, incarnation);
 }
 
+/* The incarnation first: who holds one that is over must not look at the NIC, which the next may be
+ * starting at this moment without the lock. */
+static bool is_of(const struct sr_adapter *adapter, unsigned incarnation)
+{
+	return adapter->incarnation == incarnation && adapter->nic;
+}
+
 bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned incarnation)
 {
 	if (pthread_mutex_trylock(&adapter->lock))
 		return false;
-	if (adapter->nic && adapter->incarnation == incarnation)
+	if (is_of(adapter, incarnation))
 		return true;
 	pthread_mutex_unlock(&adapter->lock);
 	return false;
@@ -423,7 +430,7 @@ bool sr_adapter_enter(struct sr_adapter *adapter, unsigned incarnation)
 		pthread_mutex_lock(&adapter->lock);
 		atomic_fetch_sub_explicit(&adapter->wanted, 1, memory_order_relaxed);
 	}
-	if (adapter->nic && adapter->incarnation == incarnation)
+	if (is_of(adapter, incarnation))
 		return true;
 	pthread_mutex_unlock(&adapter->lock);
 	return false;

@@ -16,6 +16,7 @@
 #include "plugin/nccl/abi/net_v7.h"
 #include "plugin/nccl/abi/net_v8.h"
 #include "plugin/nccl/abi/net_v9.h"
+#include "tests/base/share.h"
 
 #ifndef RIG_PLUGIN
 #define RIG_PLUGIN "libnccl-net-ha.so"
@@ -234,12 +235,28 @@ ncclResult_t rig_init(struct rig *rig)
 	return result;
 }
 
+static struct share calm_since;
+
 void rig_expect_calm(void)
 {
+	calm_since = share_read();
 	setenv("HA_NCCL_SILENCE_MS", "0", 1);
 	setenv("HA_NCCL_QP_TIMEOUT", "19", 1);
 	setenv("HA_NCCL_RTO_MS", "60000", 1);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1);
+}
+
+void rig_check_calm(void)
+{
+	double others = share_of_others(&calm_since);
+
+	if (!rig_warnings())
+		return;
+	fflush(stdout);
+	CHECK(others > SHARE_OTHERS_MAX, "%s", rig_last_warning());
+	fprintf(stderr, "machine too busy: others had %.0f %% of the processors: %s\n",
+		others * 100, rig_last_warning());
+	_exit(SHARE_BUSY_STATUS);
 }
 
 void rig_open(struct rig *rig, int argc, char **argv)

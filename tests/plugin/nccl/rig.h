@@ -49,6 +49,9 @@ struct rig_pair {
 /* For tests in which nothing fails, before rig_open: the longest time-outs of which none is a
  * warning itself. A busy machine, whose NICs get no processor for half a second, breaks no path. */
 void rig_expect_calm(void);
+/* At their end: no warning was logged. A standby has five seconds to come up, whatever the
+ * time-outs: where others had the processors meanwhile the test ends as not decided. */
+void rig_check_calm(void);
 /* Takes the version from argv, loads and initialises the plugin over the software NIC. */
 void rig_open(struct rig *rig, int argc, char **argv);
 /* The parts of it: the environment and the argument; dlopen and the table; init. */

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 		one_round(&rig, &pair, from_mr, to_mr, props.max_recvs, round);
 	OK(rig.plugin.dereg(pair.send, from_mr));
 	OK(rig.plugin.dereg(pair.recv, to_mr));
-	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
+	rig_check_calm();
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);
 	return 0;

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 		free(g.from[i]);
 		free(g.to[i]);
 	}
-	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
+	rig_check_calm();
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);
 	return 0;

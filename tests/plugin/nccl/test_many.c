@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 		OK(rig.plugin.dereg(pair[i].recv, to_mr[i]));
 		rig_pair_close(&rig, &pair[i]);
 	}
-	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
+	rig_check_calm();
 	rig_close(&rig);
 	return 0;
 }

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 		CHECK(!pthread_create(&thread[i], NULL, worker, (void *)i), "thread");
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
-	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
+	rig_check_calm();
 	rig_close(&rig);
 	return 0;
 }
