@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -147,10 +149,41 @@ static void stream(struct ha_oob_tcp *net)
 	tcp->close(a);
 }
 
+/* A namespace whose loopback interface has an fe80:: address and no other of IPv6. */
+static bool enter_link_local(void)
+{
+	return !unshare(CLONE_NEWNET) &&
+	       !system("ip link set lo up && ip addr del ::1/128 dev lo && "
+		       "ip addr add fe80::1/64 dev lo nodad");
+}
+
+/* A link-local address travels without its link: the peer looks for it on its own. */
+static void link_local(void)
+{
+	struct ha_oob_tcp *net;
+	int status;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (!child) {
+		if (!enter_link_local())
+			_exit(77);
+		CHECK_INT(open_net("=lo", HA_SOCKET_INET6, &net), 0);
+		stream(net);
+		ha_oob_tcp_close(net);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == 77));
+	if (status)
+		printf("no network namespace for us, or no IPv6 in it: link-local was not tried\n");
+}
+
 int main(void)
 {
 	struct ha_oob_tcp *net;
 
+	link_local();
 	CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
 	stream(net);
 	ha_oob_tcp_close(net);
