@@ -121,19 +121,20 @@ static void silent_and_back(void)
 
 	open_protected(&d, &setup);
 	duel_blackhole(&d, RECEIVER, 0, false);
-	while (!told(&d, SILENT)) {
+	while (!told(&d, OF_RAIL_0)) {
 		if (told(&d, EVENT("suspected"), CAUSE("work_failed")))
 			undecided(&d, "the NIC's retries ended before 100 ms of silence were seen");
 		duel_pause(&d, &wait);
 	}
 	duel_heal(&d, RECEIVER, 0);
-	teller = duel_events(&d, SENDER, SILENT) ? SENDER : RECEIVER;
+	teller = duel_events(&d, SENDER, OF_RAIL_0) ? SENDER : RECEIVER;
 	duel_await_events(&d, teller, EVENT("recovered"), "\"rail\":0", 1);
 	duel_flow(&d, 50);
 	if (!duel_events(&d, teller, EVENT("false_alarm"), CAUSE("silence")))
 		undecided(&d, "it took more than a second to come back");
 	duel_status(&d, teller, status, sizeof(status));
-	HOLDS(&d, strstr(status, "1 false alarm of a silent path"), "%s", status);
+	/* one, or more on a busy machine, whose other rail falls silent, too */
+	HOLDS(&d, strstr(status, " of a silent path"), "%s", status);
 	duel_close(&d);
 }
 
