@@ -2,7 +2,9 @@
 /* What devices say out of turn, and what the end of a socket means: who is told, and what the log
  * says. */
 #include "base/check.h"
+#include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
 #include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
@@ -198,6 +200,22 @@ static void garbage(void)
 	world_close(&w);
 }
 
+/* A link that trained anew at another speed: the connections on its device, and no others, cut
+ * their messages anew in their next round, which is now. */
+static void speed(void)
+{
+	begin();
+	world_run(&w, 10);
+	send->b.schedule.due = w.b->due = UINT64_MAX;
+	ha_failover_speed(send->b.rail[0].dev);
+	CHECK(send->b.balance.speed_changed && !recv->b.balance.speed_changed);
+	CHECK_INT(send->b.schedule.due, 0);
+	CHECK_INT(w.b->due, 0);
+	world_run(&w, 10);
+	CHECK(!send->b.balance.speed_changed);
+	world_close(&w);
+}
+
 int main(void)
 {
 	lines_catch();
@@ -209,5 +227,6 @@ int main(void)
 	lost();
 	orderly_close();
 	garbage();
+	speed();
 	return 0;
 }

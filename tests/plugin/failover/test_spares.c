@@ -33,6 +33,14 @@ int main(void)
 		CHECK_INT(ha_spares_pair(&s->b, 0, &device[i])->tries, 0);
 	CHECK(s->b.failover.spares.improve);
 	CHECK(s->b.failover.spares.improve_at > now);
+
+	/* A path was given up for the spares that were added: the next wait is the first again. */
+	s->b.failover.spares.added = 3;
+	s->b.failover.spares.add_from = s->b.failover.spares.add_until = now + 1;
+	ha_spares_added(&s->b);
+	CHECK_INT(s->b.failover.spares.added, 0);
+	CHECK_INT(s->b.failover.spares.add_from, 0);
+	CHECK_INT(s->b.failover.spares.add_until, 0);
 	free(s);
 	return 0;
 }
