@@ -39,6 +39,18 @@ struct candidates {
 	unsigned rank[HA_TOPO_PORTS_MAX]; /* its place in the order */
 };
 
+/* 0: no other rail that is up is on this device; 2: one that carries, or two. */
+static unsigned shared(const struct ha_bundle *b, const struct ha_rail *r,
+		       const struct ha_device *dev)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < b->nrails; i++)
+		if (b->active >> i & 1 && i != r->index && b->rail[i].dev == dev)
+			most = most < 2 && !b->balance.weight[i] ? 1 : 2;
+	return most;
+}
+
 /* A standby's device that was well is waited for, longer where another rail carries: it may be back
  * in a moment. */
 static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
@@ -49,6 +61,9 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 		return false;
 	if (!b->is_send && !(b->terms.flags & HA_FLAG_MOVES))
 		return true;
+	/* Others are on it: elsewhere it protects better. */
+	if (shared(b, r, r->dev))
+		return false;
 	if (!b->active && b->terms.flags & HA_FLAG_PAIRS)
 		return false;
 	if (ha_device_usable(r->dev))
@@ -75,17 +90,6 @@ static void list_candidates(const struct ha_bundle *b, struct candidates *c)
 		c->dev[c->n] = dev;
 		c->rank[c->n++] = (unsigned)i;
 	}
-}
-
-static unsigned shared(const struct ha_bundle *b, const struct ha_rail *r,
-		       const struct ha_device *dev)
-{
-	unsigned most = 0;
-
-	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->active >> i & 1 && i != r->index && b->rail[i].dev == dev)
-			most = most < 2 && !b->balance.weight[i] ? 1 : 2;
-	return most;
 }
 
 /* Is this device on a leaf switch that a rail with weight has an end on? By name where no place is
@@ -248,7 +252,7 @@ struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint6
 		ha_spares_tried(
 			b, b->is_send ? 0 : ha_peer_device(&b->failover.ctl[r->index].join.offer),
 			dev);
-	if (b->active && now >= b->failover.spares.improve_at)
+	if (b->active && ha_spares_improve(b, now))
 		b->failover.spares.improve = false;
 	return dev;
 }

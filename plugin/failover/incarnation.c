@@ -282,9 +282,9 @@ static void count_flap(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 }
 
 /* It never came up. */
-static void count_attempt(struct ha_bundle *b, struct ha_rail *r)
+static void count_attempt(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	b->failover.spares.failed += ha_spares_hurry(b, r);
+	ha_spares_failed(b, r, now);
 	b->failover.ctl[r->index].join.attempts++;
 	tell_standby_failed(b, r, "the standby did not come up");
 }
@@ -319,7 +319,7 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (k->working)
 		count_flap(b, r, now);
 	else
-		count_attempt(b, r);
+		count_attempt(b, r, now);
 	if ((k->beat.doubted && k->cause == HA_CAUSE_SIBLING) || k->cause == HA_CAUSE_SILENCE)
 		/* tried again as early; but only whose own time-out struck learns */
 		k->fence.by_timeout = true;

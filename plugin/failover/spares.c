@@ -32,6 +32,7 @@
 #define BEHIND_NS (250 * HA_NS_PER_MS)
 /* A port is back: its rails come first, and perhaps no better standby is needed then. */
 #define IMPROVE_NS HA_NS_PER_S
+#define IMPROVES_MAX 5                 /* tries without result, each after twice the time */
 #define SETTLE_NS (500 * HA_NS_PER_MS) /* a spare that is up may be closed then */
 #define TRIES_MAX 255
 /* No path gives a sign: further spares are offered for so long, and not again for at least so long,
@@ -286,9 +287,14 @@ static unsigned needed(const struct ha_bundle *b)
 	return ha_protection_rank(ha_protection(b, data)) < ha_protection_rank(HA_AGAINST_NIC);
 }
 
+bool ha_spares_improve(const struct ha_bundle *b, uint64_t now)
+{
+	return b->failover.spares.improve && now >= b->failover.spares.improve_at;
+}
+
 static bool may_improve(const struct ha_bundle *b, uint64_t now)
 {
-	return b->failover.spares.improve && now >= b->failover.spares.improve_at &&
+	return ha_spares_improve(b, now) &&
 	       ha_protection_rank(ha_protection(b, b->active)) < ha_protection_rank(HA_AGAINST_NIC);
 }
 
@@ -332,7 +338,7 @@ static void want_one(struct ha_bundle *b, unsigned idle, uint64_t now)
 	uint64_t lost_at = last_loss(b);
 
 	s->wanted = (uint8_t)(1u << idle);
-	if (s->improve && now >= s->improve_at)
+	if (ha_spares_improve(b, now))
 		join->retry_at = 0;
 	else if (lost_at && join->retry_at < lost_at + BEHIND_NS)
 		join->retry_at = lost_at + BEHIND_NS;
@@ -413,12 +419,27 @@ bool ha_spares_wanted(const struct ha_bundle *b, const struct ha_rail *r)
 	       b->failover.spares.wanted >> r->index & 1;
 }
 
+void ha_spares_failed(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+{
+	struct ha_spares *s = &b->failover.spares;
+
+	s->failed += ha_spares_hurry(b, r);
+	if (!b->is_send || !b->active || r->index < b->balance.ndata ||
+	    s->improves == IMPROVES_MAX ||
+	    ha_protection_rank(ha_protection(b, b->active)) >= ha_protection_rank(HA_AGAINST_NIC))
+		return;
+	s->improve = true;
+	s->improve_at = now + (IMPROVE_NS << ++s->improves);
+	ha_due(b, s->improve_at);
+}
+
 void ha_spares_port_back(struct ha_bundle *b)
 {
 	/* Some of them failed because of this port, and nobody knows which. */
 	for (unsigned i = 0; i < HA_PAIRS_MAX; i++)
 		b->failover.spares.pair[i].tries = 0;
 	b->failover.spares.improve = true;
+	b->failover.spares.improves = 0;
 	b->failover.spares.improve_at = ha_clock_now(b->ctx->clock) + IMPROVE_NS;
 	ha_due_now(b);
 }

@@ -50,6 +50,7 @@ struct ha_spares {
 	uint64_t talk_ns;       /* sender: what it took both ends to end the last incarnation */
 	bool improve; /* sender: a port is back, which may make a better standby, from then on */
 	uint64_t improve_at;
+	uint8_t improves;   /* tries in a row that did not come up */
 	uint64_t add_until; /* sender: further spares are offered until then */
 	uint64_t add_from;  /* and again not before */
 	uint8_t added;      /* how often in a row without result */
@@ -66,6 +67,10 @@ bool ha_spares_may_add(const struct ha_bundle *b);
 void ha_spares_add(struct ha_bundle *b, uint64_t now);
 /* It had a result: a path was given up. */
 void ha_spares_added(struct ha_bundle *b);
+/* Is it time to look for a better standby? */
+bool ha_spares_improve(const struct ha_bundle *b, uint64_t now);
+/* An incarnation of this rail did not come up. */
+void ha_spares_failed(struct ha_bundle *b, const struct ha_rail *r, uint64_t now);
 /* May the sender offer this rail's next incarnation? */
 bool ha_spares_wanted(const struct ha_bundle *b, const struct ha_rail *r);
 /* No rail is up, and every spare may be on any pair: there is no time to lose. */

@@ -621,6 +621,45 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 	return mask;
 }
 
+/* A port that comes back says so: only then does anybody look for a better standby. */
+static bool all_announced(const struct sim_scenario *sc)
+{
+	for (unsigned i = 0; i < sc->nfaults; i++) {
+		const char *name = sim_fault_classes[sc->fault[i].class].name;
+
+		if (!sc->fault[i].off && strcmp(name, "cut") != 0 && strcmp(name, "flap") != 0 &&
+		    strcmp(name, "switch") != 0 && strcmp(name, "return") != 0 &&
+		    strcmp(name, "qp-error") != 0)
+			return false;
+	}
+	return true;
+}
+
+bool sim_promise_other_nics(const struct sim_scenario *sc, unsigned conn)
+{
+	const struct sim_conn_spec *c = &sc->conn[conn];
+	uint64_t end = sim_faults_over(sc) + 1;
+	struct view v = as_it_is(sc);
+	struct sim_promise p;
+	unsigned both = 0, here = 0, there = 0;
+
+	sim_promise_make(sc, conn, &p);
+	/* Two spares that are up leave no room for a better third. */
+	if (sc->shared_nics || p.nrails + 3 > HA_MAX_RAILS || !p.standby ||
+	    !sim_promise_survives(&p) || !all_announced(sc))
+		return false;
+	for (unsigned i = 0; i < SIM_DEVICES_MAX; i++) {
+		bool good_here = i < sc->ndevices[host_of(c, 0)] && !bad(&v, host_of(c, 0), i, end),
+		     good_there =
+			     i < sc->ndevices[host_of(c, 1)] && !bad(&v, host_of(c, 1), i, end);
+
+		here += good_here;
+		there += good_there;
+		both += good_here && good_there;
+	}
+	return sc->apart ? both > 1 : here > 1 && there > 1;
+}
+
 uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, uint64_t now)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];

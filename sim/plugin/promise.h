@@ -53,6 +53,8 @@ bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned
  * start): a rail that has failed often is asked again after half a minute. 0: nothing is promised.
  */
 unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_t *until);
+/* And with them must it survive the loss of any one NIC? */
+bool sim_promise_other_nics(const struct sim_scenario *sc, unsigned conn);
 /*
  * Since when has one path been without trouble, with nothing paused that could hold the connection
  * up? `now` if none is.

@@ -105,6 +105,7 @@ struct sim_scenario {
 		unsigned conn, end;
 		uint64_t at;
 	} mute;
+	bool shared_nics; /* tests only: paths are enough, whatever NICs they share */
 	/* a rail-only fabric: a device reaches only the one of its number, others do not answer */
 	bool apart;
 	uint8_t leaf[2][SIM_DEVICES_MAX]; /* the switch that a port hangs on */

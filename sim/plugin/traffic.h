@@ -65,6 +65,7 @@ struct sim_conn {
 	unsigned index;
 	struct sim_promise promise;
 	unsigned paths;       /* mask of the rails that must be up when all faults are over */
+	bool other_nics;      /* and two of them on different NICs at both ends */
 	uint64_t paths_until; /* after so many ns from the start */
 	uint32_t messages;
 	struct sim_side side[2];

@@ -633,6 +633,10 @@ int sim_device_restore(struct sim_verbs *v, unsigned i, bool renamed)
 	if (!dev)
 		return -ENOMEM;
 	dev->speed = past->speed;
+	/* defects that have not happened yet; what a fault wanted was of the old one */
+	dev->knobs = past->knobs;
+	dev->knobs.hold_until = 0;
+	dev->knobs.lose = dev->knobs.die_at_post = 0;
 	dev->gid = past->gid;
 	sr_memwire_set_gid(v->wire, dev->nic, 0, &dev->gid);
 	past->past = v->past;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/failover/protection.h"
 #include "sim/plugin/side.h"
 
 #include <stdio.h>
@@ -33,6 +34,8 @@ static bool whole(const struct sim_side *s)
 
 	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b &&
 	       (paths_of(b) & s->conn->paths) == s->conn->paths && !b->failover.parked &&
+	       (!s->conn->other_nics || ha_protection_rank(ha_protection(b, b->active)) >=
+						ha_protection_rank(HA_AGAINST_NIC)) &&
 	       weights_right(b, s->conn->world->sc.host[s->host->index].failback);
 }
 
@@ -48,8 +51,9 @@ bool sim_conn_waits(struct sim_conn *c)
 	c->side[0].moved_at = sim_now(w);
 	if (sim_elapsed(w) > c->paths_until)
 		sim_found(w, SIM_UNPROTECTED,
-			  "connection %u: rails 0x%x should be up; sender: 0x%x, receiver: 0x%x",
-			  c->index, c->paths, c->side[0].bundle->active,
+			  "connection %u: rails 0x%x should be up%s; sender: 0x%x, receiver: 0x%x",
+			  c->index, c->paths, c->other_nics ? ", on two NICs at both ends" : "",
+			  c->side[0].bundle->active,
 			  c->side[1].bundle ? c->side[1].bundle->active : 0);
 	return true;
 }

@@ -293,6 +293,7 @@ static void port_back_at_the_receiver(uint64_t key)
 	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].stays = true;
+	sc.shared_nics = true; /* a better standby may take a second */
 	sim_plain_fault(&sc, "cut", 1, 5 * MS, back - 5 * MS);
 	sc.fault[0].dev = key % 2; /* a path that carried data, a standby */
 	sim_run_apart(&sc, SIM_SOUND, &r);
@@ -316,6 +317,7 @@ static void port_back_under_an_offer(uint64_t key)
 	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].stays = true;
+	sc.shared_nics = true; /* a better standby may take a second */
 	sim_plain_fault(&sc, "cut", 1, 5 * MS, back - 5 * MS);
 	sc.fault[0].dev = key % 2;
 	sim_run_apart(&sc, SIM_SOUND, &r);
