@@ -26,7 +26,8 @@
 	  "advice") /* an agent's hints are followed, or not any more; the cause says which */     \
 	X(FALSE_ALARM, "false_alarm") /* a rail that was given up for its silence had been alive   \
 				       */                                                          \
-	X(SLOW, "slow") /* a rail works and is far too slow; another one carries instead */
+	X(SLOW, "slow")   /* a rail works and is far too slow; another one carries instead */      \
+	X(ADDED, "added") /* a further pair of NICs is connected, beside those that are up */
 
 #define HA_EVENT_CAUSES(X)                                                                        \
 	X(NONE, "none")                                                                           \

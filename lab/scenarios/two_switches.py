@@ -27,10 +27,9 @@ def dies(lab, job, kind, leaf):
     job.wait_moved(at)
     before = job.progress()
     lab.wait(lambda: job.progress() > before + 1, "the job stands still, and leaf %d is left" % (1 - leaf))
-    carries = {e["device"] for e in job.events(event="recovered") if e["host_ns"] > at}
     # In silence the pair that is left comes up before the others are given up, which is no recovery.
-    expected = [{"rxe%d:1" % (1 - leaf)}] + ([set()] if kind == "silent" else [])
-    lab.must(carries in expected, "what came up is on leaf %d at both ends (%s)" % (1 - leaf, carries))
+    carries = {e["device"] for kind in ("recovered", "added") for e in job.events(event=kind) if e["host_ns"] > at}
+    lab.must(carries == {"rxe%d:1" % (1 - leaf)}, "what came up is on leaf %d at both ends (%s)" % (1 - leaf, carries))
     lab.hurt(lab.a, what, leaf, on)
     back = lab.hurt(lab.b, what, leaf, on)
     job.wait_protected(after=back)

@@ -182,6 +182,43 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_due(b, now);
 }
 
+/* Beside rails that are up, for the first time: one that stands by for them already has been
+ * reported, by what it protects against. */
+static void report_added(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	bool silent = ha_spares_adding(b, now);
+	const char *why = b->is_send ? "it may stand by better than those there are"
+				     : "the peer has asked for it";
+
+	if (silent)
+		why = "no path that was up gave a sign; this one carries when those are given up";
+	else if (b->failover.against == HA_AGAINST_NOTHING)
+		return;
+	ha_journal_event(b->ctx,
+			 &(struct ha_event) { .kind = HA_EVENT_ADDED,
+					      .cause = silent ? HA_CAUSE_SILENCE : HA_CAUSE_NONE,
+					      .bundle = b,
+					      .rail = r,
+					      .text = why });
+}
+
+/* Before it has its role. */
+static void report_up(struct ha_bundle *b, struct ha_rail *r, bool first, uint64_t now)
+{
+	const struct ha_event e = { .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r };
+	bool spare = r->index >= b->balance.ndata;
+
+	if (b->failover.no_path_since && first && spare)
+		ha_journal_eventf(b->ctx, &e, "no rail was up for %.3f s",
+				  (double)(now - b->failover.no_path_since) / 1e9);
+	else if (!first || !spare)
+		ha_journal_eventf(b->ctx, &e, "it was down for %.3f s",
+				  (double)(now - b->failover.ctl[r->index].fence.suspected_at) /
+					  1e9);
+	else
+		report_added(b, r, now);
+}
+
 static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -197,17 +234,7 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_incarnation_begun(b, r, now);
 	if (!first)
 		take_role(b, r);
-	if (b->failover.no_path_since && first && r->index >= b->balance.ndata)
-		ha_journal_eventf(
-			b->ctx,
-			&(struct ha_event) { .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
-			"no rail was up for %.3f s",
-			(double)(now - b->failover.no_path_since) / 1e9);
-	else if (!first || r->index < b->balance.ndata)
-		ha_journal_eventf(
-			b->ctx,
-			&(struct ha_event) { .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r },
-			"it was down for %.3f s", (double)(now - k->fence.suspected_at) / 1e9);
+	report_up(b, r, first, now);
 	ha_roles_update(b);
 	k->proven = true;
 	ha_due(b, now); /* keys, parked work, further pings */

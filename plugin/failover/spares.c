@@ -253,6 +253,11 @@ void ha_spares_add(struct ha_bundle *b, uint64_t now)
 	ha_due(b, now);
 }
 
+bool ha_spares_adding(const struct ha_bundle *b, uint64_t now)
+{
+	return now < b->failover.spares.add_until;
+}
+
 void ha_spares_added(struct ha_bundle *b)
 {
 	b->failover.spares.add_until = b->failover.spares.add_from = 0;

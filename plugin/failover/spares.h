@@ -65,6 +65,8 @@ void ha_spares_step(struct ha_bundle *b, uint64_t now);
 bool ha_spares_may_add(const struct ha_bundle *b);
 /* Nothing that is up gives a sign: further pairs are connected, if it is not too soon for that. */
 void ha_spares_add(struct ha_bundle *b, uint64_t now);
+/* Are some being connected for that? */
+bool ha_spares_adding(const struct ha_bundle *b, uint64_t now);
 /* It had a result: a path was given up. */
 void ha_spares_added(struct ha_bundle *b);
 /* Is it time to look for a better standby? */

@@ -49,6 +49,8 @@ static const char *reason_of(const struct ha_status_event *e)
 		return "HawserRecovered";
 	case HA_EVENT_FAILED_BACK:
 		return "HawserFailback";
+	case HA_EVENT_ADDED:
+		return "HawserPairAdded";
 	case HA_EVENT_DEVICE:
 		return reason_of_device(e->cause);
 	default:

@@ -26,6 +26,7 @@ enum notice_priority notice_priority(const struct ha_status_event *e)
 			       : NOTICE_NOTICE;
 	case HA_EVENT_RECOVERED:
 	case HA_EVENT_FAILED_BACK:
+	case HA_EVENT_ADDED:
 		return NOTICE_NOTICE;
 	default:
 		return NOTICE_NONE;

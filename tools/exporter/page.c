@@ -198,6 +198,7 @@ static const char *class_of(const struct ha_status_event *e)
 	case HA_EVENT_PROTECTED:
 	case HA_EVENT_RECOVERED:
 	case HA_EVENT_FAILED_BACK:
+	case HA_EVENT_ADDED:
 		return "good";
 	default:
 		return "plain";

@@ -4,6 +4,7 @@
 #include "tests/plugin/failover/duel.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Messages arrive, and the connection is protected no more than one pair of NICs can be. */
 static void goes_on(struct duel *d)
@@ -37,6 +38,37 @@ static void leaf_lost(void)
 	duel_close(&d);
 }
 
+/* The same switch, and it says nothing: a further pair comes up while both paths still count as up,
+ * and both ends report it. The NICs' own time-outs are minutes away. */
+static void leaf_silent(void)
+{
+	const struct duel_setup setup = {
+		.nic = { 0, 1 },
+		.env = { "HA_NCCL_SILENCE_MS=100", "HA_NCCL_QP_TIMEOUT=24",
+			 "HA_NCCL_HEARTBEAT_MS=60000", "HA_NCCL_RTO_MS=60000" }
+	};
+	char line[2048], status[65536];
+	struct duel d;
+
+	duel_open(&d, &setup);
+	for (int end = 0; end < ENDS; end++)
+		duel_await_events(&d, end, EVENT("protected"), NULL, 1);
+	duel_flow(&d, 50);
+	for (int end = 0; end < ENDS; end++) {
+		duel_blackhole(&d, end, 0, true);
+		duel_blackhole(&d, end, 0, false);
+	}
+	for (int end = 0; end < ENDS; end++)
+		duel_await_events(&d, end, EVENT("added"), "\"device\":\"soft1:1\"", 1);
+	goes_on(&d);
+	HOLDS(&d, duel_event(&d, SENDER, EVENT("added"), CAUSE("silence"), line, sizeof(line)),
+	      "the sender's event has no cause");
+	HOLDS(&d, strstr(line, "no path that was up gave a sign"), "%s", line);
+	duel_status(&d, SENDER, status, sizeof(status));
+	HOLDS(&d, strstr(status, "added"), "%s", status);
+	duel_close(&d);
+}
+
 /* From soft0 to soft0, standby soft1 to soft1: one of each is lost. */
 static void crosswise(void)
 {
@@ -67,6 +99,7 @@ int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = {
 		{ "leaf_lost", leaf_lost },
+		{ "leaf_silent", leaf_silent },
 		{ "crosswise", crosswise },
 		{ "fused_crosswise", fused_crosswise },
 	};
