@@ -408,6 +408,11 @@ static inline uint32_t ha_imm_make(uint64_t idx, unsigned stripe, unsigned mask,
 {
 	return ha_imm_identity(idx) | mask << 8 | stripe << 16 | (sized ? HA_IMM_SIZED : 0);
 }
+/* What all stripes of a message have in common: its identity, and which they are. */
+static inline uint32_t ha_imm_common(uint32_t imm)
+{
+	return imm & 0xfff0ffff;
+}
 /* The identity within an immediate. */
 static inline uint32_t ha_imm_identity_of(uint32_t imm)
 {

@@ -260,11 +260,13 @@ struct ha_recv_slot {
 	uint64_t idx;
 	/* identity that immediates for this slot carry; spoiled from the first stripe on */
 	uint32_t imm;
-	uint32_t identity; /* the same, never spoiled */
-	uint8_t busy;      /* HA_SLOT_* */
+	/* what its immediates have in common: the identity, never spoiled, and the mask of several
+	 * stripes from the first one on */
+	uint32_t common;
+	uint8_t busy; /* HA_SLOT_* */
 	uint8_t n;
-	uint8_t seen;     /* mask of the stripes that arrived */
-	uint8_t mask;     /* mask of the stripes that make the message; 0 = none has arrived yet */
+	uint8_t seen;     /* mask of the stripes that arrived, where there are several */
+	uint8_t missing;  /* of them, those that have not, from the first one on */
 	uint8_t sized;    /* lengths are in the sizes ring */
 	uint8_t cts_rail; /* that carries the clear-to-send */
 	bool cts_parked;  /* none does: it must be written again */

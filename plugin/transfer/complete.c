@@ -62,7 +62,8 @@ static __attribute__((noinline, cold)) void on_unexpected(struct ha_recv *c,
 							  const struct ha_recv_slot *slot,
 							  uint32_t imm)
 {
-	bool waits = slot->busy & HA_SLOT_WIRE && ha_imm_identity_of(imm) == slot->identity;
+	bool waits = slot->busy & HA_SLOT_WIRE &&
+		     ha_imm_identity_of(imm) == ha_imm_identity_of(slot->common);
 
 	/* Of a receive that was called complete before: what comes of it still belongs to
 	 * nobody. */
@@ -74,20 +75,22 @@ static __attribute__((noinline, cold)) void on_unexpected(struct ha_recv *c,
 static __attribute__((noinline)) void on_stripe(struct ha_recv *c, struct ha_recv_slot *slot,
 						uint32_t imm, uint32_t byte_len)
 {
-	unsigned bit = 1u << ha_imm_stripe(imm), mask = ha_imm_mask(imm);
-	unsigned known = slot->mask ? slot->mask : mask;
+	unsigned bit = 1u << ha_imm_stripe(imm);
 
-	if (unlikely(!(slot->busy & HA_SLOT_WIRE) || ha_imm_identity_of(imm) != slot->identity ||
-		     known != mask || !(mask & ~(unsigned)slot->seen & bit))) {
+	if (slot->imm == ha_imm_identity_of(imm)) { /* the first one says which they are */
+		slot->imm = ha_imm_spoiled(slot->req.entry);
+		slot->common = ha_imm_common(imm);
+		slot->missing = (uint8_t)ha_imm_mask(imm);
+	}
+	if (unlikely(slot->common != ha_imm_common(imm) || !(slot->missing & bit))) {
 		on_unexpected(c, slot, imm);
 		return;
 	}
-	slot->imm = ha_imm_spoiled(slot->req.entry);
-	slot->mask = (uint8_t)mask;
 	slot->seen |= (uint8_t)bit;
+	slot->missing &= (uint8_t)~bit;
 	slot->sized |= (imm & HA_IMM_SIZED) != 0;
 	slot->bytes += byte_len;
-	if (slot->seen == mask)
+	if (!slot->missing)
 		message_arrived(c, slot);
 }
 
@@ -114,6 +117,7 @@ static inline void on_immediate(struct ha_recv *c, struct ha_rail *r, const stru
 void ha_recv_arrived(struct ha_recv *c, struct ha_recv_slot *slot)
 {
 	slot->imm = ha_imm_spoiled(slot->req.entry);
+	slot->missing = 0;
 	message_arrived(c, slot);
 }
 

@@ -208,11 +208,11 @@ static inline __attribute__((always_inline)) int irecv(struct ha_recv *c, unsign
 		}
 	}
 	slot->idx = idx;
-	slot->imm = slot->identity = ha_imm_identity(idx);
+	slot->imm = slot->common = ha_imm_identity(idx);
 	slot->busy = optional ? HA_SLOT_WIRE | HA_SLOT_HELD | HA_SLOT_OPTIONAL
 			      : HA_SLOT_WIRE | HA_SLOT_HELD;
 	slot->n = (uint8_t)n;
-	slot->seen = slot->mask = slot->sized = 0;
+	slot->seen = slot->missing = slot->sized = 0;
 	slot->cts_parked = false;
 	slot->bytes = 0;
 	slot->req.done = optional;

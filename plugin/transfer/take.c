@@ -47,10 +47,10 @@ void ha_one_sided_free(struct ha_bundle *b)
 static void open_slot(struct ha_recv_slot *slot, uint64_t idx)
 {
 	slot->idx = idx;
-	slot->imm = slot->identity = ha_imm_identity(idx);
+	slot->imm = slot->common = ha_imm_identity(idx);
 	slot->busy = HA_SLOT_WIRE;
 	slot->n = 1;
-	slot->seen = slot->mask = slot->sized = 0;
+	slot->seen = slot->missing = slot->sized = 0;
 	slot->cts_rail = NO_RAIL;
 	slot->cts_parked = false;
 	slot->bytes = 0;
