@@ -25,10 +25,12 @@ void ha_recv_prepare(struct ha_recv *c)
 {
 	c->cts_signal = c->b.ctx->mpib.on ? (uint32_t)c->b.ctx->config.mpib_cts_signal_interval
 					  : HA_CTS_SIGNAL;
-	for (unsigned e = 0; e < HA_SLOTS; e++)
+	for (unsigned e = 0; e < HA_SLOTS; e++) {
+		c->slot[e].imm = ha_imm_spoiled(e); /* before the first receive, too */
 		c->slot[e].req = (struct ha_request) { .kind = HA_REQ_RECV,
 						       .entry = (uint8_t)e,
 						       .bundle = &c->b };
+	}
 	for (unsigned e = 0; e < HA_FLUSHES; e++)
 		c->flush[e] = (struct ha_request) { .kind = HA_REQ_FLUSH,
 						    .entry = (uint8_t)e,

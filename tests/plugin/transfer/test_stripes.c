@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a receiver makes of the immediates of a message's stripes: in any order, with the sizes
+ * record or without, each once, all of one receive that is posted. Everything else ends the
+ * connection, but for what is late of a receive that was called complete before.
+ */
+#include "base/check.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MASK 0x5U /* rails 0 and 2 */
+#define BYTES 100U
+
+static struct ibv_wc arriving;
+static int arrivals;
+
+static int post_nothing(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	(void)wr;
+	(void)bad;
+	return 0;
+}
+
+static int poll_arriving(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int found = arrivals;
+
+	(void)cq;
+	(void)n;
+	*wc = arriving;
+	arrivals = 0;
+	return found;
+}
+
+static const struct ha_verbs_hot hot = { .post_send = post_nothing, .poll_cq = poll_arriving };
+
+static struct ha_recv *receiver(void)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+
+	CHECK(c);
+	c->b.ctx = calloc(1, sizeof(*c->b.ctx));
+	c->b.ring = calloc(1, HA_RECV_RING_SIZE);
+	CHECK(c->b.ctx && c->b.ring);
+	c->b.nrails = 3;
+	c->b.active = 7;
+	c->b.poll.batch = c->b.poll.most = 16;
+	for (unsigned i = 0; i < 3; i++)
+		c->b.rail[i] =
+			(struct ha_rail) { .index = (uint8_t)i, .hot = &hot, .sq_depth = 1024 };
+	ha_recv_prepare(c);
+	for (unsigned i = 0; i < 3; i++)
+		ha_recv_prepare_rail(c, &c->b.rail[i]);
+	ha_bundle_set_polled(&c->b, 1);
+	return c;
+}
+
+static struct ha_request *post(struct ha_recv *c)
+{
+	struct ha_mr *mr = NULL;
+	size_t size = 2 * BYTES;
+	struct ha_request *req;
+	void *data = NULL;
+	int tag = 0;
+
+	CHECK_INT(ha_irecv(c, 1, &data, &size, &tag, &mr, false, &req), 0);
+	CHECK(req);
+	return req;
+}
+
+/* The word that the connection ends with, 0: none. */
+static int arrive(struct ha_recv *c, uint32_t imm)
+{
+	arriving = (struct ibv_wc) { .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+				     .byte_len = BYTES,
+				     .imm_data = htonl(imm) };
+	arrivals = 1;
+	c->b.rail[0].rq_consumed = 0; /* there is no device to give receives back to */
+	/* the driver is called already: there is no loop to wake */
+	atomic_fetch_or(&c->b.attention, HA_ATTN_DRIVE);
+	ha_bundle_poll(&c->b);
+	atomic_store(&c->b.attention, 0);
+	CHECK_INT(arrivals, 0);
+	return c->b.abort.error;
+}
+
+static void release(struct ha_recv *c)
+{
+	free(c->b.ring);
+	free(c->b.ctx);
+	free(c);
+}
+
+static void in_any_order(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_request *req;
+
+	/* all slots, and then some: what the last message left in one is of no account */
+	for (uint64_t idx = 0; idx < 2 * HA_SLOTS + 3; idx++) {
+		unsigned first = idx & 1 ? 2 : 0;
+		int done = 0, size = 0;
+
+		req = post(c);
+		CHECK_INT(arrive(c, ha_imm_make(idx, first, MASK, idx & 2)), 0);
+		CHECK(!req->done);
+		CHECK_INT(c->slot[idx % HA_SLOTS].seen, 1 << first);
+		CHECK_INT(arrive(c, ha_imm_make(idx, 2 - first, MASK, false)), 0);
+		CHECK(req->done);
+		CHECK_INT(ha_test(req, &done, &size), 0);
+		CHECK(done);
+		if (!(idx & 2))
+			CHECK_INT(size, 2 * BYTES);
+	}
+	release(c);
+}
+
+/* One receive is posted, its first stripe is here; then `imm`. */
+static int after_the_first(uint32_t imm)
+{
+	struct ha_recv *c = receiver();
+	int error;
+
+	post(c);
+	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), 0);
+	error = arrive(c, imm);
+	release(c);
+	return error;
+}
+
+static void what_ends_it(void)
+{
+	CHECK_INT(after_the_first(ha_imm_make(0, 2, MASK, false)), 0);
+	CHECK_INT(after_the_first(ha_imm_make(0, 0, MASK, false)), -EPROTO); /* a second time */
+	CHECK_INT(after_the_first(ha_imm_make(0, 1, MASK, false)), -EPROTO); /* not of the mask */
+	CHECK_INT(after_the_first(ha_imm_make(0, 2, 0x7, false)), -EPROTO);  /* another mask */
+	CHECK_INT(after_the_first(ha_imm_make(0, 2, 0x4, false)), -EPROTO);  /* whole all at once */
+	CHECK_INT(after_the_first(ha_imm_make(256, 2, MASK, false)), -EPROTO); /* a later one */
+	CHECK_INT(after_the_first(ha_imm_make(1, 2, MASK, false)), -EPROTO);   /* none is posted */
+}
+
+static void of_no_receive(void)
+{
+	struct ha_recv *c = receiver();
+
+	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), -EPROTO);
+	release(c);
+	c = receiver();
+	post(c);
+	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), 0);
+	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), 0);
+	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), -EPROTO);
+	release(c);
+}
+
+/* A fence called it complete because its data had been used. */
+static void late(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_request *req = post(c);
+
+	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), 0);
+	c->superseded++;
+	ha_recv_arrived(c, &c->slot[0]);
+	CHECK(req->done);
+	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), 0);
+	CHECK_INT(c->slot[0].seen, 1);
+	release(c);
+}
+
+int main(void)
+{
+	in_any_order();
+	what_ends_it();
+	of_no_receive();
+	late();
+	return 0;
+}
