@@ -655,27 +655,6 @@ uint64_t sim_device_sent(const struct sim_verbs *v, unsigned i)
 	return sent;
 }
 
-void sim_device_kill(struct sim_device *dev)
-{
-	if (dev->dead)
-		return;
-	if (now(dev->host) < dev->knobs.hold_until)
-		sim_device_forget_completions(dev);
-	dev->knobs.hold_until = 0;
-	sr_memwire_kill(dev->port);
-	dev->dead = true;
-}
-
-void sim_device_forget_completions(struct sim_device *dev)
-{
-	struct ibv_wc wc[16];
-
-	for (struct sim_object *o = dev->host->objects; o; o = o->next)
-		if (o->kind == SIM_CQ && o->dev == dev && o->engine)
-			while (sr_cq_poll(o->engine, 16, wc) > 0)
-				;
-}
-
 unsigned sim_device_break_qps(struct sim_device *dev)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* verbs_hot.c - posts and polls of the simulated verbs, and what a scenario may do to them */
+/* verbs_hot.c - posts and polls of the simulated verbs, what a scenario may do to them, and a
+ * device's death */
 #include "sim/plugin/verbs_object.h"
 
 #include <errno.h>
@@ -7,6 +8,27 @@
 static uint64_t now(const struct sim_verbs *v)
 {
 	return sr_memwire_now(v->wire);
+}
+
+void sim_device_forget_completions(struct sim_device *dev)
+{
+	struct ibv_wc wc[16];
+
+	for (struct sim_object *o = dev->host->objects; o; o = o->next)
+		if (o->kind == SIM_CQ && o->dev == dev && o->engine)
+			while (sr_cq_poll(o->engine, 16, wc) > 0)
+				;
+}
+
+void sim_device_kill(struct sim_device *dev)
+{
+	if (dev->dead)
+		return;
+	if (now(dev->host) < dev->knobs.hold_until)
+		sim_device_forget_completions(dev);
+	dev->knobs.hold_until = 0;
+	sr_memwire_kill(dev->port);
+	dev->dead = true;
 }
 
 /* The device dies when part of the list has reached it: what came first may still be carried out,
