@@ -46,8 +46,8 @@ struct ha_config {
 
 /* Values of the ENUM fields, in the order of their choices. */
 enum ha_ack { HA_ACK_NIC, HA_ACK_MEMORY };
-enum ha_gin_wish { HA_GIN_AUTO, HA_GIN_NEVER, HA_GIN_ALWAYS };
-enum ha_collnet_wish { HA_COLLNET_AUTO, HA_COLLNET_NEVER, HA_COLLNET_ALWAYS };
+enum ha_gin_choice { HA_GIN_AUTO, HA_GIN_NEVER, HA_GIN_ALWAYS };
+enum ha_collnet_choice { HA_COLLNET_AUTO, HA_COLLNET_NEVER, HA_COLLNET_ALWAYS };
 enum ha_mr_mode { HA_MR_LAZY, HA_MR_EAGER };
 enum ha_policy {
 	HA_POLICY_AUTO,

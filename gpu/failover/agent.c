@@ -14,7 +14,7 @@ void ha_gpu_agent_defaults(struct ha_gpu_agent_config *c)
 	*c = (struct ha_gpu_agent_config) {
 		.check_ns = 10000000,
 		.recovery_ns = 100000000,
-		.dark_ns = UINT64_C(30000000000),
+		.no_path_ns = UINT64_C(30000000000),
 		.silent_checks = 20,
 		.probes = 3,
 		.failback = true,
@@ -98,7 +98,7 @@ static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_c
 	p->state = HA_GPU_PATH_CLOSING;
 	a->carrying = false;
 	a->last_cause = cause;
-	a->dark_since = ha_gpu_now();
+	a->no_path_since_ns = ha_gpu_now();
 	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED);
 }
 
@@ -560,7 +560,7 @@ static bool switch_path(struct ha_gpu_agent *a)
 static bool give_up(struct ha_gpu_agent *a)
 {
 	if (a->given_up ||
-	    (!a->cut && (a->carrying || ha_gpu_now() - a->dark_since < a->config.dark_ns)))
+	    (!a->cut && (a->carrying || ha_gpu_now() - a->no_path_since_ns < a->config.no_path_ns)))
 		return false;
 	a->given_up = true;
 	if (!a->cut)

@@ -18,7 +18,7 @@
  * by ending the incarnation of path 1. An end whose address has changed while the path was down
  * says so first (MOVED): who has begun an incarnation with the old one ends it.
  *
- * An end without any path for dark_ns gives up and says so (GAVE_UP): the other ends its waits,
+ * An end without any path for no_path_ns gives up and says so (GAVE_UP): the other ends its waits,
  * too, whatever its own paths are.
  *
  * Triggers: an error completion, the port's or device's word, the peer's FENCED: proof. A device
@@ -94,7 +94,7 @@ struct ha_gpu_agent_config {
 	 * for 64 times as long it has one less
 	 */
 	uint64_t recovery_ns;
-	uint64_t dark_ns; /* without any path: then the log is given up */
+	uint64_t no_path_ns; /* without any path: then the log is given up */
 	/* looks without an acknowledgement while something is outstanding: the path has failed */
 	unsigned silent_checks;
 	unsigned probes; /* that a new incarnation has to answer */
@@ -149,7 +149,7 @@ struct ha_gpu_agent {
 	bool cut;      /* the channel is gone, or the peer has given up */
 	struct ha_gpu_wqe *log; /* nwqes; entry i at i mod nwqes */
 	uint64_t first, end;
-	uint64_t dark_since;
+	uint64_t no_path_since_ns;
 	uint64_t check_due, cons_seen, alarm_seen;
 	/* index after a read that we posted to prove what was acknowledged; 0: none */
 	uint64_t proof;

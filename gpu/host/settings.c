@@ -180,7 +180,7 @@ void ha_gpu_settings_agent(const struct ha_gpu_settings *s, struct ha_gpu_agent_
 	ha_gpu_agent_defaults(a);
 	a->check_ns = s->check_ms * 1000000;
 	a->recovery_ns = s->recovery_ms * 1000000;
-	a->dark_ns = s->dark_ms * 1000000;
+	a->no_path_ns = s->dark_ms * 1000000;
 	a->silent_checks = (unsigned)s->silent_checks;
 	a->probes = (unsigned)s->probes;
 	a->failback = s->failback;

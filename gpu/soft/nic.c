@@ -247,7 +247,7 @@ static void to_reset(struct soft_qp *qp)
 	qp->state = SOFT_RESET;
 	qp->ci = qp->pi = qp->rq_ci = 0;
 	qp->psn = qp->expected = 0;
-	qp->unheard_ns = 0;
+	qp->unanswered_since = 0;
 	qp->unacked = false;
 	qp->accepts = false;
 	ha_gpu_store(&qp->broken, 0);

@@ -80,7 +80,7 @@ struct soft_qp {
 	uint16_t ci, pi;
 	/* number of the entry at ci; where an incarnation begins: soft_qp_number() */
 	uint64_t psn;
-	uint64_t unheard_ns; /* since when its request has no answer; 0: it has */
+	uint64_t unanswered_since; /* since when its request has no answer; 0: it has */
 	/*
 	 * an entry was passed whose acknowledgement never came: only a later one's can stand for it
 	 */

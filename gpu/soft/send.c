@@ -10,7 +10,7 @@
 #define FAULT_NS 20000
 
 /* What became of a request. */
-enum outcome { LANDED, UNHEARD, NOT_READY, NO_ACCESS, BAD_LOCAL, BAD_ENTRY };
+enum outcome { LANDED, UNANSWERED, NOT_READY, NO_ACCESS, BAD_LOCAL, BAD_ENTRY };
 
 struct request {
 	enum ha_gpu_opcode op;
@@ -231,7 +231,7 @@ static enum outcome arrive(struct soft_qp *qp, struct soft_qp *peer, const struc
 			   uint64_t *answer)
 {
 	const struct sender from = { qp->nic->number, qp->qpn, qp->talk };
-	enum outcome result = UNHEARD;
+	enum outcome result = UNANSWERED;
 	uint64_t *expected, *last;
 
 	soft_lock(&peer->rx_lock);
@@ -270,7 +270,7 @@ static enum outcome request(struct soft_qp *qp, const struct request *r)
 	if (here && !soft_mr_find(qp->nic, r->lkey, r->local, r->bytes, false))
 		return BAD_LOCAL;
 	if (!peer || !reachable(qp->nic, peer->nic))
-		return UNHEARD;
+		return UNANSWERED;
 	result = arrive(qp, peer, r, &answer);
 	if (result == LANDED && r->op == HA_GPU_OP_FETCH_ADD)
 		ha_gpu_store((uint64_t *)(uintptr_t)r->local, answer);
@@ -422,7 +422,7 @@ static bool done(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct re
 		qp->psn++;
 		qp->unacked = false;
 	}
-	qp->unheard_ns = 0;
+	qp->unanswered_since = 0;
 	return true;
 }
 
@@ -442,9 +442,9 @@ static bool again(struct soft_qp *qp, uint64_t limit, unsigned syndrome)
 {
 	uint64_t now = ha_gpu_now();
 
-	if (!qp->unheard_ns)
-		qp->unheard_ns = now;
-	if (now - qp->unheard_ns < limit)
+	if (!qp->unanswered_since)
+		qp->unanswered_since = now;
+	if (now - qp->unanswered_since < limit)
 		return false;
 	return error(qp, syndrome);
 }
@@ -455,7 +455,7 @@ static bool settle(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct 
 	switch (o) {
 	case LANDED:
 		return done(qp, e, r, complete);
-	case UNHEARD:
+	case UNANSWERED:
 		return again(qp, qp->nic->retry_ns, HA_GPU_SYN_RETRIES);
 	case NOT_READY:
 		return again(qp, qp->nic->rnr_ns, HA_GPU_SYN_RNR);
@@ -535,7 +535,7 @@ bool soft_send_step(struct soft_qp *qp)
 	if (o == LANDED && strikes(qp, &e, &r, &worked))
 		return worked;
 	if (o == LANDED)
-		o = r.op == HA_GPU_OP_NOP && qp->unacked ? UNHEARD : request(qp, &r);
+		o = r.op == HA_GPU_OP_NOP && qp->unacked ? UNANSWERED : request(qp, &r);
 	qp->nic->entries += o == LANDED;
 	return settle(qp, &e, &r, o, true);
 }

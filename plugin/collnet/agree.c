@@ -37,7 +37,7 @@ void ha_collnet_agree_begin(struct ha_collnet *c, enum ha_collnet_topic topic, u
 	g->votes = 0;
 }
 
-void ha_collnet_agree_heard(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
+void ha_collnet_on_agree(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
 {
 	unsigned topic = m->type - HA_COLLNET_AGREE_JOIN;
 	struct ha_collnet_stash *s = c->agree[topic].stash[lane];

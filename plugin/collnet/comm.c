@@ -93,18 +93,18 @@ static void control(struct ha_collnet *c, unsigned lane, const struct ha_collnet
 {
 	switch (m->type) {
 	case HA_COLLNET_HAVE:
-		ha_collnet_confirm_heard(c, lane, m);
+		ha_collnet_on_confirm(c, lane, m);
 		break;
 	case HA_COLLNET_BREAK:
-		ha_collnet_group_heard(c, m);
+		ha_collnet_on_group(c, m);
 		break;
 	case HA_COLLNET_OFFER:
-		ha_collnet_join_heard(c, m);
+		ha_collnet_on_join(c, m);
 		break;
 	case HA_COLLNET_AGREE_JOIN:
 	case HA_COLLNET_AGREE_BREAK:
 	case HA_COLLNET_AGREE_OWN:
-		ha_collnet_agree_heard(c, lane, m);
+		ha_collnet_on_agree(c, lane, m);
 		break;
 	case HA_COLLNET_BYE:
 		c->bye[lane] = true;

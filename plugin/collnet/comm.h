@@ -183,12 +183,12 @@ void ha_collnet_connecting_free(struct ha_collnet *c);
 /* confirm.c */
 void ha_collnet_confirm_begin(struct ha_collnet *c);
 void ha_collnet_confirm_step(struct ha_collnet *c);
-void ha_collnet_confirm_heard(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m);
+void ha_collnet_on_confirm(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m);
 
 /* agree.c */
 void ha_collnet_agree_begin(struct ha_collnet *c, enum ha_collnet_topic topic, uint64_t id,
 			    uint64_t a, uint64_t b);
-void ha_collnet_agree_heard(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m);
+void ha_collnet_on_agree(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m);
 /* True once: the agreement has come to its end. */
 bool ha_collnet_agree_step(struct ha_collnet *c, enum ha_collnet_topic topic);
 
@@ -200,11 +200,11 @@ void ha_collnet_group_begin(struct ha_collnet *c, uint64_t epoch, uint64_t from)
 /* 0: the switch has it, or the group is broken and the operation stays here; -EAGAIN: later. */
 int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op);
 void ha_collnet_group_step(struct ha_collnet *c);
-void ha_collnet_group_heard(struct ha_collnet *c, const struct ha_collnet_msg *m);
+void ha_collnet_on_group(struct ha_collnet *c, const struct ha_collnet_msg *m);
 
 /* join.c */
 void ha_collnet_join_step(struct ha_collnet *c);
-void ha_collnet_join_heard(struct ha_collnet *c, const struct ha_collnet_msg *m);
+void ha_collnet_on_join(struct ha_collnet *c, const struct ha_collnet_msg *m);
 
 /* ring.c */
 void ha_collnet_ring_step(struct ha_collnet *c);

@@ -25,7 +25,7 @@ void ha_collnet_confirm_begin(struct ha_collnet *c)
 	}
 }
 
-void ha_collnet_confirm_heard(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
+void ha_collnet_on_confirm(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
 {
 	if (m->id == c->epoch && c->mode != HA_COLLNET_RAILS) {
 		if (m->a > c->have_in[lane])

@@ -94,7 +94,7 @@ int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
 	return 0;
 }
 
-void ha_collnet_group_heard(struct ha_collnet *c, const struct ha_collnet_msg *m)
+void ha_collnet_on_group(struct ha_collnet *c, const struct ha_collnet_msg *m)
 {
 	if (m->id > c->break_seen)
 		c->break_seen = m->id;

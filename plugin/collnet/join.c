@@ -94,7 +94,7 @@ static void created(struct ha_collnet *c)
 	offer(c, ok);
 }
 
-void ha_collnet_join_heard(struct ha_collnet *c, const struct ha_collnet_msg *m)
+void ha_collnet_on_join(struct ha_collnet *c, const struct ha_collnet_msg *m)
 {
 	if (!c->rank || c->offer_waits || m->length != sizeof(c->offer_ticket)) {
 		ha_collnet_fail(c, -EPROTO, "rank %u sent an offer out of turn", m->from);

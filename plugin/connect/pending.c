@@ -23,7 +23,7 @@
 #define STEPS_PER_ROUND 16
 
 struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side,
-				  enum ha_pending_state state, uint64_t patience_ms)
+				  enum ha_pending_state state, uint64_t limit_ms)
 {
 	struct ha_pending *p = calloc(1, sizeof(*p));
 
@@ -31,7 +31,7 @@ struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_si
 		return NULL;
 	p->ctx = ctx;
 	p->side = side;
-	p->deadline = ha_clock_now(ctx->clock) + patience_ms * HA_NS_PER_MS;
+	p->deadline = ha_clock_now(ctx->clock) + limit_ms * HA_NS_PER_MS;
 	p->runnable = true;
 	atomic_init(&p->state, state);
 	return p;

@@ -86,7 +86,7 @@ struct ha_pending {
 /* A new one in its first state; the caller puts it into ctx->incoming or ctx->driven. NULL: no
  * memory. */
 struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side,
-				  enum ha_pending_state state, uint64_t patience_ms);
+				  enum ha_pending_state state, uint64_t limit_ms);
 /* With what it has; in no list any more. */
 void ha_pending_free(struct ha_pending *p);
 /* Remember the reason for the line that a failure writes; returns err. */

@@ -31,7 +31,7 @@ void hunt_configure(struct pair_config *c)
 	c->agent.check_ns = 20 * US;
 	c->agent.silent_checks = 10;
 	c->agent.recovery_ns = 100 * US + draw(400) * US;
-	c->agent.dark_ns = 6000 * US;
+	c->agent.no_path_ns = 6000 * US;
 	c->agent.probes = 2;
 	c->agent.failback = draw(2);
 }

@@ -233,7 +233,7 @@ void sr_cm_established(struct sr_cm_id *id)
 	sr_cm_tell(id, SR_CM_ESTABLISHED, 0);
 }
 
-void sr_cm_goodbye(struct sr_cm_id *id)
+void sr_cm_send_end(struct sr_cm_id *id)
 {
 	struct sr_mad mad = leaving(id);
 

@@ -73,7 +73,7 @@ void sr_cm_id_free(struct sr_cm_id *id)
 {
 	struct sr_cm_id **link = &sr_cm_ids;
 
-	sr_cm_goodbye(id);
+	sr_cm_send_end(id);
 	notes_drop(id);
 	while (*link != id)
 		link = &(*link)->next;
@@ -163,6 +163,6 @@ __attribute__((destructor)) static void process_end(void)
 	if (pthread_mutex_trylock(&sr_cm_lock))
 		return;
 	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
-		sr_cm_goodbye(id);
+		sr_cm_send_end(id);
 	pthread_mutex_unlock(&sr_cm_lock);
 }

@@ -147,7 +147,7 @@ uint64_t sr_cm_timers(uint64_t now);
 /* The ports are about to go. */
 void sr_cm_early_forget(void);
 /* The id is about to go. */
-void sr_cm_goodbye(struct sr_cm_id *id);
+void sr_cm_send_end(struct sr_cm_id *id);
 
 /* ---- addresses ---- */
 void sr_cm_gid_of(const void *sockaddr, uint8_t gid[16]);

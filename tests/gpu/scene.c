@@ -28,7 +28,7 @@ void scene_configure(void)
 	c->agent.check_ns = 20 * US;
 	c->agent.silent_checks = 10;
 	c->agent.recovery_ns = 100 * US;
-	c->agent.dark_ns = 3000 * US;
+	c->agent.no_path_ns = 3000 * US;
 	c->agent.probes = 2;
 	c->agent.failback = false;
 }

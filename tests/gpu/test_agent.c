@@ -12,7 +12,7 @@
 /* ---- found by the hunt: one end gave up, the other had a path again, and waited for ever ---- */
 static void peer_gave_up_body(void *arg)
 {
-	scene.pair.end[1].agent.config.dark_ns = LONG;
+	scene.pair.end[1].agent.config.no_path_ns = LONG;
 	for (unsigned i = 0; i < 2; i++)
 		ha_gpu_store(&scene.fabric->nic[i].power, SOFT_DEAD);
 	scene_put(0, 1);
@@ -209,7 +209,7 @@ static void failures_decay_body(void *arg)
 static void short_rests(void (*body)(void *))
 {
 	scene.config.agent.recovery_ns = 20 * US;
-	scene.config.agent.dark_ns = LONG;
+	scene.config.agent.no_path_ns = LONG;
 	scene_begin();
 	scene_run(body);
 	scene_end();
@@ -371,7 +371,7 @@ static void probes_are_the_agents(void)
 {
 	scene.config.cq_log = 6;
 	scene.config.agent.recovery_ns = US;
-	scene.config.agent.dark_ns = LONG;
+	scene.config.agent.no_path_ns = LONG;
 	scene_begin();
 	scene_run(probes_are_the_agents_body);
 	scene_end();

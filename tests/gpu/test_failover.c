@@ -322,7 +322,7 @@ static void both_flap_body(void *arg)
 
 static void both_flap(void)
 {
-	scene.config.agent.dark_ns = LONG;
+	scene.config.agent.no_path_ns = LONG;
 	scene_begin();
 	scene_run(both_flap_body);
 	scene_end();

@@ -65,7 +65,7 @@ static void connect_by(struct pair *p, struct ha_ctx *ctx, struct ha_comm_opts o
 		opts.more[i] = i + 1;
 	if ((err = ha_listen(p->ctx, 0, &opts, handle, &p->listen)) != 0)
 		die("listen", err);
-	for (int k = 0; !(p->send && p->recv) && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !(p->send && p->recv) && k < PAIR_TRIES_MAX; k++) {
 		if (!p->send && (err = ha_connect(p->ctx, 0, &opts, handle, &p->send)) != 0)
 			die("connect", err);
 		if (!p->recv && (err = ha_accept(p->listen, &p->recv)) != 0)
@@ -129,7 +129,7 @@ void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *rec
 		send->req = recv->req = NULL;
 		send->done = recv->done = 0;
 		send->data[0] = (char)i;
-		while (!step(p, send, recv, size) && k < PAIR_PATIENCE)
+		while (!step(p, send, recv, size) && k < PAIR_TRIES_MAX)
 			pair_idle(p, k++);
 		CHECK(send->done && recv->done);
 		CHECK_INT(recv->data[0], (char)i);

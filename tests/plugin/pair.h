@@ -6,7 +6,7 @@
 
 #include "plugin/core.h"
 
-#define PAIR_PATIENCE 2000000 /* fruitless calls after which a test gives up; see pair_idle() */
+#define PAIR_TRIES_MAX 2000000 /* fruitless calls after which a test gives up; see pair_idle() */
 
 struct pair {
 	struct ha_ctx *ctx;

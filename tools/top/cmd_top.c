@@ -106,9 +106,9 @@ static void keep_in_range(struct screen *s, const struct top_lines *lines)
 }
 
 /* Keys until the next look is due. */
-static enum screen_wish serve_keys(struct top *t, struct screen *s, uint64_t due)
+static enum screen_action serve_keys(struct top *t, struct screen *s, uint64_t due)
 {
-	enum screen_wish action = SCREEN_WAIT;
+	enum screen_action action = SCREEN_WAIT;
 
 	while (!stop && action == SCREEN_WAIT) {
 		uint64_t now = ha_clock_now(&ha_clock_live);

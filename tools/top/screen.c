@@ -183,7 +183,7 @@ static void take_setting(struct screen *s, int key)
 		 t->reverse ? ", reversed" : "", t->idle ? "" : "; without idle connections");
 }
 
-enum screen_wish screen_key(struct screen *s, int ms)
+enum screen_action screen_key(struct screen *s, int ms)
 {
 	int key;
 

@@ -18,13 +18,13 @@ struct screen {
 	char notice[96]; /* below the head; "": none */
 };
 
-enum screen_wish { SCREEN_WAIT, SCREEN_LOOK, SCREEN_QUIT };
+enum screen_action { SCREEN_WAIT, SCREEN_LOOK, SCREEN_QUIT };
 
 /* false: this is no terminal that can be drawn on. */
 bool screen_open(void);
 void screen_close(void);
 void screen_draw(const struct screen *s, const struct top_lines *lines);
 /* Waits for a key, ms at most, and does what it says. */
-enum screen_wish screen_key(struct screen *s, int ms);
+enum screen_action screen_key(struct screen *s, int ms);
 
 #endif

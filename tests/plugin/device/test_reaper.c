@@ -64,10 +64,10 @@ int main(void)
 	before = atomic_load(&made);
 	CHECK_INT(ha_verbs_filter_completion_error(filter, 1, 1, IBV_WC_RETRY_EXC_ERR), 0);
 	pair_messages(&p, &s, &r, MESSAGES, SIZE);
-	for (k = 0; atomic_load(&waiting) < 1 && k < PAIR_PATIENCE; k++)
+	for (k = 0; atomic_load(&waiting) < 1 && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&p, k);
 	CHECK_INT(atomic_load(&waiting), 1); /* one thread, and it does not hold up the rest */
-	for (k = 0; atomic_load(&made) < before + 2 && k < PAIR_PATIENCE; k++)
+	for (k = 0; atomic_load(&made) < before + 2 && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&p, k);
 	CHECK(atomic_load(&made) >= before + 2); /* both ends of a new incarnation */
 	pair_messages(&p, &s, &r, MESSAGES, SIZE);

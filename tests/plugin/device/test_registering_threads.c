@@ -112,7 +112,7 @@ static void flush_once(struct end *e, struct ha_mr *mr)
 
 	CHECK_INT(ha_iflush(e->p.recv, 1, &data, &size, &mr, &flush), 0);
 	for (int k = 0; flush && !done; k++) {
-		CHECK(k < PAIR_PATIENCE);
+		CHECK(k < PAIR_TRIES_MAX);
 		CHECK_INT(ha_test(flush, &done, NULL), 0);
 		pair_idle(&e->p, k);
 	}

@@ -145,7 +145,7 @@ static void over(struct ha_ctx *ctx)
 
 static void await(struct line *l, atomic_int *n, int want)
 {
-	for (int k = 0; atomic_load(n) != want && k < PAIR_PATIENCE; k++)
+	for (int k = 0; atomic_load(n) != want && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&l->p, k);
 	CHECK_INT(atomic_load(n), want);
 }
@@ -153,7 +153,7 @@ static void await(struct line *l, atomic_int *n, int want)
 /* Both ends of so many. */
 static void await_events(struct line *l, enum ha_event_kind kind, uint64_t n)
 {
-	for (int k = 0; ha_journal_count(l->p.ctx, kind) < n && k < PAIR_PATIENCE; k++)
+	for (int k = 0; ha_journal_count(l->p.ctx, kind) < n && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&l->p, k);
 	CHECK(ha_journal_count(l->p.ctx, kind) >= n);
 }
@@ -240,7 +240,7 @@ static void fenced(void)
 	lose_and_hold(&one, 2);
 	ha_close_recv(one.p.recv);
 	owner = true;
-	for (int k = 0; !err && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !err && k < PAIR_TRIES_MAX; k++) {
 		err = ha_isend(one.p.send, one.s.data, SIZE, 0, one.s.mr, &req);
 		pair_idle(&one.p, k);
 	}
@@ -305,7 +305,7 @@ static void first(void)
 	owner = true;
 	CHECK_INT(ha_listen(one.p.ctx, 0, NULL, handle, &listen), 0);
 	atomic_store(&hold, 1);
-	for (int k = 0; !atomic_load(&held) && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !atomic_load(&held) && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_connect(one.p.ctx, 0, NULL, handle, &send), 0);
 		CHECK_INT(ha_accept(listen, &recv), 0);
 		pair_idle(&one.p, k);

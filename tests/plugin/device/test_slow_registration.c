@@ -56,7 +56,7 @@ static void prepare(struct line *l)
 
 static void await_events(struct line *l, enum ha_event_kind kind, uint64_t n)
 {
-	for (int k = 0; ha_journal_count(l->p.ctx, kind) < n && k < PAIR_PATIENCE; k++)
+	for (int k = 0; ha_journal_count(l->p.ctx, kind) < n && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&l->p, k);
 	CHECK(ha_journal_count(l->p.ctx, kind) >= n);
 }
@@ -64,7 +64,7 @@ static void await_events(struct line *l, enum ha_event_kind kind, uint64_t n)
 /* The standby has the buffers. */
 static void await_keys(struct line *l, struct ha_bundle *b)
 {
-	for (int k = 0; !(atomic_load(&b->registered.rails) & 2) && k < PAIR_PATIENCE; k++)
+	for (int k = 0; !(atomic_load(&b->registered.rails) & 2) && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&l->p, k);
 	CHECK(atomic_load(&b->registered.rails) & 2);
 }
@@ -90,7 +90,7 @@ static void lose_with_data(struct line *l)
 	int tag = 0, done = 0;
 
 	for (int i = 0; i < 4; i++)
-		for (int k = 0; !recv[i] && k < PAIR_PATIENCE; k++) {
+		for (int k = 0; !recv[i] && k < PAIR_TRIES_MAX; k++) {
 			CHECK_INT(ha_irecv(l->p.recv, 1, &data, &size, &tag, &l->r.mr, false,
 					   &recv[i]),
 				  0);
@@ -98,18 +98,18 @@ static void lose_with_data(struct line *l)
 		}
 	for (int k = 0; __atomic_load_n(&ha_send_cts(l->p.send, head + 3)->idx, __ATOMIC_ACQUIRE) !=
 				head + 4 &&
-			k < PAIR_PATIENCE;
+			k < PAIR_TRIES_MAX;
 	     k++)
 		pair_idle(&l->p, k);
 	lose(l);
 	for (int i = 0; i < 4; i++)
-		for (int k = 0; !send[i] && k < PAIR_PATIENCE; k++) {
+		for (int k = 0; !send[i] && k < PAIR_TRIES_MAX; k++) {
 			CHECK_INT(ha_isend(l->p.send, l->s.data, SIZE, 0, l->s.mr, &send[i]), 0);
 			pair_idle(&l->p, k);
 		}
 	for (int i = 0; i < 8; i++, done = 0)
 		for (int k = 0; !done; k++) {
-			CHECK(k < PAIR_PATIENCE);
+			CHECK(k < PAIR_TRIES_MAX);
 			CHECK_INT(ha_test(i % 2 ? recv[i / 2] : send[i / 2], &done, NULL), 0);
 			pair_idle(&l->p, k);
 		}
@@ -149,7 +149,7 @@ static void during_registration(int which)
 	pthread_mutex_lock(&gate);
 	atomic_store(&held, 0);
 	CHECK_INT(pthread_create(&thread, NULL, do_register, &g), 0);
-	for (int k = 0; !atomic_load(&held) && k < PAIR_PATIENCE; k++)
+	for (int k = 0; !atomic_load(&held) && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&one.p, k);
 	lose_with_data(&one);
 	pair_messages(&one.p, &one.s, &one.r, MESSAGES, SIZE);

@@ -73,7 +73,7 @@ static void registration(int times)
 	atomic_store(&refuse, times);
 	pair_open_over(&p, 0, library);
 	b = (struct ha_bundle *)p.recv;
-	for (int k = 0; !(atomic_load(&refused) && standby_chosen(b)) && k < PAIR_PATIENCE; k++)
+	for (int k = 0; !(atomic_load(&refused) && standby_chosen(b)) && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&p, k);
 	CHECK(standby_chosen(b));
 	register_without_descriptors(b, data, file, &mr);

@@ -80,7 +80,7 @@ static void await_settled(struct ends *e)
 {
 	struct ha_ctx *ctx = e->pair.ctx;
 
-	for (int k = 0; k < PAIR_PATIENCE; k++) {
+	for (int k = 0; k < PAIR_TRIES_MAX; k++) {
 		pthread_mutex_lock(&ctx->drive);
 		if (is_settled(bundle_of(e, true)) && is_settled(bundle_of(e, false)) &&
 		    !has_word(e))

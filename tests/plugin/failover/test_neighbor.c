@@ -26,7 +26,7 @@ static struct ha_control *first_control(struct ha_bundle *b)
 /* With ctx->drive held at the end: the driver has looked at both, and leaves them alone. */
 static void await_watched(struct ha_ctx *ctx, struct ha_bundle *a, struct ha_bundle *b)
 {
-	for (int k = 0; k < PAIR_PATIENCE; k++) {
+	for (int k = 0; k < PAIR_TRIES_MAX; k++) {
 		pthread_mutex_lock(&ctx->drive);
 		if (first_control(a)->beat.watched && first_control(b)->beat.watched)
 			return;

@@ -37,13 +37,13 @@ static void post_spoilt(unsigned rails)
 
 	CHECK(!head->pending);
 	from.req = to.req = NULL;
-	for (int k = 0; !to.req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !to.req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_irecv(p.recv, 1, &data, &size, &tag, &to.mr, false, &to.req), 0);
 		pair_idle(&p, k);
 	}
 	CHECK(to.req);
 	for (int k = 0;
-	     __atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != idx + 1 && k < PAIR_PATIENCE; k++) {
+	     __atomic_load_n(&cts->idx, __ATOMIC_ACQUIRE) != idx + 1 && k < PAIR_TRIES_MAX; k++) {
 		int done;
 
 		CHECK_INT(ha_test(to.req, &done, NULL), 0);
@@ -52,7 +52,7 @@ static void post_spoilt(unsigned rails)
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		if (rails & 1u << i)
 			cts->rkey[i] = WRONG;
-	for (int k = 0; !from.req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !from.req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_isend(p.send, from.data, SIZE, 0, from.mr, &from.req), 0);
 		pair_idle(&p, k);
 	}
@@ -66,7 +66,7 @@ static int outcome(void)
 	int err = 0, told = 0;
 
 	from.done = to.done = 0;
-	for (int k = 0; !err && !(from.done && (to.done || told)) && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !err && !(from.done && (to.done || told)) && k < PAIR_TRIES_MAX; k++) {
 		if (!to.done && !told)
 			told = ha_test(to.req, &to.done, NULL);
 		if (!from.done)
@@ -98,7 +98,7 @@ static unsigned all_up(void)
 	bool up;
 
 	look(&up, &first);
-	for (int k = 0; !up && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !up && k < PAIR_TRIES_MAX; k++) {
 		pair_messages(&p, &from, &to, 1, SIZE);
 		pair_idle(&p, k);
 		look(&up, &first);
@@ -166,9 +166,9 @@ static void while_quiet(void)
 		unsigned other = !all_up();
 		int k = 0;
 
-		while (ha_bundle_enter(b) == HA_NOT_NOW && k < PAIR_PATIENCE)
+		while (ha_bundle_enter(b) == HA_NOT_NOW && k < PAIR_TRIES_MAX)
 			pair_idle(&p, k++);
-		CHECK(k < PAIR_PATIENCE);
+		CHECK(k < PAIR_TRIES_MAX);
 		ha_rail_failed(b, &b->rail[other], &refusal, 0);
 		ha_bundle_leave(b);
 		/* until its next incarnation there is no message: nothing moves on */

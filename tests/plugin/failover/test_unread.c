@@ -28,12 +28,12 @@ static void send_all(void)
 		int done = 0;
 
 		record[1] = (char)i;
-		for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+		for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 			CHECK_INT(ha_put(p.send, &put, &req), 0);
 			pair_idle(&p, k);
 		}
 		CHECK(req);
-		for (int k = 0; !done && k < PAIR_PATIENCE; k++) {
+		for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
 			CHECK_INT(ha_test(req, &done, NULL), 0);
 			pair_idle(&p, k);
 		}
@@ -66,7 +66,7 @@ static void take_all(void)
 	for (int i = 0; i < PUTS; i++) {
 		bool got = false;
 
-		for (int k = 0; !got && k < PAIR_PATIENCE; k++) {
+		for (int k = 0; !got && k < PAIR_TRIES_MAX; k++) {
 			CHECK_INT(ha_take(p.recv, record, &got), 0);
 			pair_idle(&p, k);
 		}

@@ -35,7 +35,7 @@ static int modify_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv
 		atomic_store(&watched, NULL);
 		qp->qp_num = ~number;
 		atomic_store(&step, GOING);
-		for (int k = 0; atomic_load(&step) != ASKED && k < PAIR_PATIENCE; k++)
+		for (int k = 0; atomic_load(&step) != ASKED && k < PAIR_TRIES_MAX; k++)
 			usleep(100);
 		qp->qp_num = number;
 	}
@@ -66,7 +66,7 @@ static void post(struct pair *p, struct pair_side *s, struct pair_side *r)
 	int tag = 0;
 
 	for (int k = 0; !(s->req && r->req); k++) {
-		CHECK(k < PAIR_PATIENCE);
+		CHECK(k < PAIR_TRIES_MAX);
 		if (!r->req)
 			CHECK_INT(ha_irecv(p->recv, 1, &data, &size, &tag, &r->mr, false, &r->req),
 				  0);
@@ -82,7 +82,7 @@ static struct ha_carried ask(struct pair *p, struct ha_request *req)
 	int n = -EAGAIN;
 
 	for (int k = 0; n < 0; k++) {
-		CHECK(k < PAIR_PATIENCE);
+		CHECK(k < PAIR_TRIES_MAX);
 		n = ha_carried(req, 0, list);
 		pair_idle(p, k);
 	}
@@ -118,7 +118,7 @@ int main(void)
 	atomic_store(&watched, qp);
 	CHECK_INT(below.modify_qp(library, qp, &error, IBV_QP_STATE), 0);
 	for (int k = 0, done = 0; atomic_load(&step) != GOING; k++) {
-		CHECK(k < PAIR_PATIENCE);
+		CHECK(k < PAIR_TRIES_MAX);
 		CHECK_INT(ha_test(s.req, &done, NULL), 0);
 		CHECK(!done);
 		pair_idle(&p, k);
@@ -128,7 +128,7 @@ int main(void)
 	CHECK_INT(carried.qp_num, number);
 	CHECK(carried.lost);
 	for (int k = 0, done = 0; !done; k++) {
-		CHECK(k < PAIR_PATIENCE);
+		CHECK(k < PAIR_TRIES_MAX);
 		CHECK_INT(ha_test(s.req, &done, NULL), 0);
 		pair_idle(&p, k);
 	}

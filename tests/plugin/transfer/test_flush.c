@@ -37,7 +37,7 @@ static void wait_for(struct pair *p, struct ha_request *req)
 {
 	int done = 0;
 
-	for (int k = 0; req && !done && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; req && !done && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_test(req, &done, NULL), 0);
 		pair_idle(p, k);
 	}
@@ -51,11 +51,11 @@ static void message(struct pair *p, char *from, struct ha_mr *from_mr, void *to,
 	size_t size = SIZE;
 	int tag = 0, bytes = SIZE;
 
-	for (int k = 0; !recv && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !recv && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_irecv(p->recv, 1, &to, &size, &tag, &to_mr, false, &recv), 0);
 		pair_idle(p, k);
 	}
-	for (int k = 0; !send && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !send && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_isend(p->send, from, SIZE, 0, from_mr, &send), 0);
 		pair_idle(p, k);
 	}
@@ -89,7 +89,7 @@ int main(void)
 	CHECK_INT(atomic_load(&made), 3);
 	atomic_store(&refuse, false);
 	/* Both ends of the standby, and its queue pair for flushes. */
-	for (int k = 0; atomic_load(&made) < 6 && k < PAIR_PATIENCE; k++)
+	for (int k = 0; atomic_load(&made) < 6 && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&p, k);
 	CHECK(atomic_load(&made) >= 6);
 	for (int i = 0; i < 2000; i++)

@@ -20,7 +20,7 @@ static void await_keys(struct pair *p)
 {
 	struct ha_bundle *b = (struct ha_bundle *)p->recv;
 
-	for (int k = 0; !(atomic_load(&b->registered.rails) & 2) && k < PAIR_PATIENCE; k++)
+	for (int k = 0; !(atomic_load(&b->registered.rails) & 2) && k < PAIR_TRIES_MAX; k++)
 		pair_idle(p, k);
 	CHECK(atomic_load(&b->registered.rails) & 2);
 }
@@ -57,7 +57,7 @@ int main(void)
 	pair_open(&p, 0);
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, data, SIZE, HA_MEM_CUDA, 0, -1, 0, &mr), 0);
 	await_keys(&p);
-	for (int i = 0; i < PAIR_PATIENCE && standby < FLUSHES; i++)
+	for (int i = 0; i < PAIR_TRIES_MAX && standby < FLUSHES; i++)
 		standby += flush(&p, data, mr);
 	CHECK_INT(standby, FLUSHES);
 	CHECK_INT(ha_dereg_mr((struct ha_bundle *)p.recv, mr), 0);

@@ -77,7 +77,7 @@ static struct ha_request *receive(struct ends *e)
 	size_t size = SIZE;
 	int tag = 0;
 
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_irecv(e->pair.recv, 1, &to, &size, &tag, &e->to_mr, true, &req), 0);
 		pair_idle(&e->pair, k);
 	}
@@ -89,7 +89,7 @@ static struct ha_request *send_now(struct ends *e)
 {
 	struct ha_request *req = NULL;
 
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_isend(e->pair.send, e->from, SIZE, 0, e->from_mr, &req), 0);
 		pair_idle(&e->pair, k);
 	}
@@ -101,7 +101,7 @@ static void finish(struct ends *e, struct ha_request *req)
 {
 	int done = 0;
 
-	for (int k = 0; !done && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_test(req, &done, NULL), 0);
 		pair_idle(&e->pair, k);
 	}
@@ -115,7 +115,7 @@ static void check_sender_polls(struct ends *e)
 	struct ha_request *req;
 
 	polls = 0;
-	for (int k = 0; polls < CALLS && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; polls < CALLS && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_isend(e->pair.send, e->from, SIZE, 0, e->from_mr, &req), 0);
 		CHECK(!req);
 	}
@@ -128,7 +128,7 @@ static void check_receiver_polls(struct ends *e)
 	int done = 0;
 
 	polls = 0;
-	for (int k = 0; polls < CALLS && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; polls < CALLS && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_test(recv, &done, NULL), 0);
 		CHECK(!done); /* nothing has been sent */
 	}
@@ -148,7 +148,7 @@ static void check_nobody_polls(struct ends *e)
 	finish(e, send_now(e));
 	recv = receive(e);
 	polls = 0;
-	for (int k = 0; !done && k < PAIR_PATIENCE; k++)
+	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++)
 		CHECK_INT(ha_test(recv, &done, NULL), 0);
 	CHECK(done); /* nothing has been sent */
 	send = send_now(e);

@@ -198,7 +198,7 @@ static void test_flush(unsigned rails)
 	since = count_all();
 	CHECK_INT(ha_iflush(e.pair.recv, 1, &to, &size, &e.to_mr, &flush), 0);
 	CHECK(flush);
-	for (int k = 0; !done && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_test(flush, &done, NULL), 0);
 		pair_idle(&e.pair, k);
 	}

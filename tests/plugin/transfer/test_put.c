@@ -60,7 +60,7 @@ static struct ha_request *put_now(const struct ha_put *put)
 {
 	struct ha_request *req = NULL;
 
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_put(p.send, put, &req), 0);
 		if (!req && !take_one())
 			pair_idle(&p, k);
@@ -73,7 +73,7 @@ static void finish(struct ha_request *req)
 {
 	int done = 0;
 
-	for (int k = 0; !done && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_test(req, &done, NULL), 0);
 		pair_idle(&p, k);
 	}
@@ -82,7 +82,7 @@ static void finish(struct ha_request *req)
 
 static void take_all(void)
 {
-	for (int k = 0; records_seen < records_sent && k < PAIR_PATIENCE; k++)
+	for (int k = 0; records_seen < records_sent && k < PAIR_TRIES_MAX; k++)
 		if (!take_one())
 			pair_idle(&p, k);
 	CHECK_INT(records_seen, records_sent);

@@ -60,7 +60,7 @@ static struct ha_request *receive(void)
 	size_t size = SIZE;
 	int tag = 0;
 
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_irecv(p.recv, 1, &data, &size, &tag, &to_mr, false, &req), 0);
 		pair_idle(&p, k);
 	}
@@ -72,7 +72,7 @@ static struct ha_request *send_one(void)
 {
 	struct ha_request *req = NULL;
 
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_isend(p.send, from, SIZE, 0, from_mr, &req), 0);
 		pair_idle(&p, k);
 	}
@@ -91,7 +91,7 @@ static struct ha_request *put_one(void)
 				    .record = record };
 	struct ha_request *req = NULL;
 
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_put(p.send, &put, &req), 0);
 		pair_idle(&p, k);
 	}
@@ -103,7 +103,7 @@ static void finish(struct ha_request *req)
 {
 	int done = 0;
 
-	for (int k = 0; !done && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_test(req, &done, NULL), 0);
 		pair_idle(&p, k);
 	}
@@ -115,7 +115,7 @@ static void take_one(void)
 	char record[HA_RECORD_SIZE];
 	bool got = false;
 
-	for (int k = 0; !got && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !got && k < PAIR_TRIES_MAX; k++) {
 		CHECK_INT(ha_take(p.recv, record, &got), 0);
 		pair_idle(&p, k);
 	}

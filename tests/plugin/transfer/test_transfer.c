@@ -47,7 +47,7 @@ static struct ha_request *recv_now(struct pair *p, int n, void **data, size_t *s
 
 	for (int i = 0; i < n; i++)
 		mrs[i] = dst_mr;
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK(ha_irecv(p->recv, n, data, sizes, tags, mrs, optional, &req) == 0);
 		pair_idle(p, k);
 	}
@@ -59,7 +59,7 @@ static struct ha_request *send_now(struct pair *p, void *data, size_t size, int 
 {
 	struct ha_request *req = NULL;
 
-	for (int k = 0; !req && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !req && k < PAIR_TRIES_MAX; k++) {
 		CHECK(ha_isend(p->send, data, size, tag, src_mr, &req) == 0);
 		pair_idle(p, k);
 	}
@@ -71,7 +71,7 @@ static void finish(struct pair *p, struct ha_request *req, int *sizes)
 {
 	int done = 0;
 
-	for (int k = 0; !done && k < PAIR_PATIENCE; k++) {
+	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
 		CHECK(ha_test(req, &done, sizes) == 0);
 		pair_idle(p, k);
 	}
@@ -212,7 +212,7 @@ static void test_optional(struct pair *p)
 		struct ha_request *r = recv_now(p, 1, data, &size, &tag, true), *s;
 
 		/* The driver may be inside for a moment. */
-		for (int k = 0; !done && k < PAIR_PATIENCE; k++) {
+		for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
 			CHECK(ha_test(r, &done, NULL) == 0);
 			pair_idle(p, done ? 0 : k);
 		}
@@ -220,7 +220,7 @@ static void test_optional(struct pair *p)
 		memcpy(src, &want, 8);
 		s = send_now(p, src, 8, tag);
 		finish(p, s, NULL);
-		for (int k = 0; *(volatile uint64_t *)dst != want && k < PAIR_PATIENCE; k++)
+		for (int k = 0; *(volatile uint64_t *)dst != want && k < PAIR_TRIES_MAX; k++)
 			pair_idle(p, k);
 		CHECK(*(volatile uint64_t *)dst == want);
 	}
