@@ -236,6 +236,7 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		take_role(b, r);
 	report_up(b, r, first, now);
 	ha_roles_update(b);
+	ha_spares_beside(b, now);
 	k->proven = true;
 	ha_due(b, now); /* keys, parked work, further pings */
 }

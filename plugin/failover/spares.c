@@ -424,18 +424,30 @@ bool ha_spares_wanted(const struct ha_bundle *b, const struct ha_rail *r)
 	       b->failover.spares.wanted >> r->index & 1;
 }
 
-void ha_spares_failed(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+/* What is up protects less than two NICs could. */
+static void look_for_better(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_spares *s = &b->failover.spares;
 
-	s->failed += ha_spares_hurry(b, r);
-	if (!b->is_send || !b->active || r->index < b->balance.ndata ||
-	    s->improves == IMPROVES_MAX ||
+	if (!b->is_send || !b->active || s->improves == IMPROVES_MAX ||
 	    ha_protection_rank(ha_protection(b, b->active)) >= ha_protection_rank(HA_AGAINST_NIC))
 		return;
 	s->improve = true;
 	s->improve_at = now + (IMPROVE_NS << ++s->improves);
 	ha_due(b, s->improve_at);
+}
+
+void ha_spares_failed(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+{
+	b->failover.spares.failed += ha_spares_hurry(b, r);
+	if (r->index >= b->balance.ndata)
+		look_for_better(b, now);
+}
+
+void ha_spares_beside(struct ha_bundle *b, uint64_t now)
+{
+	if (b->active & (b->active - 1) && !b->failover.spares.improve)
+		look_for_better(b, now);
 }
 
 void ha_spares_port_back(struct ha_bundle *b)

@@ -71,6 +71,9 @@ bool ha_spares_adding(const struct ha_bundle *b, uint64_t now);
 void ha_spares_added(struct ha_bundle *b);
 /* Is it time to look for a better standby? */
 bool ha_spares_improve(const struct ha_bundle *b, uint64_t now);
+/* One is up, beside others: where they share a NIC a better one is looked for, as often as after
+ * failures. Nothing else may tell that there is one: no port was down. */
+void ha_spares_beside(struct ha_bundle *b, uint64_t now);
 /* An incarnation of this rail did not come up. */
 void ha_spares_failed(struct ha_bundle *b, const struct ha_rail *r, uint64_t now);
 /* May the sender offer this rail's next incarnation? */

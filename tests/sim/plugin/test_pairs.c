@@ -364,6 +364,24 @@ static void lost_while_young(void)
 	}
 }
 
+/* Queue pairs of two NICs fail, one after the other, and no port is down: nothing tells that a
+ * standby on another NIC could be made again. (The simulator's promise.) */
+static void no_port_was_down(void)
+{
+	for (unsigned i = 0; i < 32; i++) {
+		struct sim_scenario sc;
+
+		make(&sc, 700 + i, 3, 2, 1);
+		sc.host[0].failback = sc.host[1].failback = true;
+		sc.conn[0].stays = true;
+		sim_plain_fault(&sc, "qp-error", 1, 6 * MS, 0);
+		sc.fault[0].dev = 1;
+		sim_plain_fault(&sc, "qp-error", 1, 7 * MS + i * 300 * US, 0);
+		sc.fault[1].dev = 0;
+		must_hold(&sc, 0, "no port was down");
+	}
+}
+
 int main(void)
 {
 	leaf_is_lost();
@@ -384,5 +402,6 @@ int main(void)
 	silent_spare_gets_its_turn();
 	every_pair_gets_its_turn();
 	lost_while_young();
+	no_port_was_down();
 	return 0;
 }
