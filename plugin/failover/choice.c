@@ -64,6 +64,9 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 	/* Others are on it: elsewhere it protects better. */
 	if (shared(b, r, r->dev))
 		return false;
+	/* So it does where one is wanted now, and this one is away. */
+	if (ha_spares_improve(b, now) && !ha_device_usable(r->dev))
+		return false;
 	if (!b->active && b->terms.flags & HA_FLAG_PAIRS)
 		return false;
 	if (ha_device_usable(r->dev))

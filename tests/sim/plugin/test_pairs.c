@@ -382,6 +382,26 @@ static void no_port_was_down(void)
 	}
 }
 
+/* The data path's NIC is back, which makes a better standby possible; at that moment the standby's
+ * goes for good: it is not waited for. (ha sim --faults switch, seed 7202.) */
+static void not_waited_for(void)
+{
+	for (unsigned i = 0; i < 16; i++) {
+		struct sim_scenario sc;
+
+		make(&sc, 740 + i, 4, 0, 1);
+		sc.conn[0].stays = true;
+		sc.conn[0].messages = 54;
+		for (unsigned h = 0; h < 2; h++) {
+			sim_plain_fault(&sc, "cut", h, 1 * MS, 167 * MS);
+			sc.fault[sc.nfaults - 1].dev = 0;
+			sim_plain_fault(&sc, "cut", h, 168 * MS + i * 100 * US, FOR_GOOD);
+			sc.fault[sc.nfaults - 1].dev = 2;
+		}
+		must_hold(&sc, 0, "not waited for");
+	}
+}
+
 int main(void)
 {
 	leaf_is_lost();
@@ -403,5 +423,6 @@ int main(void)
 	every_pair_gets_its_turn();
 	lost_while_young();
 	no_port_was_down();
+	not_waited_for();
 	return 0;
 }
