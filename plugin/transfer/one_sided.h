@@ -62,6 +62,8 @@ int ha_puts_grow(struct ha_puts *p, uint32_t window);
 /* send.c: post a put whose slot is filled; with_record: its record goes with it. -EAGAIN: not now.
  */
 int ha_send_post_put(struct ha_send *s, struct ha_send_slot *slot, bool with_record);
+/* send.c: no room, no rail or no keys: the driver is asked to look now and then. Returns 0. */
+int ha_send_not_now(struct ha_send *s);
 /* send.c: nothing can be sent; without a service thread somebody must look why. */
 void ha_send_not_yet(struct ha_send *s);
 /* delivery.c: the largest count that the receiver has written. */

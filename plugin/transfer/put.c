@@ -61,14 +61,6 @@ static void fill_slot(struct ha_send *s, struct ha_send_slot *slot, const struct
 	req->mr = put->mr;
 }
 
-/* As in send.c. */
-static int not_now(struct ha_send *s)
-{
-	ha_bundle_poll(&s->b);
-	ha_bundle_count_idle(&s->b);
-	return 0;
-}
-
 static int post(struct ha_send *s, const struct ha_put *put, struct ha_request **req)
 {
 	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
@@ -83,11 +75,11 @@ static int post(struct ha_send *s, const struct ha_put *put, struct ha_request *
 	if (put->size && (put->offset > w->size || put->size > w->size - put->offset))
 		return -ERANGE;
 	if (slot->held | slot->pending)
-		return not_now(s);
+		return ha_send_not_now(s);
 	fill_slot(s, slot, put);
 	if (ha_send_post_put(s, slot, put->record != NULL)) {
 		slot->n = 0; /* nothing was posted: the fence must not count it */
-		return not_now(s);
+		return ha_send_not_now(s);
 	}
 	s->head++;
 	slot->held = 1;

@@ -4,8 +4,8 @@
  *
  * isend serves the receive at the head of the clear-to-send ring. A group is posted when all its
  * sends are there. One buffer is one work request per rail, prebuilt in the rail; everything else
- * (groups, more bytes than one work request carries) goes through post_sized(), which writes the
- * data first and then a sizes record with the immediate.
+ * (groups, more bytes than one work request carries) goes through ha_stripe_post(), which writes
+ * the data first and then a sizes record with the immediate.
  */
 #include "plugin/balance/policy.h"
 #include "plugin/channel/schedule.h"
@@ -14,6 +14,7 @@
 #include "plugin/device/mr.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/one_sided.h"
+#include "plugin/transfer/stripe.h"
 #include "plugin/transfer/suspect.h"
 
 #include "base/config.h"
@@ -21,8 +22,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
-
-#define PIECE_MIN (8u << 20)
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -58,20 +57,14 @@ void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r)
 				      .mask = (uint8_t)(1u << r->index) };
 
 	r->single_max = single_max(&s->b.ctx->config, r);
-	if (r->single_max > PIECE_MIN)
-		r->single_max = PIECE_MIN;
+	if (r->single_max > HA_PIECE_MIN)
+		r->single_max = HA_PIECE_MIN;
 	r->imm_whole = ha_imm_alone(r->index);
 	r->work_whole = whole.work;
 	r->wr = (struct ibv_send_wr) { .sg_list = &r->sge,
 				       .num_sge = 1,
 				       .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				       .send_flags = IBV_SEND_SIGNALED };
-}
-
-static struct ha_sizes *staged_sizes(const struct ha_send *s, unsigned entry)
-{
-	return (struct ha_sizes *)((char *)s->b.ring + HA_SEND_STAGED + sizeof(struct ha_board)) +
-	       entry;
 }
 
 /*
@@ -112,142 +105,6 @@ static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_se
 	return 0;
 }
 
-#define BATCH 16
-struct batch {
-	struct ha_rail *rail;
-	unsigned n;
-	int err;
-	struct ibv_send_wr wr[BATCH];
-	struct ibv_sge sge[BATCH];
-};
-
-static void batch_flush(struct batch *batch)
-{
-	struct ibv_send_wr *bad;
-
-	if (!batch->n || batch->err)
-		return;
-	batch->wr[batch->n - 1].next = NULL;
-	batch->err = batch->rail->hot->post_send(batch->rail->qp, batch->wr, &bad);
-	batch->n = 0;
-}
-
-static struct ibv_send_wr *batch_add(struct batch *batch, uint64_t addr, uint32_t length,
-				     uint32_t lkey)
-{
-	unsigned i;
-
-	if (batch->n == BATCH)
-		batch_flush(batch);
-	i = batch->n++;
-	batch->sge[i] = (struct ibv_sge) { .addr = addr, .length = length, .lkey = lkey };
-	batch->wr[i] = (struct ibv_send_wr) {
-		.next = &batch->wr[i + 1 < BATCH ? i + 1 : 0],
-		.sg_list = &batch->sge[i],
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_WRITE,
-	};
-	ha_rail_count_post(batch->rail);
-	return &batch->wr[i];
-}
-
-/* A stripe of a slot, and the rail that is to carry it. */
-struct stripe {
-	struct ha_send_slot *slot;
-	const struct ha_cts *cts;
-	unsigned mask, index; /* of all stripes; of this one */
-	bool timed;           /* its completion is measured */
-	const uint16_t *weight;
-};
-
-/*
- * Bytes of one work request. Each that is done shows that the rail moves (heartbeat.c), so a large
- * stripe goes in steps that even a slow rail takes in less than the soft time-out; in as many as
- * half the send queue takes at most, all buffers of a group together.
- */
-static uint64_t piece_size(const struct ha_rail *r, const struct ha_send_slot *slot,
-			   uint64_t length)
-{
-	uint32_t pieces = r->sq_depth / 2 / slot->n;
-	uint64_t piece = (length / (pieces ? pieces : 1) + HA_STRIPE_ALIGN) &
-			 ~(uint64_t)(HA_STRIPE_ALIGN - 1);
-
-	piece = piece > PIECE_MIN ? piece : PIECE_MIN;
-	return piece < r->max_msg ? piece : r->max_msg;
-}
-
-/* Work requests that one rail needs for it. */
-static uint64_t sized_cost(const struct stripe *st, const struct ha_rail *r)
-{
-	uint64_t n = 1;
-
-	for (unsigned m = 0; m < st->slot->n; m++) {
-		uint64_t length = ha_policy_range(st->weight, st->mask, st->index,
-						  st->slot->req[m].size)
-					  .length,
-			 piece = piece_size(r, st->slot, length);
-
-		n += (length + piece - 1) / piece;
-	}
-	return n;
-}
-
-/* Every buffer that is not empty has keys for this rail at both ends. */
-static bool has_keys(const struct stripe *st, const struct ha_rail *r)
-{
-	for (unsigned m = 0; m < st->slot->n; m++)
-		if (st->slot->req[m].size &&
-		    (!st->slot->req[m].mr->lkey[r->index] || !st->cts[m].rkey[r->index]))
-			return false;
-	return true;
-}
-
-/* This stripe of every buffer, in pieces that fit a work request, then the sizes record with the
- * immediate. */
-static void post_sized(struct ha_send *s, struct ha_rail *r, const struct stripe *st)
-{
-	unsigned entry = st->slot->req[0].entry;
-	struct batch batch; /* its 2 KiB are not cleared: batch_add fills what is used */
-	struct ibv_send_wr *wr;
-
-	batch.rail = r;
-	batch.n = 0;
-	batch.err = 0;
-
-	for (unsigned m = 0; m < st->slot->n; m++) {
-		const struct ha_request *req = &st->slot->req[m];
-		struct ha_range range = ha_policy_range(st->weight, st->mask, st->index, req->size);
-
-		uint64_t step = piece_size(r, st->slot, range.length);
-
-		for (uint64_t at = 0; at < range.length; at += step) {
-			uint64_t left = range.length - at, piece = left < step ? left : step;
-
-			wr = batch_add(&batch, (uintptr_t)req->data + range.offset + at,
-				       (uint32_t)piece, req->mr->lkey[r->index]);
-			if (left > step) {
-				wr->send_flags = IBV_SEND_SIGNALED;
-				wr->wr_id = ha_wr_id(HA_WR_CONTROL, 0, r->sq_posted);
-			}
-			wr->wr.rdma.remote_addr = st->cts[m].addr + range.offset + at;
-			wr->wr.rdma.rkey = st->cts[m].rkey[r->index];
-		}
-	}
-	wr = batch_add(&batch, (uintptr_t)staged_sizes(s, entry), sizeof(struct ha_sizes),
-		       r->ring_lkey);
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->send_flags = IBV_SEND_SIGNALED |
-			 (r->max_inline >= sizeof(struct ha_sizes) ? IBV_SEND_INLINE : 0);
-	wr->imm_data = htonl(ha_imm_make(st->slot->idx, st->index, st->mask, true));
-	wr->wr.rdma.remote_addr = s->b.peer_ring + entry * sizeof(struct ha_sizes);
-	wr->wr.rdma.rkey = r->ring_rkey;
-	wr->wr_id = ha_wr_id(st->timed ? HA_WR_TIMED : HA_WR_DATA,
-			     ha_wr_data_entry(entry, st->index), r->sq_posted);
-	batch_flush(&batch);
-	if (batch.err)
-		ha_rail_failed(&s->b, r, NULL, batch.err < 0 ? batch.err : -batch.err);
-}
-
 static uint64_t largest(const struct ha_send_slot *slot)
 {
 	uint64_t max = 0;
@@ -265,19 +122,6 @@ static uint64_t all_bytes(const struct ha_send_slot *slot)
 	for (unsigned m = 0; m < slot->n; m++)
 		sum += slot->req[m].size;
 	return sum;
-}
-
-/* What travels with the immediate: the lengths, or the record of a put. */
-static void stage_sizes(const struct ha_send *s, const struct ha_send_slot *slot)
-{
-	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
-
-	if (s->puts) {
-		memcpy(sizes, s->puts->slot[slot->req[0].entry].record, sizeof(*sizes));
-		return;
-	}
-	for (unsigned m = 0; m < slot->n; m++)
-		sizes->size[m] = slot->req[m].size;
 }
 
 /* Where the data of a put goes, as a clear-to-send would say it. */
@@ -305,42 +149,6 @@ static void begin_measurement(struct ha_send *s, const struct ha_send_slot *slot
 		ha_rail_failed(&s->b, &s->b.rail[rail], NULL, err);
 }
 
-/* The rails that have keys for every buffer. */
-static unsigned keyed(const struct ha_send *s, const struct stripe *st, unsigned rails)
-{
-	unsigned with = 0;
-
-	for (unsigned left = rails; left; left &= left - 1)
-		if (has_keys(st, &s->b.rail[__builtin_ctz(left)]))
-			with |= left & -left;
-	return with;
-}
-
-/* Every buffer that is not empty has the peer's key for this rail. */
-static bool has_peer_keys(const struct stripe *st, unsigned rail)
-{
-	for (unsigned m = 0; m < st->slot->n; m++)
-		if (st->slot->req[m].size && !st->cts[m].rkey[rail])
-			return false;
-	return true;
-}
-
-/* No rail that is up has keys at both ends. Where spares come up at about the same time, each end
- * may choose another one: the rail that the peer has keys for gets ours, too (failover/keys.c). */
-static void want_keys(struct ha_send *s, const struct stripe *st)
-{
-	for (unsigned left = s->b.active; left; left &= left - 1) {
-		unsigned i = (unsigned)__builtin_ctz(left);
-
-		if (!has_peer_keys(st, i))
-			continue;
-		if (!(s->b.registered.wanted >> i & 1))
-			ha_bundle_drive_soon(&s->b);
-		s->b.registered.wanted |= (uint8_t)(1u << i);
-		return;
-	}
-}
-
 /* The agent's hint may be another for each message. */
 static void take_advice(struct ha_send *s)
 {
@@ -358,25 +166,25 @@ static void take_advice(struct ha_send *s)
 static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct ha_send_slot *slot,
 						     const struct ha_cts *cts)
 {
-	struct stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
+	struct ha_stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
 	int measured;
 
-	st.mask = keyed(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
+	st.mask = ha_stripes_with_keys(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
-		st.mask = keyed(s, &st, s->b.active);
+		st.mask = ha_stripes_with_keys(s, &st, s->b.active);
 		st.mask &= -st.mask;
 	}
 	if (!st.mask) {
-		want_keys(s, &st);
+		ha_stripe_want_keys(s, &st);
 		return -EAGAIN;
 	}
 	memcpy(slot->weight, s->b.balance.weight, sizeof(slot->weight));
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
-		if (sized_cost(&st, &s->b.rail[st.index]) > ha_rail_room(&s->b.rail[st.index]))
+		if (ha_stripe_cost(&st, &s->b.rail[st.index]) > ha_rail_room(&s->b.rail[st.index]))
 			return -EAGAIN;
 	}
-	stage_sizes(s, slot);
+	ha_stripe_stage_sizes(s, slot);
 	slot->work = 0;
 	slot->mask = (uint8_t)st.mask;
 	slot->pending = (uint16_t)(st.mask | s->b.await);
@@ -389,7 +197,7 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
 		st.timed = s->b.balance.adaptive.on || (int)st.index == measured;
-		post_sized(s, &s->b.rail[st.index], &st);
+		ha_stripe_post(s, &s->b.rail[st.index], &st);
 	}
 	return 0;
 }
@@ -577,22 +385,22 @@ int ha_send_post_put(struct ha_send *s, struct ha_send_slot *slot, bool with_rec
 /* ---- again, after a fence ---- */
 
 /* Of the rails that could, one with the most weight for its load; -1: none. */
-static int pick_carrier(struct ha_send *s, const struct stripe *st)
+static int pick_carrier(struct ha_send *s, const struct ha_stripe *st)
 {
-	unsigned rails = keyed(s, st, s->b.active);
+	unsigned rails = ha_stripes_with_keys(s, st, s->b.active);
 
 	uint64_t best_load = UINT64_MAX;
 	int best = -1;
 
 	if (!rails)
-		want_keys(s, st);
+		ha_stripe_want_keys(s, st);
 	for (unsigned left = rails; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
 		const struct ha_rail *r = &s->b.rail[i];
 		uint64_t load = (uint64_t)(r->sq_posted - r->sq_retired + 1) * 1024 /
 				(s->b.balance.weight[i] ? s->b.balance.weight[i] : 1);
 
-		if (sized_cost(st, r) <= ha_rail_room(r) && load < best_load) {
+		if (ha_stripe_cost(st, r) <= ha_rail_room(r) && load < best_load) {
 			best_load = load;
 			best = (int)i;
 		}
@@ -605,11 +413,12 @@ static int pick_carrier(struct ha_send *s, const struct stripe *st)
 static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
 {
 	struct ha_cts to;
-	struct stripe st = { .slot = slot,
-			     .cts = s->puts ? put_target(s, slot, &to) : ha_send_cts(s, slot->idx),
-			     .mask = slot->mask,
-			     .index = index,
-			     .weight = slot->weight };
+	struct ha_stripe st = { .slot = slot,
+				.cts = s->puts ? put_target(s, slot, &to)
+					       : ha_send_cts(s, slot->idx),
+				.mask = slot->mask,
+				.index = index,
+				.weight = slot->weight };
 	int carrier;
 
 	for (unsigned m = 0; m < slot->n; m++)
@@ -621,13 +430,13 @@ static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, 
 		return -EAGAIN;
 	/* The lengths of a message that one work request carried the first time are not in the
 	 * record yet; those of any other are, and the same. */
-	stage_sizes(s, slot);
+	ha_stripe_stage_sizes(s, slot);
 	for (unsigned m = 0; m < slot->n; m++)
 		*bytes += ha_policy_range(st.weight, st.mask, index, slot->req[m].size).length;
 	slot->parked &= (uint8_t) ~(1u << index);
 	slot->moved |= (uint8_t)(1u << index);
 	slot->carrier[index] = (uint8_t)carrier;
-	post_sized(s, &s->b.rail[carrier], &st);
+	ha_stripe_post(s, &s->b.rail[carrier], &st);
 	return 0;
 }
 
@@ -694,7 +503,7 @@ static inline void fill_request(struct ha_request *q, const struct ha_cts *cts, 
 
 /* No room, no rail or no keys: completions make room, and a round of the driver brings rails and
  * keys. */
-static __attribute__((noinline)) int not_now(struct ha_send *s)
+__attribute__((noinline)) int ha_send_not_now(struct ha_send *s)
 {
 	ha_bundle_poll(&s->b);
 	ha_bundle_count_idle(&s->b);
@@ -740,7 +549,7 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 	int m;
 
 	if (!slot->open && open_group(s, slot, cts))
-		return not_now(s);
+		return ha_send_not_now(s);
 	m = match(s, slot, cts, (uint32_t)tag);
 	if (m < 0)
 		return not_yet(s);
@@ -749,7 +558,7 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 	if (slot->have == (1u << slot->n) - 1) {
 		if (post_slot(s, slot, cts, true)) {
 			slot->have &= (uint8_t) ~(1u << m);
-			return not_now(s);
+			return ha_send_not_now(s);
 		}
 		slot->open = 0;
 		s->head++;
@@ -773,12 +582,12 @@ static inline int isend(struct ha_send *s, void *data, size_t size, int tag, str
 	if (unlikely(cts->tag != (uint32_t)tag))
 		return not_yet(s);
 	if (unlikely(slot->held | slot->pending))
-		return not_now(s);
+		return ha_send_not_now(s);
 	slot->idx = s->head;
 	slot->n = 1;
 	fill_request(&slot->req[0], cts, data, size, mr);
 	if (unlikely(post_slot(s, slot, cts, false)))
-		return not_now(s);
+		return ha_send_not_now(s);
 	s->head++;
 	slot->held = 1;
 	*req = &slot->req[0];
