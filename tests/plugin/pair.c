@@ -104,6 +104,17 @@ void pair_idle(struct pair *p, int k)
 		usleep(k > 10000 ? 100 : 1);
 }
 
+void pair_finish(struct pair *p, struct ha_request *req)
+{
+	int done = 0;
+
+	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
+		CHECK_INT(ha_test(req, &done, NULL), 0);
+		pair_idle(p, k);
+	}
+	CHECK(done);
+}
+
 static bool step(struct pair *p, struct pair_side *s, struct pair_side *r, size_t size)
 {
 	void *data = r->data;

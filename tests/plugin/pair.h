@@ -39,6 +39,8 @@ void pair_close(struct pair *p);
 void *pair_alloc(size_t size);
 /* Between two fruitless calls, the k-th in a row: spin at first, then give the processor away. */
 void pair_idle(struct pair *p, int k);
+/* Until the request is done. */
+void pair_finish(struct pair *p, struct ha_request *req);
 
 /* n messages of `size` bytes, one after the other; the first byte counts, and is looked at. */
 void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n,

@@ -215,9 +215,9 @@ static struct ha_request *receive_in_vain(struct ha_recv *recv)
 
 static void peer_ends(enum ending how)
 {
-	static const char *const names[] = { [CLOSE] = "farewell",
-					     [DEATH] = "death",
-					     [DEATH_UNREAD] = "death with unread messages" };
+	static const char *const names[] = {
+		[CLOSE] = "close", [DEATH] = "death", [DEATH_UNREAD] = "death with unread messages"
+	};
 	char handle[HA_HANDLE_MAX], byte;
 	int down[2], up[2], done = 0, err = 0;
 	struct ha_ctx *ctx;

@@ -69,17 +69,6 @@ static struct ha_request *put_now(const struct ha_put *put)
 	return req;
 }
 
-static void finish(struct ha_request *req)
-{
-	int done = 0;
-
-	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
-		CHECK_INT(ha_test(req, &done, NULL), 0);
-		pair_idle(&p, k);
-	}
-	CHECK(done);
-}
-
 static void take_all(void)
 {
 	for (int k = 0; records_seen < records_sent && k < PAIR_TRIES_MAX; k++)
@@ -94,12 +83,12 @@ static void put_random(size_t most, bool with_record)
 	size_t size = next_random() % (most + 1), from = next_random() % (BUF - size + 1),
 	       to = next_random() % (BUF - size + 1);
 
-	finish(put_now(&(struct ha_put) { .data = src + from,
-					  .size = size,
-					  .mr = src_mr,
-					  .window = 3,
-					  .offset = to,
-					  .record = with_record ? &r : NULL }));
+	pair_finish(&p, put_now(&(struct ha_put) { .data = src + from,
+						   .size = size,
+						   .mr = src_mr,
+						   .window = 3,
+						   .offset = to,
+						   .record = with_record ? &r : NULL }));
 	memcpy(expected + to, src + from, size);
 	records_sent += with_record;
 }
@@ -140,7 +129,7 @@ static void test_room(void)
 	CHECK(n <= 128);
 	take_all();
 	while (n--)
-		finish(req[n]);
+		pair_finish(&p, req[n]);
 	for (unsigned i = 0; i < 1000; i++)
 		put_random(16, i % 3 == 0);
 	put_random(16, true);
@@ -166,7 +155,7 @@ static void test_windows(void)
 	for (uint32_t i = 0; i < LATE; i++) {
 		put.window = 10 + LATE - 1 - i;
 		put.offset = i;
-		finish(put_now(&put));
+		pair_finish(&p, put_now(&put));
 	}
 	put_random(16, true);
 	take_all();

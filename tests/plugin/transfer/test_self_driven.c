@@ -99,17 +99,6 @@ static struct ha_request *put_one(void)
 	return req;
 }
 
-static void finish(struct ha_request *req)
-{
-	int done = 0;
-
-	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) {
-		CHECK_INT(ha_test(req, &done, NULL), 0);
-		pair_idle(&p, k);
-	}
-	CHECK(done);
-}
-
 static void take_one(void)
 {
 	char record[HA_RECORD_SIZE];
@@ -137,8 +126,8 @@ static void check_isend(void)
 	recv = receive();
 	lose_rail((struct ha_bundle *)p.send);
 	send = send_one();
-	finish(send);
-	finish(recv);
+	pair_finish(&p, send);
+	pair_finish(&p, recv);
 	compare('s');
 	close_pair();
 }
@@ -153,8 +142,8 @@ static void check_irecv(void)
 	lose_rail((struct ha_bundle *)p.recv);
 	recv = receive();
 	send = send_one();
-	finish(send);
-	finish(recv);
+	pair_finish(&p, send);
+	pair_finish(&p, recv);
 	compare('r');
 	close_pair();
 }
@@ -165,12 +154,12 @@ static void check_put(void)
 	open_pair(true);
 	memset(from, '1', SIZE);
 	CHECK_INT(ha_offer(p.recv, 0, to_mr), 0);
-	finish(put_one());
+	pair_finish(&p, put_one());
 	take_one();
 	compare('1');
 	memset(from, '2', SIZE);
 	lose_rail((struct ha_bundle *)p.send);
-	finish(put_one());
+	pair_finish(&p, put_one());
 	take_one();
 	compare('2');
 	close_pair();
