@@ -408,7 +408,7 @@ void sr_adapter_close(struct sr_adapter *adapter, unsigned incarnation)
 
 /* The incarnation first: who holds one that is over must not look at the NIC, which the next may be
  * starting at this moment without the lock. */
-static bool is_of(const struct sr_adapter *adapter, unsigned incarnation)
+static bool is_open_in(const struct sr_adapter *adapter, unsigned incarnation)
 {
 	return adapter->incarnation == incarnation && adapter->nic;
 }
@@ -417,7 +417,7 @@ bool sr_adapter_try_enter(struct sr_adapter *adapter, unsigned incarnation)
 {
 	if (pthread_mutex_trylock(&adapter->lock))
 		return false;
-	if (is_of(adapter, incarnation))
+	if (is_open_in(adapter, incarnation))
 		return true;
 	pthread_mutex_unlock(&adapter->lock);
 	return false;
@@ -430,7 +430,7 @@ bool sr_adapter_enter(struct sr_adapter *adapter, unsigned incarnation)
 		pthread_mutex_lock(&adapter->lock);
 		atomic_fetch_sub_explicit(&adapter->wanted, 1, memory_order_relaxed);
 	}
-	if (is_of(adapter, incarnation))
+	if (is_open_in(adapter, incarnation))
 		return true;
 	pthread_mutex_unlock(&adapter->lock);
 	return false;

@@ -59,8 +59,8 @@ void ha_lag_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t b
 	ha_lag_arm(b, false);
 }
 
-/* A message that the NIC's time-outs have held up counts for several: so long is no chance, and
- * while it is measured no other is. */
+/* A message that the NIC's time-outs have held up counts for several: a busy host does not delay
+ * one for so long, and no other message is measured meanwhile. */
 static void add_sample(struct ha_past_window *w, uint32_t ratio, uint32_t limit, uint64_t ns)
 {
 	bool held_up = ns >= HELD_UP_NS && ratio >= HELD_UP_LIMITS * limit;

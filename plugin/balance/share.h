@@ -39,8 +39,8 @@ void ha_share_again(struct ha_bundle *b);
 void ha_share_roles(struct ha_bundle *b);
 /* A spare carries data. */
 bool ha_share_spare_carries(const struct ha_bundle *b);
-/* The rails of the mask carry, and no others. Who carries is not told: ha_share_roles, or
- * ha_policy_update, does that. */
+/* The rails of the mask get the weight, and no others. The caller updates what depends on it, by
+ * ha_share_roles or ha_policy_update. */
 void ha_share_carry(struct ha_bundle *b, unsigned mask);
 /* Does this context's configuration ask for an agent's hints? */
 bool ha_share_advised(const struct ha_ctx *ctx);

@@ -65,7 +65,7 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 	if (shared(b, r, r->dev))
 		return false;
 	/* So it does where one is wanted now, and this one is away. */
-	if (ha_spares_improve(b, now) && !ha_device_usable(r->dev))
+	if (ha_spares_improve_due(b, now) && !ha_device_usable(r->dev))
 		return false;
 	if (!b->active && b->terms.flags & HA_FLAG_PAIRS)
 		return false;
@@ -255,7 +255,7 @@ struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint6
 		ha_spares_tried(
 			b, b->is_send ? 0 : ha_peer_device(&b->failover.ctl[r->index].join.offer),
 			dev);
-	if (b->active && ha_spares_improve(b, now))
+	if (b->active && ha_spares_improve_due(b, now))
 		b->failover.spares.improve = false;
 	return dev;
 }

@@ -292,14 +292,14 @@ static unsigned needed(const struct ha_bundle *b)
 	return ha_protection_rank(ha_protection(b, data)) < ha_protection_rank(HA_AGAINST_NIC);
 }
 
-bool ha_spares_improve(const struct ha_bundle *b, uint64_t now)
+bool ha_spares_improve_due(const struct ha_bundle *b, uint64_t now)
 {
 	return b->failover.spares.improve && now >= b->failover.spares.improve_at;
 }
 
 static bool may_improve(const struct ha_bundle *b, uint64_t now)
 {
-	return ha_spares_improve(b, now) &&
+	return ha_spares_improve_due(b, now) &&
 	       ha_protection_rank(ha_protection(b, b->active)) < ha_protection_rank(HA_AGAINST_NIC);
 }
 
@@ -343,7 +343,7 @@ static void want_one(struct ha_bundle *b, unsigned idle, uint64_t now)
 	uint64_t lost_at = last_loss(b);
 
 	s->wanted = (uint8_t)(1u << idle);
-	if (ha_spares_improve(b, now))
+	if (ha_spares_improve_due(b, now))
 		join->retry_at = 0;
 	else if (lost_at && join->retry_at < lost_at + BEHIND_NS)
 		join->retry_at = lost_at + BEHIND_NS;
@@ -424,7 +424,7 @@ bool ha_spares_wanted(const struct ha_bundle *b, const struct ha_rail *r)
 	       b->failover.spares.wanted >> r->index & 1;
 }
 
-/* What is up protects less than two NICs could. */
+/* What is up protects less than two NICs could: a better spare is tried after a while. */
 static void look_for_better(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_spares *s = &b->failover.spares;
@@ -432,8 +432,9 @@ static void look_for_better(struct ha_bundle *b, uint64_t now)
 	if (!b->is_send || !b->active || s->improves == IMPROVES_MAX ||
 	    ha_protection_rank(ha_protection(b, b->active)) >= ha_protection_rank(HA_AGAINST_NIC))
 		return;
+	s->improves++;
 	s->improve = true;
-	s->improve_at = now + (IMPROVE_NS << ++s->improves);
+	s->improve_at = now + (IMPROVE_NS << s->improves);
 	ha_due(b, s->improve_at);
 }
 

@@ -50,7 +50,7 @@ struct ha_spares {
 	uint64_t talk_ns;       /* sender: what it took both ends to end the last incarnation */
 	bool improve; /* sender: a port is back, which may make a better standby, from then on */
 	uint64_t improve_at;
-	uint8_t improves;   /* tries in a row that did not come up */
+	uint8_t improves;   /* tries since a port came back */
 	uint64_t add_until; /* sender: further spares are offered until then */
 	uint64_t add_from;  /* and again not before */
 	uint8_t added;      /* how often in a row without result */
@@ -70,9 +70,9 @@ bool ha_spares_adding(const struct ha_bundle *b, uint64_t now);
 /* It had a result: a path was given up. */
 void ha_spares_added(struct ha_bundle *b);
 /* Is it time to look for a better standby? */
-bool ha_spares_improve(const struct ha_bundle *b, uint64_t now);
-/* One is up, beside others: where they share a NIC a better one is looked for, as often as after
- * failures. Nothing else may tell that there is one: no port was down. */
+bool ha_spares_improve_due(const struct ha_bundle *b, uint64_t now);
+/* A rail has come up beside others: where they share a NIC a better spare is tried. Without that no
+ * event may ever cause the try, since no port was down. */
 void ha_spares_beside(struct ha_bundle *b, uint64_t now);
 /* An incarnation of this rail did not come up. */
 void ha_spares_failed(struct ha_bundle *b, const struct ha_rail *r, uint64_t now);

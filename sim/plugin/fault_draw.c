@@ -111,7 +111,7 @@ void sim_make_flaps(struct sim_fault *f, const struct sim_scenario *sc, struct s
 void sim_make_connecting(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	f->len = sr_rng_below(rng, UINT64_C(1) << between(rng, 20, 34));
-	/* one takes so long; an odd number: in vain */
+	/* one takes so long; an odd number: and fails */
 	f->amount = sr_rng_below(rng, UINT64_C(1) << between(rng, 14, 33));
 }
 
