@@ -50,8 +50,9 @@ uint64_t ha_silence_limit(struct ha_silence *s, uint64_t now)
 uint64_t ha_silence_wait(const struct ha_silence *s, uint64_t limit, uint64_t now)
 {
 	bool known = s->known_at && now >= s->known_at;
+	bool lossy = now < s->lossy_until;
 
-	return known || limit > HA_SILENCE_UNKNOWN_NS ? limit : HA_SILENCE_UNKNOWN_NS;
+	return (known && !lossy) || limit > HA_SILENCE_UNKNOWN_NS ? limit : HA_SILENCE_UNKNOWN_NS;
 }
 
 void ha_silence_moved(struct ha_silence *s, uint64_t now)
@@ -67,6 +68,11 @@ void ha_silence_ended(struct ha_silence *s, uint64_t stood_ns, uint64_t now)
 	turn_pages(s, now);
 	if (ns > s->longest_ns[0])
 		s->longest_ns[0] = ns;
+}
+
+void ha_silence_lossy(struct ha_silence *s, uint64_t now)
+{
+	s->lossy_until = now + HA_SILENCE_LOSSY_NS;
 }
 
 void ha_silence_rest(struct ha_silence *s, uint64_t now)

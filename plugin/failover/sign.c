@@ -31,7 +31,8 @@
  * Either makes this end ask anew. What remains: both directions in a time-out at once; a queue that
  * grows so fast that nothing of anybody's is done in twice the limit, in front of which every path
  * looks dead (a pause of the port does, too). The standstills of late (device/silence.h) are for
- * those, and while a device has not shown any, in its first second, a sign may take longer.
+ * those; and a sign may take longer while a device has not shown any, in its first second, and
+ * where packets have got lost of late, which a queue pair that waits on a sound path shows.
  *
  * It happens in the driver's looks alone (heartbeat.c). A rail that comes up again at once was
  * alive: a false alarm, which the device remembers.
@@ -260,6 +261,13 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 	s->answered_at = now;
 }
 
+/* Its words to us were acknowledged, and only this queue pair waits. */
+static void wait_on_sound_path(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	ha_silence_lossy(&r->dev->silence, now);
+	ask_again(b, r, now);
+}
+
 /* It and others were asked for a sign, and it has given none. */
 static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
@@ -272,9 +280,11 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64
 		await_answer(b, r, limit, now);
 	else if (now - s->asked_at < limit || now - s->answered_at < limit / 2)
 		return;
-	else if (s->alive || (now - k->beat.still_since < 2 * limit + OTHERS_NS &&
-			      ha_heartbeat_path_moves(r, b->ctx, s->asked_at)))
-		ask_again(b, r, now); /* the path is sound, only this queue pair waits */
+	else if (s->alive)
+		wait_on_sound_path(b, r, now);
+	else if (now - k->beat.still_since < 2 * limit + OTHERS_NS &&
+		 ha_heartbeat_path_moves(r, b->ctx, s->asked_at))
+		ask_again(b, r, now); /* others' work moves on the same path */
 	else
 		give_up(b, r, now);
 }

@@ -40,6 +40,20 @@ static void at_first_it_is_long(void)
 	CHECK_INT(ha_silence_wait(&s, 500 * MS, S), 500 * MS);
 }
 
+/* Both directions of a queue pair can wait at once. */
+static void a_lossy_path_has_longer(void)
+{
+	struct ha_silence s;
+
+	make_known(&s);
+	ha_silence_lossy(&s, 100 * S);
+	CHECK_INT(ha_silence_limit(&s, 100 * S), 5 * MS);
+	CHECK_INT(ha_silence_wait(&s, 5 * MS, 100 * S), HA_SILENCE_UNKNOWN_NS);
+	CHECK_INT(ha_silence_wait(&s, 300 * MS, 100 * S), 300 * MS);
+	CHECK_INT(ha_silence_wait(&s, 5 * MS, 399 * S), HA_SILENCE_UNKNOWN_NS);
+	CHECK_INT(ha_silence_wait(&s, 5 * MS, 400 * S), 5 * MS);
+}
+
 static void twice_the_longest(void)
 {
 	struct ha_silence s;
@@ -131,6 +145,7 @@ int main(void)
 {
 	off_is_never();
 	at_first_it_is_long();
+	a_lossy_path_has_longer();
 	twice_the_longest();
 	what_is_long_past_is_forgotten();
 	no_standstill_teaches_without_end();

@@ -5,7 +5,8 @@
  * eight connections onto one that the wire is too slow for
  *
  * Virtual time, so exact. Arguments: minutes of each (1), in one piece, so that what a false alarm
- * teaches counts; the number of the only kind that is wanted.
+ * teaches counts; the number of the only kind that is wanted; the key
+ * of its random numbers (1).
  */
 #include "base/check.h"
 #include "sim/plugin/hunt.h"
@@ -24,9 +25,9 @@ struct tally {
 };
 
 /* Two hosts of two devices each, 25 Gb/s; a message of up to 64 KiB each 4 ms on the average. */
-static void base(struct sim_scenario *sc, unsigned minutes)
+static void base(struct sim_scenario *sc, unsigned minutes, uint64_t key)
 {
-	sim_plain(sc, 1);
+	sim_plain(sc, key);
 	sc->timeout = 14;
 	sc->retry = 7;
 	sc->limits.mtu = IBV_MTU_4096;
@@ -112,12 +113,12 @@ static void count(struct tally *t, const struct sim_scenario *sc, unsigned minut
 }
 
 static void of_kind(const char *what, void (*make)(struct sim_scenario *sc), unsigned minutes,
-		    uint64_t most)
+		    uint64_t key)
 {
 	struct sim_scenario sc;
 	struct tally t = { 0 };
 
-	base(&sc, minutes);
+	base(&sc, minutes, key);
 	make(&sc);
 	count(&t, &sc, minutes);
 	printf("%-48s %6.0f s, %8llu messages, %llu false alarms, %llu ends failed over\n", what,
@@ -125,8 +126,8 @@ static void of_kind(const char *what, void (*make)(struct sim_scenario *sc), uns
 	       (unsigned long long)t.moved);
 	fflush(stdout);
 	CHECK(t.seconds >= 30.0 * minutes); /* or there was nothing to be alarmed by */
-	CHECK(t.alarms <= most);
-	CHECK(t.moved <= 2 * sc.nconns * t.alarms);
+	CHECK_INT(t.alarms, 0);
+	CHECK_INT(t.moved, 0);
 }
 
 int main(int argc, char **argv)
@@ -134,19 +135,18 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *what;
 		void (*make)(struct sim_scenario *sc);
-		uint64_t most; /* false alarms in an hour; none in a minute */
 	} kinds[] = {
-		{ "1 % of the packets lost, both ways", lossy, 1 },
-		{ "jitter of 3 ms, both ways", jittery, 0 },
-		{ "stopped for 0.1 to 2 s, 32 times", stopped, 0 },
-		{ "threads up to 30 ms late", loaded, 0 },
-		{ "eight onto one, 160 ms of queue", incast, 0 },
+		{ "1 % of the packets lost, both ways", lossy },
+		{ "jitter of 3 ms, both ways", jittery },
+		{ "stopped for 0.1 to 2 s, 32 times", stopped },
+		{ "threads up to 30 ms late", loaded },
+		{ "eight onto one, 160 ms of queue", incast },
 	};
 	unsigned minutes = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
+	uint64_t key = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (argc <= 2 || atoi(argv[2]) == (int)i)
-			of_kind(kinds[i].what, kinds[i].make, minutes,
-				kinds[i].most * minutes / 60);
+			of_kind(kinds[i].what, kinds[i].make, minutes, key);
 	return 0;
 }
