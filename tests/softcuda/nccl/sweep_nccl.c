@@ -20,6 +20,7 @@
  * wrong.
  */
 #include "tests/softcuda/nccl/nccl_api.h"
+#include "tests/softcuda/nccl/sweep_options.h"
 
 #include "softcuda/nccl/reduce.h"
 #include "softcuda/nccl/small_float.h"
@@ -33,45 +34,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define RANKS_MAX 16
-#define GPUS_MAX 8
-#define LIST_MAX 16
-/* sum product max min average, and a premultiplied sum by value and by pointer */
-#define OPERATORS 7
-#define OPERATOR_AVERAGE 4
-#define OPERATOR_BY_VALUE 5
-#define OPERATOR_BY_POINTER 6
-
-enum operation {
-	ALL_REDUCE,
-	ALL_GATHER,
-	REDUCE_SCATTER,
-	REDUCE_ROOT,
-	BROADCAST,
-	ALLTOALL,
-	GATHERV,
-	OPERATION_COUNT
-};
-
-static const char *const operation_names[] = { "all_reduce", "all_gather", "reduce_scatter",
-					       "reduce",     "broadcast",  "alltoall",
-					       "gatherv" };
-
-struct options {
-	const char *library;
-	int ranks;
-	int gpus;
-	int hosts;
-	int repeat;
-	int group;
-	bool registered;
-	bool operations[OPERATION_COUNT];
-	bool types[ELEMENT_TYPE_COUNT];
-	bool operators[OPERATORS];
-	size_t sizes[LIST_MAX];
-	int size_count;
-};
 
 /* What the processes share. */
 struct shared {
@@ -96,7 +58,7 @@ struct gpu {
 };
 
 struct sweep {
-	const struct options *options;
+	const struct sweep_options *options;
 	size_t part_bytes; /* of a buffer, for one operation of a group */
 	struct shared *shared;
 	struct nccl_api api;
@@ -345,9 +307,9 @@ static void check_buffers(struct sweep *sweep, const struct round *round, struct
 			fprintf(stderr,
 				"%s type %d operator %d count %zu root %d in place %d: rank %d, "
 				"element %zu is %g, expected %g\n",
-				operation_names[round->operation], round->type, round->operator,
-				round->count, round->root, round->in_place, gpu->rank, i, got,
-				expected);
+				sweep_operation_names[round->operation], round->type,
+				round->operator, round->count, round->root, round->in_place,
+				gpu->rank, i, got, expected);
 	}
 	if (wrong) {
 		fprintf(stderr, "rank %d: %lu of %zu elements are wrong\n", gpu->rank, wrong,
@@ -478,7 +440,7 @@ static void run_round(struct sweep *sweep, const struct round *round)
 		sweep->shared->refused[first_rank]++;
 		return;
 	}
-	check_nccl(&sweep->api, result, operation_names[round->operation]);
+	check_nccl(&sweep->api, result, sweep_operation_names[round->operation]);
 	check_nccl(&sweep->api, end, "ncclGroupEnd");
 	for (int g = 0; g < sweep->options->gpus; g++)
 		check_cuda(sweep->api.stream_synchronize(sweep->gpus[g].stream),
@@ -606,7 +568,7 @@ static void put_buffer(struct sweep *sweep, struct gpu *gpu, char *buffer, void 
 
 static void open_gpus(struct sweep *sweep, int process)
 {
-	const struct options *options = sweep->options;
+	const struct sweep_options *options = sweep->options;
 
 	check_nccl(&sweep->api, sweep->api.group_start(), "ncclGroupStart");
 	for (int g = 0; g < options->gpus; g++) {
@@ -650,7 +612,7 @@ static void close_gpus(struct sweep *sweep)
 			   "ncclCommDestroy");
 }
 
-static void run_process(const struct options *options, struct shared *shared, int process)
+static void run_process(const struct sweep_options *options, struct shared *shared, int process)
 {
 	static struct sweep sweep;
 	int processes = options->ranks / options->gpus;
@@ -680,97 +642,6 @@ static void run_process(const struct options *options, struct shared *shared, in
 	free(sweep.host);
 }
 
-static void parse_sizes(struct options *options, char *text)
-{
-	options->size_count = 0;
-	for (char *word = strtok(text, ","); word && options->size_count < LIST_MAX;
-	     word = strtok(NULL, ","))
-		options->sizes[options->size_count++] = strtoul(word, NULL, 10);
-}
-
-/* Which of `count` things are wanted. */
-static void parse_numbers(bool *wanted, size_t count, char *text)
-{
-	memset(wanted, 0, count * sizeof(*wanted));
-	for (char *word = strtok(text, ","); word; word = strtok(NULL, ","))
-		wanted[strtoul(word, NULL, 10) % count] = true;
-}
-
-static void parse_operations(struct options *options, char *text)
-{
-	memset(options->operations, 0, sizeof(options->operations));
-	for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
-		for (int o = 0; o < OPERATION_COUNT; o++)
-			options->operations[o] |= strcmp(word, operation_names[o]) == 0;
-	}
-}
-
-static void use_defaults(struct options *options)
-{
-	static const size_t sizes[] = { 1, 3, 1000, 100003 };
-
-	options->ranks = 2;
-	options->gpus = 1;
-	options->repeat = 1;
-	options->group = 1;
-	options->size_count = 4;
-	memcpy(options->sizes, sizes, sizeof(sizes));
-	memset(options->operations, 1, sizeof(options->operations));
-	memset(options->types, 1, sizeof(options->types));
-	memset(options->operators, 1, sizeof(options->operators));
-}
-
-static bool parse_option(struct options *options, const char *name, char *value)
-{
-	if (strcmp(name, "--ranks") == 0)
-		options->ranks = atoi(value);
-	else if (strcmp(name, "--gpus") == 0)
-		options->gpus = atoi(value);
-	else if (strcmp(name, "--hosts") == 0)
-		options->hosts = atoi(value);
-	else if (strcmp(name, "--repeat") == 0)
-		options->repeat = atoi(value);
-	else if (strcmp(name, "--group") == 0)
-		options->group = atoi(value);
-	else if (strcmp(name, "--sizes") == 0)
-		parse_sizes(options, value);
-	else if (strcmp(name, "--types") == 0)
-		parse_numbers(options->types, ELEMENT_TYPE_COUNT, value);
-	else if (strcmp(name, "--operators") == 0)
-		parse_numbers(options->operators, OPERATORS, value);
-	else if (strcmp(name, "--operations") == 0)
-		parse_operations(options, value);
-	else
-		return false;
-	return true;
-}
-
-static void parse_options(struct options *options, int argc, char **argv)
-{
-	use_defaults(options);
-	if (argc > 1)
-		options->library = argv[1];
-	for (int i = 2; i < argc; i++) {
-		if (strcmp(argv[i], "--register") == 0) {
-			options->registered = true;
-			continue;
-		}
-		if (i + 1 == argc || !parse_option(options, argv[i], argv[i + 1])) {
-			fprintf(stderr, "sweep_nccl: unknown option %s\n", argv[i]);
-			exit(2);
-		}
-		i++;
-	}
-	if (!options->hosts)
-		options->hosts = options->ranks / options->gpus;
-	if (!options->library || options->ranks > RANKS_MAX || options->gpus > GPUS_MAX ||
-	    options->ranks % options->gpus || options->ranks / options->gpus % options->hosts) {
-		fprintf(stderr, "usage: sweep_nccl LIBNCCL [--ranks N] [--gpus N] [--hosts N] ...; "
-				"see the source\n");
-		exit(2);
-	}
-}
-
 /* The processes of one sweep are killed as soon as one of them has failed. */
 static bool wait_for_processes(const pid_t *pids, int count)
 {
@@ -793,12 +664,12 @@ static bool wait_for_processes(const pid_t *pids, int count)
 
 int main(int argc, char **argv)
 {
-	struct options options = { 0 };
+	struct sweep_options options = { 0 };
 	struct shared *shared;
 	pid_t pids[RANKS_MAX];
 	int processes;
 
-	parse_options(&options, argc, argv);
+	sweep_parse_options(&options, argc, argv);
 	processes = options.ranks / options.gpus;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
