@@ -66,7 +66,9 @@ slow = findings["1 soft1:1"]
 assert slow["severity"] == "warning" and slow["text"].startswith("sends ") and "MB/s on 3 of 3 paths" in slow["text"], findings
 END
 [ "$(head -c 4 "$tmp/fabric.png" | tail -c 3)" = PNG ] || fail "no picture"
-[ -z "$(ls "$tmp/control" | grep -v pci)" ] || fail "control pages are left behind: $(ls "$tmp/control")"
+# Rank 0 ends by itself, with a status that makes mpirun kill those that have not ended yet.
+left=$(ls "$tmp/control" | grep "\.$(cat "$tmp/pid0")$" || true)
+[ -z "$left" ] || fail "control pages are left behind: $left"
 
 # As text, forked here, ports of one name only; and a host without any device beside it is named.
 "$ha" doctor --fabric --ranks 2 --pairs rail --slow 1 --time 20ms --no-failover >"$tmp/out" 2>"$tmp/err" || fail "as text"

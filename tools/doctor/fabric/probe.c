@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/doctor/fabric/probe.h"
 
+#include "tools/doctor/fabric/pace.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -123,16 +125,23 @@ void fabric_end_close(struct fabric_end *end)
 
 /* ---- one message ---- */
 
-static int wait_for(struct fabric_end *end, struct ha_request *request, int *size)
+/* *missing_at, which may be NULL: the last look that did not find it done; 0: there was none. */
+static int wait_for(struct fabric_end *end, struct ha_request *request, int *size,
+		    uint64_t *missing_at)
 {
+	uint64_t at = now_ns(), missing = 0;
 	unsigned looks = 0;
 	int done = 0, err = ha_test(request, &done, size);
 
 	while (!err && !done) {
+		missing = at;
 		err = pause_or_give_up(end, &looks);
+		at = now_ns();
 		if (!err)
 			err = ha_test(request, &done, size);
 	}
+	if (missing_at)
+		*missing_at = missing;
 	return err;
 }
 
@@ -170,12 +179,12 @@ static int word_send(struct fabric_end *end, uint64_t word)
 
 	memcpy(send_memory(end), &word, sizeof(word));
 	err = post_send(end, send_memory(end), sizeof(word), &request);
-	return err ? err : wait_for(end, request, NULL);
+	return err ? err : wait_for(end, request, NULL, NULL);
 }
 
 static int word_receive(struct fabric_end *end, struct ha_request *posted, uint64_t *word)
 {
-	int err = wait_for(end, posted, NULL);
+	int err = wait_for(end, posted, NULL, NULL);
 
 	memcpy(word, recv_memory(end), sizeof(*word));
 	return err;
@@ -261,6 +270,7 @@ struct stream {
 	struct ha_request *request[WINDOW];
 	uint64_t posted, done;
 	uint64_t last_at, longest_ns; /* the last completion, and the longest time without one */
+	uint64_t missing_at;          /* the last look before it; 0: none was in vain */
 };
 
 static void *slot_of(const struct stream *s, char *memory, uint64_t number)
@@ -298,7 +308,7 @@ static int stream_await(struct stream *s, int *size)
 	int err;
 
 	deadline_set(s->end);
-	err = wait_for(s->end, s->request[s->done % WINDOW], size);
+	err = wait_for(s->end, s->request[s->done % WINDOW], size, &s->missing_at);
 	now = now_ns();
 	if (s->last_at && now - s->last_at > s->longest_ns)
 		s->longest_ns = now - s->last_at;
@@ -343,37 +353,6 @@ static int buffer_post(struct stream *s)
 	return err;
 }
 
-/* The best of some windows: a processor that was busy elsewhere is no slow cable. */
-struct pace {
-	uint64_t window_ns, began, bytes; /* began 0: no message yet */
-	float best_mbs;
-};
-
-static void pace_close(struct pace *pace, uint64_t now)
-{
-	float mbs = now > pace->began
-			    ? (float)((double)pace->bytes * 1e3 / (double)(now - pace->began))
-			    : 0;
-
-	if (mbs > pace->best_mbs)
-		pace->best_mbs = mbs;
-	pace->began = now;
-	pace->bytes = 0;
-}
-
-static void pace_count(struct pace *pace, uint64_t bytes)
-{
-	uint64_t now = now_ns();
-
-	if (!pace->began) {
-		pace->began = now;
-		return;
-	}
-	pace->bytes += bytes;
-	if (now - pace->began >= pace->window_ns)
-		pace_close(pace, now);
-}
-
 /* Until the last messages. -EBADMSG: wrong bytes. */
 static int stream_receive(struct fabric_end *end, size_t size, struct pace *pace)
 {
@@ -395,20 +374,20 @@ static int stream_receive(struct fabric_end *end, size_t size, struct pace *pace
 		over = over || got == LAST_SIZE;
 		if (over)
 			continue;
-		pace_count(pace, (uint64_t)got);
+		pace_count(pace, (uint64_t)got, s.missing_at, s.last_at);
 		err = buffer_post(&s);
 	}
-	if (!pace->best_mbs && pace->bytes)
-		pace_close(pace, s.last_at);
 	return err;
 }
 
 static int bandwidth_receive(struct fabric_end *end, struct fabric_cell *in)
 {
-	struct pace pace = { .window_ns = end->options->time_ns / WINDOWS };
-	int err = stream_receive(end, MESSAGE, &pace);
+	struct pace pace;
+	int err;
 
-	in->mbs = pace.best_mbs;
+	pace_begin(&pace, end->options->time_ns / WINDOWS, now_ns());
+	err = stream_receive(end, MESSAGE, &pace);
+	in->mbs = pace_of(&pace);
 	return err;
 }
 
