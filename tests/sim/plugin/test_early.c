@@ -5,11 +5,13 @@
  * the last one for a minute
  *
  * The devices never give up by themselves (retry_forever), and the soft time-out is far away: what
- * moves here moves for the silence. Virtual time, so exact.
+ * moves here moves for the silence. Virtual time, so exact. Argument: how many keys (12).
  */
 #include "base/check.h"
 #include "sim/plugin/hunt.h"
 #include "tests/sim/plugin/plain.h"
+
+#include <stdlib.h>
 
 #define RTO_MS 20000
 #define SILENCE_MS 5
@@ -17,7 +19,9 @@
  * driver's rounds, which come up to 1 ms late here */
 #define FIRST_MS 10
 #define LAST_MS 20
-#define KEYS 24
+#define LONGEST_MS 24 /* of the silences of a path that comes back */
+
+static uint64_t keys = 12;
 
 /* Two hosts of two devices each; one connection, and messages without a pause. */
 static void base(struct sim_scenario *sc, uint64_t key)
@@ -55,13 +59,28 @@ static void another(struct sim_scenario *sc, unsigned i, bool back)
 	sc->conn[i].from = back;
 }
 
+/* What no path may be left for. */
+static void nobody_moves(const char *what, void (*make)(struct sim_scenario *sc, uint64_t key))
+{
+	for (uint64_t key = 1; key <= keys; key++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+
+		base(&sc, key);
+		make(&sc, key);
+		run(&sc, &r);
+		CHECK_INT(r.failovers, 0);
+	}
+	printf("%s: nobody moves\n", what);
+}
+
 /* A black hole at either end, in either direction; the last of `conns` connections has moved after
  * how many ms? */
 static void spread(unsigned conns)
 {
 	double least = 1e9, most = 0;
 
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		struct sim_scenario sc;
 		struct sim_result r;
 		double took;
@@ -102,59 +121,32 @@ static void switched_off(void)
 }
 
 /* Neither path answers, for longer than any limit: the peer or its host is slow, and all stay. */
-static void both_silent(void)
+static void both_silent(struct sim_scenario *sc, uint64_t key)
 {
-	for (uint64_t key = 1; key <= KEYS; key++) {
-		struct sim_scenario sc;
-		struct sim_result r;
-
-		base(&sc, key);
-		another(&sc, 1, true);
-		for (unsigned d = 0; d < 2; d++) {
-			sim_plain_fault(&sc, "black-hole", key & 1, hole_at(key), 300 * MS);
-			sc.fault[d].dev = d;
-			sc.fault[d].rx = key >> 1 & 1;
-		}
-		run(&sc, &r);
-		CHECK_INT(r.failovers, 0);
+	another(sc, 1, true);
+	for (unsigned d = 0; d < 2; d++) {
+		sim_plain_fault(sc, "black-hole", key & 1, hole_at(key), 300 * MS);
+		sc->fault[d].dev = d;
+		sc->fault[d].rx = key >> 1 & 1;
 	}
-	puts("neither path answers for 300 ms: nobody moves");
 }
 
 /* This process is stopped itself. */
-static void stopped(void)
+static void stopped(struct sim_scenario *sc, uint64_t key)
 {
-	for (uint64_t key = 1; key <= KEYS; key++) {
-		struct sim_scenario sc;
-		struct sim_result r;
-
-		base(&sc, key);
-		another(&sc, 1, true);
-		sim_plain_fault(&sc, "stall", key & 1, hole_at(key), 1500 * MS);
-		run(&sc, &r);
-		CHECK_INT(r.failovers, 0);
-	}
-	puts("a host stands still for 1.5 s: nobody moves");
+	another(sc, 1, true);
+	sim_plain_fault(sc, "stall", key & 1, hole_at(key), 1500 * MS);
 }
 
 /* A message takes 8.4 ms of a sudden, longer than the limit: slow and alive. */
-static void slow_alive(void)
+static void slow_alive(struct sim_scenario *sc, uint64_t key)
 {
-	for (uint64_t key = 1; key <= KEYS; key++) {
-		struct sim_scenario sc;
-		struct sim_result r;
-
-		base(&sc, key);
-		sc.conn[0].max_size = 1 << 20;
-		sc.conn[0].whole = true;
-		sc.conn[0].window = 1;
-		sc.conn[0].messages = 200;
-		sim_plain_fault(&sc, "slow", 0, 50 * MS, 2000 * MS);
-		sc.fault[0].amount = 100;
-		run(&sc, &r);
-		CHECK_INT(r.failovers, 0);
-	}
-	puts("a path 100 times as slow: nobody moves");
+	sc->conn[0].max_size = 1 << 20;
+	sc->conn[0].whole = true;
+	sc->conn[0].window = 1;
+	sc->conn[0].messages = 200;
+	sim_plain_fault(sc, "slow", 0, 50 * MS, 2000 * MS);
+	sc->fault[0].amount = 100;
 }
 
 /* It is silent again and again, and comes back each time when it is about to be given up, or has
@@ -164,68 +156,52 @@ static void comes_back(void)
 {
 	unsigned false_alarms = 0;
 
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		struct sim_scenario sc;
 		struct sim_result r;
+		uint64_t silent_ns = key * LONGEST_MS * MS / keys;
 
 		base(&sc, key);
 		another(&sc, 1, true);
 		for (unsigned i = 0; i < 8; i++) {
 			sim_plain_fault(&sc, "black-hole", 0, hole_at(key) + i * 300 * MS,
-					key * MS);
+					silent_ns);
 			sc.fault[i].rx = key & 1;
 		}
 		run(&sc, &r);
-		if (key < SILENCE_MS)
+		if (silent_ns < SILENCE_MS * MS)
 			CHECK_INT(r.failovers, 0);
 		CHECK(r.false_alarms <= 4); /* one at each end of two connections */
 		false_alarms += (unsigned)r.false_alarms;
 	}
-	printf("silences of up to %u ms, eight in a row: %u false alarms\n", KEYS, false_alarms);
+	printf("silences of up to %u ms, eight in a row: %u false alarms\n", LONGEST_MS,
+	       false_alarms);
 	CHECK(false_alarms > 0);
 }
 
 /* A queue pair in a time-out, as after the loss of a NAK: no acknowledgement comes back on it, and
  * what the other end writes there gets through. */
-static void one_direction_waits(void)
+static void one_direction_waits(struct sim_scenario *sc, uint64_t key)
 {
-	for (uint64_t key = 1; key <= KEYS; key++) {
-		struct sim_scenario sc;
-		struct sim_result r;
-
-		base(&sc, key);
-		sim_plain_fault(&sc, "ack-loss", 1, hole_at(key), 60 * MS);
-		sc.fault[0].amount = 1000000; /* ppm */
-		run(&sc, &r);
-		CHECK_INT(r.failovers, 0);
-	}
-	puts("no acknowledgement for 60 ms, the peer's words get through: nobody moves");
+	sim_plain_fault(sc, "ack-loss", 1, hole_at(key), 60 * MS);
+	sc->fault[0].amount = 1000000; /* ppm */
 }
 
 /* Seven connections' small messages keep a path busy that the eighth's large ones then share: they
  * stand still for 21 ms and more, as nothing did before. */
-static void crowded(void)
+static void crowded(struct sim_scenario *sc, uint64_t key)
 {
-	for (uint64_t key = 1; key <= KEYS; key++) {
-		struct sim_scenario sc;
-		struct sim_result r;
-
-		base(&sc, key);
-		sc.bus_rate[0] = 50; /* bytes per us */
-		sc.conn[0].think_ns = 0;
-		sc.conn[0].whole = true;
-		sc.conn[0].window = 8;
-		sc.conn[0].max_size = 16 << 10;
-		sc.conn[0].messages = 1500;
-		for (unsigned i = 1; i < 8; i++)
-			another(&sc, i, false);
-		sc.conn[0].max_size = 128 << 10;
-		sc.conn[0].messages = 60;
-		sc.conn[0].start_ns[0] = sc.conn[0].start_ns[1] = hole_at(key);
-		run(&sc, &r);
-		CHECK_INT(r.failovers, 0);
-	}
-	puts("a path that seven others keep busy: nobody moves");
+	sc->bus_rate[0] = 50; /* bytes per us */
+	sc->conn[0].think_ns = 0;
+	sc->conn[0].whole = true;
+	sc->conn[0].window = 8;
+	sc->conn[0].max_size = 16 << 10;
+	sc->conn[0].messages = 1500;
+	for (unsigned i = 1; i < 8; i++)
+		another(sc, i, false);
+	sc->conn[0].max_size = 128 << 10;
+	sc->conn[0].messages = 60;
+	sc->conn[0].start_ns[0] = sc->conn[0].start_ns[1] = hole_at(key);
 }
 
 /* Only what one of two connections sends is lost, as behind one link of several that a switch
@@ -234,7 +210,7 @@ static void one_of_two(void)
 {
 	double most = 0;
 
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		struct sim_scenario sc;
 		struct sim_result r;
 		double took;
@@ -258,7 +234,7 @@ static void sparse(void)
 {
 	double most = 0;
 
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		struct sim_scenario sc;
 		struct sim_result r;
 		double took;
@@ -276,18 +252,21 @@ static void sparse(void)
 	CHECK(most <= 100 + LAST_MS);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1)
+		keys = strtoull(argv[1], NULL, 10);
 	spread(1);
 	spread(2);
 	spread(8);
 	switched_off();
-	both_silent();
-	stopped();
-	slow_alive();
+	nobody_moves("neither path answers for 300 ms", both_silent);
+	nobody_moves("a host stands still for 1.5 s", stopped);
+	nobody_moves("a path 100 times as slow", slow_alive);
 	comes_back();
-	one_direction_waits();
-	crowded();
+	nobody_moves("no acknowledgement for 60 ms, the peer's words get through",
+		     one_direction_waits);
+	nobody_moves("a path that seven others keep busy", crowded);
 	one_of_two();
 	sparse();
 	return 0;

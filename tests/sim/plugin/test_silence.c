@@ -5,16 +5,20 @@
  *
  * The devices take retry_cnt 7 for "without end", as Linux's rdma_rxe does, so that the soft
  * time-out (HA_NCCL_RTO_MS) is all there is. A black hole begins at moments that lie anyhow to the
- * looks and heartbeats of heartbeat.c. Virtual time, so exact.
+ * looks and heartbeats of heartbeat.c. Virtual time, so exact. Argument: how many keys (12; 24 at
+ * most).
  */
 #include "base/check.h"
 #include "sim/plugin/hunt.h"
 #include "tests/sim/plugin/plain.h"
 
+#include <stdlib.h>
+
 #define RTO_MS 1000
 #define EARLY 0.01 /* the distance of two looks, */
 #define LATE 0.03  /* twice that, and the failover itself */
-#define KEYS 24
+
+static uint64_t keys = 12;
 
 /* Two hosts of two devices each, and NICs that never give up. */
 static void base(struct sim_scenario *sc, uint64_t key, unsigned heartbeat_ms)
@@ -63,7 +67,7 @@ static void spread(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned
 {
 	double least = 1e9, most = 0;
 
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		double took = silence(key, heartbeat_ms, think_ms, data);
 
 		least = took < least ? took : least;
@@ -109,7 +113,7 @@ static void siblings(unsigned heartbeat_ms)
 {
 	double least = 1e9, most = 0;
 
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		uint64_t at = 1500 * MS + key * 37 * MS;
 		struct sim_scenario sc;
 		struct sim_result r;
@@ -137,7 +141,7 @@ static void siblings(unsigned heartbeat_ms)
  * stay. */
 static void one_alone(void)
 {
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		uint64_t at = 1500 * MS + key * 37 * MS;
 		struct sim_scenario sc;
 		struct sim_result r;
@@ -158,7 +162,7 @@ static void one_alone(void)
 /* A silence that ends before the time-out does is nobody's. */
 static void soon_over(void)
 {
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		struct sim_scenario sc;
 		struct sim_result r;
 
@@ -181,7 +185,7 @@ static void slow_registering(void)
 {
 	double most = 0;
 
-	for (uint64_t key = 1; key <= KEYS; key++) {
+	for (uint64_t key = 1; key <= keys; key++) {
 		uint64_t at = 1500 * MS + key * 37 * MS;
 		struct sim_scenario sc;
 		struct sim_result r;
@@ -201,8 +205,10 @@ static void slow_registering(void)
 	CHECK(most <= RTO_MS * (1 + LATE));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc > 1)
+		keys = strtoull(argv[1], NULL, 10);
 	spread(200, 3, false, 0);
 	spread(50, 3, false, 0);
 	spread(1000, 3, false, 0);
