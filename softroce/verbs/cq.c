@@ -7,21 +7,25 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* After so many polls in a row by one thread that found nothing, every further one offers the core
+/* After so many passes in a row by one thread that found nothing, every further one offers the core
  * to whoever waits for it. Few: a packet's arrival often wakes its receiver on the very core that
  * its sender polls on. */
-#define IDLE_POLLS 4
+#define IDLE_PASSES 4
 #define PAUSE_NS 100000u
 
 /*
- * This thread's polls in a row that found nothing, on whichever queues: one that finds work on one
- * queue is not idle because another stays empty, and one that looks in now and then waits for
+ * This thread's passes in a row that found nothing. A pass is over when a queue is polled again: a
+ * thread that polls many queues, each once, has not waited for anything yet. One that finds work on
+ * one queue is not idle because another stays empty, and one that looks in now and then waits for
  * nothing.
  */
 static __thread struct {
-	unsigned polls;
-	uint64_t last; /* when */
+	unsigned passes;
+	uint64_t pass; /* the number of the present one; 0: none has begun */
+	uint64_t last; /* when something was polled */
 } idle;
+
+static _Atomic uint64_t last_pass; /* of any thread */
 
 /* ---- the hot path ---- */
 
@@ -33,14 +37,27 @@ static void pause_attending(struct sr_vcq *cq, uint64_t now)
 	sr_idle_pause();
 }
 
-/* Another poll found nothing. Pauses when there were enough; the time afterwards. */
+/* This thread polls the queue for the second time in this pass, so the next one begins. Another
+ * thread that polls it too may have overwritten the number: then a pass counts as longer. */
+static bool begins_pass(struct sr_vcq *cq)
+{
+	bool again = idle.pass &&
+		     atomic_load_explicit(&cq->idle_pass, memory_order_relaxed) == idle.pass;
+
+	if (again || !idle.pass)
+		idle.pass = atomic_fetch_add_explicit(&last_pass, 1, memory_order_relaxed) + 1;
+	atomic_store_explicit(&cq->idle_pass, idle.pass, memory_order_relaxed);
+	return again;
+}
+
+/* Another poll found nothing. Pauses when there were enough passes; the time afterwards. */
 static uint64_t count_idle_poll(struct sr_vcq *cq)
 {
 	uint64_t now = sr_now();
 
 	if (now - idle.last > PAUSE_NS)
-		idle.polls = 0;
-	if (++idle.polls > cq->idle_most) {
+		idle.passes = 0;
+	if (begins_pass(cq) && ++idle.passes >= cq->idle_most) {
 		pause_attending(cq, now);
 		now = sr_now();
 	}
@@ -57,7 +74,7 @@ static bool poll_progress(struct sr_vcq *cq, uint64_t now)
 	if (!sr_adapter_try_enter(adapter, cq->context->incarnation))
 		return false;
 	if (sr_adapter_turn(adapter, now)) {
-		idle.polls = 0;
+		idle.passes = 0;
 		/* That took a while, and the worker must not take it for absence. */
 		atomic_store_explicit(&adapter->polled_at, sr_now(), memory_order_relaxed);
 	}
@@ -78,7 +95,7 @@ int sr_cq_poll_verb(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	found = sr_cq_poll(cq->engine, n, wc);
 	sr_context_leave(cq->context);
 	if (found > 0)
-		idle.polls = 0;
+		idle.passes = 0;
 	return found;
 }
 
@@ -214,7 +231,7 @@ static struct sr_vcq *cq_create(struct ibv_context *ibv, int cqe, void *cq_conte
 		return sr_fail(ENOMEM);
 	cq->context = sr_context_of(ibv);
 	cq->channel = (struct sr_channel *)channel;
-	cq->idle_most = sr_settings()->busy_poll ? UINT_MAX : IDLE_POLLS;
+	cq->idle_most = sr_settings()->busy_poll ? UINT_MAX : IDLE_PASSES;
 	cq->cq.context = ibv;
 	cq->cq.channel = channel;
 	cq->cq.cq_context = cq_context;

@@ -57,9 +57,10 @@ struct sr_vcq {
 	struct sr_context *context;
 	struct sr_channel *channel;
 	uint32_t comp_events, async_events; /* taken by the application; under the queue's lock */
-	/* idle polls of a thread, before every further one offers the processor */
+	/* idle passes of a thread, before every further one offers the processor */
 	unsigned idle_most;
-	struct ibv_wc wc; /* the current one of start_poll() */
+	_Atomic uint64_t idle_pass; /* in which it was last found empty */
+	struct ibv_wc wc;           /* the current one of start_poll() */
 };
 
 struct sr_channel {

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #define POLLS 1000
+#define QUEUES 64
+#define PASSES 100
 
 static const struct side_options options;
 static __thread unsigned offers; /* of this thread */
@@ -76,10 +78,35 @@ static void poll_beside_work(int fd)
 	side_close(&side);
 }
 
+/* A thread that polls many queues in turn, as a driver of many connections does, has found nothing
+ * anywhere only when it is through with all of them: one offer for each pass, not for each poll. */
+static void poll_many(int fd)
+{
+	struct ibv_cq *empty[QUEUES];
+	struct ibv_wc wc;
+	struct side side;
+	unsigned before;
+
+	side_open(&side, fd, &options);
+	for (int k = 0; k < QUEUES; k++)
+		CHECK((empty[k] = ibv_create_cq(side.context, 1, NULL, NULL, 0)) != NULL);
+	before = offers;
+	for (int i = 0; i < PASSES; i++)
+		for (int k = 0; k < QUEUES; k++)
+			CHECK(ibv_poll_cq(empty[k], 1, &wc) == 0);
+	before = offers - before;
+	printf("%d passes over %d empty queues: %u offers\n", PASSES, QUEUES, before);
+	CHECK(before > PASSES / 2 && before <= PASSES);
+	for (int k = 0; k < QUEUES; k++)
+		CHECK(!ibv_destroy_cq(empty[k]));
+	side_close(&side);
+}
+
 static void poll_politely(int fd)
 {
 	CHECK(offers_in_polls(fd, "0") > POLLS / 2);
 	poll_beside_work(fd);
+	poll_many(fd);
 }
 
 static void poll_busily(int fd)
