@@ -17,6 +17,9 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* A range up to here is made present as a whole, by one system call. */
+#define WHOLE_MAX (128u << 10)
+
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *ibv)
 {
 	struct sr_context *context = sr_context_of(ibv);
@@ -95,6 +98,9 @@ static int memory_check(void *addr, size_t length, int access)
 	if (end < (uintptr_t)addr)
 		return -EINVAL;
 	last = (end - 1) & ~(page - 1);
+	if (last - first < WHOLE_MAX && !madvise((void *)first, last - first + page,
+						 write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return 0;
 	if (msync((void *)first, last - first + page, MS_ASYNC) && errno == ENOMEM)
 		return -EFAULT;
 	err = page_probe(first, page, write);

@@ -24,6 +24,7 @@ front_test(test_front_addresses)
 front_test(test_front_busy)
 front_test(test_front_idle)
 front_test(test_front_lines)
+front_test(test_front_register)
 front_test(test_front_verbs)
 front_test(test_front_wire)
 
