@@ -23,6 +23,8 @@ void ha_bundle_drive_soon(struct ha_bundle *b)
 	if (atomic_fetch_or_explicit(&b->attention, HA_ATTN_DRIVE, memory_order_release) &
 	    HA_ATTN_DRIVE)
 		return;
-	atomic_store_explicit(&b->ctx->called, true, memory_order_release);
-	ha_loop_wake(&b->ctx->loop);
+	/* Who called first has woken the driver, which has not begun its round since: it looks for
+	 * bits only after it has taken the call. */
+	if (!atomic_exchange_explicit(&b->ctx->called, true, memory_order_acq_rel))
+		ha_loop_wake(&b->ctx->loop);
 }
