@@ -80,6 +80,7 @@ struct ha_fence {
 	bool marker_posted; /* behind all that was posted; */
 	bool drained;       /* and it has come back */
 	bool local;         /* the fault is at our own NIC */
+	bool peer_port;     /* sender: the peer's port is down, and it will say when it is back */
 	/* silence took the rail down: its own time-out's, a sibling's, or what sign.c takes for it,
 	 * here or at the peer */
 	bool by_timeout;

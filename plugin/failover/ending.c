@@ -105,7 +105,8 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 		b->failover.no_path_since = now;
 		for (unsigned i = 0; i < b->nrails;
 		     i++) /* those that were not needed until now, too */
-			if (b->rail[i].state == HA_RAIL_DOWN && !ha_spares_hurry(b, &b->rail[i]))
+			if (b->rail[i].state == HA_RAIL_DOWN && !ha_spares_hurry(b, &b->rail[i]) &&
+			    !b->failover.ctl[i].fence.peer_port)
 				ha_incarnation_hurry(b, &b->rail[i]);
 	}
 	if (!b->link.stream && b->link.reset)

@@ -263,6 +263,16 @@ static void step_close(struct ha_bundle *b, const struct ha_rail *r)
 	k->fence.stage = HA_FENCE_OVER;
 }
 
+/* Back before the incarnation that it took down was over: the port's own event found nothing to
+ * tell the peer. */
+static void say_port_is_back(struct ha_bundle *b, struct ha_rail *r)
+{
+	struct ha_control *k = &b->failover.ctl[r->index];
+
+	if (!b->is_send && k->cause == HA_CAUSE_PORT_DOWN && ha_device_usable(r->dev))
+		k->out.due |= HA_SEND(RAIL_BACK);
+}
+
 /* Both ends are fenced: what is missing is posted again elsewhere, and the epoch is closed. */
 static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
@@ -280,6 +290,7 @@ static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	}
 	ha_rail_enter(r, HA_RAIL_DOWN);
 	ha_incarnation_over(b, r, now);
+	say_port_is_back(b, r);
 }
 
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)

@@ -248,7 +248,8 @@ void ha_incarnation_reset(struct ha_control *k)
 	k->cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
 	k->fence.peer_knows = k->fence.marker_posted = k->fence.drained = k->compare.has_state =
-		k->compare.acked = k->compare.has_peer_state = k->working = k->fence.local = false;
+		k->compare.acked = k->compare.has_peer_state = k->working = k->fence.local =
+			k->fence.peer_port = false;
 	k->join.has_offer = false;
 	atomic_store_explicit(&k->fence.last_receive, false, memory_order_relaxed);
 	k->out.due = k->out.sent = 0;
@@ -329,7 +330,7 @@ static uint64_t find_pause(const struct ha_bundle *b, const struct ha_rail *r)
 		return ha_spares_pause_ns(b);
 	if (b->active)
 		return pause;
-	if (!k->join.attempts)
+	if (!k->join.attempts && !k->fence.peer_port)
 		return 0;
 	return pause < BACKOFF_NO_PATH_NS ? pause : BACKOFF_NO_PATH_NS;
 }
@@ -497,6 +498,8 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
+	uint64_t begun;
+	bool opens;
 	int err;
 
 	if (k->slow == HA_SLOW_TIDY) {
@@ -509,7 +512,11 @@ bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 	 * meanwhile. */
 	if (!ha_bundle_try_mr(b))
 		return wait_for_registration(b);
+	opens = k->slow == HA_SLOW_OPEN;
+	begun = ha_clock_now(b->ctx->clock);
 	err = slow_step(b, r);
+	if (opens && (!err || err == -EAGAIN))
+		b->failover.spares.open_ns = ha_clock_now(b->ctx->clock) - begun;
 	pthread_mutex_unlock(&b->registered.lock);
 	if (err == -EAGAIN)
 		return false;
@@ -585,11 +592,24 @@ static bool may_come_back(const struct ha_bundle *b)
 	       !b->error;
 }
 
+/* A sender's spare is not made while another one may still come up first: making it may take long,
+ * and is done by the thread that the other's answer waits for. */
+static bool is_next(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+{
+	uint64_t at = b->is_send && ha_spares_hurry(b, r) ? ha_spares_turn_at(b, r) : 0;
+
+	if (now < at && at != UINT64_MAX)
+		ha_due(b, at);
+	return now >= at;
+}
+
 /* False: not now, for which it has been said when. */
 static bool begin_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	bool prepared;
 
+	if (!is_next(b, r, now))
+		return false;
 	if (!ha_bundle_try_mr(b)) {
 		wait_for_registration(b);
 		return false;

@@ -35,6 +35,9 @@ static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 		    uint64_t now)
 {
 	if (m->rail.epoch == r->epoch) {
+		/* Not by a late copy: it may be back by then. */
+		if (m->cause == HA_CAUSE_PORT_DOWN && !b->failover.ctl[r->index].fence.peer_knows)
+			b->failover.ctl[r->index].fence.peer_port = true;
 		b->failover.ctl[r->index].fence.peer_knows = true;
 		if (m->cause == HA_CAUSE_QUEUE_ERROR) /* our write was refused there */
 			ha_bundle_note_refusal(b, now);
@@ -125,6 +128,7 @@ static void on_back(struct ha_bundle *b, struct ha_rail *r)
 {
 	if (!b->is_send)
 		return;
+	b->failover.ctl[r->index].fence.peer_port = false;
 	ha_incarnation_hurry(b, r);
 	ha_spares_port_back(b);
 }

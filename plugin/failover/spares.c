@@ -25,6 +25,14 @@
 #define PROBE_NS (40 * HA_NS_PER_MS)
 #define PROBE_PART 2
 #define PASSES_MAX 4
+/* From the first offer so many times as long as making a queue pair takes here: the peer makes one
+ * as well, for the way back, too, both connect them, and the probes go to and fro. All of it is
+ * done by the thread that makes them. */
+#define MAKE_PART 4
+#define MAKE_MAX_NS (200 * HA_NS_PER_MS)
+/* As this thread also ends incarnations, this connection's and others', which the peers wait for:
+ * those come first, for so much of what making a queue pair takes after the loss. */
+#define HELD_PART 4
 /* From the end of a pass to the next, twice as long each time. */
 #define PAUSE_NS (100 * HA_NS_PER_MS)
 #define PAUSE_MAX_NS HA_NS_PER_S
@@ -152,6 +160,14 @@ uint64_t ha_spares_pause_ns(const struct ha_bundle *b)
 	return pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
 }
 
+/* What the rest of an incarnation's beginning takes where a queue pair takes long to make. */
+static uint64_t making_ns(const struct ha_bundle *b)
+{
+	uint64_t ns = MAKE_PART * b->failover.spares.open_ns;
+
+	return ns < MAKE_MAX_NS ? ns : MAKE_MAX_NS;
+}
+
 /* Two ends that are slow to end an incarnation (a busy host, a slow socket) are slow to begin one.
  */
 static uint64_t limit_ns(const struct ha_bundle *b, unsigned part, uint64_t least)
@@ -160,7 +176,7 @@ static uint64_t limit_ns(const struct ha_bundle *b, unsigned part, uint64_t leas
 
 	if (talk > ANSWER_MAX_NS)
 		talk = ANSWER_MAX_NS;
-	return (talk > least ? talk : least) << passes(b);
+	return ((talk > least ? talk : least) + making_ns(b)) << passes(b);
 }
 
 uint64_t ha_spares_answer_ns(const struct ha_bundle *b)
@@ -179,13 +195,13 @@ static void hurry_all(struct ha_bundle *b, uint64_t now)
 {
 	uint64_t answer = ha_spares_answer_ns(b);
 
-	for (unsigned i = b->balance.ndata; i < b->nrails; i++) {
+	for (unsigned i = b->balance.ndata, n = 0; i < b->nrails; i++) {
 		struct ha_join *join = &b->failover.ctl[i].join;
-		unsigned n = i - b->balance.ndata;
 
 		if (b->rail[i].state == HA_RAIL_DOWN) {
 			join->attempts = 0;
 			join->retry_at = now + (n ? START_NS << (n - 1) : 0);
+			n++;
 		} else if (join->deadline > now + answer) {
 			join->deadline = now + answer;
 		}
@@ -313,6 +329,24 @@ static uint64_t last_loss(const struct ha_bundle *b)
 		if (b->failover.ctl[i].join.lost_at > last)
 			last = b->failover.ctl[i].join.lost_at;
 	return last;
+}
+
+uint64_t ha_spares_turn_at(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	uint64_t at = last_loss(b) + b->failover.spares.open_ns / HELD_PART;
+
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++) {
+		const struct ha_control *k = &b->failover.ctl[i];
+
+		if (i == r->index)
+			continue;
+		if (k->slow == HA_SLOW_OPEN)
+			return UINT64_MAX;
+		if ((b->rail[i].state == HA_RAIL_JOIN || b->rail[i].state == HA_RAIL_PROBE) &&
+		    k->join.since + making_ns(b) > at)
+			at = k->join.since + making_ns(b);
+	}
+	return at;
 }
 
 /* The first spare that does nothing, or 0; *up: how many are up; *busy: one is coming or going. */

@@ -48,6 +48,7 @@ struct ha_spares {
 	uint8_t peer_ports;     /* on which its end may be; 0: it does not say */
 	bool answered;          /* sender: the peer has answered an offer since no rail is up */
 	uint64_t talk_ns;       /* sender: what it took both ends to end the last incarnation */
+	uint64_t open_ns;       /* sender: what making the last queue pair took */
 	bool improve; /* sender: a port is back, which may make a better standby, from then on */
 	uint64_t improve_at;
 	uint8_t improves;   /* tries since a port came back */
@@ -85,6 +86,9 @@ bool ha_spares_hurry(const struct ha_bundle *b, const struct ha_rail *r);
 uint64_t ha_spares_pause_ns(const struct ha_bundle *b);
 uint64_t ha_spares_answer_ns(const struct ha_bundle *b);
 uint64_t ha_spares_probe_ns(const struct ha_bundle *b);
+/* With ha_spares_hurry: when this spare may be made, since others are being made or tried now;
+ * UINT64_MAX: when that step is over. */
+uint64_t ha_spares_turn_at(const struct ha_bundle *b, const struct ha_rail *r);
 /* With ha_spares_hurry: an answer is here, so the peer can be talked to. */
 void ha_spares_answered(struct ha_bundle *b, uint64_t now);
 /* A port is back, at this end or the other: what was tried in vain before says nothing any more. */

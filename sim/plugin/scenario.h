@@ -114,6 +114,7 @@ struct sim_scenario {
 	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */
 	uint64_t gap_min_ns, gap_max_ns; /* between two rounds of a host's NCCL thread */
 	uint64_t service_ns; /* between two of the driver's: 20 us and up to so much more */
+	uint64_t make_ns;    /* tests only: what making a queue pair takes the calling thread */
 	unsigned nconns, nfaults;
 	struct sim_conn_spec conn[SIM_CONNS_MAX];
 	struct sim_fault fault[SIM_FAULTS_MAX];

@@ -451,6 +451,8 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 			.qp_type = attr->qp_type,
 			.qp_num = sr_qp_num(q->o.engine),
 		};
+		if (dev->host->hooks.made_qp)
+			dev->host->hooks.made_qp(dev->host->hooks.user);
 	}
 	return created(&q->o, err);
 }

@@ -71,6 +71,8 @@ struct sim_hooks {
 			uint32_t len);
 	/* Memory has been registered. */
 	void (*registered)(void *user);
+	/* A queue pair has been made. */
+	void (*made_qp)(void *user);
 	void *user;
 };
 

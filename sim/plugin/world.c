@@ -78,7 +78,9 @@ static void random_fill(void *buf, size_t len)
 
 static uint64_t clock_now(const struct ha_clock *clock)
 {
-	return sim_now((const struct sim_world *)clock);
+	const struct sim_world *w = (const struct sim_world *)clock;
+
+	return sim_now(w) + w->held_ns;
 }
 
 static uint64_t oob_now(void *arg)
@@ -210,6 +212,13 @@ static void note_moves(struct sim_host *h)
 	h->moves = n;
 }
 
+static void on_made_qp(void *user)
+{
+	struct sim_host *h = user;
+
+	h->world->held_ns += h->world->sc.make_ns;
+}
+
 /* The NCCL thread of a host takes a turn, and asks for its next. */
 static void host_turn(void *arg)
 {
@@ -231,10 +240,13 @@ static void host_turn(void *arg)
 	h->gap = next_gap(h, sim_traffic_round(h));
 	if (now >= h->next_service) {
 		ha_ctx_progress(h->ctx);
-		h->next_service = now + 20000 + sr_rng_below(&h->rng, w->sc.service_ns);
+		h->next_service =
+			now + w->held_ns + 20000 + sr_rng_below(&h->rng, w->sc.service_ns);
 		note_moves(h);
 		sim_traffic_count_tries(h);
 	}
+	now += w->held_ns;
+	w->held_ns = 0;
 	sr_memwire_at(w->wire, now + h->gap / 2 + sr_rng_below(&h->rng, h->gap + 1), host_turn, h);
 }
 
@@ -319,7 +331,9 @@ static int host_open(struct sim_world *w, unsigned i)
 {
 	struct sim_host *h = &w->host[i];
 	const struct sim_scenario *sc = &w->sc;
-	struct sim_hooks hooks = { .placing = on_placing, .registered = on_registered, .user = h };
+	struct sim_hooks hooks = {
+		.placing = on_placing, .registered = on_registered, .made_qp = on_made_qp, .user = h
+	};
 	struct ha_ctx_params params = { .config = &h->config,
 					.clock = &w->clock,
 					.oob = &sim_oob_ops,

@@ -115,6 +115,7 @@ struct sim_host_ops {
 
 struct sim_world {
 	struct ha_clock clock; /* first: what the cores ask for the time */
+	uint64_t held_ns;      /* for so long the present turn has been in the kernel */
 	struct sim_scenario sc;
 	struct sr_memwire *wire;
 	struct sim_oob oob;
