@@ -71,6 +71,7 @@ struct ha_ctx {
 	struct ha_bundle *bundles; /* connections that are up */
 	uint64_t due;              /* when the first of them is; UINT64_MAX: none */
 	bool urgent;        /* a rail is being fenced, or what it carried is not on its way again */
+	uint64_t calm_at;   /* what is not urgent waits until then */
 	atomic_bool called; /* an owner has asked for the driver since */
 	struct ha_bundle *by_ring[256]; /* the same by the address of their rings (peer.h) */
 	struct ha_peer *peers;          /* the processes that they lead to */

@@ -18,6 +18,9 @@
 #define TAKEN_MAX 32
 /* What is not urgent waits so long at most for what is. */
 #define URGENT_NS (20 * HA_NS_PER_MS)
+/* And so long after the last of it: the peer's ends of the same connections, whose work may go on,
+ * use the same processors in small installations. */
+#define AFTER_NS (4 * HA_NS_PER_MS)
 #define TIDIED_MAX 4 /* rails whose objects one round destroys */
 
 /* Everything that was lost with a rail has found another carrier. */
@@ -287,8 +290,12 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 			urgent = b->schedule.urgent_until;
 	}
 	ctx->urgent = now < urgent;
-	if (ctx->urgent)
+	if (ctx->urgent) {
+		ctx->calm_at = now + AFTER_NS;
 		return urgent < next ? urgent : next;
+	}
+	if (now < ctx->calm_at)
+		return ctx->calm_at < next ? ctx->calm_at : next;
 	ha_journal_release(ctx);
 	tidy = tidy_all(ctx, now);
 	return tidy < next ? tidy : next;

@@ -7,6 +7,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
 #include "plugin/report/event_json.h"
 #include "plugin/report/journal.h"
 #include "plugin/report/status.h"
@@ -543,6 +544,48 @@ static void held_of_one_that_leaves(void)
 	unlink(file);
 }
 
+/* A round of the driver in which no connection has anything to do, after so long. */
+static uint64_t look_after(uint64_t ns, uint64_t urgent_until)
+{
+	struct ha_schedule *s = &send->b.schedule;
+	uint64_t next;
+
+	w.clock.now += ns;
+	pthread_mutex_lock(&w.b->drive);
+	s->due = s->look_due = UINT64_MAX;
+	s->urgent_until = urgent_until;
+	atomic_fetch_and(&send->b.attention, ~(uint32_t)HA_ATTN_DRIVE);
+	w.b->due = 0;
+	next = ha_failover_round(w.b);
+	pthread_mutex_unlock(&w.b->drive);
+	return next - w.clock.now;
+}
+
+/* What is held is told some milliseconds after the last urgent work here: the peer's end of the
+ * same connections may need the processors for longer. */
+static void held_until_calm(void)
+{
+	uint64_t now, next;
+
+	unlink(file);
+	begin(file, "none");
+	now = ha_clock_now(w.b->clock);
+	ha_journal_hold(w.b);
+	tell(HA_EVENT_SUSPECTED, HA_CAUSE_TIMEOUT);
+	look_after(0, now + 20 * HA_NS_PER_MS);
+	CHECK_INT(count(slurp(), "\"suspected\""), 0);
+	next = look_after(HA_NS_PER_MS, 0);
+	CHECK_INT(count(slurp(), "\"suspected\""), 0);
+	CHECK(next > HA_NS_PER_MS && next < 10 * HA_NS_PER_MS);
+	look_after(next, 0);
+	CHECK_INT(count(slurp(), "\"suspected\""), 1);
+	CHECK_INT(ha_close_send(send), 0);
+	CHECK_INT(ha_close_recv(recv), 0);
+	CHECK_INT(ha_close_listen(listen), 0);
+	world_close(&w);
+	unlink(file);
+}
+
 int main(void)
 {
 	strcpy(dir, "/tmp/hawser-journal-XXXXXX");
@@ -552,6 +595,7 @@ int main(void)
 	three_places();
 	told_by_core();
 	held_of_one_that_leaves();
+	held_until_calm();
 	kept_out();
 	dead_peer();
 	full_tables();
