@@ -101,9 +101,9 @@ static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe
 			ha_send_settled(slot);
 		return true;
 	}
-	if (slot->held != (1u << slot->n) - 1)
+	if (!slot->copied && slot->held != (1u << slot->n) - 1)
 		return false;
-	for (unsigned m = 0; m < slot->n; m++)
+	for (unsigned m = 0; m < slot->n && !slot->copied; m++)
 		/* complete, but not handed out: it is not complete after all */
 		slot->req[m].done = 0;
 	slot->pending |= bit;

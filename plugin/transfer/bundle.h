@@ -197,7 +197,8 @@ struct ha_bundle {
 	char name[160];  /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
 
-#define HA_AWAIT_DELIVERY 0x100 /* in ha_send_slot.pending: the receiver's word is missing */
+#define HA_AWAIT_DELIVERY 0x100     /* in ha_send_slot.pending: the receiver's word is missing */
+#define HA_WORK_COPIED (1ULL << 48) /* in ha_send_slot.work: copied */
 
 struct ha_send_slot {
 	uint64_t idx; /* absolute index of the receive it serves */
@@ -218,9 +219,13 @@ struct ha_send_slot {
 			/* of them: another rail carries it now; carrier[] says which */
 			uint8_t moved;
 			uint8_t parked; /* of them: no rail carries it */
+			/* its data lies in the slot's copy (HA_COPY_SLOT_SIZE), and the request was
+			 * complete when it was posted */
+			bool copied;
 		};
 		/*
-		 * all of the above, for one store: pending in the low 16 bits, mask in the next 8
+		 * all of the above, for one store: pending in the low 16 bits, mask in the next 8,
+		 * copied in HA_WORK_COPIED
 		 */
 		uint64_t work;
 	};
@@ -233,6 +238,7 @@ struct ha_send {
 	struct ha_bundle b;
 	uint64_t head;        /* absolute index of the next receive to serve */
 	uint32_t polls_seen;  /* of the device, when a send last found no receive */
+	uint32_t copy_max;    /* bytes of a send that is copied: HA_NCCL_COPY_MAX; 0: none is */
 	struct ha_puts *puts; /* one_sided.h; NULL: it is not */
 	struct ha_send_slot slot[HA_SLOTS];
 };
@@ -294,7 +300,9 @@ struct ha_recv {
  * write to the peer from. */
 #define HA_SEND_STAGED (HA_SENDER_BOARD + sizeof(struct ha_board))
 #define HA_RECV_STAGED (HA_RECEIVER_BOARD + sizeof(struct ha_board))
-#define HA_SEND_RING_SIZE (HA_SEND_STAGED + sizeof(struct ha_board) + HA_SIZES_RING_SIZE)
+#define HA_SEND_COPIES (HA_SEND_STAGED + sizeof(struct ha_board) + HA_SIZES_RING_SIZE)
+#define HA_COPY_SLOT_SIZE 64 /* the range of HA_NCCL_COPY_MAX */
+#define HA_SEND_RING_SIZE (HA_SEND_COPIES + HA_SLOTS * HA_COPY_SLOT_SIZE)
 #define HA_RECV_LANDING (HA_RECV_STAGED + sizeof(struct ha_board)) /* of the reads that flush */
 /* Clear-to-sends: a place for what is posted inline, which the work request copies, then one for
  * each slot. Where every clear-to-send goes inline the others are neither registered nor
@@ -381,6 +389,12 @@ static inline void ha_bundle_note_refusal(struct ha_bundle *b, uint64_t now)
 	atomic_store_explicit(&b->refused.at, now, memory_order_relaxed);
 }
 
+/* Where a slot's data is kept that its request does not wait for. */
+static inline void *ha_send_copy(const struct ha_send *s, unsigned entry)
+{
+	return (char *)s->b.ring + HA_SEND_COPIES + entry * HA_COPY_SLOT_SIZE;
+}
+
 static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 {
 	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
@@ -446,6 +460,8 @@ void ha_recv_prepare(struct ha_recv *c);
 void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r);
 void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r);
 
+/* send.c: requests that were complete when they were posted are acknowledged, too. Owner. */
+bool ha_send_is_drained(const struct ha_send *s);
 /* send.c: post a stripe that is parked. -EAGAIN: no rail has room, or keys, for it now. */
 int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, uint64_t *bytes);
 /* recv.c: write a clear-to-send again that is parked. -EAGAIN as above. */

@@ -23,6 +23,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define HA_COPY_POLL 16 /* copied sends; a poll for so many of them */
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -43,6 +45,8 @@ static uint32_t single_max(const struct ha_config *config, const struct ha_rail 
 
 void ha_send_prepare(struct ha_send *s)
 {
+	if (!s->puts && !(s->b.terms.flags & HA_FLAG_ACK_MEMORY))
+		s->copy_max = (uint32_t)s->b.ctx->config.copy_max;
 	for (unsigned e = 0; e < HA_SLOTS; e++)
 		for (unsigned m = 0; m < HA_MAX_RECVS; m++)
 			s->slot[e].req[m] = (struct ha_request) { .kind = HA_REQ_SEND,
@@ -103,6 +107,49 @@ static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_se
 	if (unlikely(err))
 		ha_rail_failed(&s->b, r, NULL, err < 0 ? err : -err);
 	return 0;
+}
+
+/*
+ * As post_single, from a copy: the buffer is the program's again, so the request is complete. The
+ * slot is not until the work request is, and keeps the copy for as long as it may have to be sent
+ * again. -EAGAIN: not a case for this.
+ */
+static __attribute__((noinline)) int post_copied(struct ha_send *s, struct ha_rail *r,
+						 struct ha_send_slot *slot,
+						 const struct ha_cts *cts)
+{
+	struct ha_request *req = &slot->req[0];
+	struct ibv_send_wr *bad;
+	int err;
+
+	if (req->mr->type != HA_MEM_HOST || req->size > r->max_inline || !cts->rkey[r->index])
+		return -EAGAIN;
+	r->sge.addr = (uintptr_t)memcpy(ha_send_copy(s, req->entry), req->data, req->size);
+	r->sge.length = (uint32_t)req->size;
+	r->wr.wr.rdma.rkey = cts->rkey[r->index];
+	r->wr.wr.rdma.remote_addr = cts->addr;
+	r->wr.imm_data = htonl(ha_imm_identity(slot->idx) | r->imm_whole);
+	r->wr.wr_id =
+		ha_wr_id(HA_WR_DATA, ha_wr_data_entry(req->entry, r->index), ha_rail_count_post(r));
+	slot->work = r->work_whole | HA_WORK_COPIED;
+	req->done = 1;
+	r->wr.send_flags |= IBV_SEND_INLINE;
+	err = r->hot->post_send(r->qp, &r->wr, &bad);
+	r->wr.send_flags &= ~(unsigned)IBV_SEND_INLINE;
+	if (unlikely(err))
+		ha_rail_failed(&s->b, r, NULL, err < 0 ? err : -err);
+	/* nobody may wait for these completions */
+	if (slot->idx % HA_COPY_POLL == 0)
+		ha_bundle_poll(&s->b);
+	return 0;
+}
+
+bool ha_send_is_drained(const struct ha_send *s)
+{
+	for (unsigned e = 0; e < HA_SLOTS; e++)
+		if (s->slot[e].copied && s->slot[e].pending)
+			return false;
+	return true;
 }
 
 static uint64_t largest(const struct ha_send_slot *slot)
@@ -361,6 +408,8 @@ static inline __attribute__((always_inline)) int post_slot(struct ha_send *s,
 		return post_slot_shared(s, slot, cts);
 	if (unlikely(!ha_rail_room(r)))
 		return -EAGAIN;
+	if (unlikely(size - 1 < s->copy_max) && !post_copied(s, r, slot, cts))
+		return 0;
 	if (unlikely(post_single(s, r, slot, cts)))
 		return post_slot_sized(s, slot, cts);
 	return 0;
@@ -421,7 +470,7 @@ static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, 
 				.weight = slot->weight };
 	int carrier;
 
-	for (unsigned m = 0; m < slot->n; m++)
+	for (unsigned m = 0; m < slot->n && !slot->copied; m++)
 		if (slot->req[m].size && !ha_mr_known(&s->b, slot->req[m].mr))
 			/* given back in the middle: it waits for the close that will follow */
 			return -EAGAIN;

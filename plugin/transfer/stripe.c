@@ -87,12 +87,23 @@ uint64_t ha_stripe_cost(const struct ha_stripe *st, const struct ha_rail *r)
 	return n;
 }
 
+/* Of a send that was copied, the copy in our ring; the buffer may have been given back. */
+static uint64_t data_of(const struct ha_send *s, const struct ha_send_slot *slot, unsigned m)
+{
+	return (uintptr_t)(slot->copied ? ha_send_copy(s, slot->req[m].entry) : slot->req[m].data);
+}
+
+static uint32_t lkey_of(const struct ha_send_slot *slot, unsigned m, const struct ha_rail *r)
+{
+	return slot->copied ? r->ring_lkey : slot->req[m].mr->lkey[r->index];
+}
+
 /* Every buffer that is not empty has keys for this rail at both ends. */
 static bool has_keys(const struct ha_stripe *st, const struct ha_rail *r)
 {
 	for (unsigned m = 0; m < st->slot->n; m++)
 		if (st->slot->req[m].size &&
-		    (!st->slot->req[m].mr->lkey[r->index] || !st->cts[m].rkey[r->index]))
+		    (!lkey_of(st->slot, m, r) || !st->cts[m].rkey[r->index]))
 			return false;
 	return true;
 }
@@ -118,8 +129,8 @@ void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe
 		for (uint64_t at = 0; at < range.length; at += step) {
 			uint64_t left = range.length - at, piece = left < step ? left : step;
 
-			wr = batch_add(&batch, (uintptr_t)req->data + range.offset + at,
-				       (uint32_t)piece, req->mr->lkey[r->index]);
+			wr = batch_add(&batch, data_of(s, st->slot, m) + range.offset + at,
+				       (uint32_t)piece, lkey_of(st->slot, m, r));
 			if (left > step) {
 				wr->send_flags = IBV_SEND_SIGNALED;
 				wr->wr_id = ha_wr_id(HA_WR_CONTROL, 0, r->sq_posted);

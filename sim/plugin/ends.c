@@ -165,6 +165,10 @@ bool sim_side_close(struct sim_side *s)
 	 * come; NCCL closes much later. */
 	if (s->end && !s->error && c->spec->optional && c->side[0].phase == SIM_UP)
 		return false;
+	/* A close waits for what was copied, by the clock on the wall; here for virtual time. */
+	if (!s->end && s->bundle && !s->error && !s->bundle->error &&
+	    !ha_send_is_drained(sim_side_send(s)))
+		return false;
 	check_kept(s);
 	sim_side_event(s, 9, 0);
 	sim_say(c->world, "connection %u, %s: closes, %u of %u messages", c->index,

@@ -270,6 +270,14 @@ static void make_slow_factors(struct sim_scenario *sc, struct sr_rng *rng)
 	}
 }
 
+/* Some copy what is small. Dice of their own, as above. */
+static void make_copies(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	for (unsigned h = 0; h < 2; h++)
+		if (chance(rng, 30))
+			sc->host[h].copy_max = (int)between(rng, 1, 64);
+}
+
 /* How each host shares its data out. */
 static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
 {
@@ -375,6 +383,8 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	choose_one_sided(sc);
 	rng = stream(seed, 6);
 	make_slow_factors(sc, &rng);
+	rng = stream(seed, 7);
+	make_copies(sc, &rng);
 }
 
 void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m)
@@ -443,13 +453,13 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 		fprintf(out,
 			"  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, "
 			"ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, silence %d ms, slow x %d, "
-			"%d retries (%.1f s)\n",
+			"copies up to %d B, %d retries (%.1f s)\n",
 			h, policy_name(sc->host[h].policy),
 			sc->host[h].ack_memory ? "memory" : "nic",
 			sc->host[h].eager ? "eager" : "lazy", sc->host[h].backup,
 			sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
-			sc->host[h].silence_ms, sc->host[h].slow_factor, sc->host[h].max_retries,
-			(double)sim_scenario_retry_limit(sc, h) / 1e9);
+			sc->host[h].silence_ms, sc->host[h].slow_factor, sc->host[h].copy_max,
+			sc->host[h].max_retries, (double)sim_scenario_retry_limit(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (!(sc->conns_off >> i & 1))
 			print_conn(sc, i, out);

@@ -281,6 +281,7 @@ static void configure(const struct sim_scenario *sc, const struct sim_host_spec 
 	config->rto_ms = host->rto_ms;
 	config->silence_ms = host->silence_ms;
 	config->slow_factor = host->slow_factor;
+	config->copy_max = host->copy_max;
 	config->slow_moves = host->slow_moves;
 	config->enable_backup = host->backup;
 	config->enable_failback = host->failback;
