@@ -32,9 +32,16 @@ static void touch(volatile char *at, size_t size)
 		at[i] = 0;
 }
 
+static size_t ring_size(const struct ha_bundle *b)
+{
+	if (!b->is_send)
+		return HA_RECV_RING_SIZE;
+	return b->ctx->config.copy_max ? HA_SEND_RING_SIZE : HA_SEND_COPIES;
+}
+
 static int ring_new(struct ha_bundle *b)
 {
-	b->ring_size = b->is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE;
+	b->ring_size = ring_size(b);
 	/* Pages of its own, so that a fork that loses registered pages takes nothing else with
 	 * them. */
 	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
