@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A work request that the peer's NIC refuses: another rail is tried first. The connection ends when
+ * the same message has been refused on two rails, or no other is left; not when they were two
+ * different messages, which a peer whose NICs fail one after the other refuses, too.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/transfer/suspect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAILS 3
+
+static struct ha_ctx ctx = { .clock = &ha_clock_live };
+
+static void prepare(struct ha_bundle *b, bool is_send)
+{
+	b->ctx = &ctx;
+	b->is_send = is_send;
+	b->nrails = RAILS;
+	b->active = (1 << RAILS) - 1;
+	b->terms.flags = HA_FLAG_FAILOVER;
+	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	for (unsigned i = 0; i < RAILS; i++) {
+		b->rail[i].index = (uint8_t)i;
+		b->rail[i].state = HA_RAIL_UP;
+		b->balance.weight[i] = 300;
+	}
+}
+
+static struct ha_recv *receiver(void)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+
+	CHECK(c);
+	prepare(&c->b, false);
+	return c;
+}
+
+static struct ha_send *sender(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+
+	CHECK(s);
+	prepare(&s->b, true);
+	return s;
+}
+
+static void open_receive(struct ha_recv *c)
+{
+	c->slot[c->head % HA_SLOTS].idx = c->head;
+	c->slot[c->head % HA_SLOTS].busy = HA_SLOT_WIRE | HA_SLOT_HELD;
+	c->head++;
+}
+
+static void open_send(struct ha_send *s)
+{
+	s->slot[s->head % HA_SLOTS].idx = s->head;
+	s->slot[s->head % HA_SLOTS].n = 1;
+	s->slot[s->head % HA_SLOTS].pending = 1;
+	s->head++;
+}
+
+static void fail(struct ha_bundle *b, unsigned rail, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = { .status = status };
+
+	ha_rail_failed(b, &b->rail[rail], &wc, 0);
+}
+
+/* held: the connection will end, unless the peer closes in order before. */
+static void refuse(struct ha_bundle *b, unsigned rail, bool held)
+{
+	fail(b, rail, IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(b->abort.held, held ? -EIO : 0);
+	CHECK_INT(b->abort.error, 0);
+	CHECK_INT(b->rail[rail].state, HA_RAIL_FENCING);
+	CHECK(!(b->active >> rail & 1));
+	CHECK(!b->failover.ctl[rail].fence.local);
+	CHECK(ha_bundle_closing(b, ha_clock_now(ctx.clock)));
+}
+
+static void the_same_message_twice(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_send *s = sender();
+	uint64_t now = ha_clock_now(ctx.clock);
+
+	for (int i = 0; i < 2; i++) {
+		open_receive(c);
+		open_send(s);
+	}
+	refuse(&c->b, 0, false);
+	refuse(&c->b, 1, true);
+	CHECK(c->b.abort.held_until >= now + HA_CLOSING_NS);
+	CHECK(strstr(c->b.abort.text, "rail 1"));
+	refuse(&s->b, 0, false);
+	refuse(&s->b, 1, true);
+	free(c);
+	free(s);
+}
+
+/* The first has come through over the other rail meanwhile. */
+static void two_different_messages(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_send *s = sender();
+
+	for (int i = 0; i < 2; i++) {
+		open_receive(c);
+		open_send(s);
+	}
+	refuse(&c->b, 0, false);
+	c->slot[0].busy = HA_SLOT_HELD;
+	refuse(&c->b, 1, false);
+	refuse(&s->b, 0, false);
+	s->slot[0].pending = 0;
+	refuse(&s->b, 1, false);
+	free(c);
+	free(s);
+}
+
+/* What was refused was no message: a heartbeat, or what the driver writes. */
+static void no_message(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_send *s = sender();
+
+	refuse(&c->b, 0, false);
+	refuse(&c->b, 1, false);
+	refuse(&s->b, 0, false);
+	refuse(&s->b, 1, false);
+	free(c);
+	free(s);
+}
+
+static void on_the_only_rail(void)
+{
+	struct ha_recv *c = receiver();
+
+	c->b.active = 4;
+	open_receive(c);
+	refuse(&c->b, 2, true);
+	free(c);
+}
+
+/* The peer has told us of its own error first, and the rail is being fenced. */
+static void behind_the_peers_word(void)
+{
+	struct ha_send *s = sender();
+
+	open_send(s);
+	refuse(&s->b, 0, false);
+	s->b.rail[1].state = HA_RAIL_FENCING;
+	fail(&s->b, 1, IBV_WC_WR_FLUSH_ERR); /* its flush: says nothing */
+	CHECK_INT(s->b.abort.held, 0);
+	fail(&s->b, 1, IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(s->b.abort.held, -EIO);
+	free(s);
+}
+
+/* Our own NIC says that the request was wrong: at once; but when the program has given buffers back
+ * a moment ago it is how it ends the connection. */
+static void wrong_here(void)
+{
+	struct ha_send *s = sender();
+
+	open_send(s);
+	fail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
+	CHECK_INT(s->b.abort.error, -EIO);
+	CHECK_INT(s->b.abort.cause, HA_CAUSE_WORK_FAILED);
+	CHECK(s->b.abort.due);
+	CHECK(!s->b.abort.quiet);
+	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP); /* the end takes every rail */
+	free(s);
+
+	s = sender();
+	open_send(s);
+	atomic_store(&s->b.registered.given_back_at, ha_clock_now(ctx.clock));
+	fail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
+	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort.held, -EIO);
+	free(s);
+}
+
+/* A rail that works is lost; where failover is off that ends the connection. */
+static void a_lost_rail(void)
+{
+	struct ha_send *s = sender();
+
+	fail(&s->b, 0, IBV_WC_RETRY_EXC_ERR);
+	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
+	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.active, 6);
+	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_WORK_FAILED);
+	CHECK(!s->b.failover.ctl[0].fence.local);
+	CHECK(s->b.failover.ctl[0].join.lost_at);
+	fail(&s->b, 0, IBV_WC_RETRY_EXC_ERR); /* once is enough */
+	fail(&s->b, 1, IBV_WC_FATAL_ERR);     /* the fault is here: others on this NIC are told */
+	CHECK(s->b.failover.ctl[1].fence.local);
+	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
+
+	s->b.rail[2].state = HA_RAIL_JOIN; /* it was not up: it was never lost */
+	s->b.terms.flags = 0;
+	ha_rail_failed(&s->b, &s->b.rail[2], NULL, -ENODEV);
+	CHECK_INT(s->b.failover.ctl[2].cause, HA_CAUSE_WORK_REFUSED);
+	CHECK(s->b.failover.ctl[2].fence.local);
+	CHECK_INT(s->b.failover.ctl[2].join.lost_at, 0);
+	CHECK_INT(s->b.abort.error, -EIO);
+	CHECK_INT(s->b.abort.cause, HA_CAUSE_NO_RAIL);
+	CHECK(!s->b.abort.due); /* the peer would not understand */
+	free(s);
+}
+
+/* The first error counts; a peer that is gone, or has closed, is told nothing. */
+static void the_first_error(void)
+{
+	struct ha_send *s = sender();
+
+	ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL, "the %s", "first");
+	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PEER_GONE, "the second");
+	CHECK_INT(s->b.abort.error, -EPROTO);
+	CHECK_TEXT(s->b.abort.text, "the first");
+	CHECK(s->b.abort.due);
+	free(s);
+
+	s = sender();
+	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PEER_GONE, "gone");
+	CHECK(!s->b.abort.due);
+	CHECK(!s->b.abort.quiet);
+	free(s);
+
+	s = sender();
+	s->b.failover.peer_closed = true;
+	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PROTOCOL, "closed");
+	CHECK(!s->b.abort.due);
+	free(s);
+
+	s = sender();
+	ha_bundle_abort(&s->b, -EPIPE, HA_CAUSE_NONE, "closed in order");
+	CHECK(s->b.abort.quiet);
+	CHECK(!s->b.abort.due);
+	free(s);
+}
+
+int main(void)
+{
+	the_same_message_twice();
+	two_different_messages();
+	no_message();
+	on_the_only_rail();
+	behind_the_peers_word();
+	wrong_here();
+	a_lost_rail();
+	the_first_error();
+	return 0;
+}

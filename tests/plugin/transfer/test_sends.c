@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a sender gives to its NICs: every byte of a message once, to where the receiver announced
+ * it, with the keys of the rail that carries it, and one immediate for each stripe. And what it
+ * does not post: without a receive, without keys, without room, into a slot that is in use.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/balance/policy.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/transfer/one_sided.h"
+#include "plugin/transfer/suspect.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAILS 2
+#define LARGE (1U << 20)
+#define THERE UINT64_C(0x1000000) /* the receiver's buffer */
+#define RING UINT64_C(0x5000)     /* the receiver's ring */
+#define MOST 512
+
+/* What the NICs were given, in order. */
+struct work {
+	unsigned rail;
+	enum ibv_wr_opcode opcode;
+	unsigned flags;
+	int num_sge;
+	uint64_t from, to, id;
+	uint32_t length, lkey, rkey, imm;
+};
+static struct work work[MOST];
+static unsigned posted;
+static int refusal;
+static struct ibv_qp qp[RAILS];
+
+static int post(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	*bad = wr;
+	if (refusal)
+		return refusal;
+	for (; wr; wr = wr->next) {
+		CHECK(posted < MOST);
+		work[posted++] = (struct work) { .rail = (unsigned)(to - qp),
+						 .opcode = wr->opcode,
+						 .flags = wr->send_flags,
+						 .num_sge = wr->num_sge,
+						 .from = wr->sg_list->addr,
+						 .to = wr->wr.rdma.remote_addr,
+						 .id = wr->wr_id,
+						 .length = wr->num_sge ? wr->sg_list->length : 0,
+						 .lkey = wr->sg_list->lkey,
+						 .rkey = wr->wr.rdma.rkey,
+						 .imm = ntohl(wr->imm_data) };
+	}
+	return 0;
+}
+
+static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq;
+	(void)n;
+	(void)wc;
+	return 0;
+}
+
+static const struct ha_verbs_hot hot = { .post_send = post, .poll_cq = poll_nothing };
+static char data[8 * LARGE];
+static struct ha_mr mr;
+
+static uint32_t lkey(unsigned rail)
+{
+	return 100 + rail;
+}
+static uint32_t rkey(unsigned rail, unsigned member)
+{
+	return 200 + 10 * member + rail;
+}
+
+static struct ha_send *sender(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+
+	CHECK(s);
+	s->b.ctx = calloc(1, sizeof(*s->b.ctx));
+	s->b.ring = aligned_alloc(64, (HA_SEND_RING_SIZE + 63) / 64 * 64);
+	CHECK(s->b.ctx && s->b.ring);
+	memset(s->b.ring, 0, HA_SEND_RING_SIZE);
+	s->b.ctx->clock = &ha_clock_live;
+	s->b.ctx->loop.threaded = true;
+	s->b.is_send = true;
+	s->b.nrails = s->b.balance.ndata = RAILS;
+	s->b.active = (1 << RAILS) - 1;
+	s->b.terms.flags = HA_FLAG_FAILOVER;
+	s->b.poll.batch = s->b.poll.most = 16;
+	s->b.poll.idle_limit = 100;
+	s->b.peer_ring = RING;
+	pthread_mutex_init(&s->b.registered.lock, NULL);
+	pthread_mutex_init(&s->b.registered.list_lock, NULL);
+	ha_send_prepare(s);
+	for (unsigned i = 0; i < RAILS; i++) {
+		s->b.rail[i] = (struct ha_rail) { .index = (uint8_t)i,
+						  .state = HA_RAIL_UP,
+						  .hot = &hot,
+						  .qp = &qp[i],
+						  .sq_depth = 1024,
+						  .max_msg = 1U << 30,
+						  .ring_rkey = 300 + i,
+						  .ring_lkey = 400 + i };
+		s->b.balance.weight[i] = 512;
+		s->b.balance.lead[i] = (uint8_t)i;
+		ha_send_prepare_rail(s, &s->b.rail[i]);
+		mr.lkey[i] = lkey(i);
+	}
+	ha_policy_update(&s->b);
+	s->b.registered.list = &mr;
+	atomic_store(&s->b.attention, 0);
+	posted = 0;
+	refusal = 0;
+	return s;
+}
+
+static void release(struct ha_send *s)
+{
+	free(s->b.ring);
+	free(s->b.ctx);
+	free(s);
+}
+
+/* The receive at the head: n buffers of `size` bytes, one behind the other, with tags from 7 on. */
+static struct ha_cts *announce(struct ha_send *s, unsigned n, uint64_t size)
+{
+	struct ha_cts *cts = ha_send_cts(s, s->head);
+
+	for (unsigned m = 0; m < n; m++) {
+		cts[m] = (struct ha_cts) { .addr = THERE + m * (uint64_t)LARGE,
+					   .size = size,
+					   .tag = 7 + m,
+					   .n = (uint8_t)n,
+					   .idx = s->head + 1 };
+		for (unsigned i = 0; i < RAILS; i++)
+			cts[m].rkey[i] = rkey(i, m);
+	}
+	posted = 0;
+	return cts;
+}
+
+static struct ha_request *send_member(struct ha_send *s, unsigned m, size_t size)
+{
+	struct ha_request *req;
+
+	CHECK_INT(ha_isend(s, data + m * (size_t)LARGE, size, (int)(7 + m), &mr, &req), 0);
+	CHECK(!atomic_load(&s->b.inside));
+	return req;
+}
+
+/* Each byte of buffer `m` is written once, by each rail with its own keys. */
+static void check_bytes(unsigned m, uint64_t size)
+{
+	uint64_t from = (uintptr_t)data + m * (uint64_t)LARGE, to = THERE + m * (uint64_t)LARGE;
+	uint64_t at = 0;
+
+	for (unsigned w = 0; w < posted; w++)
+		if (work[w].to >= to && work[w].to < to + LARGE) {
+			CHECK_INT(work[w].to - to, at); /* stripes are cut, and posted, in order */
+			CHECK_INT(work[w].from - from, at);
+			CHECK_INT(work[w].lkey, lkey(work[w].rail));
+			CHECK_INT(work[w].rkey, rkey(work[w].rail, m));
+			at += work[w].length;
+		}
+	CHECK_INT(at, size);
+}
+
+static void one_on_one_rail(void)
+{
+	struct ha_send *s = sender();
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct ha_request *req;
+		size_t size = i == 1 ? 0 : 1000; /* an empty one between two others */
+
+		CHECK(!send_member(s, 0, 1000)); /* nothing is announced */
+		announce(s, 1, 4096);
+		req = send_member(s, 0, size);
+		CHECK(req);
+		CHECK_INT(req->size, size);
+		CHECK_INT(s->head, i + 1);
+		CHECK_INT(posted, 1);
+		CHECK_INT(work[0].opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
+		CHECK_INT(work[0].num_sge, size ? 1 : 0);
+		CHECK(work[0].flags & IBV_SEND_SIGNALED);
+		CHECK_INT(work[0].imm, ha_imm_make(i, 0, 1, false));
+		CHECK_INT(s->slot[i].pending, 1);
+		CHECK_INT(s->slot[i].mask, 1);
+		CHECK_INT(s->slot[i].held, 1);
+		check_bytes(0, size);
+	}
+	release(s);
+}
+
+/* No more than the receiver has room for. */
+static void cut_to_the_receive(void)
+{
+	struct ha_send *s = sender();
+
+	announce(s, 1, 600);
+	CHECK_INT(send_member(s, 0, 601)->size, 600);
+	check_bytes(0, 600);
+	release(s);
+}
+
+static void over_all_rails(void)
+{
+	struct ha_send *s = sender();
+
+	for (unsigned i = 0; i < 2; i++) {
+		announce(s, 1, LARGE);
+		CHECK(send_member(s, 0, LARGE - 1));
+		check_bytes(0, LARGE - 1);
+		CHECK_INT(s->slot[i].pending, 3);
+		CHECK_INT(s->slot[i].mask, 3);
+	}
+	release(s);
+}
+
+/* Sends of a group come in any order; the last one posts all of them. */
+static void a_group(uint64_t size)
+{
+	struct ha_send *s = sender();
+	unsigned order[] = { 2, 0, 1 }, immediates = 0;
+	struct ha_request *req[3];
+	const struct ha_sizes *sizes =
+		(const struct ha_sizes *)((char *)s->b.ring + HA_SEND_STAGED +
+					  sizeof(struct ha_board));
+
+	announce(s, 3, LARGE);
+	CHECK(!send_member(s, 5, 10)); /* a tag that none of them has */
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_INT(posted, 0);
+		req[i] = send_member(s, order[i], size - order[i]);
+		CHECK(req[i]);
+		CHECK_INT(req[i]->member, order[i]);
+	}
+	CHECK_INT(s->head, 1);
+	CHECK_INT(s->slot[0].held, 7);
+	for (unsigned m = 0; m < 3; m++) {
+		CHECK_INT(sizes->size[m], size - m);
+		check_bytes(m, size - m);
+	}
+	for (unsigned w = 0; w < posted; w++)
+		if (work[w].opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+			immediates++;
+			CHECK_INT(work[w].imm, ha_imm_make(0, work[w].rail, s->slot[0].mask, true));
+			CHECK_INT(work[w].to, RING);
+			CHECK_INT(work[w].length, sizeof(struct ha_sizes));
+			CHECK_INT(work[w].rkey, 300 + work[w].rail);
+			CHECK_INT(work[w].lkey, 400 + work[w].rail);
+		}
+	CHECK_INT(immediates, __builtin_popcount(s->slot[0].mask));
+	CHECK_INT(s->slot[0].pending, s->slot[0].mask);
+	release(s);
+}
+
+/* A tag that is sent twice into a group finds no second buffer. */
+static void the_same_tag_twice(void)
+{
+	struct ha_send *s = sender();
+
+	announce(s, 2, LARGE);
+	CHECK(send_member(s, 1, 10));
+	CHECK(!send_member(s, 1, 10));
+	CHECK(send_member(s, 0, 10));
+	CHECK_INT(s->head, 1);
+	release(s);
+}
+
+/* Only its first line is here: what belongs to the second is of an older receive. */
+static void half_a_group_is_announced(void)
+{
+	struct ha_send *s = sender();
+	struct ha_cts *cts = announce(s, 2, LARGE);
+
+	cts[1].idx = 0;
+	CHECK(!send_member(s, 1, 10));
+	CHECK(send_member(s, 0, 10));
+	cts[1].idx = 1;
+	CHECK(send_member(s, 1, 10));
+	release(s);
+}
+
+static void slots_in_use(void)
+{
+	struct ha_send *s = sender();
+
+	for (unsigned n = 1; n <= 2; n++) {
+		announce(s, n, LARGE);
+		s->slot[s->head].held = 1; /* its request has not been tested to its end */
+		CHECK(!send_member(s, 0, 10));
+		s->slot[s->head].held = 0;
+		s->slot[s->head].pending = 2; /* a stripe is on its way */
+		CHECK(!send_member(s, 0, 10));
+		s->slot[s->head].pending = 0;
+		CHECK_INT(posted, 0);
+		for (unsigned m = 0; m < n; m++)
+			CHECK(send_member(s, m, 10));
+		CHECK_INT(s->head, n);
+	}
+	release(s);
+}
+
+static void a_group_of_too_many(void)
+{
+	unsigned wrong[] = { 0, HA_MAX_RECVS + 1 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ha_send *s = sender();
+
+		announce(s, 1, LARGE)->n = (uint8_t)wrong[i];
+		atomic_store(&s->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+		CHECK(!send_member(s, 0, 10));
+		CHECK_INT(s->b.abort.error, -EPROTO);
+		release(s);
+	}
+}
+
+/* The rail of small messages has no keys: another one carries; none has: it is asked for. */
+static void without_keys(void)
+{
+	struct ha_send *s = sender();
+	struct ha_cts *cts = announce(s, 1, LARGE);
+
+	cts->rkey[0] = 0;
+	CHECK(send_member(s, 0, 1000));
+	CHECK_INT(s->slot[0].mask, 2);
+	check_bytes(0, 1000);
+
+	cts = announce(s, 1, LARGE);
+	cts->rkey[1] = 0;
+	mr.lkey[0] = 0; /* the peer has told keys for a rail that we have none on */
+	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
+	CHECK(!send_member(s, 0, 1000));
+	CHECK(!send_member(s, 0, LARGE));
+	CHECK_INT(s->b.registered.wanted, 1);
+	CHECK_INT(posted, 0);
+	CHECK(send_member(s, 0, 0)); /* an empty one needs none */
+	release(s);
+}
+
+static void without_room(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.rail[0].sq_posted = s->b.rail[0].sq_depth;
+	announce(s, 1, LARGE);
+	CHECK(!send_member(s, 0, 10));
+	CHECK(!send_member(s, 0, LARGE));
+	CHECK_INT(posted, 0);
+	s->b.rail[0].sq_retired++;
+	CHECK(send_member(s, 0, LARGE));
+	check_bytes(0, LARGE);
+
+	announce(s, 2, LARGE);
+	s->b.rail[0].sq_retired = s->b.rail[0].sq_posted - 1022; /* it takes two more */
+	CHECK(send_member(s, 0, 10));
+	CHECK(!send_member(s, 1, 10)); /* two buffers and the lengths are three */
+	CHECK_INT(posted, 0);
+	s->b.rail[0].sq_retired++;
+	CHECK(send_member(s, 1, 10));
+	CHECK_INT(posted, 3);
+	release(s);
+}
+
+static void without_a_rail(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.active = 0;
+	ha_policy_update(&s->b);
+	announce(s, 1, LARGE);
+	CHECK(!send_member(s, 0, 10));
+	CHECK_INT(posted, 0);
+	CHECK_INT(s->b.poll.idle, 1);
+	release(s);
+}
+
+/* A queue pair that takes no work is as good as one that loses it: the message counts as posted,
+ * and the fence finds out. */
+static void refused_posts(void)
+{
+	size_t sizes[] = { 10, LARGE };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ha_send *s = sender();
+
+		s->b.failover.peer_closed = true; /* no event */
+		atomic_store(&s->b.attention, HA_ATTN_DRIVE);
+		announce(s, 1, LARGE);
+		refusal = EIO;
+		CHECK(send_member(s, 0, sizes[i]));
+		CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
+		CHECK_INT(s->b.rail[1].state, i ? HA_RAIL_FENCING : HA_RAIL_UP);
+		CHECK_INT(s->slot[0].pending, i ? 3 : 1);
+		release(s);
+	}
+}
+
+/* Payloads that one work request may not carry together with their immediate. */
+static void adaptive_routing(void)
+{
+	for (int routing = -1; routing <= 1; routing++)
+		for (uint8_t layer = IBV_LINK_LAYER_INFINIBAND; layer <= IBV_LINK_LAYER_ETHERNET;
+		     layer++) {
+			struct ha_send *s = sender();
+			bool apart =
+				routing > 0 || (routing < 0 && layer == IBV_LINK_LAYER_INFINIBAND);
+
+			s->b.ctx->config.ib_adaptive_routing = routing;
+			s->b.ctx->config.ib_ar_threshold = 8192;
+			s->b.rail[0].peer.qp.link_layer = layer;
+			ha_send_prepare_rail(s, &s->b.rail[0]);
+			announce(s, 1, LARGE);
+			CHECK(send_member(s, 0, 8192));
+			CHECK_INT(posted, 1);
+			announce(s, 1, LARGE);
+			CHECK(send_member(s, 0, 8193));
+			CHECK_INT(posted, apart ? 2 : 1);
+			check_bytes(0, 8193);
+			release(s);
+		}
+}
+
+/* More work requests than one call of the NIC takes. */
+static void many_pieces(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.active = 1;
+	ha_policy_update(&s->b);
+	s->b.rail[0].max_msg = LARGE / 4;
+	ha_send_prepare_rail(s, &s->b.rail[0]);
+	announce(s, 8, LARGE);
+	for (unsigned m = 0; m < 8; m++)
+		CHECK(send_member(s, m, LARGE));
+	for (unsigned m = 0; m < 8; m++)
+		check_bytes(m, LARGE);
+	CHECK_INT(posted, 33);
+	CHECK_INT(s->b.rail[0].sq_posted, 33);
+	for (unsigned w = 0; w < posted; w++) {
+		bool last = w == 32, ends_buffer = w % 4 == 3;
+
+		CHECK_INT(work[w].opcode, last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE);
+		/* each piece but a buffer's last shows that the rail moves */
+		CHECK_INT(work[w].flags & IBV_SEND_SIGNALED,
+			  last || !ends_buffer ? IBV_SEND_SIGNALED : 0);
+		if (work[w].flags & IBV_SEND_SIGNALED)
+			CHECK_INT(work[w].id >> 32, w + 1);
+	}
+	release(s);
+}
+
+/* The connection has an error: it is told, also to who may not enter; after a close in order
+ * sends are taken for ever. */
+static void after_the_end(void)
+{
+	struct ha_send *s = sender();
+	struct ha_request *req;
+
+	announce(s, 1, LARGE);
+	s->b.error = -EIO;
+	atomic_store(&s->b.attention, HA_ATTN_ERROR);
+	CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), -EIO);
+	CHECK(!req);
+	atomic_store(&s->b.attention, HA_ATTN_ERROR | HA_ATTN_HELD);
+	CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), -EIO);
+	CHECK(!req);
+	atomic_store(&s->b.attention, HA_ATTN_HELD);
+	CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), 0);
+	CHECK(!req);
+
+	s->b.abort.quiet = true;
+	atomic_store(&s->b.attention, HA_ATTN_ERROR);
+	s->slot[0].held = 1;
+	s->slot[1].pending = 1;
+	s->slot[2].open = 1;
+	for (unsigned i = 3; i < HA_SLOTS; i++) {
+		CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), 0);
+		CHECK(req == &s->slot[i].req[0]);
+		CHECK_INT(s->slot[i].held, 1);
+		CHECK_INT(s->slot[i].n, 1);
+		CHECK(!req->done);
+	}
+	CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), -EIO); /* nobody tests them */
+	CHECK_INT(s->head, 0);
+	CHECK_INT(posted, 0);
+	release(s);
+}
+
+/* After a fence a stripe goes over the rail that has the most weight for its load. */
+static void replay(void)
+{
+	struct ha_send *s = sender();
+	uint64_t bytes = 0;
+
+	announce(s, 1, LARGE);
+	CHECK(send_member(s, 0, LARGE));
+	for (unsigned carrier = 0; carrier < 2; carrier++) {
+		uint64_t half = LARGE / 2;
+
+		posted = 0;
+		s->slot[0].parked = 2;
+		s->slot[0].moved = 0;
+		s->b.rail[!carrier].sq_posted += 10;
+		CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), 0);
+		s->b.rail[!carrier].sq_posted -= 10;
+		CHECK_INT(bytes, (carrier + 1) * half);
+		CHECK_INT(s->slot[0].parked, 0);
+		CHECK_INT(s->slot[0].moved, 2);
+		CHECK_INT(s->slot[0].carrier[1], carrier);
+		CHECK_INT(posted, 2);
+		CHECK_INT(work[0].rail, carrier);
+		CHECK_INT(work[0].to, THERE + half);
+		CHECK_INT(work[0].length, half);
+		CHECK_INT(work[0].rkey, rkey(carrier, 0));
+		CHECK_INT(work[1].imm, ha_imm_make(0, 1, 3, true));
+	}
+	posted = 0;
+	s->slot[0].parked = 2;
+	mr.lkey[0] = mr.lkey[1] = 0; /* no keys: it stays where it is */
+	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), -EAGAIN);
+	mr.lkey[0] = lkey(0);
+	s->b.rail[0].sq_retired = s->b.rail[0].sq_posted - 1023; /* no room for two */
+	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), -EAGAIN);
+	s->b.rail[0].sq_retired++;
+	s->b.registered.list = NULL; /* the buffer has been given back */
+	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), -EAGAIN);
+	CHECK_INT(posted, 0);
+	CHECK_INT(s->slot[0].parked, 2);
+	s->b.registered.list = &mr;
+	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), 0);
+	release(s);
+}
+
+int main(void)
+{
+	one_on_one_rail();
+	cut_to_the_receive();
+	over_all_rails();
+	a_group(10);
+	a_group(LARGE);
+	the_same_tag_twice();
+	half_a_group_is_announced();
+	slots_in_use();
+	a_group_of_too_many();
+	without_keys();
+	without_room();
+	without_a_rail();
+	refused_posts();
+	adaptive_routing();
+	many_pieces();
+	after_the_end();
+	replay();
+	return 0;
+}
