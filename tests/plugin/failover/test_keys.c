@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * Keys of a rail whose device had no buffers: when they are needed, who is told, who pays.
+ *
  * Keys that are given up are not sent any more. They were once, as zeros, in the rail's next
  * incarnation, for receives of the one before; where the socket was slow they came behind the keys
  * of that incarnation and voided them: the sender waited for ever (ha sim, seed 15849).
@@ -7,15 +9,18 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #define RAIL 1
 
 static struct ha_ctx ctx = { .clock = &ha_clock_live };
+static struct ha_device device;
 
 /* A receiver that has announced seven receives without the keys of this rail. */
 static struct ha_bundle *receiver(void)
@@ -38,7 +43,7 @@ static struct ha_bundle *receiver(void)
 	return &c->b;
 }
 
-int main(void)
+static void given_up_keys_are_not_sent(void)
 {
 	struct ha_bundle *b = receiver();
 	struct ha_control *k = &b->failover.ctl[RAIL];
@@ -53,5 +58,152 @@ int main(void)
 	CHECK(!(k->out.due & HA_SEND(RAIL_KEYS)));
 	CHECK_INT(k->out.repeat_at, 0);
 	free(b);
+}
+
+/* The driver's two steps for a rail that has come up: slow verbs, then what follows from them. */
+static void register_all(struct ha_bundle *b)
+{
+	struct ha_control *k = &b->failover.ctl[RAIL];
+
+	b->rail[RAIL].state = HA_RAIL_UP;
+	b->balance.weight[RAIL] = 1024;
+	ha_keys_step(b, &b->rail[RAIL]);
+	CHECK_INT(k->keys.stage, HA_KEYS_WANTED);
+	CHECK(ha_keys_register(b, &b->rail[RAIL]));
+	CHECK_INT(b->registered.rails, 1 << RAIL);
+	ha_keys_step(b, &b->rail[RAIL]);
+	CHECK_INT(k->keys.stage, HA_KEYS_IDLE);
+	ha_keys_step(b, &b->rail[RAIL]); /* and not again */
+	CHECK_INT(k->keys.stage, HA_KEYS_IDLE);
+}
+
+/* The sender is told the keys of receives that are open; where none is there is no message. */
+static void told_for_open_receives(void)
+{
+	for (uint64_t done = 5; done <= 7; done++) {
+		struct ha_bundle *b = receiver();
+		struct ha_control *k = &b->failover.ctl[RAIL];
+
+		((struct ha_recv *)b)->done = done;
+		k->out.due = 0;
+		register_all(b);
+		CHECK_INT(k->out.due, done < 7 ? HA_SEND(RAIL_KEYS) : 0);
+		CHECK_INT(k->keys.next, done);
+		CHECK_INT(k->keys.end, 7);
+		free(b);
+	}
+}
+
+/* The time goes to the rail whose failure made it necessary, on top of what that has cost. */
+static void the_failed_rail_pays(void)
+{
+	enum ha_rail_state states[] = { HA_RAIL_FENCING, HA_RAIL_FENCED, HA_RAIL_DOWN };
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct ha_bundle *b = receiver();
+		struct ha_compare *pays = &b->failover.ctl[0].compare;
+		bool expected = i != 2;
+
+		b->rail[0].state = (uint8_t)states[i % 3];
+		pays->unreported = i == 3; /* down again, and the failure is not told yet */
+		b->rail[0].state = i == 3 ? HA_RAIL_DOWN : b->rail[0].state;
+		pays->registration_ns = 1000;
+		b->failover.ctl[RAIL].compare.registration_ns = 5;
+		b->failover.ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
+		ha_keys_step(b, &b->rail[RAIL]);
+		CHECK_INT(pays->registration_ns, expected ? 1005 : 1000);
+		CHECK_INT(b->failover.ctl[RAIL].compare.registration_ns, 0);
+		free(b);
+	}
+}
+
+/* When a rail needs keys: it carries, or soon may; not while it is down or the connection ends. */
+static void when_they_are_needed(void)
+{
+	for (unsigned i = 0; i < 9; i++) {
+		struct ha_bundle *b = receiver();
+		struct ha_rail *r = &b->rail[RAIL];
+
+		ctx.config.mr_mode = i == 1 ? HA_MR_EAGER : HA_MR_LAZY;
+		r->state = i == 5 ? HA_RAIL_JOIN : HA_RAIL_UP;
+		b->balance.weight[RAIL] = i >= 4;
+		b->balance.lag.keys = (uint8_t)(i == 2) << RAIL;
+		b->registered.wanted = (uint8_t)((i == 3) << RAIL);
+		b->abort.error = i == 6 ? -EIO : 0;
+		b->failover.peer_closed = i == 7;
+		b->registered.rails = (uint8_t)((i == 8) << RAIL);
+		ha_keys_step(b, r);
+		CHECK_INT(b->failover.ctl[RAIL].keys.stage,
+			  i >= 1 && i <= 4 ? HA_KEYS_WANTED : HA_KEYS_IDLE);
+		ctx.config.mr_mode = HA_MR_LAZY;
+		free(b);
+	}
+}
+
+/* No rail is left that has the buffers which this one's device refused: nothing would come. */
+static void refused_on_the_only_rail(void)
+{
+	for (unsigned other = 0; other < 2; other++) {
+		struct ha_bundle *b = receiver();
+
+		atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+		b->failover.ctl[RAIL].keys.refused = 2;
+		b->failover.ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
+		b->active = (uint8_t)(1 << RAIL | other);
+		b->registered.rails = (uint8_t)(1 << RAIL | other);
+		b->rail[RAIL].dev = &device;
+		ha_keys_step(b, &b->rail[RAIL]);
+		CHECK_INT(b->abort.error, other ? 0 : -ENOMEM);
+		free(b);
+	}
+}
+
+static struct ha_msg_keys two_keys(uint64_t idx)
+{
+	return (struct ha_msg_keys) { .n = 2,
+				      .next = idx + 2,
+				      .keys = { { .idx = idx, .key = { 11, 12 } },
+						{ .idx = idx + 1, .key = { 21 } } } };
+}
+
+/* The sender puts them where the clear-to-send of that very receive lies; one that is not here yet,
+ * or not whole, has the message repeated from there. */
+static void taken_where_they_belong(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_msg_keys m = two_keys(3);
+	struct ha_cts *cts;
+
+	CHECK(s);
+	s->b.is_send = true;
+	s->b.rail[RAIL].index = RAIL;
+	s->b.ring = calloc(1, HA_SEND_RING_SIZE);
+	CHECK(s->b.ring);
+	s->head = 3;
+	CHECK_INT(ha_keys_take(&s->b, &s->b.rail[RAIL], &m), 3); /* nothing is here */
+	cts = ha_send_cts(s, 3);
+	cts[0].n = 2;
+	cts[0].idx = 4;
+	CHECK_INT(ha_keys_take(&s->b, &s->b.rail[RAIL], &m), 3); /* its second line is not */
+	cts[1].idx = 4;
+	CHECK_INT(ha_keys_take(&s->b, &s->b.rail[RAIL], &m), 4); /* the next receive is not */
+	CHECK_INT(cts[0].rkey[RAIL], 11);
+	CHECK_INT(cts[1].rkey[RAIL], 12);
+	CHECK_INT(cts[0].rkey[0], 0);
+	s->head = 5; /* it was used already: of no account */
+	CHECK_INT(ha_keys_take(&s->b, &s->b.rail[RAIL], &m), 5);
+	CHECK_INT(ha_send_cts(s, 4)->rkey[RAIL], 0);
+	free(s->b.ring);
+	free(s);
+}
+
+int main(void)
+{
+	given_up_keys_are_not_sent();
+	told_for_open_receives();
+	the_failed_rail_pays();
+	when_they_are_needed();
+	refused_on_the_only_rail();
+	taken_where_they_belong();
 	return 0;
 }
