@@ -149,12 +149,16 @@ static void stream(struct ha_oob_tcp *net)
 	tcp->close(a);
 }
 
-/* A namespace whose loopback interface has an fe80:: address and no other of IPv6. */
+/* A namespace whose loopback interface has an fe80:: address and no other of IPv6. The kernel makes
+ * the address's route in its own time: on a busy machine it is not there at once (ENETUNREACH). */
 static bool enter_link_local(void)
 {
 	return !unshare(CLONE_NEWNET) &&
 	       !system("ip link set lo up && ip addr del ::1/128 dev lo && "
-		       "ip addr add fe80::1/64 dev lo nodad");
+		       "ip addr add fe80::1/64 dev lo nodad && "
+		       "n=0; for i in $(seq 500); do "
+		       "ip -6 route get fe80::1 oif lo >/dev/null 2>&1 && n=$((n+1)) || n=0; "
+		       "[ $n = 10 ] && exit 0; sleep 0.01; done; exit 1");
 }
 
 /* A link-local address travels without its link: the peer looks for it on its own. */
