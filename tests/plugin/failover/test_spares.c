@@ -172,11 +172,58 @@ static void passes_in_vain(void)
 	free(s);
 }
 
+/* An old peer has one standby, if both ends want any. */
+static void how_many(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = without_rail(&ctx, device);
+
+	device[0].ports = 2;
+	CHECK_INT(ha_spares_count(&s->b), HA_MAX_RAILS - DATA);
+	device[0].ports = s->b.failover.spares.peer_ports = 1; /* the only pair is taken */
+	CHECK_INT(ha_spares_count(&s->b), 0);
+	s->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_DUAL_PATH;
+	CHECK_INT(ha_spares_count(&s->b), 1);
+	s->b.terms.flags = HA_FLAG_FAILOVER;
+	CHECK_INT(ha_spares_count(&s->b), 0);
+	free(s);
+}
+
+/* Two rails that share a NIC are up: a better standby is looked for after a while, each time later,
+ * a few times. */
+static void a_better_standby(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = without_rail(&ctx, device);
+	struct ha_spares *spares = &s->b.failover.spares;
+	uint64_t now = 1000 * MS;
+
+	s->b.active = 1;
+	ha_spares_beside(&s->b, now); /* one alone shares with nobody */
+	CHECK(!spares->improve);
+	s->b.active = 3;
+	for (unsigned i = 1; i <= 5; i++) {
+		ha_spares_beside(&s->b, now);
+		CHECK(spares->improve);
+		CHECK_INT(spares->improve_at, now + (1000 * MS << i));
+		CHECK(!ha_spares_improve_due(&s->b, spares->improve_at - 1));
+		CHECK(ha_spares_improve_due(&s->b, spares->improve_at));
+		spares->improve = false;
+	}
+	ha_spares_beside(&s->b, now);
+	CHECK(!spares->improve);
+	free(s);
+}
+
 int main(void)
 {
 	tries_are_forgotten();
 	all_at_once();
 	no_more_than_pairs();
 	passes_in_vain();
+	how_many();
+	a_better_standby();
 	return 0;
 }

@@ -461,6 +461,67 @@ static void many_pieces(void)
 	release(s);
 }
 
+/* An empty probe goes before a message that is measured; both ends of the measurement are known by
+ * their completions (balance/gate.h). */
+static void measured(unsigned members)
+{
+	struct ha_send *s = sender();
+	unsigned timed = 0;
+
+	s->b.balance.gate.on = true;
+	s->b.balance.gate.wanted = 1;
+	s->b.balance.gate.tries = 9;
+	announce(s, members, LARGE);
+	for (unsigned m = 0; m < members; m++)
+		CHECK(send_member(s, m, LARGE));
+	CHECK_INT(work[0].id, ha_wr_id(HA_WR_PROBE, 0, 1));
+	CHECK(s->b.balance.gate.data_out);
+	CHECK_INT(s->b.balance.gate.length, members * (uint64_t)LARGE / 2);
+	for (unsigned w = 1; w < posted; w++) {
+		bool here = work[w].rail == work[0].rail;
+
+		if (work[w].opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+			continue;
+		CHECK_INT(work[w].id, ha_wr_id(here ? HA_WR_TIMED : HA_WR_DATA,
+					       ha_wr_data_entry(0, work[w].rail),
+					       s->b.rail[work[w].rail].sq_posted));
+		timed += here;
+	}
+	CHECK_INT(timed, 1);
+	release(s);
+}
+
+/* What the agent says counts from the next message on: the hint, and that there is one. */
+static void advised(void)
+{
+	static struct mpib_hint_shm hints;
+	static const struct {
+		uint32_t slot, sup_bw;
+	} says[] = { { MPIB_NO_SLOT, 0 }, { 0, 256 }, { 0, 768 }, { MPIB_NO_SLOT, 0 }, { 0, 768 } };
+	struct ha_send *s = sender();
+	struct ha_advised *d = &s->b.balance.advised;
+
+	s->b.balance.share[0] = s->b.balance.share[1] = d->without[0] = d->without[1] = 512;
+	d->on = true;
+	d->sup = 2;
+	d->hint = d->told = HA_HINT_NONE;
+	atomic_store(&s->b.ctx->advice.hints.shm, &hints);
+	for (unsigned i = 0; i < 5; i++) {
+		bool none = says[i].slot == MPIB_NO_SLOT;
+
+		atomic_store(&d->flow.slot, says[i].slot);
+		mpib_hint_put(&hints.entries[0], says[i].sup_bw, 0, 0);
+		atomic_store(&s->b.attention, HA_ATTN_DRIVE);
+		announce(s, 1, LARGE);
+		CHECK(send_member(s, 0, LARGE));
+		CHECK_INT(d->hint, none ? HA_HINT_NONE : HA_HINT_OK);
+		CHECK_INT(s->b.balance.weight[1], none ? 512 : says[i].sup_bw);
+		check_bytes(0, LARGE);
+		CHECK_INT(work[posted - 1].length, LARGE / 1024 * s->b.balance.weight[1]);
+	}
+	release(s);
+}
+
 /* The connection has an error: it is told, also to who may not enter; after a close in order
  * sends are taken for ever. */
 static void after_the_end(void)
@@ -560,6 +621,9 @@ int main(void)
 	refused_posts();
 	adaptive_routing();
 	many_pieces();
+	measured(1);
+	measured(2);
+	advised();
 	after_the_end();
 	replay();
 	return 0;

@@ -174,11 +174,36 @@ static void late(void)
 	release(c);
 }
 
+/* Of the message that the slot waits for now, a second time is an error all the same: what is late
+ * is known by the absolute index, not by the slot. */
+static void late_for_a_slot_in_use(void)
+{
+	struct ha_recv *c = receiver();
+	int done, size;
+
+	for (uint64_t idx = 0; idx < HA_SLOTS; idx++) {
+		struct ha_request *req = post(c);
+
+		CHECK_INT(arrive(c, ha_imm_make(idx, 0, MASK, false)), 0);
+		c->superseded++;
+		ha_recv_arrived(c, &c->slot[idx]);
+		CHECK_INT(ha_test(req, &done, &size), 0);
+		CHECK(done);
+	}
+	post(c);
+	CHECK_INT(arrive(c, ha_imm_make(HA_SLOTS, 0, MASK, false)), 0);
+	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), 0);
+	CHECK_INT(c->slot[0].missing, 4);
+	CHECK_INT(arrive(c, ha_imm_make(HA_SLOTS, 0, MASK, false)), -EPROTO);
+	release(c);
+}
+
 int main(void)
 {
 	in_any_order();
 	what_ends_it();
 	of_no_receive();
 	late();
+	late_for_a_slot_in_use();
 	return 0;
 }
