@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device for a spare's next incarnation at the sender: when the old one is waited for, and
+ * which other takes its place.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/choice.h"
+#include "plugin/transfer/bundle.h"
+#include "rdma/topo/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define PORTS 4
+#define SPARE 1
+#define MS HA_NS_PER_MS
+
+static struct ha_topo topo;
+static struct ha_device device[PORTS];
+static struct ha_ctx ctx = { .clock = &ha_clock_live, .topo = &topo, .devices = device };
+static const uint64_t now = 100000 * MS;
+
+/* Rail 0 carries on device 0; the spare was on device 1, which was tried in vain more often than 2
+ * and 3: another choice is not that one. */
+static struct ha_send *sender(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_pair *pair;
+
+	CHECK(s);
+	ctx.nports = topo.ndevices = topo.nports = PORTS;
+	for (int i = 0; i < PORTS; i++) {
+		struct ha_topo_device *t = &topo.devices[i];
+
+		*t = (struct ha_topo_device) {
+			.up = true, .is_soft = true, .rail_id = -1, .plane_id = -1, .numa_node = -1
+		};
+		snprintf(t->name, sizeof(t->name), "nic%d", i);
+		device[i] = (struct ha_device) { .topo = t, .index = i, .up = true };
+		snprintf(device[i].name, sizeof(device[i].name), "nic%d:1", i);
+		pthread_mutex_init(&device[i].lock, NULL);
+	}
+	s->b.ctx = &ctx;
+	s->b.is_send = true;
+	s->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS | HA_FLAG_MOVES;
+	s->b.nrails = 3;
+	s->b.balance.ndata = 1;
+	s->b.balance.weight[0] = 1024;
+	s->b.failover.spares.peer_ports = 2;
+	s->b.active = 1;
+	for (unsigned i = 0; i < s->b.nrails; i++) {
+		s->b.rail[i].index = (uint8_t)i;
+		s->b.rail[i].state = i ? HA_RAIL_DOWN : HA_RAIL_UP;
+	}
+	s->b.rail[0].dev = &device[0];
+	s->b.rail[SPARE].dev = &device[1];
+	s->b.failover.ctl[SPARE].proven = true;
+	s->b.failover.ctl[SPARE].join.lost_at = now;
+	pair = ha_spares_pair(&s->b, 0, &device[1]);
+	pair->tries = 8;
+	pair->turn = s->b.failover.spares.turns = 1;
+	return s;
+}
+
+static int chosen(struct ha_send *s, uint64_t at)
+{
+	uint32_t turns = s->b.failover.spares.turns;
+	struct ha_device *dev = ha_choose_device(&s->b, &s->b.rail[SPARE], at);
+
+	CHECK_INT(s->b.failover.spares.turns, turns + (dev != NULL)); /* the try counts */
+	return dev ? dev->index : -1;
+}
+
+static void waits_for_one_that_was_well(void)
+{
+	struct ha_send *s = sender();
+
+	CHECK_INT(chosen(s, now), 1);
+	s->b.failover.ctl[SPARE].join.attempts = 1;
+	CHECK_INT(chosen(s, now), 1);
+	s->b.failover.ctl[SPARE].join.attempts = 2; /* it only seems to be well */
+	CHECK_INT(chosen(s, now), 2);
+	free(s);
+
+	s = sender();
+	device[1].up = false; /* it may be back in a moment */
+	s->b.failover.ctl[SPARE].join.attempts = 9;
+	CHECK_INT(chosen(s, now + 2000 * MS - 1), 1);
+	CHECK_INT(chosen(s, now + 2000 * MS), 2);
+	free(s);
+}
+
+static void does_not_wait(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.failover.ctl[SPARE].proven = false; /* it never worked */
+	CHECK_INT(chosen(s, now), 2);
+	free(s);
+
+	s = sender();
+	atomic_store(&device[1].failed, -EIO);
+	CHECK_INT(chosen(s, now), 2);
+	free(s);
+
+	s = sender(); /* another spare is up there: elsewhere this one protects better */
+	s->b.rail[2].dev = &device[1];
+	s->b.rail[2].state = HA_RAIL_UP;
+	s->b.active |= 4;
+	CHECK_INT(chosen(s, now), 2);
+	free(s);
+
+	s = sender(); /* a better standby is wanted now: one that is away is none */
+	s->b.failover.spares.improve = true;
+	s->b.failover.spares.improve_at = now;
+	CHECK_INT(chosen(s, now), 1);
+	CHECK(!s->b.failover.spares.improve);
+	s->b.failover.spares.improve = true;
+	device[1].up = false;
+	CHECK_INT(chosen(s, now), 2);
+	free(s);
+
+	s = sender(); /* no rail is up: each pair has its turn */
+	s->b.active = 0;
+	CHECK_INT(chosen(s, now), 2);
+	free(s);
+}
+
+/* In this order of weight: tries in vain, rails that are up on it, the leaf switch of the data. */
+static void the_best_of_the_others(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.failover.ctl[SPARE].proven = false;
+	strcpy(s->b.rail[0].peer.name, "nic2:1"); /* on hosts that are alike: the same switch */
+	CHECK_INT(chosen(s, now), 3);
+	s->b.rail[2].dev = &device[3];
+	s->b.rail[2].state = HA_RAIL_UP;
+	s->b.active |= 4;
+	CHECK_INT(chosen(s, now), 2);
+	ha_spares_pair(&s->b, 0, &device[2])->tries = 8;
+	ha_spares_pair(&s->b, 0, &device[3])->tries = 0;
+	CHECK_INT(chosen(s, now), 3);
+	free(s);
+
+	s = sender(); /* those that are up; the data rail's own is the last resort */
+	s->b.failover.ctl[SPARE].proven = false;
+	device[2].up = false;
+	CHECK_INT(chosen(s, now), 3);
+	device[1].up = device[3].up = false;
+	CHECK_INT(chosen(s, now), 0);
+	s->b.failover.spares.peer_ports = 1; /* its only pair is the data rail's */
+	CHECK_INT(chosen(s, now), -1);
+	s->b.failover.spares.peer_ports = 2;
+	s->b.terms.flags &= ~(uint32_t)HA_FLAG_PAIRS; /* an old peer never expects it there */
+	CHECK_INT(chosen(s, now), -1);
+	free(s);
+}
+
+/* Without any rail the pair that was tried last comes last. */
+static void turns_without_a_rail(void)
+{
+	struct ha_send *s = sender();
+	unsigned seen = 0;
+
+	s->b.active = 0;
+	s->b.rail[0].state = HA_RAIL_DOWN;
+	for (unsigned i = 0; i < PORTS; i++)
+		seen |= 1U << chosen(s, now);
+	CHECK_INT(seen, (1 << PORTS) - 1);
+	free(s);
+}
+
+int main(void)
+{
+	waits_for_one_that_was_well();
+	does_not_wait();
+	the_best_of_the_others();
+	turns_without_a_rail();
+	return 0;
+}
