@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -85,7 +86,7 @@ static void forked(struct ha_oob_conn *a, struct ha_oob_conn *b)
 	CHECK_INT(byte, 'f');
 }
 
-/* Every unread byte is read at the close, or the kernel would send a reset. */
+/* Every unread byte is read at the close, or the kernel would send a reset: whoever connected. */
 static void last_words_behind_unread(struct ha_oob_conn *a, struct ha_oob_conn *b)
 {
 	char unread[2000] = { 0 }, words[3], byte;
@@ -103,6 +104,28 @@ static void last_words_behind_unread(struct ha_oob_conn *a, struct ha_oob_conn *
 	tcp->close(b);
 }
 
+static void connect_both(struct ha_oob_tcp *net, struct ha_oob_conn *l,
+			 const struct ha_wire_addr *addr, struct ha_oob_conn **a,
+			 struct ha_oob_conn **b)
+{
+	CHECK_INT(tcp->connect(net, addr, a), 0);
+	CHECK_INT(WAIT(tcp->connected(*a)), 0);
+	CHECK_INT(WAIT(tcp->accept(l, b)), 0);
+}
+
+/* Each end is called by the other's address. */
+static void names(struct ha_oob_conn *l, struct ha_oob_conn *a, struct ha_oob_conn *b)
+{
+	char listener[HA_OOB_NAME_MAX], of_a[HA_OOB_NAME_MAX], of_b[HA_OOB_NAME_MAX];
+
+	tcp->peer(l, listener);
+	tcp->peer(a, of_a);
+	tcp->peer(b, of_b);
+	CHECK(strchr(of_b, ':'));
+	CHECK_TEXT(of_a, listener);
+	CHECK(strcmp(of_b, listener)); /* the connector's port is another */
+}
+
 static void stream(struct ha_oob_tcp *net)
 {
 	struct ha_oob_conn *l, *a, *b;
@@ -118,11 +141,8 @@ static void stream(struct ha_oob_tcp *net)
 	tcp->peer(l, name);
 	CHECK(strchr(name, ':'));
 	CHECK_INT(tcp->accept(l, &b), -EAGAIN);
-	CHECK_INT(tcp->connect(net, &addr, &a), 0);
-	CHECK_INT(WAIT(tcp->connected(a)), 0);
-	CHECK_INT(WAIT(tcp->accept(l, &b)), 0);
-	tcp->peer(b, name);
-	CHECK(strchr(name, ':'));
+	connect_both(net, l, &addr, &a, &b);
+	names(l, a, b);
 	CHECK_INT(tcp->recv(b, &byte, 1), -EAGAIN);
 	CHECK_INT(tcp->send(a, "x", 1), 1);
 	CHECK_INT(WAIT(tcp->recv(b, &byte, 1)), 1);
@@ -140,6 +160,8 @@ static void stream(struct ha_oob_tcp *net)
 	tuned(b);
 	forked(a, b);
 	last_words_behind_unread(a, b);
+	connect_both(net, l, &addr, &a, &b);
+	last_words_behind_unread(b, a);
 	tcp->close(l);
 	/* Nobody there. */
 	CHECK_INT(tcp->connect(net, &addr, &a), 0);
@@ -183,11 +205,27 @@ static void link_local(void)
 		printf("no network namespace for us, or no IPv6 in it: link-local was not tried\n");
 }
 
+/* What was opened is given back: a process may open and close the plugin as often as it likes. */
+static void gives_back(void)
+{
+	struct ha_oob_tcp *net;
+	size_t used = 0;
+
+	for (int i = 0; i < 20; i++) {
+		CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
+		ha_oob_tcp_close(net);
+		if (i == 9) /* what is allocated once is, and malloc's own lists are full */
+			used = mallinfo2().uordblks;
+	}
+	CHECK_INT(mallinfo2().uordblks, used);
+}
+
 int main(void)
 {
 	struct ha_oob_tcp *net;
 
 	link_local();
+	gives_back();
 	CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
 	stream(net);
 	ha_oob_tcp_close(net);
