@@ -491,6 +491,26 @@ static void measured(unsigned members)
 	release(s);
 }
 
+/* It is looked at, to be measured, and stays on one rail all the same. */
+static void below_the_gate(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.balance.gate.on = true;
+	s->b.balance.gate.wanted = 1;
+	s->b.balance.gate.tries = 9;
+	ha_gate_apply(&s->b);
+	CHECK_INT(s->b.balance.stripe_min, 0);
+	announce(s, 1, LARGE);
+	CHECK(send_member(s, 0, HA_GATE_FIRST - 1));
+	CHECK_INT(s->slot[0].mask, 1);
+	check_bytes(0, HA_GATE_FIRST - 1);
+	announce(s, 1, LARGE);
+	CHECK(send_member(s, 0, HA_GATE_FIRST));
+	CHECK_INT(s->slot[1].mask, 3);
+	release(s);
+}
+
 /* What the agent says counts from the next message on: the hint, and that there is one. */
 static void advised(void)
 {
@@ -745,6 +765,7 @@ int main(void)
 	many_pieces();
 	measured(1);
 	measured(2);
+	below_the_gate();
 	advised();
 	puts_that_are_posted();
 	puts_that_cannot_be();

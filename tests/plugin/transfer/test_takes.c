@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One-sided, the receiver: messages are taken in order, each once, those without a record by
+ * nobody; the sender is told of the room in steps; windows are offered and withdrawn.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/transfer/one_sided.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned rounds, writes;
+static uint64_t told;
+
+static void make_round(struct ha_ctx *ctx)
+{
+	(void)ctx;
+	rounds++;
+}
+
+static int write_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	(void)bad;
+	memcpy(&told, (const void *)(uintptr_t)wr->sg_list->addr, sizeof(told));
+	writes++;
+	return 0;
+}
+
+static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq;
+	(void)n;
+	(void)wc;
+	return 0;
+}
+
+static const struct ha_verbs_hot hot = { .post_send = write_word, .poll_cq = poll_nothing };
+static struct ha_ctx ctx = { .clock = &ha_clock_live,
+			     .progress = make_round,
+			     .loop.threaded = true };
+
+static struct ha_recv *receiver(void)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+
+	CHECK(c);
+	c->b.ctx = &ctx;
+	c->b.ring = calloc(1, HA_RECV_RING_SIZE);
+	CHECK(c->b.ring);
+	c->b.nrails = 1;
+	c->b.active = 1;
+	c->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_ONE_SIDED;
+	c->b.poll.batch = c->b.poll.most = 16;
+	c->b.poll.idle_limit = 3;
+	c->b.rail[0] = (struct ha_rail) { .hot = &hot, .sq_depth = 64, .state = HA_RAIL_UP };
+	pthread_mutex_init(&c->b.registered.list_lock, NULL);
+	ha_recv_prepare(c);
+	ha_recv_prepare_rail(c, &c->b.rail[0]);
+	CHECK_INT(ha_one_sided_new(&c->b), 0);
+	ha_takes_prepare(c);
+	ha_bundle_set_polled(&c->b, 1);
+	rounds = writes = 0;
+	return c;
+}
+
+static void release(struct ha_recv *c)
+{
+	ha_one_sided_free(&c->b);
+	free(c->b.ring);
+	free(c);
+}
+
+/* Message `idx` is here, whole. */
+static void arrive(struct ha_recv *c, uint64_t idx, const char *record)
+{
+	struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
+
+	CHECK_INT(slot->idx, idx);
+	CHECK_INT(slot->busy, HA_SLOT_WIRE);
+	slot->sized = record != NULL;
+	if (record)
+		strcpy((char *)((struct ha_sizes *)c->b.ring + idx % HA_SLOTS), record);
+	ha_recv_arrived(c, slot);
+}
+
+static bool take(struct ha_recv *c, char *record)
+{
+	bool got;
+
+	CHECK_INT(ha_take(c, record, &got), 0);
+	CHECK(!atomic_load(&c->b.inside));
+	return got;
+}
+
+static void in_order(void)
+{
+	struct ha_recv *c = receiver();
+	char record[HA_RECORD_SIZE];
+
+	CHECK(!take(c, record));
+	arrive(c, 1, "one");
+	CHECK(!take(c, record)); /* the one before is missing */
+	arrive(c, 2, NULL);
+	arrive(c, 3, "three");
+	arrive(c, 0, NULL);
+	CHECK(take(c, record));
+	CHECK_TEXT(record, "one");
+	CHECK(take(c, record));
+	CHECK_TEXT(record, "three");
+	CHECK(!take(c, record));
+	CHECK_INT(c->takes->taken, 4);
+	CHECK_INT(c->head, HA_SLOTS + 4);
+	/* Their slots expect the next that use them, and nothing of the last is left. */
+	arrive(c, HA_SLOTS, "");
+	CHECK_INT(ha_imm_identity(HA_SLOTS + 1), c->slot[1].imm);
+	CHECK(!c->slot[1].sized && !c->slot[1].req.done);
+	release(c);
+}
+
+/* A quarter of all slots at a time. */
+static void room_is_told(void)
+{
+	struct ha_recv *c = receiver();
+	char record[HA_RECORD_SIZE];
+
+	for (uint64_t idx = 0; idx < 2 * HA_ROOM_STEP; idx++) {
+		arrive(c, idx, "x");
+		CHECK(take(c, record));
+		CHECK_INT(writes, (idx + 1) / HA_ROOM_STEP);
+	}
+	CHECK_INT(told, 2 * HA_ROOM_STEP);
+	c->b.active = 0; /* over no rail */
+	for (uint64_t idx = 2 * HA_ROOM_STEP; idx < 3 * HA_ROOM_STEP; idx++) {
+		arrive(c, idx, "x");
+		CHECK(take(c, record));
+	}
+	CHECK_INT(writes, 2);
+	c->b.active = 1;
+	c->b.rail[0].sq_posted = c->b.rail[0].sq_retired + 64; /* nor where it has no room */
+	CHECK(!take(c, record));
+	CHECK_INT(writes, 2);
+	c->b.rail[0].sq_retired++;
+	CHECK(!take(c, record));
+	CHECK_INT(writes, 3);
+	CHECK_INT(told, 3 * HA_ROOM_STEP);
+	release(c);
+}
+
+/* Without the service thread takes that find nothing make rounds, now and then. */
+static void rounds_in_vain(void)
+{
+	struct ha_recv *c = receiver();
+	char record[HA_RECORD_SIZE];
+
+	for (unsigned i = 1; i <= 9; i++)
+		CHECK(!take(c, record));
+	CHECK_INT(rounds, 0); /* the thread makes them */
+	ctx.loop.threaded = false;
+	for (unsigned i = 1; i <= 9; i++) {
+		CHECK(!take(c, record));
+		CHECK_INT(rounds, i / 3);
+	}
+	ctx.loop.threaded = true;
+	release(c);
+}
+
+/* What came before the error is taken first. */
+static void after_an_error(void)
+{
+	struct ha_recv *c = receiver();
+	char record[HA_RECORD_SIZE];
+	bool got;
+
+	arrive(c, 0, "last");
+	c->b.error = -EIO;
+	atomic_store(&c->b.attention, HA_ATTN_ERROR);
+	CHECK(take(c, record));
+	CHECK_TEXT(record, "last");
+	CHECK_INT(ha_take(c, record, &got), -EIO);
+	CHECK(!got);
+	atomic_store(&c->b.attention, HA_ATTN_HELD);
+	CHECK_INT(ha_take(c, record, &got), 0);
+	CHECK(!got);
+	release(c);
+}
+
+static void windows(void)
+{
+	static struct ha_mr mr;
+	struct ha_recv *c = receiver();
+	struct ha_takes *t = c->takes;
+
+	atomic_store(&c->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	for (unsigned i = 0; i < 40; i++)
+		CHECK_INT(ha_offer(c, 100 + i, &mr), 0);
+	CHECK_INT(t->noffered, 40);
+	CHECK_INT(ha_offer(c, HA_WINDOWS_MAX - 1, &mr), 0);
+	CHECK_INT(ha_offer(c, HA_WINDOWS_MAX, &mr), -EINVAL);
+	CHECK_INT(t->noffered, 41);
+	ha_withdraw(c, 120);
+	for (unsigned i = 0; i < 40; i++) {
+		CHECK_INT(t->offered[i].window, 100 + i);
+		CHECK(t->offered[i].mr == (i == 20 ? NULL : &mr));
+	}
+	release(c);
+}
+
+/* HA_NCCL_ACK=memory: a send waits for the receiver's word and for its own completion. */
+static void delivery(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+
+	CHECK(s);
+	for (unsigned i = 0; i < 4; i++) {
+		s->slot[i].idx = i;
+		s->slot[i].n = 1;
+		s->slot[i].pending = i == 1 ? HA_AWAIT_DELIVERY | 1 : HA_AWAIT_DELIVERY;
+	}
+	s->head = 3;
+	ha_delivery_take(s, 2);
+	CHECK(s->slot[0].req[0].done);
+	CHECK(!s->slot[1].req[0].done); /* its data may be read once more */
+	CHECK_INT(s->slot[1].pending, 1);
+	CHECK_INT(s->slot[2].pending, HA_AWAIT_DELIVERY);
+	ha_delivery_take(s, 9); /* no more than was sent */
+	CHECK(s->slot[2].req[0].done);
+	CHECK_INT(s->slot[3].pending, HA_AWAIT_DELIVERY);
+	CHECK_INT(s->b.delivered_sent, 3);
+	free(s);
+}
+
+int main(void)
+{
+	in_order();
+	room_is_told();
+	rounds_in_vain();
+	after_an_error();
+	windows();
+	delivery();
+	return 0;
+}
