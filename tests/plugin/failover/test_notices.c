@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the peer says about a rail, message by message: of this epoch, of the next, of one that is
+ * over, of one that cannot be. And when a rail whose incarnation is over may be tried again.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/transfer/bundle.h"
+#include "rdma/topo/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define RAIL 1
+#define EPOCH 5
+#define NONCE 77
+#define MS HA_NS_PER_MS
+
+static struct ha_topo_device topo;
+static struct ha_device device[2] = { { .topo = &topo }, { .topo = &topo } };
+static struct ha_ctx ctx = { .clock = &ha_clock_live, .devices = device, .nports = 2 };
+
+static void prepare(struct ha_bundle *b, bool is_send)
+{
+	b->ctx = &ctx;
+	b->is_send = is_send;
+	b->nrails = b->balance.ndata = 2;
+	b->active = 3;
+	b->terms.flags = HA_FLAG_FAILOVER;
+	b->terms.nonce = NONCE;
+	b->schedule.due = UINT64_MAX;
+	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	pthread_mutex_init(&b->registered.lock, NULL);
+	pthread_mutex_init(&b->registered.list_lock, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		b->rail[i].index = (uint8_t)i;
+		b->rail[i].state = HA_RAIL_UP;
+		b->rail[i].epoch = EPOCH;
+		b->rail[i].dev = &device[i];
+	}
+}
+
+static struct ha_bundle *sender(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+
+	CHECK(s);
+	prepare(&s->b, true);
+	return &s->b;
+}
+
+static struct ha_bundle *receiver(void)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+
+	CHECK(c);
+	prepare(&c->b, false);
+	return &c->b;
+}
+
+static union ha_message message(enum ha_msg_type type, uint32_t epoch)
+{
+	union ha_message m = { 0 };
+
+	m.header.type = (uint16_t)type;
+	m.rail.nonce = NONCE;
+	m.rail.rail = RAIL;
+	m.rail.epoch = epoch;
+	return m;
+}
+
+static void down(struct ha_bundle *b, uint32_t epoch, enum ha_event_cause cause)
+{
+	union ha_message m = message(HA_MSG_RAIL_DOWN, epoch);
+
+	m.cause.cause = cause;
+	ha_failover_message(b, &m);
+}
+
+static void lost_at_the_peer(void)
+{
+	struct ha_bundle *b = sender();
+	struct ha_control *k = &b->failover.ctl[RAIL];
+
+	down(b, EPOCH - 1, HA_CAUSE_PORT_DOWN); /* a late copy */
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
+	CHECK(!k->fence.peer_knows);
+	down(b, EPOCH, HA_CAUSE_PORT_DOWN);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
+	CHECK_INT(k->cause, HA_CAUSE_PEER_NOTICE);
+	CHECK(k->fence.peer_knows);
+	CHECK_INT(b->active, 1);
+	CHECK(!ha_bundle_closing(b, ha_clock_now(ctx.clock)));
+	free(b);
+
+	b = sender(); /* our write was refused there: it may be about to close */
+	down(b, EPOCH, HA_CAUSE_QUEUE_ERROR);
+	CHECK(ha_bundle_closing(b, ha_clock_now(ctx.clock)));
+	free(b);
+
+	b = sender(); /* superfluous, which is no fault */
+	down(b, EPOCH, HA_CAUSE_SURPLUS);
+	CHECK_INT(b->failover.ctl[RAIL].cause, HA_CAUSE_SURPLUS);
+	free(b);
+}
+
+/* The offer of an incarnation was lost: it is over before it began here. Only a receiver can know
+ * less than its peer. */
+static void lost_before_it_began(void)
+{
+	struct ha_bundle *b = receiver();
+
+	b->rail[RAIL].state = HA_RAIL_DOWN;
+	down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
+	CHECK_INT(b->rail[RAIL].epoch, EPOCH + 1);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
+	CHECK_INT(b->failover.ctl[RAIL].fence.stage, HA_FENCE_CLOSE);
+	CHECK_INT(b->failover.ctl[RAIL].slow, HA_SLOW_CLOSE);
+	CHECK(b->failover.ctl[RAIL].fence.suspected_at);
+	free(b);
+
+	b = sender();
+	b->rail[RAIL].state = HA_RAIL_DOWN;
+	down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
+	CHECK_INT(b->rail[RAIL].epoch, EPOCH);
+	CHECK_INT(b->abort.error, 0);
+	free(b);
+}
+
+static void fenced_at_the_peer(void)
+{
+	struct ha_bundle *b = receiver();
+	struct ha_control *k = &b->failover.ctl[RAIL];
+	union ha_message m = message(HA_MSG_RAIL_FENCED, EPOCH);
+
+	m.fenced.state.base = 3;
+	m.fenced.state.head = 9;
+	ha_failover_message(b, &m);
+	CHECK(k->fence.peer_knows);
+	CHECK(k->compare.has_peer_state);
+	CHECK_INT(k->compare.peer_state.head, 9);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
+	m.fenced.state.head = 10; /* repeated: the first counts */
+	ha_failover_message(b, &m);
+	CHECK_INT(k->compare.peer_state.head, 9);
+	CHECK_INT(k->out.due, 0);
+	b->rail[RAIL].state = HA_RAIL_DOWN; /* our acknowledgement was lost */
+	ha_failover_message(b, &m);
+	CHECK_INT(k->out.due, HA_SEND(RAIL_ACK));
+	CHECK(!k->compare.acked);
+	m = message(HA_MSG_RAIL_ACK, EPOCH);
+	ha_failover_message(b, &m);
+	CHECK(k->compare.acked);
+	free(b);
+
+	b = receiver(); /* of the next epoch, while this one is up: it will be repeated */
+	m = message(HA_MSG_RAIL_FENCED, EPOCH + 1);
+	ha_failover_message(b, &m);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
+	CHECK(!b->failover.ctl[RAIL].compare.has_peer_state);
+	b->rail[RAIL].state = HA_RAIL_DOWN;
+	ha_failover_message(b, &m);
+	CHECK_INT(b->rail[RAIL].epoch, EPOCH + 1);
+	CHECK(b->failover.ctl[RAIL].compare.has_peer_state);
+	free(b);
+}
+
+static int error_after(enum ha_msg_type type, uint32_t epoch, bool is_send)
+{
+	struct ha_bundle *b = is_send ? sender() : receiver();
+	union ha_message m = message(type, epoch);
+	int error;
+
+	ha_failover_message(b, &m);
+	error = b->abort.error;
+	free(b);
+	return error;
+}
+
+/* The peer is at most one epoch ahead, and answers none that was not. */
+static void epochs_that_cannot_be(void)
+{
+	CHECK_INT(error_after(HA_MSG_RAIL_DOWN, EPOCH + 1, true), 0);
+	CHECK_INT(error_after(HA_MSG_RAIL_DOWN, EPOCH + 2, true), -EPROTO);
+	CHECK_INT(error_after(HA_MSG_RAIL_ACK, EPOCH, true), 0);
+	CHECK_INT(error_after(HA_MSG_RAIL_ACK, EPOCH + 1, true), -EPROTO);
+	CHECK_INT(error_after(HA_MSG_RAIL_ANSWER, EPOCH + 1, true), -EPROTO);
+	CHECK_INT(error_after(HA_MSG_RAIL_BACK, EPOCH + 1, true), -EPROTO);
+	CHECK_INT(error_after(HA_MSG_RAIL_KEYS, EPOCH + 9, true), 0);
+	CHECK_INT(error_after(HA_MSG_RAIL_KEYS_ACK, EPOCH + 9, false), 0);
+	CHECK_INT(error_after(HA_MSG_WINDOWS, EPOCH + 9, true), 0);
+	CHECK_INT(error_after(HA_MSG_WINDOWS_ACK, EPOCH + 9, false), 0);
+}
+
+/* A wrong nonce, a rail that is not there, or no failover: nothing happens. */
+static void not_for_us(void)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct ha_bundle *b = sender();
+		union ha_message m = message(HA_MSG_ABORT, 0);
+
+		m.rail.nonce += i == 0;
+		m.rail.rail += i == 1;
+		b->terms.flags = i == 2 ? 0 : HA_FLAG_FAILOVER;
+		ha_failover_message(b, &m);
+		CHECK_INT(b->abort.error, i == 3 ? -ECONNABORTED : 0);
+		CHECK(!b->abort.due); /* the peer knows */
+		free(b);
+	}
+}
+
+static void keys_are_acknowledged(void)
+{
+	struct ha_bundle *b = receiver();
+	struct ha_control *k = &b->failover.ctl[RAIL];
+	union ha_message m = message(HA_MSG_RAIL_KEYS_ACK, EPOCH);
+
+	k->keys.next = 4;
+	k->keys.end = 9;
+	m.keys_ack.next = 4;
+	ha_failover_message(b, &m); /* nothing new */
+	CHECK_INT(k->out.due, 0);
+	m.keys_ack.next = 8;
+	ha_failover_message(b, &m);
+	CHECK_INT(k->keys.next, 8);
+	CHECK_INT(k->out.due, HA_SEND(RAIL_KEYS)); /* the rest */
+	k->out.due = 0;
+	m.keys_ack.next = 9;
+	ha_failover_message(b, &m);
+	CHECK_INT(k->keys.next, 9);
+	CHECK_INT(k->out.due, 0);
+	free(b);
+}
+
+/* A rail's incarnation is over; `suspected` ns ago it was suspected. */
+static uint64_t retry(struct ha_bundle *b, uint64_t now, uint64_t suspected)
+{
+	struct ha_control *k = &b->failover.ctl[RAIL];
+
+	b->rail[RAIL].state = HA_RAIL_DOWN;
+	k->fence.suspected_at = now - suspected;
+	b->schedule.due = UINT64_MAX;
+	ha_incarnation_over(b, &b->rail[RAIL], now);
+	CHECK(b->schedule.due == k->join.retry_at);
+	CHECK_INT(b->failover.spares.talk_ns, suspected);
+	return k->join.retry_at;
+}
+
+/* Each one that does not come up, or comes up for a moment, makes the next pause longer; not before
+ * what the operator has set; a receiver never waits. */
+static void tried_again(void)
+{
+	struct ha_bundle *b = sender();
+	struct ha_control *k = &b->failover.ctl[RAIL];
+	uint64_t now = 1000000 * MS;
+
+	b->active = 1;
+	k->proven = true;
+	for (unsigned i = 1; i <= 3; i++) {
+		CHECK_INT(retry(b, now, 0), now + (100 * MS << i));
+		CHECK_INT(k->join.attempts, i);
+	}
+	ctx.config.ib_recovery_start_delay = 5000;
+	CHECK_INT(retry(b, now, 1000 * MS), now + 4000 * MS);
+	ctx.config.ib_recovery_start_delay = 500;
+	CHECK_INT(retry(b, now, 0), now + (100 * MS << 5));
+	ctx.config.ib_recovery_start_delay = 0;
+	b->active = 0; /* every second counts */
+	CHECK_INT(retry(b, now, 0), now + 1000 * MS);
+	k->join.attempts = 0;
+	k->working = true; /* it was up until now: at once */
+	k->join.up_since = now - 20000 * MS;
+	CHECK_INT(retry(b, now, 0), now);
+	CHECK_INT(k->join.flaps, 0);
+	b->active = 1;
+	for (unsigned i = 1; i <= 12; i++) {
+		unsigned flaps = i < 9 ? i : 9;
+
+		k->join.up_since = now - 9999 * MS;
+		CHECK_INT(retry(b, now, 0), now + (100 * MS << (flaps - 1)));
+		CHECK_INT(k->join.flaps, flaps);
+	}
+	free(b);
+
+	b = receiver();
+	b->failover.ctl[RAIL].proven = true;
+	CHECK_INT(retry(b, now, 0), 0);
+	free(b);
+}
+
+int main(void)
+{
+	lost_at_the_peer();
+	lost_before_it_began();
+	fenced_at_the_peer();
+	epochs_that_cannot_be();
+	not_for_us();
+	keys_are_acknowledged();
+	tried_again();
+	return 0;
+}
