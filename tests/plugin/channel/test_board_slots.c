@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Control messages wait in memory that the NIC reads: a slot is not written again before the NIC is
- * done with it. */
+ * done with it. And what is read of those that the peer's NIC has written. */
 #include "base/check.h"
+#include "plugin/channel/board.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct world w;
@@ -74,8 +77,77 @@ static void not_under_the_nic(void)
 	end();
 }
 
+static unsigned taken;
+static uint32_t epochs[8];
+
+static void take(struct ha_bundle *b, const union ha_message *m)
+{
+	(void)b;
+	epochs[taken++] = m->rail.epoch;
+}
+
+/* The peer's NIC writes message `number`. */
+static void arrive(struct ha_bundle *b, uint32_t number, enum ha_msg_type type, uint32_t epoch)
+{
+	struct ha_board_message *mail = &ha_bundle_board(b)->mail[0][(number - 1) % HA_BOARD_SLOTS];
+	struct ha_msg_rail m = { .header = { HA_MSG_MAGIC, HA_WIRE_VERSION, (uint16_t)type,
+					     sizeof(m), 0 },
+				 .epoch = epoch };
+
+	mail->number = number;
+	mail->length = sizeof(m);
+	memcpy(mail->body, &m, sizeof(m));
+	mail->check = ha_wire_board_sum(mail);
+}
+
+static void read_board(struct ha_bundle *b, unsigned expected)
+{
+	taken = 0;
+	CHECK_INT(ha_board_has_message(b), expected > 0);
+	ha_board_read(b, take);
+	CHECK_INT(taken, expected);
+}
+
+/* Each once, the older first; half a message, or one of another kind, is none. */
+static void read_in_order(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_bundle *b = &s->b;
+
+	CHECK(s);
+	b->is_send = true;
+	b->nrails = 2;
+	b->ring = calloc(1, HA_SEND_RING_SIZE);
+	CHECK(b->ring);
+	read_board(b, 0);
+	arrive(b, 1, HA_MSG_RAIL_ACK, 11);
+	read_board(b, 1);
+	read_board(b, 0);
+	arrive(b, 3, HA_MSG_RAIL_ACK, 13); /* over the first's place */
+	arrive(b, 2, HA_MSG_RAIL_ACK, 12);
+	read_board(b, 1);
+	CHECK_INT(epochs[0], 12);
+	read_board(b, 1);
+	CHECK_INT(epochs[0], 13);
+	arrive(b, 4, HA_MSG_RAIL_ACK, 14);
+	ha_bundle_board(b)->mail[0][1].check ^= 1; /* the NIC is not done with it */
+	taken = 0;
+	ha_board_read(b, take);
+	CHECK_INT(taken, 0);
+	ha_bundle_board(b)->mail[0][1].check ^= 1;
+	read_board(b, 1);
+	CHECK_INT(epochs[0], 14);
+	arrive(b, 5, HA_MSG_READY, 15); /* of the bootstrap: not on a board */
+	taken = 0;
+	ha_board_read(b, take);
+	CHECK_INT(taken, 0);
+	free(b->ring);
+	free(s);
+}
+
 int main(void)
 {
 	not_under_the_nic();
+	read_in_order();
 	return 0;
 }

@@ -220,12 +220,39 @@ static void gives_back(void)
 	CHECK_INT(mallinfo2().uordblks, used);
 }
 
+/* The next descriptor that there is. */
+static int next_fd(void)
+{
+	int fd = dup(0);
+
+	CHECK(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+/* A link-local address means nothing over IPv4: refused at once, and no socket is left behind. */
+static void refused_at_once(void)
+{
+	const struct ha_wire_addr there = { .family = 6,
+					    .port = 9,
+					    .ip = { 0xfe, 0x80, [15] = 1 } };
+	struct ha_oob_conn *conn;
+	struct ha_oob_tcp *net;
+	int fd = next_fd();
+
+	CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
+	CHECK(tcp->connect(net, &there, &conn) < 0);
+	CHECK_INT(next_fd(), fd);
+	ha_oob_tcp_close(net);
+}
+
 int main(void)
 {
 	struct ha_oob_tcp *net;
 
 	link_local();
 	gives_back();
+	refused_at_once();
 	CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
 	stream(net);
 	ha_oob_tcp_close(net);

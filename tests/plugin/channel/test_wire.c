@@ -56,6 +56,7 @@ static void hellos(void)
 	REJECTS(h.header.length--);
 	REJECTS(h.header.length = HA_MSG_MAX + sizeof(struct ha_wire_rail));
 	REJECTS(h.header.length = 0);
+	REJECTS(h.header.length = (uint32_t)offsetof(struct ha_msg_hello, rail); h.nrails = 0);
 	REJECTS(h.nrails = 1);
 	REJECTS(h.nrails = 3);
 	REJECTS(h.slots = 0);

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RAIL 1
 
@@ -197,6 +198,34 @@ static void taken_where_they_belong(void)
 	free(s);
 }
 
+/* After a fence a sender says which clear-to-sends it holds whole: all lines of a group. */
+static void held_whole(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_fence_state state;
+	struct ha_cts *cts;
+
+	CHECK(s);
+	s->b.is_send = true;
+	s->b.ring = calloc(1, HA_SEND_RING_SIZE);
+	CHECK(s->b.ring);
+	s->head = 4;
+	for (unsigned missing = 0; missing <= 3; missing++) {
+		cts = ha_send_cts(s, 5);
+		for (unsigned m = 0; m < 3; m++) {
+			cts[m].n = 3;
+			cts[m].idx = m == missing ? 0 : 6;
+		}
+		memset(&state, 0, sizeof(state));
+		ha_reconcile_state(&s->b, &state);
+		CHECK_INT(state.head, 4);
+		CHECK_INT(state.base, 4);
+		CHECK_INT(state.mask[0], missing == 3 ? 2 : 0); /* 4 is not announced */
+	}
+	free(s->b.ring);
+	free(s);
+}
+
 int main(void)
 {
 	given_up_keys_are_not_sent();
@@ -205,5 +234,6 @@ int main(void)
 	when_they_are_needed();
 	refused_on_the_only_rail();
 	taken_where_they_belong();
+	held_whole();
 	return 0;
 }
