@@ -174,11 +174,45 @@ static void turns_without_a_rail(void)
 	free(s);
 }
 
+/* The receiver chooses for the peer's device that is offered: another rail between the same two,
+ * which is up or coming, has taken the pair; one that is down has not. */
+static void a_pair_that_is_taken(void)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_send *like = sender();
+	struct ha_wire_rail peer = { .guid = 9, .name = "peer:1" };
+	static const struct {
+		enum ha_rail_state state;
+		enum ha_slow slow;
+		bool taken;
+	} other[] = {
+		{ HA_RAIL_DOWN, HA_SLOW_NONE, false },   { HA_RAIL_FENCING, HA_SLOW_NONE, false },
+		{ HA_RAIL_UP, HA_SLOW_NONE, true },      { HA_RAIL_JOIN, HA_SLOW_NONE, true },
+		{ HA_RAIL_DOWN, HA_SLOW_CONNECT, true }, { HA_RAIL_DOWN, HA_SLOW_TIDY, false }
+	};
+
+	CHECK(c);
+	c->b = like->b;
+	c->b.is_send = false;
+	c->b.rail[SPARE].peer = c->b.rail[2].peer = peer;
+	c->b.failover.ctl[SPARE].join.offer = c->b.failover.ctl[2].join.offer = peer;
+	c->b.rail[2].dev = &device[1];
+	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		c->b.rail[2].state = (uint8_t)other[i].state;
+		c->b.failover.ctl[2].slow = (uint8_t)other[i].slow;
+		CHECK_INT(ha_choose_device(&c->b, &c->b.rail[SPARE], now) == &device[1],
+			  !other[i].taken);
+	}
+	free(like);
+	free(c);
+}
+
 int main(void)
 {
 	waits_for_one_that_was_well();
 	does_not_wait();
 	the_best_of_the_others();
 	turns_without_a_rail();
+	a_pair_that_is_taken();
 	return 0;
 }

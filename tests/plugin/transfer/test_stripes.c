@@ -19,11 +19,17 @@
 static struct ibv_wc arriving;
 static int arrivals;
 
-static int post_nothing(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static struct ha_cts announced[HA_MAX_RECVS];
+static size_t lines;
+
+/* A receiver posts nothing but clear-to-sends. */
+static int post_announcement(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)qp;
-	(void)wr;
 	(void)bad;
+	CHECK(wr->sg_list->length <= sizeof(announced));
+	memcpy(announced, (const void *)(uintptr_t)wr->sg_list->addr, wr->sg_list->length);
+	lines = wr->sg_list->length / sizeof(announced[0]);
 	return 0;
 }
 
@@ -38,7 +44,7 @@ static int poll_arriving(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return found;
 }
 
-static const struct ha_verbs_hot hot = { .post_send = post_nothing, .poll_cq = poll_arriving };
+static const struct ha_verbs_hot hot = { .post_send = post_announcement, .poll_cq = poll_arriving };
 
 static struct ha_recv *receiver(void)
 {
@@ -198,8 +204,37 @@ static void late_for_a_slot_in_use(void)
 	release(c);
 }
 
+/* What the sender is told of a receive: nothing of the slot's last one is left in it. */
+static void announcement(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_mr known = { .rkey = { 5, 6, 7 } }, *mr[] = { NULL, &known };
+	void *data[] = { c, c + 1 };
+	size_t size[] = { 10, 20 };
+	int tag[] = { 3, 4 };
+	struct ha_request *req;
+
+	for (unsigned n = 2; n >= 1; n--) {
+		memset((char *)c->b.ring + HA_RECV_CTS, 0xff, HA_RECV_RING_SIZE - HA_RECV_CTS);
+		CHECK_INT(ha_irecv(c, (int)n, data, size, tag, mr, false, &req), 0);
+		CHECK(req);
+		CHECK_INT(lines, n);
+		for (unsigned m = 0; m < n; m++) {
+			CHECK(announced[m].addr == (uintptr_t)data[m]);
+			CHECK_INT(announced[m].size, size[m]);
+			CHECK_INT(announced[m].tag, tag[m]);
+			CHECK_INT(announced[m].n, n);
+			CHECK_INT(announced[m].idx, c->head);
+			for (unsigned i = 0; i < 3; i++)
+				CHECK_INT(announced[m].rkey[i], mr[m] ? known.rkey[i] : 0);
+		}
+	}
+	release(c);
+}
+
 int main(void)
 {
+	announcement();
 	in_any_order();
 	what_ends_it();
 	of_no_receive();
