@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/transfer/one_sided.h"
 #include "plugin/transfer/suspect.h"
@@ -386,6 +387,30 @@ static void advised(void)
 	release(s);
 }
 
+/* What was posted again is told with the failure that made it necessary. */
+static void replay_is_counted(void)
+{
+	struct ha_send *s = sender();
+	struct ha_compare *told = &s->b.failover.ctl[1].compare;
+
+	announce(s, 1, LARGE);
+	CHECK(send_member(s, 0, LARGE));
+	told->unreported = true;
+	s->slot[0].parked = 3;
+	s->b.failover.parked = 2;
+	s->b.abort.held = -EIO; /* the connection may be about to end: nothing is */
+	ha_replay(&s->b);
+	CHECK_INT(s->slot[0].parked, 3);
+	s->b.abort.held = 0;
+	ha_replay(&s->b);
+	CHECK_INT(s->slot[0].parked, 0);
+	CHECK_INT(s->b.failover.parked, 0);
+	CHECK_INT(told->replayed_requests, 1);
+	CHECK_INT(told->replayed_bytes, LARGE);
+	CHECK_INT(s->b.failover.ctl[0].compare.replayed_requests, 0);
+	release(s);
+}
+
 static void complete(struct ha_send *s, enum ibv_wc_status status, enum ibv_wc_opcode opcode,
 		     uint64_t id)
 {
@@ -553,5 +578,6 @@ int main(void)
 	other_completions();
 	after_the_end();
 	replay();
+	replay_is_counted();
 	return 0;
 }
