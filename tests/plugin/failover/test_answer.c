@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The peer asks whether what this end writes on a rail is acknowledged: some words are written, and
+ * the first acknowledgement after the question is told; nothing is after ten milliseconds.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/failover/failover.h"
+#include "plugin/transfer/bundle.h"
+
+#include <stdlib.h>
+
+#define US UINT64_C(1000)
+#define NUMBER 4
+
+static unsigned words;
+
+static int count_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	(void)wr;
+	(void)bad;
+	words++;
+	return 0;
+}
+
+static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq;
+	(void)n;
+	(void)wc;
+	return 0;
+}
+
+static const struct ha_verbs_hot hot = { .post_send = count_word, .poll_cq = poll_nothing };
+static struct ha_ctx ctx = { .clock = &ha_clock_live };
+static const uint64_t now = 1000000 * US;
+
+static struct ha_send *asked(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+
+	CHECK(s);
+	s->b.ctx = &ctx;
+	s->b.is_send = true;
+	s->b.nrails = 1;
+	s->b.active = 1;
+	s->b.poll.most = 16;
+	s->b.ring = calloc(1, HA_SEND_RING_SIZE);
+	CHECK(s->b.ring);
+	s->b.rail[0] = (struct ha_rail) {
+		.hot = &hot, .sq_depth = 64, .state = HA_RAIL_UP, .sq_posted = 7, .sq_retired = 6
+	};
+	words = 0;
+	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER, now);
+	CHECK_INT(words, 1);
+	return s;
+}
+
+static void release(struct ha_send *s)
+{
+	free(s->b.ring);
+	free(s);
+}
+
+static void step(struct ha_send *s, uint64_t at)
+{
+	s->b.schedule.due = UINT64_MAX;
+	ha_answer_step(&s->b, &s->b.rail[0], at);
+}
+
+static void a_word_is_acknowledged(void)
+{
+	struct ha_send *s = asked();
+	struct ha_control *k = &s->b.failover.ctl[0];
+
+	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER, now); /* over another carrier */
+	CHECK_INT(words, 1);
+	s->b.rail[0].sq_retired = 7; /* what was written before the question proves nothing */
+	step(s, now + 499 * US);
+	CHECK_INT(words, 1);
+	CHECK_INT(s->b.schedule.due, now + 500 * US);
+	step(s, now + 500 * US);
+	CHECK_INT(words, 2);
+	CHECK_INT(s->b.schedule.due, now + 1000 * US);
+	CHECK_INT(k->out.due, 0);
+	s->b.rail[0].sq_retired = 8;
+	step(s, now + 600 * US);
+	CHECK_INT(k->out.due, HA_SEND(RAIL_ALIVE));
+	k->out.due = 0;
+	step(s, now + 5000 * US); /* once */
+	CHECK_INT(k->out.due, 0);
+	CHECK_INT(words, 2);
+	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER + 1, now + 6000 * US); /* the next question */
+	CHECK_INT(words, 3);
+	release(s);
+}
+
+static void none_is(void)
+{
+	struct ha_send *s = asked();
+
+	step(s, now + 9999 * US);
+	CHECK_INT(words, 2);
+	step(s, now + 10000 * US);
+	CHECK_INT(words, 2);
+	CHECK(s->b.schedule.due == UINT64_MAX);
+	s->b.rail[0].sq_retired = 9;
+	step(s, now + 10001 * US); /* too late */
+	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	release(s);
+}
+
+/* A queue that is half full of work that stands still gets no more. */
+static void little_room(void)
+{
+	struct ha_send *s = asked();
+
+	s->b.rail[0].sq_posted = s->b.rail[0].sq_retired + 32;
+	step(s, now + 500 * US);
+	CHECK_INT(words, 1);
+	s->b.rail[0].sq_retired++;
+	step(s, now + 1000 * US);
+	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	release(s);
+
+	s = asked();
+	s->b.rail[0].state = HA_RAIL_FENCING; /* it is given up meanwhile */
+	s->b.rail[0].sq_retired = 8;
+	step(s, now + 500 * US);
+	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER + 1, now);
+	CHECK_INT(words, 1);
+	release(s);
+}
+
+int main(void)
+{
+	a_word_is_acknowledged();
+	none_is();
+	little_room();
+	return 0;
+}
