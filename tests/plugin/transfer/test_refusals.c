@@ -193,7 +193,9 @@ static void a_lost_rail(void)
 {
 	struct ha_send *s = sender();
 
+	atomic_store(&s->b.attention, 0);
 	fail(&s->b, 0, IBV_WC_RETRY_EXC_ERR);
+	CHECK_INT(atomic_load(&s->b.attention), HA_ATTN_DRIVE); /* now, not at the next heartbeat */
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.abort.error, 0);
 	CHECK_INT(s->b.active, 6);
