@@ -138,9 +138,10 @@ void ha_board_read(struct ha_bundle *b, ha_message_taker take)
 {
 	const struct ha_board *board = ha_bundle_board(b);
 
-	for (unsigned i = 0; i < b->nrails; i++)
-		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++) /* the older first */
-			read_one(b, i,
-				 &board->mail[i][(b->failover.ctl[i].mail.in + n) % HA_BOARD_SLOTS],
-				 take);
+	for (unsigned i = 0; i < b->nrails; i++) {
+		uint32_t next = b->failover.ctl[i].mail.in; /* the older first */
+
+		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
+			read_one(b, i, &board->mail[i][(next + n) % HA_BOARD_SLOTS], take);
+	}
 }
