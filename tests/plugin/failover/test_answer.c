@@ -8,6 +8,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
+#include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>
 
@@ -22,14 +23,6 @@ static int count_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send
 	(void)wr;
 	(void)bad;
 	words++;
-	return 0;
-}
-
-static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	(void)cq;
-	(void)n;
-	(void)wc;
 	return 0;
 }
 

@@ -23,8 +23,8 @@ static struct ha_device device[PORTS];
 static struct ha_ctx ctx = { .clock = &ha_clock_live, .topo = &topo, .devices = device };
 static const uint64_t now = 100000 * MS;
 
-/* Rail 0 carries on device 0; the spare was on device 1, which was tried in vain more often than 2
- * and 3: another choice is not that one. */
+/* Rail 0 carries on device 0; the spare was on device 1, which was tried without success more often
+ * than 2 and 3: another choice is not that one. */
 static struct ha_send *sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
@@ -129,7 +129,8 @@ static void does_not_wait(void)
 	free(s);
 }
 
-/* In this order of weight: tries in vain, rails that are up on it, the leaf switch of the data. */
+/* In this order of weight: tries without success, rails that are up on it, the leaf switch of the
+ * data. */
 static void the_best_of_the_others(void)
 {
 	struct ha_send *s = sender();

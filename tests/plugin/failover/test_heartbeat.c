@@ -9,6 +9,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
+#include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>
 
@@ -21,14 +22,6 @@ static int take_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	(void)qp;
 	(void)wr;
 	(void)bad;
-	return 0;
-}
-
-static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	(void)cq;
-	(void)n;
-	(void)wc;
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
+#include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>
 
@@ -23,14 +24,6 @@ static int count_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send
 	(void)wr;
 	(void)bad;
 	words[to - qp]++;
-	return 0;
-}
-
-static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	(void)cq;
-	(void)n;
-	(void)wc;
 	return 0;
 }
 

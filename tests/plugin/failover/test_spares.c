@@ -144,8 +144,8 @@ static void no_more_than_pairs(void)
 	free(s);
 }
 
-/* Each pass over all pairs in vain makes the next pause, and what an answer is given, longer, up to
- * a limit. */
+/* Each pass over all pairs without success makes the next pause, and what an answer is given,
+ * longer, up to a limit. */
 static void passes_in_vain(void)
 {
 	static struct ha_ctx ctx = { .clock = &ha_clock_live };

@@ -8,6 +8,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/transfer/one_sided.h"
+#include "tests/plugin/idle_cq.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,14 +29,6 @@ static int write_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send
 	(void)bad;
 	memcpy(&told, (const void *)(uintptr_t)wr->sg_list->addr, sizeof(told));
 	writes++;
-	return 0;
-}
-
-static int poll_nothing(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	(void)cq;
-	(void)n;
-	(void)wc;
 	return 0;
 }
 

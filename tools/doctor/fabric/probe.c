@@ -270,7 +270,7 @@ struct stream {
 	struct ha_request *request[WINDOW];
 	uint64_t posted, done;
 	uint64_t last_at, longest_ns; /* the last completion, and the longest time without one */
-	uint64_t missing_at;          /* the last look before it; 0: none was in vain */
+	uint64_t missing_at;          /* the last look before it that did not find it; 0: none */
 };
 
 static void *slot_of(const struct stream *s, char *memory, uint64_t number)
