@@ -345,29 +345,76 @@ int ha_gpu_host_repair(struct ha_gpu_host *h)
 
 /* ---- the end ---- */
 
-/* What is outstanding. The host is one more GPU thread. */
+#define SLICE_MS 100
+
+/* Until every entry that was reserved is published, which an agent may be about to do. False: a
+ * thread that died holds one. */
+static bool await_published(const struct ha_gpu_conn *c, unsigned *left_ms)
+{
+	while (ha_gpu_load(&c->ready) != (ha_gpu_load(&c->resv) & HA_GPU_INDEX)) {
+		if (!*left_ms)
+			return false;
+		nap();
+		--*left_ms;
+	}
+	return true;
+}
+
+/* In slices: while the process or the machine is stopped one of them passes, and not the limit. */
+static enum ha_gpu_result await_quiet(struct ha_gpu_conn *c, unsigned *left_ms)
+{
+	enum ha_gpu_result r = HA_GPU_TIMEOUT;
+	unsigned slice;
+
+	do {
+		slice = *left_ms < SLICE_MS ? *left_ms : SLICE_MS;
+		r = ha_gpu_quiet(c, slice * UINT64_C(1000000));
+		if (r == HA_GPU_TIMEOUT)
+			*left_ms -= slice;
+	} while (r == HA_GPU_TIMEOUT && *left_ms);
+	return r;
+}
+
+/* NULL, or why something is still outstanding. The host is one more GPU thread. */
+static const char *drain_conn(struct ha_gpu_conn *c, unsigned *left_ms)
+{
+	if (!await_published(c, left_ms))
+		return "a thread reserved entries and never published them";
+	switch (await_quiet(c, left_ms)) {
+	case HA_GPU_DONE:
+		return NULL;
+	case HA_GPU_BOTH_DOWN:
+		return "no path is left";
+	default:
+		return "the time has passed";
+	}
+}
+
+/* What is outstanding on any connection, within the limit. */
 static int drain(struct ha_gpu_host *h, unsigned limit_ms)
 {
-	uint64_t end = ha_gpu_now() + (uint64_t)limit_ms * 1000000, now;
-	unsigned given_up = 0;
+	const char *why, *first_why = NULL;
+	unsigned given_up = 0, left_ms = limit_ms;
+	int first_pe = 0;
 
 	for (unsigned r = 0; r < h->nrows; r++)
 		for (int pe = 0; pe < h->pes; pe++) {
-			struct ha_gpu_conn *c = &h->row[r].conn[pe];
-
 			if (pe == h->pe)
 				continue;
-			if (ha_gpu_load(&c->ready) != (ha_gpu_load(&c->resv) & HA_GPU_INDEX)) {
-				given_up++;
+			why = drain_conn(&h->row[r].conn[pe], &left_ms);
+			if (!why)
 				continue;
+			if (!given_up++) {
+				first_why = why;
+				first_pe = pe;
 			}
-			now = ha_gpu_now();
-			given_up += ha_gpu_quiet(c, now < end ? end - now : 0) != HA_GPU_DONE;
 		}
 	if (!given_up)
 		return 0;
-	HA_WARN("finalize", "%u connections had work outstanding after %u ms, which is given up",
-		given_up, limit_ms);
+	HA_WARN("finalize",
+		"%u connections had work outstanding, which is given up after %u ms at most; the "
+		"first, to process %d: %s",
+		given_up, limit_ms, first_pe, first_why);
 	return -ETIMEDOUT;
 }
 

@@ -597,6 +597,7 @@ static void launch_over_outstanding(void)
 /* ---- the end ---- */
 
 static unsigned limit_ms[2]; /* of each process */
+static struct ha_gpu_slots reserved;
 
 static void *finalize_soon(void *arg)
 {
@@ -630,6 +631,33 @@ static void finalize_outstanding(void)
 		ha_gpu_store(&job.fabric->nic[i].pace, 0);
 	usleep(20000);
 	CHECK_INT(job.pe[1].heap[0], 0);
+	job_end(&job);
+}
+
+static void *publish_later(void *arg)
+{
+	usleep(50000);
+	ha_gpu_publish(arg, &reserved);
+	ha_gpu_ring(arg);
+	return NULL;
+}
+
+/* An agent proves an idle connection by a read of its own, whenever it likes: what it had reserved
+ * and not published when the end looked was given up at once. */
+static void finalize_while_an_agent_posts(void)
+{
+	struct ha_gpu_conn *c;
+	pthread_t agent;
+
+	up(2, 2, job_connect_1_1);
+	c = conn(0, 0, 1);
+	CHECK_INT(ha_gpu_reserve(c, 1, SECOND, &reserved), HA_GPU_DONE);
+	ha_gpu_write_proof(c, ha_gpu_active(c), ha_gpu_slot(&reserved, 0));
+	CHECK(!pthread_create(&agent, NULL, publish_later, c));
+	limit_ms[0] = limit_ms[1] = 20000;
+	job_all(&job, finalize_soon);
+	CHECK(!pthread_join(agent, NULL));
+	job_want(&job, 0);
 	job_end(&job);
 }
 
@@ -672,6 +700,7 @@ static const struct named_test tests[] = {
 	{ "signal_of_an_older_incarnation", signal_of_an_older_incarnation },
 	{ "launch_over_outstanding", launch_over_outstanding },
 	{ "finalize_outstanding", finalize_outstanding },
+	{ "finalize_while_an_agent_posts", finalize_while_an_agent_posts },
 	{ "finalize_under_a_kernel", finalize_under_a_kernel },
 	{ "each_call_fails", each_call_fails },
 };
