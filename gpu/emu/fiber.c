@@ -187,6 +187,11 @@ bool ha_gpu_fibers_run(uint64_t until_ns)
 	return how == 1;
 }
 
+void ha_gpu_fibers_stand_still(uint64_t ns)
+{
+	now_ns += ns;
+}
+
 void ha_gpu_pause(void)
 {
 	if (inside)

@@ -22,6 +22,8 @@ bool ha_gpu_fiber_add(void (*run)(void *arg), void *arg, struct ha_gpu_self *sel
  * returned.
  */
 bool ha_gpu_fibers_run(uint64_t until_ns);
+/* The machine stands still: time passes, and nobody runs. */
+void ha_gpu_fibers_stand_still(uint64_t ns);
 /* The scheduler's dice, for tests. */
 uint64_t ha_gpu_fibers_random(void);
 

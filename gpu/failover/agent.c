@@ -8,6 +8,9 @@
 #include <string.h>
 
 #define REST_LOG 6 /* the longest rest is so many doublings of the first */
+/* Steps further apart: nobody has run the agent. Of no_path_ns one in so many at most. */
+#define STANDSTILL_NS 100000000
+#define STANDSTILL_SHARE 8
 
 void ha_gpu_agent_defaults(struct ha_gpu_agent_config *c)
 {
@@ -98,7 +101,7 @@ static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_c
 	p->state = HA_GPU_PATH_CLOSING;
 	a->carrying = false;
 	a->last_cause = cause;
-	a->no_path_since_ns = ha_gpu_now();
+	a->no_path_since_ns = a->stepped_ns;
 	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED);
 }
 
@@ -559,8 +562,8 @@ static bool switch_path(struct ha_gpu_agent *a)
 /* No path, or no peer: what waits ends with BOTH_DOWN. */
 static bool give_up(struct ha_gpu_agent *a)
 {
-	if (a->given_up ||
-	    (!a->cut && (a->carrying || ha_gpu_now() - a->no_path_since_ns < a->config.no_path_ns)))
+	if (a->given_up || (!a->cut && (a->carrying || a->stepped_ns - a->no_path_since_ns <
+							       a->config.no_path_ns)))
 		return false;
 	a->given_up = true;
 	if (!a->cut)
@@ -569,10 +572,23 @@ static bool give_up(struct ha_gpu_agent *a)
 	return true;
 }
 
+/* Time in which nobody ran the agent, because the process or the machine was stopped, says nothing
+ * about paths; be it in the middle of a step, whose time is that of its begin. */
+static void leave_out_standstill(struct ha_gpu_agent *a)
+{
+	uint64_t now = ha_gpu_now(), since = now - a->stepped_ns;
+	uint64_t limit = a->config.no_path_ns / STANDSTILL_SHARE;
+
+	if (a->stepped_ns && since > (limit < STANDSTILL_NS ? limit : STANDSTILL_NS))
+		a->no_path_since_ns += since;
+	a->stepped_ns = now;
+}
+
 bool ha_gpu_agent_step(struct ha_gpu_agent *a)
 {
 	bool moved = false;
 
+	leave_out_standstill(a);
 	while (listen_once(a))
 		moved = true;
 	if (a->conn->proxied && a->carrying)

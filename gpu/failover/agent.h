@@ -94,7 +94,8 @@ struct ha_gpu_agent_config {
 	 * for 64 times as long it has one less
 	 */
 	uint64_t recovery_ns;
-	uint64_t no_path_ns; /* without any path: then the log is given up */
+	/* without any path: then the log is given up. Counted while the agent is stepped */
+	uint64_t no_path_ns;
 	/* looks without an acknowledgement while something is outstanding: the path has failed */
 	unsigned silent_checks;
 	unsigned probes; /* that a new incarnation has to answer */
@@ -149,7 +150,7 @@ struct ha_gpu_agent {
 	bool cut;      /* the channel is gone, or the peer has given up */
 	struct ha_gpu_wqe *log; /* nwqes; entry i at i mod nwqes */
 	uint64_t first, end;
-	uint64_t no_path_since_ns;
+	uint64_t no_path_since_ns, stepped_ns; /* the begin of a step */
 	uint64_t check_due, cons_seen, alarm_seen;
 	/* index after a read that we posted to prove what was acknowledged; 0: none */
 	uint64_t proof;

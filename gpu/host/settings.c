@@ -49,7 +49,8 @@ static const struct row rows[] = {
 	ROW(probes, "HA_GPU_PROBES", 3, 1, 1000, false,
 	    "Probes that a recovering path has to answer before it is GOOD."),
 	ROW(dark_ms, "HA_GPU_DARK_MS", 30000, 10, 86400000, false,
-	    "Milliseconds without any path after which operations end with BOTH_DOWN."),
+	    "Milliseconds without any path after which operations end with BOTH_DOWN; time in "
+	    "which the process is stopped does not count."),
 	ROW(failback, "HA_GPU_FAILBACK", 1, 0, 1, false,
 	    "1 = return to the primary when it is GOOD again."),
 	ROW(qp_timeout, "HA_GPU_QP_TIMEOUT", 14, 1, 31, false,

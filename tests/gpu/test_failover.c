@@ -6,6 +6,7 @@
 
 #define US UINT64_C(1000)
 #define LONG (20000 * US)
+#define NO_PATH (4000 * US)
 
 /* ---- put done, the NIC dies before the signal ---- */
 static void dies_before_signal_body(void *arg)
@@ -328,6 +329,32 @@ static void both_flap(void)
 	scene_end();
 }
 
+/* ---- the machine is stopped while both are down: what time has passed says nothing, and agents
+ * gave up at once when it went on ---- */
+static void both_flap_and_stop_body(void *arg)
+{
+	for (unsigned i = 0; i < 2; i++)
+		ha_gpu_store(&scene.fabric->nic[i].link, 0);
+	scene_put(0, 1);
+	scene_rest(1500 * US);
+	CHECK(!scene.pair.end[0].agent.carrying);
+	ha_gpu_fibers_stand_still(4 * NO_PATH);
+	scene_rest(200 * US);
+	CHECK(!scene.pair.end[0].agent.given_up && !scene.pair.end[1].agent.given_up);
+	for (unsigned i = 0; i < 2; i++)
+		ha_gpu_store(&scene.fabric->nic[i].link, 1);
+	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
+	CHECK_INT(*scene_word(1, 0), 1);
+}
+
+static void both_flap_and_stop(void)
+{
+	scene.config.agent.no_path_ns = NO_PATH;
+	scene_begin();
+	scene_run(both_flap_and_stop_body);
+	scene_end();
+}
+
 /* ---- failback: fenced, probed, and back on path 0 with traffic going on ---- */
 static void failback_body(void *arg)
 {
@@ -385,6 +412,7 @@ static const struct named_test tests[] = {
 	{ "unfinished_kernel", unfinished_kernel },
 	{ "both_down", both_down },
 	{ "both_flap", both_flap },
+	{ "both_flap_and_stop", both_flap_and_stop },
 	{ "failback", failback },
 	{ "dead_backup", dead_backup },
 };
