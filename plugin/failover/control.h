@@ -227,6 +227,7 @@ struct ha_failover {
 	unsigned parked;        /* stripes and clear-to-sends that wait for a rail */
 	uint8_t against;        /* enum ha_status_against, as it was last reported */
 	uint64_t no_path_since; /* no rail is up; 0 = one is */
+	uint64_t no_path_seen;  /* the driver's last look at that */
 	struct ha_rto rto;
 	bool peer_closed;           /* the peer said BYE */
 	uint64_t peer_closed_until; /* how long messages that a closed peer had sent may take */

@@ -93,6 +93,29 @@ void ha_abort_step(struct ha_bundle *b)
 	atomic_fetch_or_explicit(&b->attention, HA_ATTN_ERROR, memory_order_release);
 }
 
+/* Between two looks at a connection without a path; ten times as long, and the driver was not run.
+ */
+#define NO_PATH_LOOK_NS (HA_NS_PER_S / 10)
+#define NO_PATH_GAP_NS HA_NS_PER_S
+
+/* The time in which the process or the machine was stopped says nothing about rails: a second of it
+ * counts. */
+static void leave_out_standstill(struct ha_bundle *b, uint64_t now)
+{
+	uint64_t since = now - b->failover.no_path_seen;
+
+	if (since > NO_PATH_GAP_NS)
+		b->failover.no_path_since += since - NO_PATH_GAP_NS;
+	b->failover.no_path_seen = now;
+}
+
+static void look_at_no_path_again(struct ha_bundle *b, uint64_t now, uint64_t limit)
+{
+	uint64_t end = b->failover.no_path_since + limit, look = now + NO_PATH_LOOK_NS;
+
+	ha_due(b, end < look ? end : look);
+}
+
 void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 {
 	uint64_t limit = ha_retry_limit_ns(b->ctx);
@@ -102,13 +125,14 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 		return;
 	}
 	if (!b->failover.no_path_since) {
-		b->failover.no_path_since = now;
+		b->failover.no_path_since = b->failover.no_path_seen = now;
 		for (unsigned i = 0; i < b->nrails;
 		     i++) /* those that were not needed until now, too */
 			if (b->rail[i].state == HA_RAIL_DOWN && !ha_spares_hurry(b, &b->rail[i]) &&
 			    !b->failover.ctl[i].fence.peer_port)
 				ha_incarnation_hurry(b, &b->rail[i]);
 	}
+	leave_out_standstill(b, now);
 	if (!b->link.stream && b->link.reset)
 		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE,
 				"the peer's process or machine is gone: its socket was reset, "
@@ -124,5 +148,5 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 				"no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
 				(double)limit / 1e9);
 	else
-		ha_due(b, b->failover.no_path_since + limit);
+		look_at_no_path_again(b, now, limit);
 }

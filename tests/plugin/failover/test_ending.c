@@ -174,6 +174,28 @@ static struct ha_send *without_rail(void)
 	return s;
 }
 
+/* The machine is stopped while there is no path: the connection was given up when it went on. Only
+ * time in which the driver looks counts, and a second of the stop. */
+static void no_path_and_stopped(void)
+{
+	uint64_t limit, at, stop;
+	struct ha_send *s;
+
+	ctx.config.max_retries = 12;
+	limit = ha_retry_limit_ns(&ctx);
+	CHECK(limit > 3 * HA_NS_PER_S);
+	s = without_rail();
+	CHECK_INT(without_path(s, now), -1);
+	CHECK(s->b.schedule.due <= now + HA_NS_PER_S / 10);
+	stop = 100 * limit;
+	CHECK_INT(without_path(s, now + stop), -1);
+	for (at = now + stop; at - now - stop < limit - HA_NS_PER_S; at += HA_NS_PER_S / 10)
+		CHECK_INT(without_path(s, at), -1);
+	CHECK_INT(without_path(s, now + stop + limit - HA_NS_PER_S), HA_CAUSE_RETRIES);
+	free(s);
+	ctx.config.max_retries = 3;
+}
+
 static void no_path(void)
 {
 	struct ha_send *s;
@@ -228,6 +250,7 @@ int main(void)
 	held();
 	fenced_before_it_is_seen();
 	no_path();
+	no_path_and_stopped();
 	no_hope();
 	return 0;
 }
