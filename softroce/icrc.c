@@ -10,6 +10,7 @@
 #define IP4_LEN 20u
 #define IP6_LEN 40u
 #define UDP_LEN 8u
+#define BTH_CONGESTION 4 /* offset of the byte in a BTH */
 #define POLY 0xedb88320u /* CRC-32 with its bits reflected: bit 31 is x^0 */
 
 #ifdef __x86_64__
@@ -35,7 +36,7 @@ static uint32_t crc32_wide(uint32_t crc, const void *data, size_t len)
 /* isa-l inverts on entry and exit, as zlib does, so a running value is also a final one. */
 static uint32_t crc32_more(uint32_t crc, const void *data, size_t len)
 {
-	return crc32_wide(crc, data, len);
+	return len ? crc32_wide(crc, data, len) : crc;
 }
 
 static bool is_ip4(const uint8_t gid[16])
@@ -75,31 +76,24 @@ static size_t put_ip6(uint8_t *at, const struct sr_path *path, uint16_t udp_len)
 	return IP6_LEN;
 }
 
-uint32_t sr_icrc_begin(const struct sr_path *path, uint16_t dport, uint16_t udp_len, uint16_t ipid)
+uint32_t sr_icrc_begin(const struct sr_path *path, uint16_t dport, uint16_t udp_len, uint16_t ipid,
+		       const void *hdr, uint32_t hdr_len)
 {
-	uint8_t pseudo[LRH_LEN + IP6_LEN + UDP_LEN];
-	uint8_t *at = pseudo + LRH_LEN;
+	uint8_t first[LRH_LEN + IP6_LEN + UDP_LEN + SR_HDR_MAX];
+	uint32_t copied = hdr_len < SR_HDR_MAX ? hdr_len : SR_HDR_MAX, crc;
+	uint8_t *at = first + LRH_LEN;
 
-	memset(pseudo, 0xff, LRH_LEN);
+	memset(first, 0xff, LRH_LEN);
 	at += is_ip4(path->dst) ? put_ip4(at, path, udp_len, ipid) : put_ip6(at, path, udp_len);
 	put16(at, path->sport);
 	put16(at + 2, dport);
 	put16(at + 4, udp_len);
 	put16(at + 6, 0xffff);
-	return crc32_more(0, pseudo, (size_t)(at + UDP_LEN - pseudo));
-}
-
-uint32_t sr_icrc_bth(uint32_t crc, const void *hdr, uint32_t len)
-{
-	uint8_t copy[SR_HDR_MAX];
-
-	if (len > sizeof(copy)) {
-		crc = sr_icrc_bth(crc, hdr, sizeof(copy));
-		return crc32_more(crc, (const char *)hdr + sizeof(copy), len - sizeof(copy));
-	}
-	memcpy(copy, hdr, len);
-	copy[4] = 0xff;
-	return crc32_more(crc, copy, len);
+	at += UDP_LEN;
+	memcpy(at, hdr, copied);
+	at[BTH_CONGESTION] = 0xff;
+	crc = crc32_more(0, first, (size_t)(at + copied - first));
+	return crc32_more(crc, (const uint8_t *)hdr + copied, hdr_len - copied);
 }
 
 uint32_t sr_icrc_update(uint32_t crc, const void *data, size_t len)

@@ -8,8 +8,7 @@
  * traffic class, flow label and hop limit of IPv6; the UDP checksum; the BTH's congestion byte. The
  * four bytes go on the wire in little-endian order, as zlib's crc32() would be stored on a PC.
  *
- * crc = sr_icrc_begin(path, dport, udp_len, ipid);
- * crc = sr_icrc_bth(crc, hdr, hdr_len);
+ * crc = sr_icrc_begin(path, dport, udp_len, ipid, hdr, hdr_len);
  * crc = sr_icrc_update(crc, payload, len);   (as often as needed; the pad bytes too)
  * store32le(sr_icrc_end(crc));
  *
@@ -26,11 +25,15 @@
 
 #define SR_ICRC_LEN 4u
 
-/* dport in host order (SR_UDP_PORT); udp_len: UDP header, packet from BTH to pad, ICRC. path->src
- * is the packet's source address and path->sport its source port; ipid counts for IPv4 only. */
-uint32_t sr_icrc_begin(const struct sr_path *path, uint16_t dport, uint16_t udp_len, uint16_t ipid);
-/* Headers starting with a BTH, whose congestion byte is taken as ones. */
-uint32_t sr_icrc_bth(uint32_t crc, const void *hdr, uint32_t len);
+/*
+ * dport in host order (SR_UDP_PORT); udp_len: UDP header, packet from BTH to pad, ICRC. path->src
+ * is the packet's source address and path->sport its source port; ipid counts for IPv4 only. hdr
+ * starts with a BTH, of at least 12 bytes, whose congestion byte is taken as ones; what follows may
+ * stand behind it or be added later. Everything in one pass: a short CRC costs as much as a long
+ * one.
+ */
+uint32_t sr_icrc_begin(const struct sr_path *path, uint16_t dport, uint16_t udp_len, uint16_t ipid,
+		       const void *hdr, uint32_t hdr_len);
 uint32_t sr_icrc_update(uint32_t crc, const void *data, size_t len);
 uint32_t sr_icrc_updatev(uint32_t crc, const struct iovec *iov, unsigned n);
 static inline uint32_t sr_icrc_end(uint32_t crc)

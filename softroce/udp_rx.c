@@ -18,8 +18,8 @@
 
 #define ROUNDS_MAX 4 /* system calls per socket before somebody else gets the lock */
 #define UDP_HEADER 8
-#define HEADER_COPY 12                /* the BTH, one byte of which is masked */
-#define PACKET_MIN (12 + SR_ICRC_LEN) /* a BTH and the ICRC */
+#define BTH_LEN 12
+#define PACKET_MIN (BTH_LEN + SR_ICRC_LEN)
 
 #ifdef __has_feature
 #if __has_feature(thread_sanitizer)
@@ -98,14 +98,13 @@ static bool icrc_right(const struct sr_path *path, const uint8_t *data, uint32_t
 {
 	struct sr_path sent = *path;
 	uint16_t udp_len = UDP_HEADER + len;
-	uint32_t hdr = len - SR_ICRC_LEN < HEADER_COPY ? len - SR_ICRC_LEN : HEADER_COPY, icrc, got;
+	uint32_t body = len - SR_ICRC_LEN, hdr = body <= SR_HDR_MAX ? body : BTH_LEN, icrc, got;
 
 	memcpy(sent.src, path->dst, sizeof(sent.src));
 	memcpy(sent.dst, path->src, sizeof(sent.dst));
-	memcpy(&got, data + len - SR_ICRC_LEN, sizeof(got));
-	icrc = sr_icrc_begin(&sent, SR_UDP_PORT, udp_len, place);
-	icrc = sr_icrc_bth(icrc, data, hdr);
-	icrc = sr_icrc_end(sr_icrc_update(icrc, data + hdr, len - SR_ICRC_LEN - hdr));
+	memcpy(&got, data + body, sizeof(got));
+	icrc = sr_icrc_begin(&sent, SR_UDP_PORT, udp_len, place, data, hdr);
+	icrc = sr_icrc_end(sr_icrc_update(icrc, data + hdr, body - hdr));
 	if (icrc == le32toh(got))
 		return true;
 	return sr_gid_ipv4(sent.dst) &&

@@ -288,8 +288,8 @@ static void trailer_write(uint8_t *at, const struct sr_frame *frame, const struc
 
 	path.sport = SR_UDP_PORT; /* our sockets send from the port they receive on */
 	memset(at, 0, frame->pad);
-	icrc = sr_icrc_begin(&path, SR_UDP_PORT, UDP_HEADER + len, place);
-	icrc = sr_icrc_bth(icrc, frame->hdr, frame->hdr_len);
+	icrc = sr_icrc_begin(&path, SR_UDP_PORT, UDP_HEADER + len, place, frame->hdr,
+			     frame->hdr_len);
 	icrc = sr_icrc_updatev(icrc, payload, payload_n);
 	icrc = htole32(sr_icrc_end(sr_icrc_update(icrc, at, frame->pad)));
 	memcpy(at + frame->pad, &icrc, sizeof(icrc));

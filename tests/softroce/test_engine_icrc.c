@@ -32,29 +32,28 @@ static void one(const struct vector *v)
 	uint16_t udp_len = (uint16_t)(8 + v->len + SR_ICRC_LEN);
 	uint8_t packet[5000];
 	struct iovec iov[3];
-	uint32_t crc, begin;
+	uint32_t crc;
 
 	to_gid(v->src, path.src);
 	to_gid(v->dst, path.dst);
 	for (uint32_t i = 0; i < v->len; i++)
 		packet[i] = (uint8_t)(i * 37 + v->seed);
-	begin = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid);
-	crc = sr_icrc_bth(begin, packet, 12);
+	crc = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, 12);
 	CHECK_EQ(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)), v->icrc);
 	/* In one piece, and in three. */
-	CHECK_EQ(sr_icrc_end(sr_icrc_bth(begin, packet, v->len)), v->icrc);
+	CHECK_EQ(sr_icrc_end(sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, v->len)),
+		 v->icrc);
 	iov[0] = (struct iovec) { packet + 12, (v->len - 12) / 3 };
 	iov[1] = (struct iovec) { packet + 12 + iov[0].iov_len, 0 };
 	iov[2] = (struct iovec) { packet + 12 + iov[0].iov_len, v->len - 12 - iov[0].iov_len };
 	CHECK_EQ(sr_icrc_end(sr_icrc_updatev(crc, iov, 3)), v->icrc);
 	/* Congestion bits may be set on the way. */
 	packet[4] ^= 0xc0;
-	CHECK_EQ(sr_icrc_end(
-			 sr_icrc_update(sr_icrc_bth(begin, packet, 12), packet + 12, v->len - 12)),
-		 v->icrc);
+	crc = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, 12);
+	CHECK_EQ(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)), v->icrc);
 	packet[5] ^= 1;
-	CHECK(sr_icrc_end(sr_icrc_update(sr_icrc_bth(begin, packet, 12), packet + 12,
-					 v->len - 12)) != v->icrc);
+	crc = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, 12);
+	CHECK(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)) != v->icrc);
 }
 
 static void identification(void)
@@ -72,10 +71,8 @@ static void identification(void)
 		uint32_t len = 12 + 4 * (uint32_t)sr_rng_below(&rng, 1030);
 		uint16_t id = (uint16_t)sr_rng_next(&rng),
 			 udp_len = (uint16_t)(8 + len + SR_ICRC_LEN);
-		uint32_t zero =
-			sr_icrc_bth(sr_icrc_begin(&path, SR_UDP_PORT, udp_len, 0), packet, len);
-		uint32_t with =
-			sr_icrc_bth(sr_icrc_begin(&path, SR_UDP_PORT, udp_len, id), packet, len);
+		uint32_t zero = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, 0, packet, len);
+		uint32_t with = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, id, packet, len);
 
 		CHECK_EQ(sr_icrc_change_ipid(zero, udp_len, id), with);
 		CHECK_EQ(sr_icrc_change_ipid(with, udp_len, id), zero);
@@ -83,8 +80,7 @@ static void identification(void)
 		/* A wrong bit anywhere is not an identification, except with a chance of 2^-16. */
 		packet[13 % len] ^= (uint8_t)(1u << (i % 8));
 		passed += sr_icrc_matches_any_ipid(
-			sr_icrc_bth(sr_icrc_begin(&path, SR_UDP_PORT, udp_len, 0), packet, len),
-			with, udp_len);
+			sr_icrc_begin(&path, SR_UDP_PORT, udp_len, 0, packet, len), with, udp_len);
 		passed += sr_icrc_matches_any_ipid(zero, (uint32_t)sr_rng_next(&rng), udp_len);
 	}
 	CHECK(passed <= 3);

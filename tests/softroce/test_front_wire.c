@@ -102,8 +102,7 @@ static void frame_check(unsigned n, uint32_t len, bool in_run)
 	CHECK(size == (ssize_t)(16 + len + pad + 4));
 	CHECK(got[0] == 0x11 && got[15] == n && !memcmp(got + 16, payload + n, len));
 	sent.sport = SR_UDP_PORT;
-	icrc = sr_icrc_begin(&sent, SR_UDP_PORT, 8 + size, 0);
-	icrc = sr_icrc_bth(icrc, got, 16);
+	icrc = sr_icrc_begin(&sent, SR_UDP_PORT, 8 + size, 0, got, 16);
 	icrc = sr_icrc_end(sr_icrc_update(icrc, got + 16, size - 20));
 	memcpy(&stored, got + size - 4, 4);
 	CHECK(in_run ? sr_icrc_matches_any_ipid(icrc, le32toh(stored), 8 + size)
