@@ -4,21 +4,33 @@
  * buffers that softroce uses
  *
  * The yardstick for softroce: packets of 4,112 bytes (4,096 of payload), runs of 15 by UDP_SEGMENT,
- * received with
- * UDP_GRO into 64 KiB buffers, both sockets with 32 MiB of buffer. Nothing is checked, nothing is
- * acknowledged but a window that keeps the receiver's buffer from overflowing: after each 512 KiB
- * received the receiver says how far it is. Usage: udp_plain [SECONDS]; prints MB/s (2^20, as
- * perftest does).
+ * received with UDP_GRO into 64 KiB buffers, both sockets with 32 MiB of buffer. Nothing is
+ * checked, nothing is acknowledged but a window that keeps the receiver's buffer from overflowing:
+ * after each 512 KiB received the receiver reports how far it is.
+ *
+ * With --checked each packet costs what RoCE asks of any program behind a socket and no more: the
+ * sender computes a CRC over header and payload, the receiver computes it again, and then copies
+ * the payload in ascending order into memory of the program. There are no queue pairs, no headers
+ * to parse and nothing to retransmit: a software NIC cannot be faster.
+ *
+ * Usage: udp_plain [--checked] [SECONDS [SENDER_CPU RECEIVER_CPU]]; prints MB/s (2^20, as perftest
+ * does) and the processor time of sender and receiver in ms per GiB.
  */
+#include "softroce/engine/place.h"
+#include "softroce/icrc.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -31,11 +43,16 @@
 
 #define PACKET 4112
 #define PAYLOAD 4096
+#define HEADER 12 /* of a BTH */
+#define TRAILER (PACKET - HEADER - PAYLOAD)
 #define RUN 15
 #define WINDOW (2u << 20)
 #define REPORT (512u << 10)
 /* the sender walks through a buffer of this size, as with 1 MiB messages */
 #define MESSAGE (1u << 20)
+#define RECEIVE_SIZE 65536
+
+static bool checked;
 
 static void die(const char *what)
 {
@@ -82,16 +99,37 @@ static uint64_t progress_read(int fd, uint64_t acked, int wait_ms)
 	return acked;
 }
 
+static uint32_t packet_crc(const void *header, const void *payload)
+{
+	return sr_icrc_update(sr_icrc_update(0, header, HEADER), payload, PAYLOAD);
+}
+
+/* The pieces of a run: the trailer of each packet lies before the header of the next. */
+static void run_gather(struct iovec iov[2 * RUN + 1], const char *buf, size_t at)
+{
+	static char between[RUN + 1][TRAILER + HEADER];
+
+	iov[0] = (struct iovec) { between[0] + TRAILER, HEADER };
+	for (int i = 0; i < RUN; i++) {
+		const char *payload = buf + (at + (size_t)i * PAYLOAD) % MESSAGE;
+		uint32_t crc = checked ? packet_crc(between[i] + TRAILER, payload) : 0;
+
+		memcpy(between[i + 1], &crc, sizeof(crc));
+		iov[2 * i + 1] = (struct iovec) { (void *)payload, PAYLOAD };
+		iov[2 * i + 2] = (struct iovec) { between[i + 1], TRAILER + HEADER };
+	}
+	iov[2 * RUN].iov_len = TRAILER;
+}
+
 static void run_send(int fd, const struct sockaddr_in *to, const char *buf, size_t at)
 {
 	char control[CMSG_SPACE(sizeof(uint16_t))] = { 0 };
-	static const char header[PACKET - PAYLOAD];
-	struct iovec iov[2 * RUN];
+	struct iovec iov[2 * RUN + 1];
 	struct msghdr msg = {
 		.msg_name = (void *)to,
 		.msg_namelen = sizeof(*to),
 		.msg_iov = iov,
-		.msg_iovlen = 2 * RUN,
+		.msg_iovlen = 2 * RUN + 1,
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
@@ -102,17 +140,23 @@ static void run_send(int fd, const struct sockaddr_in *to, const char *buf, size
 	cmsg->cmsg_type = UDP_SEGMENT;
 	cmsg->cmsg_len = CMSG_LEN(sizeof(segment));
 	memcpy(CMSG_DATA(cmsg), &segment, sizeof(segment));
-	for (int i = 0; i < RUN; i++) {
-		iov[2 * i] = (struct iovec) { (void *)header, sizeof(header) };
-		iov[2 * i + 1] =
-			(struct iovec) { (void *)(buf + (at + (size_t)i * PAYLOAD) % MESSAGE),
-					 PAYLOAD };
-	}
+	run_gather(iov, buf, at);
 	if (sendmsg(fd, &msg, 0) < 0)
 		die("sendmsg");
 }
 
-static void sender(int fd, const struct sockaddr_in *to, double seconds)
+/* Milliseconds of processor time per GiB. */
+static double cost(int who, uint64_t bytes)
+{
+	struct rusage usage;
+
+	getrusage(who, &usage);
+	return ((double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+		(double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3) /
+	       ((double)bytes / (1 << 30));
+}
+
+static uint64_t sender(int fd, const struct sockaddr_in *to, double seconds)
 {
 	char *buf = malloc(MESSAGE);
 	uint64_t sent = 0, acked = 0;
@@ -132,41 +176,85 @@ static void sender(int fd, const struct sockaddr_in *to, double seconds)
 		sent += RUN * PAYLOAD;
 	}
 	acked = progress_read(fd, acked, 200);
-	printf("%.1f\n", (double)acked / (end - start) / (1 << 20));
+	printf("%.1f", (double)acked / (end - start) / (1 << 20));
 	free(buf);
+	return acked;
+}
+
+/* Each packet of a run is checked and placed; its bytes of payload. */
+static size_t run_place(const char *run, size_t len, char *memory, uint64_t at)
+{
+	size_t placed = 0;
+
+	for (; len >= PACKET; run += PACKET, len -= PACKET) {
+		uint32_t crc;
+
+		memcpy(&crc, run + PACKET - TRAILER, sizeof(crc));
+		if (packet_crc(run, run + HEADER) != crc) {
+			fprintf(stderr, "udp_plain: a packet came with a wrong CRC\n");
+			exit(1);
+		}
+		sr_place(memory + (at + placed) % MESSAGE, run + HEADER, PAYLOAD);
+		placed += PAYLOAD;
+	}
+	return placed;
 }
 
 static void receiver(int fd, const struct sockaddr_in *to)
 {
-	char *buf = malloc(65536);
-	uint64_t got = 0, told = 0;
+	char *buf = malloc(RECEIVE_SIZE), *memory = malloc(MESSAGE);
+	uint64_t got = 0, reported = 0;
 
 	for (;;) {
-		ssize_t n = recv(fd, buf, 65536, 0);
+		ssize_t n = recv(fd, buf, RECEIVE_SIZE, 0);
 
 		if (n <= 0)
 			die("recv");
-		got += n / PACKET * PAYLOAD;
-		if (got - told >= REPORT) {
-			told = got;
+		if (checked)
+			got += run_place(buf, n, memory, got);
+		else
+			got += n / PACKET * PAYLOAD;
+		if (got - reported >= REPORT) {
+			reported = got;
 			sendto(fd, &got, sizeof(got), 0, (const struct sockaddr *)to, sizeof(*to));
 		}
 	}
 }
 
+static void cpu_bind(const char *cpu)
+{
+	cpu_set_t set;
+
+	if (!cpu)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(atoi(cpu), &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity");
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in a = { 0 }, b = { 0 };
-	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	int one = socket_make(&a), two = socket_make(&b);
-	pid_t child = fork();
+	double seconds;
+	uint64_t moved;
+	pid_t child;
 
+	checked = argc > 1 && !strcmp(argv[1], "--checked");
+	argc -= checked;
+	argv += checked;
+	seconds = argc > 1 ? atof(argv[1]) : 1;
+	child = fork();
 	if (child < 0)
 		die("fork");
+	if (argc > 3)
+		cpu_bind(argv[child ? 2 : 3]);
 	if (!child)
 		receiver(two, &a);
-	sender(one, &b, seconds > 0 ? seconds : 1);
-	kill(child, 9);
+	moved = sender(one, &b, seconds > 0 ? seconds : 1);
+	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+	printf(" %.0f %.0f\n", cost(RUSAGE_SELF, moved), cost(RUSAGE_CHILDREN, moved));
 	return 0;
 }
