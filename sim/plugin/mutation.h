@@ -55,7 +55,13 @@
 	  "one-sided: keys of a device that the peer's rail has left are used on the next")        \
 	X(FORGET_RETURN, "forget-return", "nobody looks whether a device that failed is back")     \
 	X(KEEP_OPENING, "keep-opening",                                                            \
-	  "a device that is back is used with the keys of before it failed")
+	  "a device that is back is used with the keys of before it failed")                       \
+	X(FORGET_COPY, "forget-copy",                                                              \
+	  "HA_NCCL_COPY_MAX: a copied send is sent again from the program's buffer")               \
+	X(TRUST_COPY, "trust-copy",                                                                \
+	  "HA_NCCL_COPY_MAX: a copied send, complete when posted, is not sent again")              \
+	X(HOLD_COPY, "hold-copy",                                                                  \
+	  "HA_NCCL_COPY_MAX: a copied send whose request was taken back is given up")
 
 enum ha_mutation {
 	HA_MUTATE_OUTSIDE = -1, /* no simulation: `ha doctor --fabric` */

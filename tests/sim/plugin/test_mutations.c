@@ -40,6 +40,9 @@ static const struct {
 	{ HA_MUTATE_KEEP_WINDOWS, "cut", 3000 },
 	{ HA_MUTATE_FORGET_RETURN, "return", 500 },
 	{ HA_MUTATE_KEEP_OPENING, "return", 500 },
+	{ HA_MUTATE_FORGET_COPY, "storm", 500 },
+	{ HA_MUTATE_TRUST_COPY, "storm", 500 },
+	{ HA_MUTATE_HOLD_COPY, "storm", 500 },
 };
 
 static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)
