@@ -2,7 +2,8 @@
 /*
  * One test() handles at most HA_NCCL_TEST_MAX_POLL completions. With the bound at 4 and 32 messages
  * already delivered, the last request cannot be done before the eighth test; without a bound it
- * would be done at the first.
+ * would be done at the first. The messages are longer than what HA_NCCL_COPY_MAX copies, whose
+ * sends are complete when they are posted, whatever the environment sets.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -10,6 +11,7 @@
 
 #define MESSAGES 32
 #define BOUND 4
+#define WORDS 9
 
 static int tests_until_done(struct rig *rig, void *request)
 {
@@ -26,7 +28,7 @@ static int tests_until_done(struct rig *rig, void *request)
 
 int main(int argc, char **argv)
 {
-	static uint64_t from[MESSAGES], to[MESSAGES];
+	static uint64_t from[MESSAGES][WORDS], to[MESSAGES][WORDS];
 	void *from_mr, *to_mr, *send[MESSAGES], *recv[MESSAGES];
 	struct rig_deadline deadline;
 	struct rig rig;
@@ -47,13 +49,13 @@ int main(int argc, char **argv)
 	from_mr = rig_reg(&rig, pair.send, from, sizeof(from));
 	to_mr = rig_reg(&rig, pair.recv, to, sizeof(to));
 	for (int i = 0; i < MESSAGES; i++) {
-		from[i] = (uint64_t)i + 1;
-		recv[i] = rig_irecv(&rig, pair.recv, &to[i], 8, 0, to_mr);
+		from[i][WORDS - 1] = (uint64_t)i + 1;
+		recv[i] = rig_irecv(&rig, pair.recv, to[i], sizeof(to[i]), 0, to_mr);
 	}
 	for (int i = 0; i < MESSAGES; i++)
-		send[i] = rig_isend(&rig, pair.send, &from[i], 8, 0, from_mr);
+		send[i] = rig_isend(&rig, pair.send, from[i], sizeof(from[i]), 0, from_mr);
 	deadline = rig_deadline("the data of the last message");
-	while (__atomic_load_n(&to[MESSAGES - 1], __ATOMIC_ACQUIRE) != MESSAGES)
+	while (__atomic_load_n(&to[MESSAGES - 1][WORDS - 1], __ATOMIC_ACQUIRE) != MESSAGES)
 		rig_pause(&deadline);
 	usleep(200000); /* for the completions behind the data, at both ends */
 	CHECK(tests_until_done(&rig, recv[MESSAGES - 1]) >= MESSAGES / BOUND,
