@@ -153,11 +153,11 @@ static bool fewer_conns(struct sim_scenario *sc, enum sim_mutation mutation,
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < sc->nconns; i++) {
+	for (unsigned i = 0; i < sc->nconns && i < SIM_CONNS_MASKED; i++) {
 		struct sim_scenario s = *sc;
 
 		s.conns_off |= UINT64_C(1) << i;
-		any |= !(sc->conns_off >> i & 1) && try(sc, &s, mutation, result);
+		any |= sim_conn_is_on(sc, i) && try(sc, &s, mutation, result);
 	}
 	return any;
 }
@@ -169,7 +169,7 @@ static bool fewer_messages(struct sim_scenario *sc, enum sim_mutation mutation,
 	bool any = false;
 
 	for (unsigned i = 0; i < sc->nconns; i++)
-		if (!(sc->conns_off >> i & 1) && sc->conn[i].messages > most)
+		if (sim_conn_is_on(sc, i) && sc->conn[i].messages > most)
 			most = sc->conn[i].messages;
 	if (sc->message_cap < most)
 		most = sc->message_cap;

@@ -461,7 +461,7 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 			sc->host[h].silence_ms, sc->host[h].slow_factor, sc->host[h].copy_max,
 			sc->host[h].max_retries, (double)sim_scenario_retry_limit(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
-		if (!(sc->conns_off >> i & 1))
+		if (sim_conn_is_on(sc, i))
 			print_conn(sc, i, out);
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off)

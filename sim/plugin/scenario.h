@@ -14,8 +14,9 @@
 
 #include <stdio.h>
 
-#define SIM_CONNS_MAX 64
+#define SIM_CONNS_MAX 256
 #define SIM_CONNS_DRAWN 12 /* by a seed; tests write out more */
+#define SIM_CONNS_MASKED 64
 #define SIM_FAULTS_MAX 32
 /* receives in flight on one connection, as NCCL's NCCL_NET_MAX_REQUESTS */
 #define SIM_WINDOW_MAX 32
@@ -120,9 +121,14 @@ struct sim_scenario {
 	struct sim_conn_spec conn[SIM_CONNS_MAX];
 	struct sim_fault fault[SIM_FAULTS_MAX];
 	/* Shrinking. */
-	uint64_t conns_off;   /* mask */
+	uint64_t conns_off;   /* mask of the first SIM_CONNS_MASKED */
 	uint32_t message_cap; /* per connection */
 };
+
+static inline bool sim_conn_is_on(const struct sim_scenario *sc, unsigned conn)
+{
+	return conn >= SIM_CONNS_MASKED || !(sc->conns_off >> conn & 1);
+}
 
 /*
  * allowed: mask of fault classes that may be drawn; 0 = the usual mix; SIM_STORM: every seed is one

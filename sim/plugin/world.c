@@ -435,7 +435,7 @@ static int world_open(struct sim_world *w)
 	for (unsigned i = 0; i < SIM_HOSTS && !err; i++)
 		err = host_open(w, i);
 	for (unsigned i = 0; i < sc->nconns && !err; i++)
-		if (!(sc->conns_off >> i & 1))
+		if (sim_conn_is_on(sc, i))
 			err = sim_conn_open(w, i);
 	sim_faults_schedule(w);
 	return err ? err : sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch, w);
