@@ -29,8 +29,11 @@ pair() { # the sender's processor, the receiver's, program and arguments; the cl
 	on "$receiver" "$build/softroce-run" "$@" >"$SOFTROCE_CONTROL/server" 2>&1 &
 	server=$!
 	until grep -qsE '^ *[0-9]+: [0-9A-F]+:4EC2 [0-9A-F:]+ 0A' /proc/net/tcp /proc/net/tcp6; do sleep 0.05; done
-	on "$sender" "$build/softroce-run" "$@" 127.0.0.1 2>/dev/null
-	wait $server
+	if ! on "$sender" "$build/softroce-run" "$@" 127.0.0.1 2>"$SOFTROCE_CONTROL/client" || ! wait $server; then
+		echo "$* failed:" >&2
+		tail -n 4 "$SOFTROCE_CONTROL/client" "$SOFTROCE_CONTROL/server" >&2
+		return 1
+	fi
 }
 udp() { # the sender's processor, the receiver's, and options; MB/s
 	local processors=("$1" "$2")
