@@ -1,0 +1,760 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a rail comes up again, at either end, step by step in virtual time: when it is tried, what is
+ * offered and answered, three pings with their pongs, and what becomes of one that does not come
+ * up. What the operator reads of it.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/failover/protection.h"
+#include "plugin/transfer/bundle.h"
+#include "rdma/topo/device.h"
+#include "tests/base/lines.h"
+#include "tests/plugin/idle_cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAIL 1
+#define EPOCH 5
+#define US UINT64_C(1000)
+#define MS HA_NS_PER_MS
+#define START (1000000 * MS)
+#define LIMIT_MS 3000 /* from the offer to the third pong */
+
+static unsigned writes; /* that the rail was given */
+static uint64_t last_word;
+static struct ibv_qp qp[2];
+
+static int take_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)bad;
+	if (to != &qp[RAIL])
+		return 0;
+	writes++;
+	memcpy(&last_word, (const void *)(uintptr_t)wr->sg_list[0].addr, sizeof(last_word));
+	return 0;
+}
+
+static const struct ha_verbs_hot hot = { .post_send = take_word, .poll_cq = poll_nothing };
+static struct ha_clock_virtual virtual_time = HA_CLOCK_VIRTUAL_INIT(START);
+static struct ha_topo_device topo = { .rail_id = -1, .plane_id = -1 };
+static struct ha_device device[2];
+static struct ha_opening opening;
+static struct ha_ctx ctx = { .clock = &virtual_time.clock, .devices = device, .nports = 2 };
+
+/* Two data rails, of which RAIL is down, its last epoch closed. */
+static struct ha_bundle *begin(bool is_send)
+{
+	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
+	static const char *const names[] = { "nic0:1", "nic1:1" };
+
+	CHECK(b);
+	virtual_time.now = START;
+	writes = 0;
+	last_word = 0;
+	ctx.config.ib_recovery_ack_timeout = LIMIT_MS;
+	ctx.config.enable_failback = true;
+	b->ctx = &ctx;
+	b->is_send = is_send;
+	b->nrails = b->balance.ndata = 2;
+	b->active = 1;
+	b->poll.most = b->poll.batch = 16;
+	b->terms.flags = HA_FLAG_FAILOVER;
+	b->schedule.due = UINT64_MAX;
+	b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
+	CHECK(b->ring);
+	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	pthread_mutex_init(&b->registered.lock, NULL);
+	pthread_mutex_init(&b->registered.list_lock, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		device[i] = (struct ha_device) { .ctx = &ctx, .topo = &topo, .up = true };
+		strcpy(device[i].name, names[i]);
+		device[i].now = &opening;
+		pthread_mutex_init(&device[i].lock, NULL);
+		b->balance.share[i] = 512;
+		b->balance.lead[i] = (uint8_t)i;
+		b->balance.weight[i] = i == RAIL ? 0 : 512;
+		b->rail[i] = (struct ha_rail) { .index = (uint8_t)i,
+						.hot = &hot,
+						.qp = &qp[i],
+						.sq_depth = 64,
+						.state = i == RAIL ? HA_RAIL_DOWN : HA_RAIL_UP,
+						.epoch = EPOCH,
+						.dev = &device[i] };
+		b->failover.ctl[i].proven = true;
+	}
+	b->failover.ctl[RAIL].compare.acked = true;
+	return b;
+}
+
+static void end(struct ha_bundle *b)
+{
+	free(b->ring);
+	free(b);
+}
+
+static struct ha_control *control(struct ha_bundle *b)
+{
+	return &b->failover.ctl[RAIL];
+}
+
+/* A step so long after the start; when the next is due, as long after it. */
+static uint64_t step(struct ha_bundle *b, uint64_t ns)
+{
+	virtual_time.now = START + ns;
+	b->schedule.due = UINT64_MAX;
+	ha_incarnation_step(b, &b->rail[RAIL], virtual_time.now);
+	return b->schedule.due == UINT64_MAX ? UINT64_MAX : b->schedule.due - START;
+}
+
+/* ---- when it is tried ---- */
+
+/* How long a connection without a rail goes on: as many pauses as the operator allows, each twice
+ * as long, none over half a minute. */
+static void how_long_without_a_path(void)
+{
+	static const struct {
+		int retries;
+		unsigned ms;
+	} limits[] = {
+		{ 0, 0 }, { 1, 100 }, { 3, 700 }, { 9, 51100 }, { 10, 81100 }, { 20, 381100 }
+	};
+
+	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		ctx.config.max_retries = limits[i].retries;
+		CHECK_INT(ha_retry_limit_ns(&ctx), limits[i].ms * MS);
+	}
+}
+
+static void sender_opens(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	control(b)->join.retry_at = START + 5 * MS;
+	CHECK_INT(step(b, 4 * MS), 5 * MS);
+	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+	control(b)->compare.acked = false; /* the receiver has not acted on our state yet */
+	step(b, 5 * MS);
+	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+	control(b)->compare.acked = true;
+	control(b)->fence.tidy_at = START + 1; /* the old queue pair goes first */
+	step(b, 5 * MS);
+	CHECK_INT(control(b)->slow, HA_SLOW_TIDY);
+	control(b)->slow = HA_SLOW_NONE;
+	control(b)->fence.tidy_at = 0;
+	pthread_mutex_lock(&b->registered.lock); /* the program registers memory: in a moment */
+	CHECK_INT(step(b, 5 * MS), 5 * MS + 20 * US);
+	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+	pthread_mutex_unlock(&b->registered.lock);
+	ha_bundle_board(b)->beat[RAIL].ping = ha_bundle_board(b)->beat[RAIL].pong = 9;
+	ha_bundle_board(b)->beat[RAIL].count = 8;
+	ha_bundle_board(b)->mail[RAIL][1].number = 7;
+	step(b, 5 * MS);
+	CHECK_INT(control(b)->slow, HA_SLOW_OPEN);
+	CHECK_INT(ha_bundle_board(b)->beat[RAIL].ping, 0); /* of the last incarnation */
+	CHECK_INT(ha_bundle_board(b)->beat[RAIL].pong, 0);
+	CHECK_INT(ha_bundle_board(b)->mail[RAIL][1].number, 0);
+	CHECK_INT(ha_bundle_board(b)->beat[RAIL].count, 8); /* it only grows */
+	end(b);
+}
+
+/* A receiver waits for the offer. */
+static void receiver_opens(void)
+{
+	struct ha_bundle *b = begin(false);
+
+	step(b, 0);
+	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+	control(b)->join.has_offer = true;
+	step(b, 0);
+	CHECK_INT(control(b)->slow, HA_SLOW_OPEN);
+	end(b);
+}
+
+/* Nothing comes back up on a connection that ends, or has none of it. */
+static void no_more_of_it(void)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		struct ha_bundle *b = begin(true);
+
+		b->terms.flags = i == 0 ? 0 : HA_FLAG_FAILOVER;
+		b->abort.error = i == 1 ? -EIO : 0;
+		b->failover.peer_closed = i == 2;
+		b->error = i == 3 ? -EIO : 0;
+		step(b, 0);
+		CHECK_INT(control(b)->slow, i == 4 ? HA_SLOW_OPEN : HA_SLOW_NONE);
+		end(b);
+	}
+}
+
+/* The queue pair could not be made: again after a while, longer each time, not for over half a
+ * minute; a receiver waits for the next offer. */
+static void not_opened(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	for (unsigned i = 1; i <= 40; i++) {
+		uint64_t pause = i < 9 ? 100 * MS << i : 30000 * MS;
+
+		control(b)->slow = HA_SLOW_DONE;
+		control(b)->slow_result = -ENETDOWN;
+		CHECK_INT(step(b, 0), pause);
+		CHECK_INT(control(b)->join.retry_at, START + pause);
+		CHECK_INT(b->rail[RAIL].epoch, EPOCH);
+	}
+	b->active = 0; /* every second counts */
+	control(b)->slow = HA_SLOW_DONE;
+	CHECK_INT(step(b, 0), 1000 * MS);
+	end(b);
+
+	b = begin(false);
+	control(b)->join.has_offer = true;
+	control(b)->slow = HA_SLOW_DONE;
+	control(b)->slow_result = -ENETDOWN;
+	CHECK_INT(step(b, 0), 100 * MS);
+	CHECK(!control(b)->join.has_offer);
+	end(b);
+}
+
+/* Whatever a rail waits for may be over. One that keeps flapping waits as it was told to, as long
+ * as another is up; an offer without an answer goes out once more. */
+static void hurried(void)
+{
+	struct ha_bundle *b = begin(true);
+	struct ha_join *join = &control(b)->join;
+
+	for (unsigned flaps = 2; flaps <= 3; flaps++)
+		for (unsigned active = 0; active < 2; active++) {
+			b->active = (uint8_t)active;
+			join->flaps = flaps;
+			join->retry_at = UINT64_MAX;
+			ha_incarnation_hurry(b, &b->rail[RAIL]);
+			CHECK_INT(join->retry_at == 0, flaps < 3 || !active);
+		}
+	b->active = 1;
+	join->flaps = 0;
+	control(b)->fence.suspected_at = START;
+	ctx.config.ib_recovery_start_delay = 70; /* as the operator has set it */
+	ha_incarnation_hurry(b, &b->rail[RAIL]);
+	CHECK_INT(join->retry_at, START + 70 * MS);
+	b->active = 0; /* nothing waits while the connection stands still */
+	ha_incarnation_hurry(b, &b->rail[RAIL]);
+	CHECK_INT(join->retry_at, 0);
+	ctx.config.ib_recovery_start_delay = 0;
+
+	b->rail[RAIL].state = HA_RAIL_JOIN;
+	control(b)->out.repeat_at = control(b)->out.repeats = 9;
+	ha_incarnation_hurry(b, &b->rail[RAIL]);
+	CHECK_INT(control(b)->out.due, HA_SEND(RAIL_OFFER));
+	CHECK_INT(control(b)->out.repeat_at, 0);
+	CHECK_INT(control(b)->out.repeats, 0);
+	control(b)->out.due = 0;
+	join->has_offer = true; /* the answer is here */
+	ha_incarnation_hurry(b, &b->rail[RAIL]);
+	CHECK_INT(control(b)->out.due, 0);
+	end(b);
+}
+
+/* ---- offer and answer ---- */
+
+static void offer(struct ha_bundle *b, uint32_t epoch)
+{
+	struct ha_wire_rail other = { .guid = 11 };
+
+	ha_incarnation_offered(b, &b->rail[RAIL], &other, epoch);
+}
+
+static void offered(void)
+{
+	struct ha_bundle *b = begin(false);
+	struct ha_control *k = control(b);
+
+	k->compare.acked = false;
+	offer(b, EPOCH + 1);
+	CHECK(k->join.has_offer);
+	CHECK_INT(k->join.offer.guid, 11);
+	CHECK(k->compare.acked); /* who offers the next has our state of the last */
+	end(b);
+
+	for (unsigned i = 0; i < 4; i++) { /* not now: it is repeated */
+		b = begin(false);
+		k = control(b);
+		b->rail[RAIL].state = i == 0 ? HA_RAIL_FENCED : HA_RAIL_DOWN;
+		k->slow = i == 1 ? HA_SLOW_CLOSE : HA_SLOW_NONE;
+		k->join.retry_at = START + (i == 2);
+		k->join.attempts = i >= 2; /* no device was usable a moment ago */
+		offer(b, EPOCH + 1);
+		CHECK_INT(k->join.has_offer, i == 3);
+		end(b);
+	}
+	b = begin(false); /* the first one may come at any time */
+	control(b)->join.retry_at = START + 1;
+	offer(b, EPOCH + 1);
+	CHECK(control(b)->join.has_offer);
+	end(b);
+
+	for (unsigned state = HA_RAIL_NONE; state <= HA_RAIL_PROBE;
+	     state++) { /* our answer was lost */
+		bool again = state == HA_RAIL_JOIN || state == HA_RAIL_UP;
+
+		b = begin(false);
+		b->rail[RAIL].state = (uint8_t)state;
+		offer(b, EPOCH);
+		CHECK_INT(control(b)->out.due, again ? HA_SEND(RAIL_ANSWER) : 0);
+		CHECK(!control(b)->join.has_offer);
+		end(b);
+	}
+	b = begin(true); /* a sender makes the offers */
+	offer(b, EPOCH + 1);
+	CHECK(!control(b)->join.has_offer);
+	end(b);
+}
+
+/* Keys that the peer gave for another device mean nothing on this one. */
+static bool keys_are_void(const char *name, uint64_t guid, uint32_t keys)
+{
+	struct ha_bundle *b = begin(true);
+	struct ha_wire_rail end_of_rail = { .guid = guid, .keys = keys };
+	bool is_void;
+
+	b->rail[RAIL].state = HA_RAIL_JOIN;
+	b->rail[RAIL].peer = (struct ha_wire_rail) { .guid = 11, .name = "nic0:1", .keys = 3 };
+	strcpy(end_of_rail.name, name);
+	for (unsigned i = 0; i < 2; i++)
+		ha_send_cts((struct ha_send *)b, 7)->rkey[i] = 99;
+	ha_incarnation_answered(b, &b->rail[RAIL], &end_of_rail);
+	CHECK_INT(control(b)->slow, HA_SLOW_CONNECT);
+	CHECK_INT(control(b)->join.offer.guid, guid);
+	CHECK_INT(ha_send_cts((struct ha_send *)b, 7)->rkey[0], 99); /* another rail's */
+	is_void = !ha_send_cts((struct ha_send *)b, 7)->rkey[RAIL];
+	end(b);
+	return is_void;
+}
+
+static void answered(void)
+{
+	CHECK(!keys_are_void("nic0:1", 11, 3));
+	CHECK(keys_are_void("nic1:1", 11, 3));
+	CHECK(keys_are_void("nic0:1", 12, 3));
+	CHECK(keys_are_void("nic0:1", 11, 4)); /* it has forgotten them meanwhile */
+	for (unsigned i = 0; i < 5; i++) {
+		struct ha_bundle *b = begin(i != 0); /* a receiver asks nobody */
+		struct ha_wire_rail end_of_rail = { .guid = 11 };
+
+		b->rail[RAIL].state = i == 1 ? HA_RAIL_PROBE : HA_RAIL_JOIN;
+		control(b)->slow = i == 2 ? HA_SLOW_CONNECTING : HA_SLOW_NONE;
+		control(b)->join.has_offer = i == 3; /* repeated */
+		ha_incarnation_answered(b, &b->rail[RAIL], &end_of_rail);
+		CHECK_INT(control(b)->slow == HA_SLOW_CONNECT, i == 4);
+		end(b);
+	}
+}
+
+/* Opened: a new epoch of which nothing is known yet; the offer goes out, or the answer. */
+static void begun(void)
+{
+	for (unsigned is_send = 0; is_send < 2; is_send++) {
+		struct ha_bundle *b = begin(is_send);
+		struct ha_control *k = control(b);
+
+		memset(&k->compare, 1, sizeof(k->compare));
+		memset(&k->out, 1, sizeof(k->out));
+		k->mail.out = k->mail.in = k->join.pings = k->join.pongs = 3;
+		k->join.ping_answered = 3;
+		k->fence.peer_knows = k->fence.drained = k->fence.marker_posted = true;
+		k->fence.local = k->fence.peer_port = k->working = true;
+		atomic_store(&k->fence.last_receive, true);
+		k->windows = (struct ha_told_windows) { .known = 2, .sent = 5 };
+		k->slow = HA_SLOW_DONE;
+		k->slow_result = 0;
+		CHECK_INT(step(b, 0), 0);
+		CHECK_INT(b->rail[RAIL].epoch, EPOCH + 1);
+		CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
+		CHECK_INT(k->out.due, is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER));
+		CHECK_INT(k->join.deadline, START + LIMIT_MS * MS);
+		CHECK_INT(k->join.since, START);
+		CHECK_INT(k->out.sent + k->out.repeats + k->mail.out + k->mail.in, 0);
+		CHECK_INT(k->out.repeat_at + k->join.ping_answered, 0);
+		CHECK_INT(k->join.pings + k->join.pongs, 0);
+		CHECK_INT(k->compare.replayed_requests + k->compare.replayed_bytes, 0);
+		CHECK_INT(k->compare.registration_ns, 0);
+		CHECK_INT(k->windows.sent, 2); /* what was not acknowledged goes out again */
+		CHECK(!k->compare.has_state && !k->compare.acked && !k->compare.has_peer_state);
+		CHECK(!k->fence.peer_knows && !k->fence.drained && !k->fence.marker_posted);
+		CHECK(!k->fence.local && !k->fence.peer_port && !k->working);
+		CHECK(!atomic_load(&k->fence.last_receive));
+		end(b);
+	}
+}
+
+/* ---- proof ---- */
+
+static uint64_t word(uint32_t epoch, uint32_t number)
+{
+	return (uint64_t)epoch << 32 | number;
+}
+
+/* The sender is connected, and pings until the third pong is here. */
+static void sender_proves_it(void)
+{
+	struct ha_bundle *b = begin(true);
+	uint64_t *pong = &ha_bundle_board(b)->beat[RAIL].pong;
+
+	b->rail[RAIL].state = HA_RAIL_JOIN;
+	control(b)->join.since = START;
+	control(b)->join.deadline = START + LIMIT_MS * MS;
+	step(b, 0); /* not connected yet */
+	CHECK_INT(writes, 0);
+	control(b)->slow = HA_SLOW_DONE;
+	control(b)->slow_result = 0;
+	control(b)->out.repeat_at = 1;
+	CHECK_INT(step(b, 0), 50 * US);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
+	CHECK_INT(control(b)->out.repeat_at, 0); /* the offer is answered */
+	CHECK_INT(last_word, word(EPOCH, 1));
+	*pong = word(EPOCH - 1, 1); /* of another incarnation */
+	CHECK_INT(step(b, 5 * MS - 1), 5 * MS - 1 + 50 * US);
+	CHECK_INT(writes, 1);
+	CHECK_INT(step(b, 5 * MS), 6 * MS); /* it takes its time: looks become rarer */
+	for (uint32_t n = 1; n <= 3; n++) {
+		CHECK_INT(last_word, word(EPOCH, n));
+		CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
+		*pong = word(EPOCH, n);
+		step(b, 6 * MS);
+	}
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
+	CHECK_INT(writes, 3);
+	CHECK_INT(b->active, 3);
+	end(b);
+
+	b = begin(true); /* it could not be connected */
+	b->rail[RAIL].state = HA_RAIL_JOIN;
+	control(b)->slow = HA_SLOW_DONE;
+	control(b)->slow_result = -ETIMEDOUT;
+	step(b, 0);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
+	CHECK_INT(writes, 0);
+	end(b);
+}
+
+/* The receiver sends each ping back; the third says that two pongs have arrived. */
+static void receiver_proves_it(void)
+{
+	struct ha_bundle *b = begin(false);
+	uint64_t *ping = &ha_bundle_board(b)->beat[RAIL].ping;
+
+	b->rail[RAIL].state = HA_RAIL_JOIN;
+	control(b)->join.since = START;
+	control(b)->join.deadline = START + LIMIT_MS * MS;
+	CHECK_INT(step(b, 0), 50 * US);
+	*ping = word(EPOCH - 1, 1);
+	step(b, 0);
+	CHECK_INT(writes, 0);
+	*ping = word(EPOCH, 1);
+	b->rail[RAIL].sq_posted = 64; /* no room: the next time */
+	step(b, 0);
+	CHECK_INT(writes, 0);
+	b->rail[RAIL].sq_retired = 8;
+	step(b, 0);
+	CHECK_INT(last_word, word(EPOCH, 1));
+	step(b, 0);
+	CHECK_INT(writes, 1);
+	*ping = word(EPOCH, 2);
+	step(b, 0);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
+	*ping = word(EPOCH, 3);
+	step(b, 0);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
+	CHECK_INT(last_word, word(EPOCH, 3));
+	CHECK_INT(writes, 3);
+
+	/* Up by what it carries, before the third ping: pings are answered, but not for ever. */
+	control(b)->join.ping_answered = 0;
+	b->schedule.due = UINT64_MAX;
+	ha_incarnation_pings(b, &b->rail[RAIL], START);
+	CHECK_INT(b->schedule.due, START + 50 * US);
+	CHECK_INT(writes, 4);
+	control(b)->join.ping_answered = 0;
+	b->schedule.due = UINT64_MAX;
+	ha_incarnation_pings(b, &b->rail[RAIL], START + LIMIT_MS * MS);
+	CHECK(b->schedule.due == UINT64_MAX);
+	end(b);
+}
+
+/* Not within its time: it is given up. While a queue pair is being made it is waited for. */
+static void too_late(void)
+{
+	static const enum ha_slow slow[] = { HA_SLOW_NONE, HA_SLOW_CONNECTING, HA_SLOW_CONNECT };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct ha_bundle *b = begin(true);
+
+		b->rail[RAIL].state = HA_RAIL_JOIN;
+		control(b)->slow = (uint8_t)slow[i];
+		control(b)->join.deadline = START + 9 * MS;
+		CHECK_INT(step(b, 9 * MS - 1), 9 * MS);
+		CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
+		step(b, 9 * MS);
+		CHECK_INT(b->rail[RAIL].state, i < 2 ? HA_RAIL_FENCING : HA_RAIL_JOIN);
+		CHECK(i == 2 || control(b)->cause == HA_CAUSE_STANDBY_FAILED);
+		end(b);
+	}
+}
+
+/* ---- up ---- */
+
+static void come_up(struct ha_bundle *b)
+{
+	lines_catch();
+	b->rail[RAIL].state = HA_RAIL_PROBE;
+	control(b)->join.deadline = UINT64_MAX;
+	control(b)->join.pongs = 2;
+	control(b)->join.pings = 3;
+	ha_bundle_board(b)->beat[RAIL].pong = word(EPOCH, 3);
+	step(b, 0);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
+}
+
+/* It counts as new: nothing of what was observed before says anything. */
+static void as_new(void)
+{
+	struct ha_bundle *b = begin(true);
+	struct ha_control *k = control(b);
+
+	k->join.attempts = 4;
+	k->out.repeat_at = 7;
+	k->beat.sent_at = k->beat.alive_since = k->sign.asked_at = 7;
+	k->beat.doubted = k->answer.due = k->sign.lent = true;
+	b->rail[RAIL].sq_retired = b->rail[RAIL].sq_posted = 20;
+	come_up(b);
+	CHECK_INT(k->join.attempts, 0);
+	CHECK_INT(k->join.up_since, START);
+	CHECK_INT(k->out.repeat_at, 0);
+	CHECK_INT(k->beat.sent_at + k->beat.alive_since + k->sign.asked_at, 0);
+	CHECK(!k->beat.doubted && !k->answer.due && !k->sign.lent);
+	CHECK_INT(k->beat.retired_seen, 20);
+	CHECK_INT(k->beat.still_since, START);
+	CHECK_INT(k->beat.at, START);
+	CHECK_INT(k->beat.look_at, START);
+	CHECK_INT(k->beat.looked_at, START);
+	CHECK(k->beat.idle_seen);
+	CHECK(k->working);
+	end(b);
+}
+
+/* A data rail carries its share again. With HA_NCCL_ENABLE_FAILBACK=0 what took over goes on, and
+ * the rail stands by; of a fused device all NICs are wanted. */
+static void takes_its_share(void)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct ha_bundle *b = begin(true);
+
+		ctx.config.enable_failback = i != 1;
+		b->nrails = 3;
+		b->balance.ndata = 2;
+		b->active = 4;
+		b->rail[0].state = HA_RAIL_DOWN;
+		b->rail[2] = b->rail[0];
+		b->rail[2].index = 2;
+		b->rail[2].state = HA_RAIL_UP;
+		b->balance.weight[0] = 0;
+		b->balance.weight[2] = 1024; /* the spare carries */
+		b->rail[0].dev = &device[i == 2 ? 0 : 1];
+		b->rail[RAIL].dev = &device[1];
+		if (i == 2)
+			ctx.config.enable_failback = false;
+		come_up(b);
+		CHECK_INT(b->balance.weight[RAIL], i == 1 ? 0 : 512);
+		CHECK_INT(b->balance.weight[2], i == 1 ? 1024 : 0);
+		CHECK_INT(lines_contain("failed back"), i != 1);
+		CHECK(lines_contain("recovered"));
+		end(b);
+	}
+}
+
+/* What the operator reads: how long it was down, and what the connection survives now. */
+static void what_is_logged(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	strcpy(b->rail[0].peer.name, "far0:1");
+	strcpy(b->rail[RAIL].peer.name, "far1:1");
+	control(b)->fence.suspected_at = START - 1500 * MS;
+	come_up(b);
+	CHECK(lines_contain("it was down for 1.500 s"));
+	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
+	lines_catch();
+	ha_roles_update(b); /* no news */
+	CHECK_INT(lines_count("⇄"), 0);
+	b->active = 1;
+	b->rail[RAIL].state = HA_RAIL_FENCING;
+	ha_roles_update(b);
+	CHECK_INT(lines_count("not protected"), 1);
+	CHECK_INT(b->balance.weight[RAIL], 0);
+	end(b);
+
+	b = begin(true); /* a connection that ends says nothing of it */
+	b->failover.peer_closed = true;
+	lines_catch();
+	b->active = 3;
+	ha_roles_update(b);
+	CHECK_INT(lines_count("⇄"), 0);
+	end(b);
+}
+
+/* A spare stands by; one that comes up beside another that does is news of its own. */
+static void what_is_logged_of_spares(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	b->balance.ndata = 1;
+	control(b)->proven = false;
+	strcpy(b->rail[RAIL].peer.name, "far1:1");
+	come_up(b);
+	CHECK(lines_contain("nic0:1 ⇄ standby nic1:1, against the loss of a NIC"));
+	CHECK(!lines_contain("recovered"));
+	CHECK(!lines_contain("it may stand by better"));
+	end(b);
+
+	b = begin(true);
+	b->balance.ndata = 1;
+	control(b)->proven = false;
+	b->failover.against = HA_AGAINST_NIC_HERE;
+	come_up(b);
+	CHECK(lines_contain("it may stand by better than those there are"));
+	end(b);
+
+	b = begin(true);
+	b->balance.ndata = 1;
+	control(b)->proven = false;
+	b->failover.spares.add_until = START + MS;
+	come_up(b);
+	CHECK(lines_contain("no path that was up gave a sign"));
+	end(b);
+
+	b = begin(true); /* the first one up after a while without any */
+	b->balance.ndata = 1;
+	b->active = 0;
+	b->rail[0].state = HA_RAIL_DOWN;
+	control(b)->proven = false;
+	b->failover.no_path_since = START - 250 * MS;
+	come_up(b);
+	CHECK(lines_contain("no rail was up for 0.250 s"));
+	CHECK_INT(b->balance.weight[RAIL], 1024);
+	end(b);
+}
+
+/* ---- over ---- */
+
+/* Closed because others protect as well: as if it had never been up, and nothing waits. */
+static void superfluous(void)
+{
+	struct ha_bundle *b = begin(true);
+	struct ha_control *k = control(b);
+
+	k->cause = HA_CAUSE_SURPLUS;
+	k->join.attempts = k->join.flaps = 3;
+	k->join.retry_at = UINT64_MAX;
+	k->join.has_offer = true;
+	b->registered.rails = 3;
+	ha_incarnation_over(b, &b->rail[RAIL], START);
+	CHECK(!k->proven && !k->join.has_offer);
+	CHECK_INT(k->join.attempts + k->join.flaps, 0);
+	CHECK_INT(k->join.retry_at, 0);
+	CHECK_INT(b->registered.rails, 1);
+	CHECK_INT(pthread_mutex_trylock(&b->registered.lock), 0);
+	k->cause = HA_CAUSE_SURPLUS; /* while NCCL registers its keys stay */
+	b->registered.rails = 3;
+	ha_incarnation_over(b, &b->rail[RAIL], START);
+	CHECK_INT(b->registered.rails, 3);
+	end(b);
+}
+
+/* A time-out, or a silence, may have been a false alarm: it is tried again at once, to find out. */
+static void false_alarms(void)
+{
+	static const struct {
+		enum ha_event_cause cause;
+		bool doubted, quick;
+	} causes[] = { { HA_CAUSE_TIMEOUT, false, true },
+		       { HA_CAUSE_SILENCE, false, true },
+		       { HA_CAUSE_SIBLING, true, true },
+		       { HA_CAUSE_SIBLING, false, false },
+		       { HA_CAUSE_PORT_DOWN, false, false } };
+
+	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		struct ha_bundle *b = begin(true);
+		struct ha_control *k = control(b);
+
+		k->working = true;
+		k->cause = (uint8_t)causes[i].cause;
+		k->beat.doubted = causes[i].doubted;
+		k->join.up_since = START - 5000 * MS;
+		k->fence.suspected_at = START;
+		ha_incarnation_over(b, &b->rail[RAIL], START);
+		CHECK_INT(k->join.retry_at, START + (causes[i].quick ? 20 : 100) * MS);
+		CHECK_INT(k->fence.by_timeout, causes[i].quick);
+		CHECK_INT(b->failover.rto.failed, i == 0);
+		k->join.flaps = HA_RTO_FALSE_ALARMS; /* it happens again and again */
+		ha_incarnation_over(b, &b->rail[RAIL], START);
+		CHECK_INT(k->join.retry_at, START + 800 * MS);
+		end(b);
+	}
+}
+
+/* The first try of a standby that has never been up is told, once; a port of the peer that is down
+ * is waited for. */
+static void a_standby_that_fails(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	b->balance.ndata = 1;
+	control(b)->proven = false;
+	lines_catch();
+	ha_incarnation_over(b, &b->rail[RAIL], START);
+	CHECK_INT(lines_count("the standby did not come up; it is tried again and again"), 1);
+	ha_incarnation_over(b, &b->rail[RAIL], START);
+	CHECK_INT(lines_count("the standby did not come up"), 1);
+	end(b);
+
+	b = begin(true);
+	b->active = 0;
+	control(b)->working = true;
+	control(b)->join.up_since = START - 20000 * MS;
+	control(b)->fence.peer_port = true;
+	ha_incarnation_over(b, &b->rail[RAIL], START);
+	CHECK_INT(control(b)->join.retry_at, START + 100 * MS);
+	control(b)->fence.peer_port = false;
+	ha_incarnation_over(b, &b->rail[RAIL], START);
+	CHECK_INT(control(b)->join.retry_at, START);
+	end(b);
+}
+
+int main(void)
+{
+	how_long_without_a_path();
+	sender_opens();
+	receiver_opens();
+	no_more_of_it();
+	not_opened();
+	hurried();
+	offered();
+	answered();
+	begun();
+	sender_proves_it();
+	receiver_proves_it();
+	too_late();
+	as_new();
+	takes_its_share();
+	what_is_logged();
+	what_is_logged_of_spares();
+	superfluous();
+	false_alarms();
+	a_standby_that_fails();
+	return 0;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which single failure a set of rails survives: of a NIC here, of one there, of either, or of a
+ * leaf switch. Two hosts with four NICs each; NICs 0 and 1 are on the first leaf switch, 2 and 3 on
+ * the second.
+ */
+#include "base/check.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/protection.h"
+#include "plugin/transfer/bundle.h"
+#include "rdma/topo/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NICS 4
+
+static struct ha_topo_device topo[NICS];
+static struct ha_device device[NICS];
+
+static uint32_t place(int nic)
+{
+	return ha_device_place(&device[nic]);
+}
+
+static struct ha_bundle *bundle(void)
+{
+	struct ha_bundle *b = calloc(1, sizeof(*b));
+
+	CHECK(b);
+	for (int i = 0; i < NICS; i++) {
+		topo[i].rail_id = i / 2;
+		topo[i].plane_id = -1;
+		device[i].topo = &topo[i];
+	}
+	b->terms.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
+	return b;
+}
+
+/* Rail `rail` is between NIC `here` and the peer's NIC `there`. */
+static void connect_nics(struct ha_bundle *b, unsigned rail, int here, int there)
+{
+	struct ha_wire_rail *peer = &b->rail[rail].peer;
+
+	b->rail[rail].dev = &device[here];
+	*peer = (struct ha_wire_rail) { .guid = 7, .keys = place(there) << 8 | 3 };
+	snprintf(peer->name, sizeof(peer->name), "nic%d:1", there);
+}
+
+/* What two rails between these NICs protect against. */
+static enum ha_status_against against(int here0, int there0, int here1, int there1)
+{
+	struct ha_bundle *b = bundle();
+	enum ha_status_against found;
+
+	connect_nics(b, 1, here0, there0);
+	connect_nics(b, 3, here1, there1);
+	found = ha_protection(b, 0xa);
+	CHECK_INT(ha_protection(b, 2), HA_AGAINST_NOTHING); /* either alone */
+	CHECK_INT(ha_protection(b, 8), HA_AGAINST_NOTHING);
+	free(b);
+	return found;
+}
+
+static void two_rails(void)
+{
+	CHECK_INT(against(0, 0, 0, 0), HA_AGAINST_NOTHING);
+	CHECK_INT(against(0, 0, 1, 0), HA_AGAINST_NIC_HERE);
+	CHECK_INT(against(0, 0, 0, 1), HA_AGAINST_NIC_THERE);
+	CHECK_INT(against(0, 0, 1, 1), HA_AGAINST_NIC); /* all on one switch */
+	CHECK_INT(against(0, 0, 2, 2), HA_AGAINST_SWITCH);
+	CHECK_INT(against(0, 0, 2, 1), HA_AGAINST_NIC); /* the first switch takes both along */
+	CHECK_INT(against(0, 0, 1, 2), HA_AGAINST_NIC);
+	CHECK_INT(against(0, 2, 1, 3), HA_AGAINST_NIC); /* across: either switch does */
+	CHECK_INT(against(0, 2, 2, 0), HA_AGAINST_NIC);
+}
+
+/* Without any rail nothing is survived. */
+static void no_rail(void)
+{
+	struct ha_bundle *b = bundle();
+
+	CHECK_INT(ha_protection(b, 0), HA_AGAINST_NOTHING);
+	CHECK_INT(ha_protection_shared_place(b, 0), 0);
+	free(b);
+}
+
+/* What a third rail adds: switch and NIC each leave one of the others. */
+static void three_rails(void)
+{
+	struct ha_bundle *b = bundle();
+
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 1, 0);
+	connect_nics(b, 2, 2, 2);
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC_HERE);
+	CHECK_INT(ha_protection(b, 5), HA_AGAINST_SWITCH);
+	CHECK_INT(ha_protection(b, 6), HA_AGAINST_SWITCH);
+	CHECK_INT(ha_protection(b, 7), HA_AGAINST_SWITCH);
+	free(b);
+}
+
+/* The switch that takes all rails along is named for the operator; none is promised where one end's
+ * place is not known. */
+static void shared_switch(void)
+{
+	struct ha_bundle *b = bundle();
+
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 1, 1);
+	CHECK_INT(ha_protection_shared_place(b, 3), place(0));
+	connect_nics(b, 1, 2, 1); /* at the far end only */
+	CHECK_INT(ha_protection_shared_place(b, 3), place(0));
+	connect_nics(b, 0, 2, 0); /* here both on the second, there both on the first */
+	CHECK(ha_protection_shared_place(b, 3));
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 2, 2);
+	CHECK_INT(ha_protection_shared_place(b, 3), 0);
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_SWITCH);
+
+	topo[2].rail_id = -1; /* not known here */
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	CHECK_INT(ha_protection_shared_place(b, 3), 0);
+	topo[2].rail_id = 1;
+	b->rail[1].peer.keys = 3; /* or there */
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	CHECK_INT(ha_protection_shared_place(b, 3), 0);
+	free(b);
+
+	b = bundle(); /* an old peer's number of keys is no place */
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 2, 2);
+	b->terms.flags = HA_FLAG_FAILOVER;
+	CHECK_INT(ha_peer_place(b, &b->rail[1].peer), 0);
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	free(b);
+}
+
+/* Two planes of one rail are two switches. */
+static void planes(void)
+{
+	struct ha_bundle *b = bundle();
+
+	topo[0].plane_id = 0;
+	topo[1].plane_id = 1;
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 1, 1);
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_SWITCH);
+	free(b);
+}
+
+/* The peer's NICs are told apart by name, ports of one card too, and cards of one name by their
+ * GUID. */
+static void peer_devices(void)
+{
+	struct ha_wire_rail a = { .guid = 7, .name = "mlx5_0:1" }, b = a;
+
+	CHECK_INT(ha_peer_device(&a), ha_peer_device(&b));
+	b.qp.qpn = 9; /* another incarnation */
+	CHECK_INT(ha_peer_device(&a), ha_peer_device(&b));
+	strcpy(b.name, "mlx5_0:2");
+	CHECK(ha_peer_device(&a) != ha_peer_device(&b));
+	b = a;
+	b.guid = 8 << 4;
+	CHECK(ha_peer_device(&a) != ha_peer_device(&b));
+	memset(&b, 0, sizeof(b));
+	CHECK(ha_peer_device(&b));           /* 0 is the sender's own */
+	memset(b.name, 'x', sizeof(b.name)); /* not ended */
+	CHECK(ha_peer_device(&b));
+}
+
+static void from_the_least_to_the_best(void)
+{
+	static const enum ha_status_against order[] = { HA_AGAINST_NOTHING, HA_AGAINST_NIC_HERE,
+							HA_AGAINST_NIC, HA_AGAINST_SWITCH };
+
+	for (unsigned i = 0; i + 1 < sizeof(order) / sizeof(order[0]); i++)
+		CHECK(ha_protection_rank(order[i]) < ha_protection_rank(order[i + 1]));
+	CHECK_INT(ha_protection_rank(HA_AGAINST_NIC_THERE),
+		  ha_protection_rank(HA_AGAINST_NIC_HERE));
+	CHECK_TEXT(ha_protection_text(HA_AGAINST_NOTHING), "nothing");
+	CHECK_TEXT(ha_protection_text(HA_AGAINST_NIC), "the loss of a NIC");
+}
+
+int main(void)
+{
+	two_rails();
+	no_rail();
+	three_rails();
+	shared_switch();
+	planes();
+	peer_devices();
+	from_the_least_to_the_best();
+	return 0;
+}

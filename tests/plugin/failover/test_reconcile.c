@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Both ends of a rail are fenced and have told what they have: what was seen is complete, what was
+ * not is sent again, and nothing else is.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/transfer/bundle.h"
+#include "rdma/topo/device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RAILS 3
+#define LOST 1 /* the rail that was fenced */
+
+static struct ha_topo_device topo;
+static struct ha_device device = { .topo = &topo };
+static struct ha_ctx ctx = { .clock = &ha_clock_live };
+
+static void prepare(struct ha_bundle *b, bool is_send)
+{
+	b->ctx = &ctx;
+	b->is_send = is_send;
+	b->nrails = b->balance.ndata = RAILS;
+	b->active = 5;
+	b->terms.flags = HA_FLAG_FAILOVER;
+	b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
+	CHECK(b->ring);
+	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	for (unsigned i = 0; i < RAILS; i++) {
+		b->rail[i].index = (uint8_t)i;
+		b->rail[i].state = i == LOST ? HA_RAIL_FENCED : HA_RAIL_UP;
+		b->rail[i].dev = &device;
+	}
+}
+
+static void end(struct ha_bundle *b)
+{
+	free(b->ring);
+	free(b);
+}
+
+/* ---- the sender ---- */
+
+/* Messages 200 to 203 are under way, each with a stripe on every rail; the receiver has seen
+ * nothing. */
+static struct ha_send *sender(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_fence_state *peer;
+
+	CHECK(s);
+	prepare(&s->b, true);
+	s->head = 204;
+	for (uint64_t idx = 200; idx < 204; idx++) {
+		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
+
+		slot->idx = idx;
+		slot->n = 1;
+		slot->held = 1;
+		slot->mask = slot->pending = 7;
+	}
+	peer = &s->b.failover.ctl[LOST].compare.peer_state;
+	peer->base = 200;
+	peer->head = 204;
+	return s;
+}
+
+static struct ha_send_slot *message(struct ha_send *s, uint64_t idx)
+{
+	return &s->slot[idx % HA_SLOTS];
+}
+
+/* What is sent again of a message: mask of its stripes. */
+static unsigned again(struct ha_send *s, uint64_t idx)
+{
+	ha_reconcile(&s->b, &s->b.rail[LOST]);
+	return message(s, idx)->parked;
+}
+
+static void stripes_of_the_lost_rail(void)
+{
+	struct ha_send *s = sender();
+	struct ha_fence_state *peer = &s->b.failover.ctl[LOST].compare.peer_state;
+
+	peer->base = 201;     /* it has 200 whole; */
+	peer->head = 203;     /* it has not announced 203 */
+	peer->mask[0] = 0x02; /* of 201 this rail's stripe, */
+	peer->mask[1] = 0x05; /* of 202 only the others' */
+	CHECK_INT(again(s, 200), 0);
+	CHECK_INT(message(s, 200)->pending, 5);
+	CHECK_INT(message(s, 200)->settled, 1 << LOST);
+	CHECK_INT(message(s, 201)->parked, 0);
+	CHECK_INT(message(s, 201)->pending, 5);
+	CHECK_INT(message(s, 202)->parked, 1 << LOST);
+	CHECK_INT(message(s, 202)->pending, 7);
+	CHECK_INT(message(s, 203)->parked, 1 << LOST);
+	CHECK_INT(s->b.failover.parked, 2);
+	CHECK_INT(again(s, 202), 1 << LOST); /* a second look changes nothing */
+	CHECK_INT(s->b.failover.parked, 2);
+	CHECK_INT(s->b.abort.error, 0);
+	end(&s->b);
+}
+
+/* The last stripe that was missing: the message is complete, though the NIC has said nothing. */
+static void complete_by_the_peers_word(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.failover.ctl[LOST].compare.peer_state.base = 201;
+	message(s, 200)->pending = 1 << LOST;
+	CHECK_INT(again(s, 200), 0);
+	CHECK_INT(message(s, 200)->pending, 0);
+	CHECK_INT(message(s, 200)->req[0].done, 1);
+	CHECK_INT(message(s, 201)->req[0].done, 0);
+	end(&s->b);
+}
+
+/* A stripe that another rail carries instead is that rail's; one that this rail carries instead of
+ * another is lost with it. */
+static void who_carries_it_now(void)
+{
+	struct ha_send *s = sender();
+
+	message(s, 200)->moved = 1 << LOST;
+	message(s, 200)->carrier[LOST] = 2;
+	message(s, 201)->moved = 1 << 2;
+	message(s, 201)->carrier[2] = LOST;
+	CHECK_INT(again(s, 200), 0);
+	CHECK_INT(message(s, 201)->parked, 1 << LOST | 1 << 2);
+	end(&s->b);
+}
+
+/* Nothing was posted for a message that is being gathered, nor for an entry of the ring that is
+ * empty, or of an older round. */
+static void what_was_never_sent(void)
+{
+	struct ha_send *s = sender();
+
+	message(s, 200)->open = 1;
+	message(s, 201)->n = 0;
+	message(s, 202)->idx = 204;
+	CHECK_INT(again(s, 200), 0);
+	CHECK_INT(message(s, 201)->parked, 0);
+	CHECK_INT(message(s, 202)->parked, 0);
+	CHECK_INT(message(s, 203)->parked, 1 << LOST);
+	end(&s->b);
+}
+
+/* The NIC called it sent, and the receiver never had it. While NCCL holds the request, or its data
+ * is copied, it is sent again; else the data is lost, and the connection must end. */
+static void acknowledged_but_not_placed(void)
+{
+	struct ha_send *s = sender();
+
+	message(s, 200)->req[0].done = 1;
+	message(s, 200)->pending = 0;
+	CHECK_INT(again(s, 200), 1 << LOST);
+	CHECK_INT(message(s, 200)->req[0].done, 0); /* not complete after all */
+	CHECK_INT(message(s, 200)->pending, 1 << LOST);
+	CHECK_INT(s->b.abort.error, 0);
+	end(&s->b);
+
+	s = sender();
+	message(s, 200)->copied = true;
+	message(s, 200)->held = 0;
+	message(s, 200)->req[0].done = 1;
+	message(s, 200)->pending = 0;
+	CHECK_INT(again(s, 200), 1 << LOST);
+	CHECK_INT(message(s, 200)->req[0].done, 1); /* the buffer is NCCL's again */
+	CHECK_INT(s->b.abort.error, 0);
+	end(&s->b);
+
+	for (unsigned held = 0; held < 3; held++) {
+		s = sender();
+		message(s, 201)->n = 2; /* of a group one request is given back */
+		message(s, 201)->held = (uint8_t)held;
+		CHECK_INT(again(s, 201), 0);
+		CHECK_INT(s->b.abort.error, -EIO);
+		CHECK_INT(s->b.abort.cause, HA_CAUSE_DATA_LOST);
+		end(&s->b);
+	}
+}
+
+/* ---- the receiver ---- */
+
+/* Receives 300 to 303 are announced, over the lost rail. */
+static struct ha_recv *receiver(void)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+
+	CHECK(c);
+	prepare(&c->b, false);
+	c->done = 300;
+	c->head = 304;
+	for (uint64_t idx = 300; idx < 304; idx++)
+		c->slot[idx % HA_SLOTS] = (struct ha_recv_slot) {
+			.idx = idx, .busy = HA_SLOT_WIRE, .n = 1, .cts_rail = LOST
+		};
+	return c;
+}
+
+static struct ha_recv_slot *receive(struct ha_recv *c, uint64_t idx)
+{
+	return &c->slot[idx % HA_SLOTS];
+}
+
+static void clear_to_sends_of_the_lost_rail(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_fence_state *peer = &c->b.failover.ctl[LOST].compare.peer_state;
+
+	peer->head = peer->base = 301; /* the sender has used 300, */
+	peer->mask[0] = 1;             /* holds 301, */
+	receive(c, 302)->cts_rail = 2; /* and 302 went over another rail */
+	c->b.delivered_sent = 299;
+	ha_reconcile(&c->b, &c->b.rail[LOST]);
+	for (uint64_t idx = 300; idx < 304; idx++)
+		CHECK_INT(receive(c, idx)->cts_parked, idx == 303);
+	CHECK_INT(c->b.failover.parked, 1);
+	CHECK_INT(c->b.delivered_sent, 0); /* the rail may have carried the last count */
+	ha_reconcile(&c->b, &c->b.rail[LOST]);
+	CHECK_INT(c->b.failover.parked, 1);
+	end(&c->b);
+
+	c = receiver(); /* what has arrived needs none */
+	receive(c, 301)->busy = HA_SLOT_HELD;
+	ha_reconcile(&c->b, &c->b.rail[LOST]);
+	CHECK(!receive(c, 301)->cts_parked);
+	CHECK_INT(c->b.failover.parked, 3);
+	end(&c->b);
+}
+
+/* The sender's mask ends with the ring: bit 127 is a receive, whatever is behind it is not. */
+static void to_the_end_of_the_ring(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_fence_state *peer = &c->b.failover.ctl[LOST].compare.peer_state;
+
+	peer->head = 303 - (HA_SLOTS - 1);
+	memset(peer->mask, 0, sizeof(peer->mask));
+	peer->mask[(HA_SLOTS - 1) / 8] = 0x80;
+	ha_reconcile(&c->b, &c->b.rail[LOST]);
+	CHECK(!receive(c, 303)->cts_parked);
+	CHECK(receive(c, 302)->cts_parked);
+	end(&c->b);
+
+	c = receiver();
+	peer = &c->b.failover.ctl[LOST].compare.peer_state;
+	peer->head = 303 - HA_SLOTS;
+	memset(peer->mask, 0xff, sizeof(peer->mask));
+	ha_reconcile(&c->b, &c->b.rail[LOST]);
+	CHECK(receive(c, 303)->cts_parked);
+	CHECK(!receive(c, 302)->cts_parked);
+	end(&c->b);
+}
+
+/* What a receiver tells: by receive the stripes that it has seen, all of them for one that is
+ * complete. */
+static void what_a_receiver_has(void)
+{
+	struct ha_recv *c = receiver();
+	struct ha_fence_state state;
+
+	receive(c, 300)->seen = 2;
+	receive(c, 301)->busy = HA_SLOT_HELD;
+	memset(&state, 0x55, sizeof(state));
+	ha_reconcile_state(&c->b, &state);
+	CHECK_INT(state.base, 300);
+	CHECK_INT(state.head, 304);
+	CHECK_INT(state.mask[0], 2);
+	CHECK_INT(state.mask[1], 0xff);
+	CHECK_INT(state.mask[2], 0);
+	CHECK_INT(state.mask[4], 0);
+	end(&c->b);
+}
+
+int main(void)
+{
+	stripes_of_the_lost_rail();
+	complete_by_the_peers_word();
+	who_carries_it_now();
+	what_was_never_sent();
+	acknowledged_but_not_placed();
+	clear_to_sends_of_the_lost_rail();
+	to_the_end_of_the_ring();
+	what_a_receiver_has();
+	return 0;
+}
