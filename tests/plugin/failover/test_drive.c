@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A round of the driver, in virtual time: which connections make a step, what a step polls, what
+ * waits for what is urgent, and when the next round is due.
+ */
+#include "base/check.h"
+#include "base/clock.h"
+#include "plugin/channel/stream.h"
+#include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
+#include "plugin/failover/failover.h"
+#include "plugin/failover/protection.h"
+#include "plugin/transfer/bundle.h"
+#include "plugin/transfer/guard.h"
+#include "rdma/topo/device.h"
+#include "tests/base/lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUNDLES 6
+#define US UINT64_C(1000)
+#define MS HA_NS_PER_MS
+#define START (1000000 * MS)
+
+static unsigned polls[2]; /* of each rail's queue */
+static struct ibv_cq cq[2];
+
+static int count_poll(struct ibv_cq *queue, int n, struct ibv_wc *wc)
+{
+	(void)n;
+	(void)wc;
+	polls[queue - cq]++;
+	return 0;
+}
+
+static int take_work(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	(void)wr;
+	(void)bad;
+	return 0;
+}
+
+static ssize_t take_bytes(struct ha_oob_conn *conn, const void *data, size_t size)
+{
+	(void)conn;
+	(void)data;
+	return (ssize_t)size;
+}
+
+static const struct ha_oob_ops oob = { .send = take_bytes };
+static const struct ha_verbs_hot hot = { .post_send = take_work, .poll_cq = count_poll };
+static struct ha_clock_virtual virtual_time = HA_CLOCK_VIRTUAL_INIT(START);
+static struct ha_topo_device topo;
+static struct ha_device device[2];
+static struct ha_ctx ctx;
+static struct ha_stream stream = { .ctx = &ctx };
+static struct ha_bundle *bundle[BUNDLES];
+
+static void prepare(struct ha_bundle *b)
+{
+	b->ctx = &ctx;
+	b->is_send = true;
+	b->nrails = b->balance.ndata = 2;
+	b->active = 3;
+	b->poll.most = b->poll.batch = 16;
+	b->terms.flags = HA_FLAG_FAILOVER;
+	b->schedule.due = b->schedule.look_due = UINT64_MAX;
+	b->failover.rto.rto_ns = 100 * MS;
+	b->failover.against = HA_AGAINST_NOTHING;
+	b->link.stream = &stream;
+	b->ring = calloc(1, HA_SEND_RING_SIZE);
+	CHECK(b->ring);
+	pthread_mutex_init(&b->registered.lock, NULL);
+	pthread_mutex_init(&b->registered.list_lock, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		b->balance.weight[i] = b->balance.share[i] = 512;
+		b->registered.rails |= (uint8_t)(1u << i);
+		b->rail[i] = (struct ha_rail) { .index = (uint8_t)i,
+						.hot = &hot,
+						.cq = &cq[i],
+						.sq_depth = 64,
+						.state = HA_RAIL_UP,
+						.dev = &device[i] };
+		b->failover.ctl[i].beat.at = b->failover.ctl[i].beat.look_at = START + 10 * MS;
+	}
+}
+
+/* Connections of two data rails each, to which nothing is due; with a service thread. */
+static void begin(void)
+{
+	virtual_time.now = START;
+	memset(&ctx, 0, sizeof(ctx));
+	ctx.clock = &virtual_time.clock;
+	ctx.oob = &oob;
+	ctx.devices = device;
+	ctx.nports = 2;
+	ctx.own_barrier = true;
+	ctx.loop.threaded = true;
+	ctx.config.heartbeat_ms = 10;
+	ctx.config.max_retries = 20;
+	ctx.config.mr_mode = HA_MR_LAZY;
+	for (unsigned i = 0; i < 2; i++) {
+		device[i] = (struct ha_device) { .ctx = &ctx, .topo = &topo, .up = true };
+		pthread_mutex_init(&device[i].lock, NULL);
+	}
+	for (unsigned i = BUNDLES; i-- > 0;) {
+		bundle[i] = calloc(1, sizeof(struct ha_send));
+		CHECK(bundle[i]);
+		prepare(bundle[i]);
+		bundle[i]->next = ctx.bundles;
+		ctx.bundles = bundle[i];
+	}
+	polls[0] = polls[1] = 0;
+}
+
+static void end(void)
+{
+	for (unsigned i = 0; i < BUNDLES; i++) {
+		free(bundle[i]->ring);
+		free(bundle[i]);
+	}
+}
+
+/* A round so long after the start; when the next is due, as long after it. */
+static uint64_t drive_round(uint64_t ns)
+{
+	uint64_t next;
+
+	virtual_time.now = START + ns;
+	ctx.due = 0;
+	next = ha_failover_round(&ctx);
+	return next == UINT64_MAX ? UINT64_MAX : next - START;
+}
+
+/* ---- whose turn it is ---- */
+
+/* No round is made before one is due, unless an owner has called. */
+static void when_a_round_is_made(void)
+{
+	begin();
+	ctx.due = START + 5;
+	bundle[0]->schedule.due = START;
+	CHECK_INT(ha_failover_round(&ctx), START + 5);
+	CHECK_INT(bundle[0]->schedule.due, START);
+	atomic_store(&ctx.called, true);
+	CHECK(ha_failover_round(&ctx) != START + 5);
+	CHECK(bundle[0]->schedule.due > START);
+	CHECK(!atomic_load(&ctx.called));
+	end();
+}
+
+/* The next round is when the first connection wants it. */
+static void when_the_next_is(void)
+{
+	begin();
+	CHECK(drive_round(0) == UINT64_MAX);
+	bundle[2]->schedule.due = START + 7 * MS;
+	bundle[4]->schedule.due = START + 9 * MS;
+	CHECK_INT(drive_round(0), 7 * MS);
+	bundle[3]->schedule.look_due = START + 6 * MS;
+	CHECK_INT(drive_round(0), 6 * MS);
+	end();
+}
+
+/* A connection whose owner is inside is tried again at once; the others make their steps. */
+static void owner_is_inside(void)
+{
+	begin();
+	bundle[1]->schedule.due = bundle[2]->schedule.due = START;
+	ha_guard_in(bundle[1]);
+	CHECK_INT(drive_round(0), 0); /* its step is still due */
+	CHECK_INT(bundle[1]->schedule.due, START);
+	CHECK(bundle[2]->schedule.due > START);
+	CHECK(!(atomic_load(&bundle[1]->attention) & HA_ATTN_HELD));
+	CHECK(!(atomic_load(&bundle[2]->attention) & HA_ATTN_HELD));
+	ha_bundle_leave(bundle[1]);
+	drive_round(20 * US);
+	CHECK(bundle[1]->schedule.due > START);
+	end();
+}
+
+/* What the owner asks for comes at once, once. */
+static void owner_asks(void)
+{
+	begin();
+	atomic_fetch_or(&bundle[1]->attention, HA_ATTN_DRIVE);
+	bundle[1]->balance.speed_changed = true;
+	drive_round(0);
+	CHECK(!(atomic_load(&bundle[1]->attention) & HA_ATTN_DRIVE));
+	CHECK(!bundle[1]->balance.speed_changed);
+	CHECK(bundle[1]->schedule.due != UINT64_MAX); /* its heartbeat */
+	CHECK(bundle[0]->schedule.due == UINT64_MAX);
+	end();
+}
+
+/* ---- a step ---- */
+
+/* The owner polls what carries data; the driver does when it must judge, when the queue is half
+ * full, when a rail comes up or the connection ends, and where there is nobody else. */
+static void what_is_polled(void)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		struct ha_bundle *b;
+
+		begin();
+		b = bundle[0];
+		b->schedule.due = START;
+		b->rail[1].sq_posted = i == 1 ? 33 : 32;
+		if (i == 2)
+			b->failover.ctl[1].beat.look_at = START;
+		if (i == 3 || i == 4) {
+			b->rail[1].state = i == 3 ? HA_RAIL_JOIN : HA_RAIL_PROBE;
+			b->failover.ctl[1].join.deadline = UINT64_MAX;
+		}
+		if (i == 5)
+			b->rail[1].state = HA_RAIL_DOWN;
+		b->failover.peer_closed = i == 6;
+		ctx.loop.threaded = i != 7;
+		drive_round(0);
+		CHECK_INT(polls[1] > 0, i != 0 && i != 5);
+		end();
+	}
+}
+
+/* Where nothing but looks is to be done, a look reads counts from outside, and the owner is not
+ * kept out. */
+static void what_is_calm(void)
+{
+	for (unsigned i = 0; i < 7; i++) {
+		struct ha_bundle *b;
+
+		begin();
+		b = bundle[0];
+		b->schedule.due = START;
+		b->error = i == 1 ? -EIO : 0;
+		b->failover.peer_closed = i == 2;
+		b->failover.peer_closed_until = UINT64_MAX;
+		((struct ha_send *)b)->slot[0].pending = 1;
+		if (i == 3)
+			b->active = 0;
+		b->failover.parked = i == 3;
+		if (i == 4)
+			b->terms.flags |= HA_FLAG_ACK_MEMORY;
+		ctx.loop.threaded = i != 5;
+		if (i == 6) { /* what it carried is not on its way again */
+			b->rail[0].state = HA_RAIL_FENCED;
+			b->active = 2;
+			b->failover.ctl[0].fence.stage = HA_FENCE_OVER;
+			b->failover.ctl[0].fence.suspected_at = START;
+			b->failover.ctl[0].working = true;
+		}
+		drive_round(0);
+		CHECK_INT(b->schedule.calm, i == 0);
+		end();
+	}
+}
+
+/* Once everything that a rail carried is on its way again the operator reads what it cost. */
+static void failed_over(void)
+{
+	struct ha_bundle *b;
+
+	begin();
+	lines_catch();
+	b = bundle[0];
+	b->rail[1].state = HA_RAIL_DOWN;
+	b->active = 1;
+	b->failover.ctl[1].compare.unreported = true;
+	b->failover.ctl[1].compare.replayed_requests = 12;
+	b->failover.ctl[1].compare.replayed_bytes = 3456;
+	b->failover.ctl[1].compare.registration_ns = 2 * MS;
+	b->failover.ctl[1].join.lost_at = START - 5 * MS;
+	b->failover.ctl[1].join.retry_at = UINT64_MAX;
+	b->failover.parked = 1;
+	((struct ha_send *)b)->head = 0; /* what is parked waits for room */
+	b->schedule.due = START;
+	drive_round(0);
+	CHECK(!lines_contain("failed over"));
+	b->failover.parked = 0;
+	b->schedule.due = START;
+	drive_round(0);
+	CHECK_INT(lines_count("failed over: 12 requests (3456 bytes) replayed, 5.000 ms without "
+			      "progress, 2.000 ms of it registering"),
+		  1);
+	b->schedule.due = START;
+	drive_round(0);
+	CHECK_INT(lines_count("failed over"), 1);
+	end();
+}
+
+/* ---- what is slow, and what can wait ---- */
+
+/* The objects of its last incarnation go at that time; there are none left, in fact. */
+static struct ha_control *is_over(unsigned i, uint64_t tidy_at)
+{
+	bundle[i]->rail[1].state = HA_RAIL_DOWN;
+	bundle[i]->rail[1].cq = NULL;
+	bundle[i]->failover.ctl[1].fence.tidy_at = tidy_at;
+	return &bundle[i]->failover.ctl[1];
+}
+
+/* Objects of incarnations that are over go a tenth of a second later, four in a round. */
+static void tidied_a_few_at_a_time(void)
+{
+	unsigned left = 0;
+
+	begin();
+	for (unsigned i = 0; i < BUNDLES; i++)
+		is_over(i, START + 100 * MS);
+	CHECK_INT(drive_round(0), 100 * MS);
+	CHECK_INT(drive_round(100 * MS - 1), 100 * MS);
+	CHECK_INT(bundle[0]->failover.ctl[1].fence.tidy_at, START + 100 * MS);
+	CHECK_INT(drive_round(100 * MS), 100 * MS); /* the rest at once */
+	for (unsigned i = 0; i < BUNDLES; i++)
+		left += bundle[i]->failover.ctl[1].fence.tidy_at != 0;
+	CHECK_INT(left, BUNDLES - 4);
+	CHECK(drive_round(100 * MS) == UINT64_MAX);
+	for (unsigned i = 0; i < BUNDLES; i++)
+		CHECK_INT(bundle[i]->failover.ctl[1].fence.tidy_at, 0);
+	end();
+}
+
+/* A registration is under way: in a millisecond. A rail that is being opened tidies by itself. */
+static void tidied_later(void)
+{
+	struct ha_control *first, *second;
+
+	begin();
+	first = is_over(0, START);
+	pthread_mutex_lock(&bundle[0]->registered.lock);
+	CHECK_INT(drive_round(0), 1 * MS);
+	second = is_over(1, START + MS / 2);
+	CHECK_INT(drive_round(0), MS / 2);
+	pthread_mutex_unlock(&bundle[0]->registered.lock);
+	drive_round(MS);
+	CHECK_INT(first->fence.tidy_at, 0);
+	CHECK_INT(second->fence.tidy_at, 0);
+	second->fence.tidy_at = START;
+	second->slow = HA_SLOW_DONE;
+	drive_round(MS);
+	CHECK_INT(second->fence.tidy_at, START);
+	end();
+}
+
+/* While a rail of any connection is being fenced nothing of that happens, nor for four milliseconds
+ * behind it. */
+static void urgent_first(void)
+{
+	struct ha_control *k;
+
+	begin();
+	k = is_over(0, START);
+	bundle[3]->schedule.urgent_until = START + 20 * MS;
+	CHECK_INT(drive_round(0), 20 * MS);
+	CHECK(ctx.urgent);
+	CHECK_INT(drive_round(20 * MS - 1), 20 * MS);
+	CHECK_INT(k->fence.tidy_at, START);
+	CHECK_INT(drive_round(20 * MS), 24 * MS - 1);
+	CHECK(!ctx.urgent);
+	CHECK_INT(k->fence.tidy_at, START);
+	drive_round(24 * MS - 1);
+	CHECK_INT(k->fence.tidy_at, 0);
+	end();
+}
+
+/* What counts as urgent: a rail that carried data, for twenty milliseconds from its suspicion, or
+ * until what it carried is on its way. What is superfluous, or never came up, can wait. */
+static void what_is_urgent(void)
+{
+	static const struct {
+		enum ha_rail_state state;
+		bool unreported, working;
+		enum ha_event_cause cause;
+		bool urgent;
+	} rails[] = {
+		{ HA_RAIL_FENCED, false, true, HA_CAUSE_PORT_DOWN, true },
+		{ HA_RAIL_FENCED, false, false, HA_CAUSE_PORT_DOWN, false },
+		{ HA_RAIL_FENCED, false, true, HA_CAUSE_SURPLUS, false },
+		{ HA_RAIL_DOWN, false, true, HA_CAUSE_PORT_DOWN, false },
+		{ HA_RAIL_DOWN, true, true, HA_CAUSE_PORT_DOWN, true },
+	};
+
+	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
+		struct ha_control *k;
+
+		begin();
+		k = &bundle[0]->failover.ctl[1];
+		bundle[0]->rail[1].state = (uint8_t)rails[i].state;
+		bundle[0]->active = rails[i].unreported ? 0 : 1; /* nothing carries it yet */
+		if (rails[i].unreported) {
+			bundle[0]->rail[0].state = HA_RAIL_FENCED;
+			bundle[0]->failover.ctl[0].fence.stage = HA_FENCE_OVER;
+		}
+		k->fence.stage = HA_FENCE_OVER;
+		k->compare.unreported = rails[i].unreported;
+		k->working = rails[i].working;
+		k->cause = (uint8_t)rails[i].cause;
+		k->fence.suspected_at = START - 5 * MS;
+		k->join.retry_at = UINT64_MAX;
+		bundle[0]->schedule.due = START;
+		drive_round(0);
+		CHECK_INT(bundle[0]->schedule.urgent_until, rails[i].urgent ? START + 15 * MS : 0);
+		end();
+	}
+}
+
+/* Buffers are registered beside the data path; while the program registers, in a moment. */
+static void keys_are_registered(void)
+{
+	begin();
+	bundle[0]->registered.rails = 1;
+	bundle[0]->failover.ctl[1].keys.stage = HA_KEYS_WANTED;
+	pthread_mutex_lock(&bundle[0]->registered.lock);
+	CHECK_INT(drive_round(0), 20 * US);
+	CHECK_INT(bundle[0]->failover.ctl[1].keys.stage, HA_KEYS_WANTED);
+	pthread_mutex_unlock(&bundle[0]->registered.lock);
+	drive_round(20 * US);
+	CHECK_INT(bundle[0]->failover.ctl[1].keys.stage, HA_KEYS_REGISTERED);
+	CHECK_INT(bundle[0]->registered.rails, 3);
+	CHECK_INT(bundle[0]->schedule.due, 0); /* what follows from it */
+	end();
+}
+
+int main(void)
+{
+	when_a_round_is_made();
+	when_the_next_is();
+	owner_is_inside();
+	owner_asks();
+	what_is_polled();
+	what_is_calm();
+	failed_over();
+	tidied_a_few_at_a_time();
+	tidied_later();
+	urgent_first();
+	what_is_urgent();
+	keys_are_registered();
+	return 0;
+}
