@@ -134,9 +134,212 @@ static void word_of_the_sender(void)
 	release(&c->b);
 }
 
+/* One path: the same two ports. */
+static void on_the_same_path(void)
+{
+	struct ha_rail a = { .dev = &device[0] }, b = { .dev = &device[0] };
+
+	CHECK(ha_heartbeat_same_path(&a, &b));
+	b.peer.qp.lid = 1;
+	CHECK(!ha_heartbeat_same_path(&a, &b));
+	b = a;
+	b.peer.qp.gid[15] = 1;
+	CHECK(!ha_heartbeat_same_path(&a, &b));
+	b = a;
+	b.dev = &device[1];
+	CHECK(!ha_heartbeat_same_path(&a, &b));
+}
+
+/* Its time-out has proved a path silent: the other connections on it look at themselves at once,
+ * and those on others do not. */
+static void who_doubts(void)
+{
+	struct ha_send *s = sender(), *other = sender();
+
+	s->b.next = &other->b;
+	ctx.bundles = &s->b;
+	for (unsigned i = 0; i < 2; i++) {
+		s->b.failover.ctl[i].beat.watched = true;
+		other->b.failover.ctl[i].beat.watched = true;
+		other->b.failover.ctl[i].beat.look_at = UINT64_MAX;
+	}
+	other->b.schedule.due = UINT64_MAX;
+	ha_heartbeat_silence(&s->b, &s->b.rail[0]);
+	CHECK(!s->b.failover.ctl[0].beat.doubted);
+	CHECK(!s->b.failover.ctl[1].beat.doubted);
+	CHECK(other->b.failover.ctl[0].beat.doubted);
+	CHECK_INT(other->b.failover.ctl[0].beat.look_at, 0);
+	CHECK_INT(other->b.schedule.due, 0);
+	CHECK(!other->b.failover.ctl[1].beat.doubted);
+	other->b.failover.ctl[0].beat.doubted = other->b.failover.ctl[0].beat.watched = false;
+	ha_heartbeat_silence(&s->b, &s->b.rail[0]); /* it is not up there */
+	CHECK(!other->b.failover.ctl[0].beat.doubted);
+	ctx.bundles = NULL;
+	release(&other->b);
+	release(&s->b);
+}
+
+/* A look at a calm connection: while it moves, or nothing is outstanding, no step is needed; when
+ * it stands still, a message has come, or somebody doubts its path, one is, at once. */
+static void a_look_from_outside(void)
+{
+	for (unsigned i = 0; i < 7; i++) {
+		struct ha_send *s = sender();
+		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+		bool moves;
+
+		s->b.schedule.calm = i != 2;
+		k->watched = i != 6;
+		k->look_at = i == 5 ? now + MS : now;
+		k->still_since = k->looked_at = now - MS;
+		s->b.rail[0].sq_posted = 3;
+		s->b.rail[0].sq_retired = i == 0 ? 1 : i == 1 ? 3 : 0;
+		k->retired_seen = i == 1 ? 3 : 0;
+		k->doubted = i == 3;
+		s->b.schedule.look_due = 7;
+		moves = ha_heartbeat_moves(&s->b, now);
+		CHECK_INT(moves, i == 0 || i == 1 || i >= 5);
+		if (i == 2)
+			CHECK_INT(s->b.schedule.look_due, 7);
+		else if (i == 3 || i == 4)
+			CHECK_INT(s->b.schedule.look_due, now);
+		else if (i == 0) /* a hundred looks in a time-out */
+			CHECK_INT(s->b.schedule.look_due, now + RTO_MS * MS / 100);
+		else if (i == 5)
+			CHECK_INT(s->b.schedule.look_due, now + MS);
+		else
+			CHECK(s->b.schedule.look_due == UINT64_MAX);
+		release(&s->b);
+	}
+}
+
+static void a_message_has_come(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.schedule.calm = true;
+	ha_bundle_board(&s->b)->mail[1][0].number = 1;
+	CHECK(!ha_heartbeat_moves(&s->b, now));
+	release(&s->b);
+}
+
+/* An acknowledged heartbeat alone is no work: its rail is not watched as closely as a busy one, and
+ * the device learns nothing from it. That it works is seen all the same. */
+static void what_counts_as_busy(void)
+{
+	for (unsigned retired = 0; retired <= 2; retired++)
+		for (unsigned beat_out = 0; beat_out < 2; beat_out++) {
+			struct ha_send *s = sender();
+			struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+			bool busy = retired > beat_out;
+
+			device[0].silence.known_at = 0;
+			k->looked_at = now - 5 * MS;
+			k->at = now + MS;
+			k->sent_at = beat_out ? now - 4 * MS : 0;
+			s->b.rail[0].sq_posted = 2;
+			s->b.rail[0].sq_retired = retired;
+			k->mark = 1;
+			ha_heartbeat_step(&s->b, &s->b.rail[0], now);
+			CHECK_INT(k->busy_at, busy ? now : 0);
+			CHECK_INT(device[0].silence.known_at != 0, busy);
+			CHECK_INT(k->alive_since, retired ? now - 5 * MS : 0);
+			CHECK_INT(k->sent_at != 0, !retired); /* what stands still gets one */
+			release(&s->b);
+		}
+}
+
+/* Data that came says that the path works, and no more. */
+static void what_came(void)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+
+	CHECK(c);
+	prepare(&c->b, false);
+	c->b.failover.ctl[0].beat.looked_at = now - 5 * MS;
+	c->b.failover.ctl[0].beat.at = now + MS;
+	c->b.rail[0].rq_consumed = 1;
+	ha_heartbeat_step(&c->b, &c->b.rail[0], now);
+	CHECK_INT(c->b.failover.ctl[0].beat.alive_since, now - 5 * MS);
+	CHECK_INT(c->b.failover.ctl[0].beat.busy_at, 0);
+	release(&c->b);
+}
+
+/* No room for a heartbeat: what is in the queue tells as much when it is acknowledged. */
+static void a_full_queue(void)
+{
+	struct ha_send *s = sender();
+	struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+	struct ha_rail *r = &s->b.rail[0];
+
+	r->sq_posted = 1000 + r->sq_depth;
+	r->sq_retired = 1000;
+	ha_heartbeat_beat(&s->b, r, now);
+	CHECK_INT(k->sent_at, now);
+	CHECK_INT(k->mark, r->sq_posted - HA_CTS_SIGNAL);
+	CHECK_INT(r->state, HA_RAIL_UP);
+	r->sq_retired = 1001;
+	ha_heartbeat_beat(&s->b, r, now);
+	CHECK_INT(k->mark, 1001 + r->sq_depth);
+	release(&s->b);
+}
+
+/* A rail that carries data has been silent for a good part of its time-out, or the other has
+ * answered: what will be needed without it is prepared. */
+static void what_is_missing(void)
+{
+	for (unsigned i = 0; i < 7; i++) {
+		struct ha_send *s = sender();
+		struct ha_control *k = &s->b.failover.ctl[0];
+
+		s->b.balance.weight[0] = i == 1 ? 0 : 1024;
+		s->b.rail[0].state = i == 2 ? HA_RAIL_FENCING : HA_RAIL_UP;
+		k->beat.sent_at = i == 3 ? 0 : now;
+		k->beat.misses = i == 4 ? 1 : 2;
+		k->beat.still_since = now;
+		k->beat.looked_at = now + RTO_MS * MS / 4 - (i == 5);
+		if (i == 6) {
+			k->beat.misses = 0;
+			k->sign.asked_at = k->sign.answered_at = now;
+		}
+		CHECK_INT(ha_heartbeat_missing(&s->b), i == 0 || i == 6);
+		k->sign.answered_at = 0;
+		CHECK_INT(ha_heartbeat_missing(&s->b), i == 0);
+		release(&s->b);
+	}
+}
+
+/* The peer sees nothing move: every rail that is up has its heartbeat now, and is watched as if it
+ * had just been busy. */
+static void the_peer_asks(void)
+{
+	struct ha_send *s = sender();
+	struct ha_beat_watch *k[2] = { &s->b.failover.ctl[0].beat, &s->b.failover.ctl[1].beat };
+
+	s->b.rail[1].state = HA_RAIL_JOIN;
+	k[0]->at = k[1]->at = now + 8 * MS;
+	s->b.schedule.due = UINT64_MAX;
+	ha_heartbeat_look(&s->b, now);
+	CHECK_INT(k[0]->at, now);
+	CHECK_INT(k[0]->look_at, now);
+	CHECK_INT(k[0]->busy_at, now);
+	CHECK_INT(k[1]->at, now + 8 * MS);
+	CHECK_INT(s->b.schedule.due, now);
+	release(&s->b);
+}
+
 int main(void)
 {
 	by_what_it_carries();
 	word_of_the_sender();
+	on_the_same_path();
+	who_doubts();
+	a_look_from_outside();
+	a_message_has_come();
+	what_counts_as_busy();
+	what_came();
+	a_full_queue();
+	what_is_missing();
+	the_peer_asks();
 	return 0;
 }

@@ -8,7 +8,10 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
+#include "plugin/failover/spares.h"
 #include "plugin/transfer/bundle.h"
+#include "rdma/topo/device.h"
+#include "tests/base/lines.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>
@@ -164,10 +167,260 @@ static void it_moves_or_may_rest(void)
 	release(s);
 }
 
+/* Both have had their time when one is given up: half as long again after a late answer. */
+static void the_witness_was_slow(void)
+{
+	struct ha_send *s = sender();
+	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+
+	CHECK(look(s, 1000));
+	CHECK(look(s, 1800));
+	s->b.rail[1].sq_retired++;
+	CHECK(look(s, 1900));
+	CHECK_INT(sign->answered_at, start + 1900 * US);
+	CHECK(look(s, 2399));
+	CHECK(!look(s, 2400));
+	release(s);
+
+	s = sender(); /* too slow to prove anything: the peer is back, and all are asked anew */
+	sign = &s->b.failover.ctl[0].sign;
+	CHECK(look(s, 1000));
+	CHECK(look(s, 1900));
+	s->b.rail[1].sq_retired++;
+	CHECK(look(s, 2001));
+	CHECK_INT(sign->answered_at, 0);
+	CHECK_INT(sign->asked_at, start + 2001 * US);
+	CHECK_INT(sign->number, 2);
+	release(s);
+}
+
+/* No path gives a sign: after twice the time further pairs of NICs are connected, and nothing is
+ * given up. */
+static void nobody_answers(void)
+{
+	static struct ha_device two[2];
+	static struct ha_topo_device topo;
+	struct ha_send *s = sender();
+
+	for (unsigned i = 0; i < 2; i++) {
+		two[i] = (struct ha_device) { .topo = &topo, .up = true };
+		pthread_mutex_init(&two[i].lock, NULL);
+	}
+	for (unsigned i = 0; i < RAILS; i++)
+		device[i].topo = &topo;
+	ctx.devices = two;
+	ctx.nports = 2;
+	s->b.terms.flags |= HA_FLAG_PAIRS;
+	s->b.failover.spares.peer_ports = 4;
+	s->b.nrails = RAILS + 1; /* one more spare, that is down */
+	s->b.rail[RAILS] = s->b.rail[1];
+	s->b.rail[RAILS].index = RAILS;
+	s->b.rail[RAILS].state = HA_RAIL_DOWN;
+	CHECK(look(s, 1000));
+	CHECK(look(s, 2000));
+	CHECK(look(s, 2999));
+	CHECK(!ha_spares_adding(&s->b, start + 2999 * US));
+	CHECK(look(s, 3000));
+	CHECK(ha_spares_adding(&s->b, start + 3000 * US));
+	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
+	ctx.devices = NULL;
+	ctx.nports = 0;
+	release(s);
+}
+
+/* Work of another connection on the same path excuses the rail, but not for ever: a switch may send
+ * it over another link. */
+static void others_on_the_path(void)
+{
+	static const struct {
+		unsigned alive_us, at_us;
+		bool watched, same_path, excused;
+	} others[] = {
+		{ 1000, 2000, true, true, true },     { 999, 2000, true, true, false },
+		{ 1000, 2000, false, true, false },   { 1000, 2000, true, false, false },
+		{ 202000, 201999, true, true, true }, { 202000, 202000, true, true, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct ha_send *s = answered(), *other = sender();
+		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+		struct ha_beat_watch *beat = &other->b.failover.ctl[0].beat;
+
+		beat->watched = others[i].watched;
+		beat->alive_since = start + others[i].alive_us * US;
+		other->b.rail[0].peer.qp.lid = !others[i].same_path;
+		sign->asked_at = start + (others[i].at_us - 1000) * US;
+		sign->answered_at = sign->seen_at = start + (others[i].at_us - 600) * US;
+		ctx.bundles = &other->b;
+		CHECK_INT(look(s, others[i].at_us), others[i].excused);
+		CHECK(!others[i].excused || sign->asked_at == start + others[i].at_us * US);
+		ctx.bundles = NULL;
+		release(other);
+		release(s);
+	}
+}
+
+/* Another connection has proved the path silent: this one needs no answer, only a sign of its own,
+ * for half the time. */
+static void doubted(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.failover.ctl[0].beat.doubted = true;
+	CHECK(look(s, 600)); /* asked at once */
+	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 600 * US);
+	CHECK(look(s, 1099));
+	CHECK(!look(s, 1100));
+	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SIBLING);
+	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
+	release(s);
+
+	s = sender(); /* it has not stood still for its own time yet */
+	s->b.failover.ctl[0].beat.doubted = true;
+	CHECK(look(s, 100));
+	CHECK(look(s, 999));
+	CHECK(!look(s, 1000));
+	release(s);
+}
+
+/* Only of a rail that carries, or is about to, on a connection that goes on, and where another path
+ * can tell whether the peer answers. */
+static void who_is_asked(void)
+{
+	struct ha_send *s = sender();
+
+	for (unsigned i = 0; i < 10; i++) {
+		s->b.balance.weight[0] = i == 1 || i == 2 ? 0 : 1024;
+		s->b.balance.first = i == 2 ? 0 : 1;
+		device[0].silence.base_ns = i == 3 ? 0 : 1000 * US;
+		s->b.terms.flags = i == 4 ? HA_FLAG_SIGNS : HA_FLAG_FAILOVER;
+		s->b.rail[0].state = i == 5 ? HA_RAIL_FENCING : HA_RAIL_UP;
+		s->b.abort.error = -(i == 6);
+		s->b.failover.peer_closed = i == 7;
+		for (unsigned k = 1; k < RAILS; k++)
+			s->b.rail[k].state = i == 8 ? HA_RAIL_JOIN : HA_RAIL_UP;
+		for (unsigned k = 1; k < RAILS; k++) /* the same two ports tell nothing */
+			s->b.rail[k].dev = &device[i == 9 ? 0 : k];
+		CHECK_INT(ha_sign_wanted(&s->b, &s->b.rail[0]), i == 0 || i == 2);
+	}
+	s->b.rail[0].dev = &device[0];
+	s->b.rail[1].dev = s->b.rail[2].dev = &device[0];
+	s->b.rail[1].peer.qp.gid[15] = 1; /* to another port of the peer's */
+	CHECK(ha_sign_wanted(&s->b, &s->b.rail[0]));
+	s->b.balance.weight[0] = 0; /* shares that move: it may have one in a moment */
+	s->b.balance.moves = true;
+	CHECK(ha_sign_wanted(&s->b, &s->b.rail[0]));
+	CHECK(!ha_sign_wanted(&s->b, &s->b.rail[2])); /* a spare has none */
+	release(s);
+}
+
+/* Each look asks the silent rail once more, four times in all; the others once, and only if they
+ * have nothing outstanding that tells as much. */
+static void more_words(void)
+{
+	struct ha_send *s = sender();
+
+	s->b.rail[2].sq_posted = 5;
+	for (unsigned us = 1000; us <= 1900; us += 100)
+		CHECK(look(s, us));
+	CHECK_INT(words[0], 4);
+	CHECK_INT(words[1], 1);
+	CHECK_INT(words[2], 0);
+	CHECK_INT(s->b.failover.ctl[0].sign.first_at, start + 1000 * US);
+	release(s);
+
+	s = sender(); /* an old peer is not asked */
+	s->b.terms.flags = HA_FLAG_FAILOVER;
+	CHECK(look(s, 1000));
+	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	CHECK_INT(words[1], 1);
+	release(s);
+}
+
+/* It goes on after a standstill: for how long it stood teaches the device. A receiver's
+ * clear-to-sends ask for no answer of their own: only what it has asked for counts. */
+static void what_a_standstill_teaches(void)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		static const unsigned taught[] = { 700, 0, 0, 400, 700 };
+		struct ha_send *s = sender();
+		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+
+		s->b.is_send = i == 0 || i == 1 || i == 4;
+		sign->still_at = i == 1 ? start : start + 700 * US;
+		sign->asked_at = sign->first_at = i >= 3 ? start + 300 * US : 0;
+		sign->lent = true;
+		ha_sign_given(&s->b, &s->b.rail[0], start, start + 800 * US);
+		CHECK_INT(device[0].silence.longest_ns[0], taught[i] * US);
+		CHECK_INT(sign->asked_at, 0);
+		CHECK(!sign->lent);
+		release(s);
+	}
+}
+
+/* Up again within a second, on the same device: it was alive. The device remembers, and the
+ * operator reads it. */
+static void a_false_alarm(void)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct ha_send *s = sender();
+		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+
+		lines_catch();
+		sign->alarm_at = i == 1 ? 0 : start;
+		sign->alarm_dev = &device[i == 2];
+		sign->alarm_here = true;
+		ha_sign_recovered(&s->b, &s->b.rail[0], start + 1000000 * US - (i != 3));
+		CHECK_INT(device[0].silence.floor_ns, (i == 0 ? 2000 : 1000) * US);
+		CHECK_INT(device[0].silence.rest_until != 0, i == 0);
+		CHECK_INT(lines_count("it was silent and alive: up again after 1000.0 ms"), i == 0);
+		CHECK_INT(lines_count("after 2 ms of silence"), i == 0);
+		CHECK_INT(sign->alarm_at, 0);
+		release(s);
+	}
+}
+
+/* The peer has given it up for its silence: it is tried again as soon, and if that was a false
+ * alarm none is raised here for a while. */
+static void the_peers_alarm(void)
+{
+	struct ha_send *s = sender(), *other = sender();
+	struct ha_control *k = &s->b.failover.ctl[0];
+
+	ctx.bundles = &other->b;
+	other->b.failover.ctl[0].beat.watched = true;
+	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
+	CHECK(k->fence.by_timeout);
+	CHECK_INT(k->sign.alarm_at, start);
+	CHECK(!k->sign.alarm_here);
+	CHECK(other->b.failover.ctl[0].beat.doubted); /* others on the path look at themselves */
+	lines_catch();
+	ha_sign_recovered(&s->b, &s->b.rail[0], start + 20000 * US);
+	CHECK(device[0].silence.rest_until > start);
+	CHECK_INT(device[0].silence.floor_ns, 1000 * US);
+	CHECK_INT(lines_count("it was silent"), 0);
+	k->fence.by_timeout = false;
+	s->b.rail[0].state = HA_RAIL_FENCING; /* it knows */
+	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
+	CHECK(!k->fence.by_timeout);
+	ctx.bundles = NULL;
+	release(other);
+	release(s);
+}
+
 int main(void)
 {
 	given_up_with_those_that_are_as_silent();
 	the_peer_gets_through();
 	it_moves_or_may_rest();
+	the_witness_was_slow();
+	nobody_answers();
+	others_on_the_path();
+	doubted();
+	who_is_asked();
+	more_words();
+	what_a_standstill_teaches();
+	a_false_alarm();
+	the_peers_alarm();
 	return 0;
 }

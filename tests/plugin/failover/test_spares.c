@@ -6,6 +6,7 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "include/hawser/event.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/spares.h"
@@ -217,6 +218,318 @@ static void a_better_standby(void)
 	free(s);
 }
 
+/* The data rail is up, between the first devices. */
+static struct ha_send *with_rail(struct ha_ctx *ctx, struct ha_device *device)
+{
+	struct ha_send *s = without_rail(ctx, device);
+
+	s->b.active = 1;
+	s->b.rail[0].state = HA_RAIL_UP;
+	s->b.balance.weight[0] = 1024;
+	atomic_store(&s->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	return s;
+}
+
+/* A spare is up: on our device `here`, and the peer's `there`. */
+static void spare_up(struct ha_send *s, unsigned rail, struct ha_device *here, uint64_t there)
+{
+	s->b.rail[rail].state = HA_RAIL_UP;
+	s->b.rail[rail].dev = here;
+	s->b.rail[rail].peer.guid = there;
+	s->b.active |= (uint8_t)(1u << rail);
+}
+
+static unsigned wanted_at(struct ha_send *s, uint64_t now)
+{
+	s->b.schedule.due = UINT64_MAX;
+	ha_spares_step(&s->b, now);
+	return s->b.failover.spares.wanted;
+}
+
+/* One comes up at a time, the first that does nothing; none where what is up protects against the
+ * loss of a NIC. */
+static void one_stands_by(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_rail(&ctx, device);
+
+	s->b.failover.ctl[1].join.retry_at = 7;
+	CHECK_INT(wanted_at(s, 1000 * MS), 2);
+	CHECK_INT(s->b.schedule.due, 7);
+	CHECK(ha_spares_wanted(&s->b, &s->b.rail[1]));
+	CHECK(!ha_spares_wanted(&s->b, &s->b.rail[2]));
+	CHECK(ha_spares_wanted(&s->b, &s->b.rail[0])); /* a data rail always is */
+	s->b.rail[1].state = HA_RAIL_JOIN;
+	CHECK_INT(wanted_at(s, 1000 * MS), 0);
+	s->b.rail[1].state = HA_RAIL_DOWN;
+	s->b.failover.ctl[1].slow = HA_SLOW_OPEN;
+	CHECK_INT(wanted_at(s, 1000 * MS), 0);
+	s->b.failover.ctl[1].slow = HA_SLOW_TIDY; /* which delays nobody */
+	CHECK_INT(wanted_at(s, 1000 * MS), 2);
+	s->b.failover.ctl[1].slow = HA_SLOW_NONE;
+	spare_up(s, 1, &device[1], 9);
+	CHECK_INT(wanted_at(s, 1000 * MS), 0);
+	s->b.terms.flags = HA_FLAG_FAILOVER; /* an old peer's only one */
+	CHECK(ha_spares_wanted(&s->b, &s->b.rail[2]));
+	free(s);
+
+	s = with_rail(&ctx, device); /* two data rails protect by themselves */
+	s->b.balance.ndata = 2;
+	spare_up(s, 1, &device[1], 9);
+	CHECK_INT(wanted_at(s, 1000 * MS), 0);
+	spare_up(s, 1, &device[0], 9); /* not on one device */
+	CHECK_INT(wanted_at(s, 1000 * MS), 4);
+	free(s);
+}
+
+static void two_when_a_spare_carries(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_rail(&ctx, device);
+
+	s->b.rail[0].state = HA_RAIL_DOWN;
+	s->b.active = 0;
+	s->b.failover.spares.no_rail_since = 5;
+	spare_up(s, 1, &device[1], 9);
+	s->b.balance.weight[1] = 1024;
+	CHECK_INT(wanted_at(s, 1000 * MS), 4);
+	CHECK_INT(s->b.failover.spares.no_rail_since, 0);
+	spare_up(s, 2, &device[0], 8);
+	CHECK_INT(wanted_at(s, 1000 * MS), 0);
+	free(s);
+}
+
+/* What a lost rail carried goes on before the next standby is made, a quarter of a second. */
+static void behind_what_was_lost(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_rail(&ctx, device);
+	uint64_t now = 1000 * MS;
+
+	s->b.failover.ctl[2].join.lost_at = now;
+	s->b.failover.ctl[3].join.lost_at = now - 9 * MS; /* the last one counts */
+	CHECK_INT(wanted_at(s, now), 2);
+	CHECK_INT(s->b.failover.ctl[1].join.retry_at, now + 250 * MS);
+	CHECK_INT(s->b.schedule.due, now + 250 * MS);
+	s->b.failover.ctl[1].join.retry_at = now + 900 * MS; /* its own back-off is longer */
+	wanted_at(s, now);
+	CHECK_INT(s->b.failover.ctl[1].join.retry_at, now + 900 * MS);
+	s->b.failover.spares.improve = true; /* a port is back: now */
+	s->b.failover.spares.improve_at = now + MS;
+	wanted_at(s, now);
+	CHECK_INT(s->b.failover.ctl[1].join.retry_at, now + 900 * MS);
+	CHECK_INT(s->b.schedule.due, now + MS);
+	wanted_at(s, now + MS);
+	CHECK_INT(s->b.failover.ctl[1].join.retry_at, 0);
+	free(s);
+
+	s = with_rail(&ctx, device); /* a standby that shares a NIC there: a better one is tried */
+	spare_up(s, 1, &device[1], 0);
+	s->b.failover.spares.improve = true;
+	s->b.failover.spares.improve_at = now;
+	CHECK_INT(wanted_at(s, now - 1), 0);
+	CHECK_INT(wanted_at(s, now), 4);
+	spare_up(s, 2, &device[1], 9); /* it is up: nothing is left to improve */
+	CHECK_INT(wanted_at(s, now), 0);
+	CHECK(!s->b.failover.spares.improve);
+	free(s);
+}
+
+/* Spares without weight that add no protection are closed, half a second after they came up. */
+static void superfluous(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_rail(&ctx, device);
+	uint64_t now = 10000 * MS;
+
+	spare_up(s, 1, &device[1], 9);
+	spare_up(s, 2, &device[0], 9);
+	s->b.failover.ctl[2].join.up_since = now;
+	wanted_at(s, now + 500 * MS - 1);
+	CHECK_INT(s->b.schedule.due, now + 500 * MS);
+	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
+	wanted_at(s, now + 500 * MS);
+	CHECK_INT(s->b.rail[2].state, HA_RAIL_FENCING);
+	CHECK_INT(s->b.failover.ctl[2].cause, HA_CAUSE_SURPLUS);
+	CHECK_INT(s->b.rail[1].state, HA_RAIL_UP); /* this one alone protects as well as both */
+	wanted_at(s, now + 900 * MS);
+	CHECK_INT(s->b.active, 3);
+	free(s);
+
+	s = with_rail(&ctx, device); /* it carries */
+	spare_up(s, 1, &device[1], 9);
+	spare_up(s, 2, &device[0], 9);
+	s->b.balance.weight[2] = 1;
+	wanted_at(s, now);
+	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
+	CHECK_INT(s->b.rail[1].state, HA_RAIL_UP); /* and needs this one */
+	free(s);
+
+	s = with_rail(&ctx, device); /* each adds something: one a NIC here, one there */
+	spare_up(s, 1, &device[1], 0);
+	spare_up(s, 2, &device[0], 9);
+	wanted_at(s, now);
+	CHECK_INT(s->b.active, 7);
+	spare_up(s, 3, &device[1], 0); /* this one nothing */
+	wanted_at(s, now);
+	CHECK(s->b.active == 7 || s->b.active == 0xd);
+	free(s);
+}
+
+/* A receiver, an old peer, a connection that ends: nothing is wanted. */
+static void when_it_has_none(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+
+	for (unsigned i = 0; i < 7; i++) {
+		struct ha_send *s = with_rail(&ctx, device);
+
+		s->b.is_send = i != 1;
+		s->b.terms.flags = i == 2 ? HA_FLAG_FAILOVER : HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
+		s->b.error = -(i == 3);
+		s->b.abort.error = -(i == 4);
+		s->b.failover.peer_closed = i == 5;
+		s->b.nrails = i == 6 ? 1 : s->b.nrails;
+		CHECK_INT(wanted_at(s, 1000 * MS), i ? 0 : 2);
+		free(s);
+	}
+}
+
+/* No path gives a sign: all that are down are offered for a second, as far as there are pairs;
+ * again after a second, then two, four, until a path was given up for it. */
+static void more_when_all_are_silent(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_rail(&ctx, device);
+	uint64_t now = 100000 * MS, from = now;
+
+	spare_up(s, 1, &device[1], 9);
+	s->b.failover.ctl[1].join.up_since = s->b.failover.ctl[1].join.retry_at = UINT64_MAX - MS;
+	s->b.failover.ctl[2].join.retry_at = UINT64_MAX;
+	CHECK(ha_spares_may_add(&s->b));
+	ha_spares_add(&s->b, now);
+	CHECK(ha_spares_adding(&s->b, now + 1000 * MS - 1));
+	CHECK(!ha_spares_adding(&s->b, now + 1000 * MS));
+	CHECK_INT(s->b.schedule.due, now);
+	CHECK_INT(s->b.failover.ctl[2].join.retry_at, 0);
+	CHECK_INT(wanted_at(s, now), 0xc);
+	device[1].up = false; /* two pairs are left, of which the data rail has one */
+	CHECK_INT(wanted_at(s, now), 0);
+	device[1].up = true;
+	CHECK_INT(wanted_at(s, now + 1000 * MS), 0);
+	for (unsigned i = 0; i < 9; i++) {
+		from += 1000 * MS + (1000 * MS << (i < 6 ? i : 6));
+		ha_spares_add(&s->b, from - 1);
+		CHECK(!ha_spares_adding(&s->b, from - 1));
+		ha_spares_add(&s->b, from);
+		CHECK(ha_spares_adding(&s->b, from));
+	}
+	ha_spares_added(&s->b);
+	CHECK(!ha_spares_adding(&s->b, from));
+	ha_spares_add(&s->b, from);
+	CHECK_INT(s->b.failover.spares.add_from, from + 2000 * MS);
+	free(s);
+
+	for (unsigned i = 0; i < 5; i++) { /* who may */
+		s = with_rail(&ctx, device);
+		s->b.is_send = i != 1;
+		s->b.terms.flags = i == 2 ? HA_FLAG_FAILOVER : HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
+		for (unsigned k = 1; i == 3 && k <= SPARES; k++)
+			s->b.rail[k].state = HA_RAIL_UP;
+		s->b.nrails = i == 4 ? 1 : s->b.nrails;
+		CHECK_INT(ha_spares_may_add(&s->b), i == 0);
+		ha_spares_add(&s->b, now);
+		CHECK_INT(ha_spares_adding(&s->b, now), i == 0);
+		free(s);
+	}
+}
+
+/* Without any rail: the thread that makes a queue pair makes one at a time, behind the ends that
+ * the peer waits for. */
+static void one_after_the_other(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = without_rail(&ctx, device);
+	const struct ha_rail *r = &s->b.rail[2];
+	uint64_t now = 1000 * MS;
+
+	CHECK_INT(ha_spares_turn_at(&s->b, r), 0);
+	s->b.failover.spares.open_ns = 20 * MS;
+	s->b.failover.ctl[0].join.lost_at = now;
+	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 5 * MS);
+	s->b.rail[1].state = HA_RAIL_JOIN;
+	s->b.failover.ctl[1].join.since = now + 3 * MS;
+	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 83 * MS);
+	s->b.rail[1].state = HA_RAIL_PROBE;
+	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 83 * MS);
+	s->b.failover.spares.open_ns = 1000 * MS; /* a driver that is slow, up to a limit */
+	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 250 * MS);
+	CHECK_INT(ha_spares_answer_ns(&s->b), 400 * MS);
+	CHECK_INT(ha_spares_probe_ns(&s->b), 240 * MS);
+	s->b.rail[1].state = HA_RAIL_DOWN;
+	s->b.failover.ctl[1].slow = HA_SLOW_OPEN;
+	CHECK(ha_spares_turn_at(&s->b, r) == UINT64_MAX);
+	CHECK(ha_spares_turn_at(&s->b, &s->b.rail[1]) != UINT64_MAX); /* that is itself */
+	free(s);
+}
+
+/* A pair that comes up was no bad one. Alone: whatever failed while nothing worked says nothing.
+ * One that is lost counts as tried. */
+static void what_was_tried(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_rail(&ctx, device);
+	struct ha_pair *pair[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		pair[i] = ha_spares_pair(&s->b, 0, &device[i]);
+		pair[i]->tries = 3;
+	}
+	spare_up(s, 1, &device[1], 9);
+	ha_spares_up(&s->b, &s->b.rail[1]);
+	CHECK_INT(pair[1]->tries, 0);
+	CHECK_INT(pair[0]->tries, 3);
+	ha_spares_up(&s->b, &s->b.rail[0]); /* a data rail's is not chosen */
+	CHECK_INT(pair[0]->tries, 3);
+	s->b.active = 1;
+	ha_spares_up(&s->b, &s->b.rail[0]);
+	CHECK_INT(pair[0]->tries, 0);
+	ha_spares_lost(&s->b, &s->b.rail[0]);
+	CHECK_INT(pair[0]->tries, 0);
+	ha_spares_lost(&s->b, &s->b.rail[1]);
+	CHECK_INT(pair[1]->tries, 1);
+
+	CHECK_INT(ha_spares_recent(&s->b, pair[0]), 0); /* never */
+	CHECK_INT(ha_spares_recent(&s->b, pair[1]), HA_TURNS_MAX);
+	ha_spares_tried(&s->b, 0, &device[0]);
+	CHECK_INT(ha_spares_recent(&s->b, pair[1]), HA_TURNS_MAX - 1);
+	s->b.failover.spares.turns += HA_TURNS_MAX;
+	CHECK_INT(ha_spares_recent(&s->b, pair[1]), 0); /* long ago */
+
+	pair[0]->tries = 7; /* what failed long ago says less */
+	pair[1]->tries = 254;
+	ha_spares_tried(&s->b, 0, &device[1]);
+	CHECK_INT(pair[1]->tries, 127);
+	CHECK_INT(pair[0]->tries, 3);
+
+	for (uint64_t peer = 1; peer <= HA_PAIRS_MAX - 2; peer++)
+		ha_spares_pair(&s->b, peer, &device[0])->tries = 1;
+	CHECK_INT(ha_spares_pair(&s->b, 0, &device[1])->tries, 127); /* still known */
+	ha_spares_pair(&s->b, 1000, &device[0]); /* the oldest is forgotten for it */
+	CHECK_INT(ha_spares_pair(&s->b, 5, &device[0])->tries, 1);
+	CHECK_INT(ha_spares_pair(&s->b, 0, &device[1])->tries, 127);
+	CHECK_INT(ha_spares_pair(&s->b, 0, &device[0])->tries, 0);
+	free(s);
+}
+
 int main(void)
 {
 	tries_are_forgotten();
@@ -225,5 +538,13 @@ int main(void)
 	passes_in_vain();
 	how_many();
 	a_better_standby();
+	one_stands_by();
+	two_when_a_spare_carries();
+	behind_what_was_lost();
+	superfluous();
+	when_it_has_none();
+	more_when_all_are_silent();
+	one_after_the_other();
+	what_was_tried();
 	return 0;
 }
