@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device for a spare's next incarnation at the sender: when the old one is waited for, and
- * which other takes its place.
+ * The device for a spare's next incarnation: when the old one is waited for, and which other takes
+ * its place; at the receiver, which knows the peer's, also which one reaches that.
  */
 #include "base/check.h"
 #include "base/clock.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/choice.h"
+#include "plugin/failover/protection.h"
 #include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PORTS 4
 #define SPARE 1
@@ -208,6 +210,134 @@ static void a_pair_that_is_taken(void)
 	free(c);
 }
 
+/* A receiver whose spare is offered a connection from the peer's device `peer`; it was on none
+ * yet. */
+static struct ha_recv *receiver(const struct ha_wire_rail *peer)
+{
+	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_send *like = sender();
+
+	CHECK(c);
+	c->b = like->b;
+	free(like);
+	c->b.is_send = false;
+	c->b.nrails = 2;
+	memset(&c->b.failover.spares, 0, sizeof(c->b.failover.spares));
+	c->b.failover.ctl[SPARE].proven = false;
+	c->b.failover.ctl[SPARE].join.offer = *peer;
+	for (int i = 0; i < PORTS; i++)
+		memcpy(topo.devices[i].gid.raw, (uint8_t[]) { 0xfe, 0x80, 0, (uint8_t)i }, 4);
+	return c;
+}
+
+static int chosen_there(struct ha_recv *c)
+{
+	const struct ha_device *dev = ha_choose_device(&c->b, &c->b.rail[SPARE], now);
+
+	return dev ? dev->index : -1;
+}
+
+/* Of its devices the one that most likely reaches the peer's: of the same place, in the same
+ * network, of the same name; but before all that, one that shares nothing with what is up. */
+static void the_receivers_choice(void)
+{
+	struct ha_wire_rail peer = { .guid = 9, .name = "other:1" };
+	struct ha_recv *c = receiver(&peer);
+
+	memcpy(peer.qp.gid, topo.devices[3].gid.raw, sizeof(peer.qp.gid));
+	free(c);
+	c = receiver(&peer);
+	CHECK_INT(chosen_there(c), 3); /* its network */
+	free(c);
+
+	memset(peer.qp.gid, 0xff, sizeof(peer.qp.gid));
+	strcpy(peer.name, "nic2:1");
+	c = receiver(&peer);
+	CHECK_INT(chosen_there(c), 2);            /* its name */
+	strcpy(c->b.rail[0].peer.name, "nic2:1"); /* on the switch of the data, it seems */
+	CHECK_INT(chosen_there(c), 1);
+	free(c);
+
+	c = receiver(&peer);
+	for (int i = 0; i < PORTS; i++)
+		topo.devices[i].rail_id = i / 2;
+	c->b.rail[0].peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
+		ha_device_place(&device[0]) << 8;
+	CHECK_INT(chosen_there(c),
+		  2); /* not on the leaf switch of the data, wherever the peer is */
+	c->b.active = 0;
+	CHECK_INT(chosen_there(c), 1); /* now its own place counts, and it is not tried yet */
+	CHECK_INT(chosen_there(c), 0); /* the last of this place */
+	CHECK_INT(chosen_there(c), 3);
+	CHECK_INT(chosen_there(c), 2); /* it was tried before */
+	free(c);
+
+	c = receiver(&peer); /* what failed again and again comes last */
+	ha_spares_pair(&c->b, ha_peer_device(&peer), &device[2])->tries = 2;
+	CHECK_INT(chosen_there(c), 1);
+	CHECK_INT(ha_spares_pair(&c->b, ha_peer_device(&peer), &device[1])->tries, 1);
+	free(c);
+
+	c = receiver(&peer); /* the same pair as before is waited for, if it was well */
+	c->b.failover.ctl[SPARE].proven = true;
+	c->b.rail[SPARE].peer = peer;
+	c->b.failover.ctl[SPARE].join.attempts = 0;
+	c->b.failover.ctl[SPARE].join.lost_at = now;
+	CHECK_INT(chosen_there(c), 1);
+	c->b.rail[SPARE].peer.guid++; /* it was another of the peer's */
+	CHECK_INT(chosen_there(c), 2);
+	free(c);
+}
+
+/* Is there a device on which any rail could come up again? */
+static void where_one_could_ever_be(void)
+{
+	struct ha_send *s = sender();
+
+	CHECK(ha_incarnation_possible(&s->b));
+	atomic_store(&device[0].failed, -EIO); /* a spare may be on another */
+	CHECK(ha_incarnation_possible(&s->b));
+	device[1].up = device[2].up = device[3].up = false; /* they may come back */
+	CHECK(ha_incarnation_possible(&s->b));
+	for (int i = 1; i < PORTS; i++)
+		atomic_store(&device[i].failed, -EIO);
+	CHECK(!ha_incarnation_possible(&s->b));
+	atomic_store(&device[0].failed, 0);
+	s->b.nrails = 1;
+	CHECK(ha_incarnation_possible(&s->b));
+	atomic_store(&device[0].failed, -EIO);
+	atomic_store(&device[1].failed, 0);
+	CHECK(!ha_incarnation_possible(&s->b)); /* it has no spare */
+	free(s);
+}
+
+/* A device of ours has a pair with each of the peer's, and not more: those that are up or coming
+ * count. */
+static void how_many_on_one_device(void)
+{
+	static const struct {
+		enum ha_rail_state state;
+		enum ha_slow slow;
+		bool there;
+	} other[] = {
+		{ HA_RAIL_UP, HA_SLOW_NONE, true },    { HA_RAIL_JOIN, HA_SLOW_NONE, true },
+		{ HA_RAIL_PROBE, HA_SLOW_NONE, true }, { HA_RAIL_DOWN, HA_SLOW_OPEN, true },
+		{ HA_RAIL_DOWN, HA_SLOW_NONE, false }, { HA_RAIL_FENCING, HA_SLOW_NONE, false },
+	};
+
+	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		struct ha_send *s = sender();
+
+		s->b.failover.ctl[SPARE].proven = false;
+		s->b.failover.spares.peer_ports = 1;
+		s->b.rail[2].dev = &device[2];
+		s->b.rail[2].state = (uint8_t)other[i].state;
+		s->b.failover.ctl[2].slow = (uint8_t)other[i].slow;
+		CHECK_INT(chosen(s, now), other[i].there ? 3 : 2);
+		free(s);
+	}
+}
+
 int main(void)
 {
 	waits_for_one_that_was_well();
@@ -215,5 +345,8 @@ int main(void)
 	the_best_of_the_others();
 	turns_without_a_rail();
 	a_pair_that_is_taken();
+	the_receivers_choice();
+	where_one_could_ever_be();
+	how_many_on_one_device();
 	return 0;
 }

@@ -29,7 +29,8 @@ static const struct ha_verbs_hot hot = { .post_send = take_word, .poll_cq = poll
 static struct ha_ctx ctx = { .clock = &ha_clock_live,
 			     .config = { .heartbeat_ms = BEAT_MS, .silence_ms = 1 } };
 static struct ha_device device[2];
-static const uint64_t now = 1000000 * MS;
+#define NOW (1000000 * MS)
+static const uint64_t now = NOW;
 
 static void prepare(struct ha_bundle *b, bool is_send)
 {
@@ -183,32 +184,37 @@ static void who_doubts(void)
  * it stands still, a message has come, or somebody doubts its path, one is, at once. */
 static void a_look_from_outside(void)
 {
-	for (unsigned i = 0; i < 7; i++) {
+	static const struct {
+		bool calm, watched, doubted;
+		uint32_t retired, seen; /* of three work requests */
+		uint64_t look_at;
+		bool moves;
+		uint64_t next;
+	} looks[] = {
+		{ true, true, false, 1, 0, NOW, true, NOW + RTO_MS * MS / 100 },
+		{ true, true, false, 3, 3, NOW, true, UINT64_MAX },
+		{ true, true, false, 0, 0, NOW, false, NOW },
+		{ true, true, true, 1, 0, NOW, false, NOW },
+		{ true, true, false, 0, 0, NOW + MS, true, NOW + MS },
+		{ true, false, false, 0, 0, NOW, true, UINT64_MAX },
+		{ false, true, false, 1, 0, NOW, false, 7 },
+	};
+
+	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = sender();
 		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
-		bool moves;
 
-		s->b.schedule.calm = i != 2;
-		k->watched = i != 6;
-		k->look_at = i == 5 ? now + MS : now;
-		k->still_since = k->looked_at = now - MS;
-		s->b.rail[0].sq_posted = 3;
-		s->b.rail[0].sq_retired = i == 0 ? 1 : i == 1 ? 3 : 0;
-		k->retired_seen = i == 1 ? 3 : 0;
-		k->doubted = i == 3;
+		s->b.schedule.calm = looks[i].calm;
 		s->b.schedule.look_due = 7;
-		moves = ha_heartbeat_moves(&s->b, now);
-		CHECK_INT(moves, i == 0 || i == 1 || i >= 5);
-		if (i == 2)
-			CHECK_INT(s->b.schedule.look_due, 7);
-		else if (i == 3 || i == 4)
-			CHECK_INT(s->b.schedule.look_due, now);
-		else if (i == 0) /* a hundred looks in a time-out */
-			CHECK_INT(s->b.schedule.look_due, now + RTO_MS * MS / 100);
-		else if (i == 5)
-			CHECK_INT(s->b.schedule.look_due, now + MS);
-		else
-			CHECK(s->b.schedule.look_due == UINT64_MAX);
+		k->watched = looks[i].watched;
+		k->doubted = looks[i].doubted;
+		k->look_at = looks[i].look_at;
+		k->still_since = k->looked_at = now - MS;
+		k->retired_seen = looks[i].seen;
+		s->b.rail[0].sq_posted = 3;
+		s->b.rail[0].sq_retired = looks[i].retired;
+		CHECK_INT(ha_heartbeat_moves(&s->b, now), looks[i].moves);
+		CHECK(s->b.schedule.look_due == looks[i].next);
 		release(&s->b);
 	}
 }

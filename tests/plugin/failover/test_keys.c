@@ -226,6 +226,120 @@ static void held_whole(void)
 	free(s);
 }
 
+/* A message holds the keys of ten receives at most, of those that are open; a buffer that is not
+ * known any more has none. */
+static void what_is_told(void)
+{
+	struct ha_bundle *b = receiver();
+	struct ha_recv *c = (struct ha_recv *)b;
+	struct ha_mr mr = { .rkey = { 3, 4 } }, gone = mr;
+	struct ha_msg_keys m = { 0 };
+
+	b->registered.list = &mr;
+	c->done = 2;
+	c->head = 20;
+	b->failover.ctl[RAIL].keys.end = 20;
+	for (uint64_t idx = 0; idx < 20; idx++) {
+		struct ha_recv_slot *slot = &c->slot[idx];
+
+		slot->idx = idx;
+		slot->n = 2;
+		slot->busy = idx == 3 ? HA_SLOT_HELD : HA_SLOT_WIRE; /* this one is complete */
+		slot->buf[0].mr = &mr;
+		slot->buf[1].mr = &gone;
+	}
+	ha_keys_fill(b, &b->rail[RAIL], &m);
+	CHECK_INT(m.n, HA_KEYS_MAX);
+	CHECK_INT(m.next, 13);
+	CHECK_INT(m.keys[0].idx, 2);
+	CHECK_INT(m.keys[0].key[0], 4);
+	CHECK_INT(m.keys[0].key[1], 0);
+	CHECK_INT(m.keys[1].idx, 4);
+	b->failover.ctl[RAIL].keys.next = 13;
+	memset(&m, 0, sizeof(m));
+	ha_keys_fill(b, &b->rail[RAIL], &m);
+	CHECK_INT(m.n, 7);
+	CHECK_INT(m.keys[0].idx, 13);
+	CHECK_INT(m.next, 20);
+	c->slot[19].idx = 19 + HA_SLOTS; /* the entry is another receive's */
+	memset(&m, 0, sizeof(m));
+	ha_keys_fill(b, &b->rail[RAIL], &m);
+	CHECK_INT(m.n, 6);
+	free(b);
+}
+
+static void keys_that_are_forgotten(void)
+{
+	struct ha_bundle *b = receiver();
+	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_mr mr = { .lkey = { 1, 2 }, .rkey = { 3, 4 } };
+
+	b->registered.list = &mr;
+	b->registered.rails = b->registered.wanted = 3;
+	k->keys.stage = HA_KEYS_WANTED;
+	k->windows = (struct ha_told_windows) { .known = 3, .sent = 4 };
+	ha_keys_forget(b, &b->rail[RAIL]);
+	CHECK_INT(mr.lkey[RAIL] + mr.rkey[RAIL], 0);
+	CHECK_INT(mr.lkey[0], 1);
+	CHECK_INT(mr.rkey[0], 3);
+	CHECK_INT(b->registered.rails, 1);
+	CHECK_INT(b->registered.wanted, 1);
+	CHECK_INT(k->keys.stage, HA_KEYS_IDLE);
+	CHECK_INT(k->keys.forgotten, 1); /* which the peer is told, and so voids them as well */
+	CHECK_INT(k->windows.known + k->windows.sent, 0);
+	free(b);
+}
+
+/* A device that dies refuses memory before anybody has learned of its end: the rail is lost. */
+static void the_device_is_lost(void)
+{
+	struct ha_bundle *b = receiver();
+	struct ha_control *k = &b->failover.ctl[RAIL];
+
+	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	b->rail[RAIL].state = HA_RAIL_UP;
+	b->rail[RAIL].dev = &device;
+	k->keys.stage = HA_KEYS_REGISTERED;
+	k->keys.lost = true;
+	ha_keys_step(b, &b->rail[RAIL]);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
+	CHECK_INT(k->cause, HA_CAUSE_WORK_REFUSED);
+	CHECK_INT(k->keys.stage, HA_KEYS_IDLE);
+	free(b);
+}
+
+/* A message waited for these keys, because the peer carries over this spare, and this end over
+ * another: this end follows. A data rail's share is not the peer's to choose. */
+static void the_peer_was_first(void)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct ha_send *s = calloc(1, sizeof(*s));
+		struct ha_bundle *b = &s->b;
+
+		CHECK(s);
+		b->ctx = &ctx;
+		b->is_send = true;
+		b->nrails = 3;
+		b->balance.ndata = i == 1 ? 2 : 1;
+		b->active = 6;
+		pthread_mutex_init(&b->registered.list_lock, NULL);
+		for (unsigned k = 0; k < b->nrails; k++) {
+			b->rail[k].index = (uint8_t)k;
+			b->rail[k].dev = &device;
+			b->rail[k].state = k ? HA_RAIL_UP : HA_RAIL_DOWN;
+		}
+		b->balance.weight[2] = i == 3 ? 0 : 1024;
+		b->balance.weight[1] = i == 3 ? 7 : 0;
+		b->registered.wanted = (uint8_t)(i == 2 ? 0 : 1 << RAIL);
+		b->failover.ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
+		ha_keys_step(b, &b->rail[RAIL]);
+		CHECK_INT(b->balance.weight[RAIL] != 0, i == 0 || i == 3);
+		CHECK_INT(b->balance.weight[2] != 0, i == 1 || i == 2);
+		CHECK_INT(b->registered.wanted, 0);
+		free(s);
+	}
+}
+
 int main(void)
 {
 	given_up_keys_are_not_sent();
@@ -235,5 +349,9 @@ int main(void)
 	refused_on_the_only_rail();
 	taken_where_they_belong();
 	held_whole();
+	what_is_told();
+	keys_that_are_forgotten();
+	the_device_is_lost();
+	the_peer_was_first();
 	return 0;
 }

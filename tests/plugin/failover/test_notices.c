@@ -292,6 +292,118 @@ static void tried_again(void)
 	free(b);
 }
 
+/* A sender takes keys of this incarnation, and says how far; a receiver has none to take. */
+static void keys_arrive(void)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct ha_bundle *b = i == 1 ? receiver() : sender();
+		struct ha_control *k = &b->failover.ctl[RAIL];
+		union ha_message m = message(HA_MSG_RAIL_KEYS, i == 2 ? EPOCH + 1 : EPOCH);
+
+		m.keys.next = 4;
+		ha_failover_message(b, &m);
+		CHECK_INT(k->out.due, i ? 0 : HA_SEND(RAIL_KEYS_ACK));
+		CHECK_INT(k->keys.next, i ? 0 : 4);
+		free(b);
+	}
+	for (unsigned i = 0; i < 3; i++) { /* the other way round */
+		struct ha_bundle *b = i == 1 ? sender() : receiver();
+		union ha_message m = message(HA_MSG_RAIL_KEYS_ACK, i == 2 ? EPOCH + 1 : EPOCH);
+
+		b->failover.ctl[RAIL].keys.end = 9;
+		m.keys_ack.next = 4;
+		ha_failover_message(b, &m);
+		CHECK_INT(b->failover.ctl[RAIL].keys.next, i ? 0 : 4);
+		free(b);
+	}
+}
+
+/* Questions and answers are about one incarnation. An answer to the last one is none. */
+static void signs_of_this_incarnation(void)
+{
+	for (uint32_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) {
+		struct ha_bundle *b = sender();
+		struct ha_control *k = &b->failover.ctl[RAIL];
+		union ha_message m = message(HA_MSG_RAIL_ALIVE, epoch);
+
+		k->sign.asked_at = 7;
+		k->sign.number = m.sign.number = 3;
+		ha_failover_message(b, &m);
+		CHECK_INT(k->sign.alive, epoch == EPOCH);
+		m = message(HA_MSG_RAIL_ASK, epoch);
+		m.sign.number = 2;
+		b->rail[RAIL].sq_depth = 0; /* no room for an answer yet */
+		k->beat.at = UINT64_MAX;
+		ha_failover_message(b, &m);
+		CHECK_INT(k->answer.due, epoch == EPOCH);
+		CHECK_INT(k->beat.at != UINT64_MAX, epoch == EPOCH); /* it may have noticed first */
+		free(b);
+	}
+}
+
+/* The receiver's port is down, and it will say when it is back: then nothing waits, also where the
+ * next incarnation is being offered in vain. A late copy of the first news says nothing. */
+static void port_of_the_peer(void)
+{
+	struct ha_bundle *b = sender();
+	struct ha_control *k = &b->failover.ctl[RAIL];
+	union ha_message m = message(HA_MSG_RAIL_BACK, EPOCH);
+
+	down(b, EPOCH, HA_CAUSE_PORT_DOWN);
+	CHECK(k->fence.peer_port);
+	k->fence.peer_port = false;
+	down(b, EPOCH, HA_CAUSE_PORT_DOWN);
+	CHECK(!k->fence.peer_port);
+	b->rail[RAIL].state = HA_RAIL_DOWN;
+	k->fence.peer_port = true;
+	k->join.retry_at = UINT64_MAX;
+	ha_failover_message(b, &m);
+	CHECK(!k->fence.peer_port);
+	CHECK_INT(k->join.retry_at, 0);
+	CHECK(b->failover.spares.improve);
+	free(b);
+
+	for (unsigned i = 0; i < 4; i++) {
+		b = i == 1 ? receiver() : sender();
+		k = &b->failover.ctl[RAIL];
+		b->rail[RAIL].state = i == 2 ? HA_RAIL_PROBE : HA_RAIL_JOIN;
+		k->join.retry_at = UINT64_MAX;
+		m = message(HA_MSG_RAIL_BACK, EPOCH - 1 - (i == 3));
+		ha_failover_message(b, &m);
+		CHECK_INT(k->out.due, i ? 0 : HA_SEND(RAIL_OFFER));
+		free(b);
+	}
+	for (unsigned i = 0; i < 2; i++) { /* a silence is others' business, too */
+		b = sender();
+		ctx.bundles = receiver();
+		ctx.bundles->failover.ctl[RAIL].beat.watched = true;
+		down(b, EPOCH, i ? HA_CAUSE_TIMEOUT : HA_CAUSE_PORT_CHANGED);
+		CHECK_INT(ctx.bundles->failover.ctl[RAIL].beat.doubted, i);
+		free(ctx.bundles);
+		ctx.bundles = NULL;
+		free(b);
+	}
+}
+
+/* With HA_NCCL_ACK=memory what the receiver has is what its count would have said. */
+static void the_state_counts_as_delivery(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct ha_bundle *b = sender();
+		struct ha_send *s = (struct ha_send *)b;
+		union ha_message m = message(HA_MSG_RAIL_FENCED, EPOCH);
+
+		b->await = i ? HA_AWAIT_DELIVERY : 0;
+		s->head = 1;
+		s->slot[0].n = 1;
+		s->slot[0].pending = HA_AWAIT_DELIVERY;
+		m.fenced.state.base = 1;
+		ha_failover_message(b, &m);
+		CHECK_INT(s->slot[0].req[0].done, i);
+		free(b);
+	}
+}
+
 int main(void)
 {
 	lost_at_the_peer();
@@ -301,5 +413,9 @@ int main(void)
 	not_for_us();
 	keys_are_acknowledged();
 	tried_again();
+	keys_arrive();
+	signs_of_this_incarnation();
+	port_of_the_peer();
+	the_state_counts_as_delivery();
 	return 0;
 }
