@@ -25,6 +25,7 @@
 #define START (1000000 * MS)
 
 static unsigned polls[2]; /* of each rail's queue */
+static unsigned told;     /* messages on a socket */
 static struct ibv_cq cq[2];
 
 static int count_poll(struct ibv_cq *queue, int n, struct ibv_wc *wc)
@@ -47,6 +48,7 @@ static ssize_t take_bytes(struct ha_oob_conn *conn, const void *data, size_t siz
 {
 	(void)conn;
 	(void)data;
+	told++;
 	return (ssize_t)size;
 }
 
@@ -424,6 +426,29 @@ static void keys_are_registered(void)
 	end();
 }
 
+/* An error fences every rail before the application sees it, and the peer is told first. */
+static void a_connection_that_ends(void)
+{
+	struct ha_bundle *b;
+
+	begin();
+	b = bundle[0];
+	b->rail[0].cq = b->rail[1].cq = NULL;
+	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
+	told = 0;
+	drive_round(0);
+	CHECK_INT(told, 1);
+	CHECK_INT(b->error, 0);
+	CHECK_INT(b->active, 0);
+	drive_round(1);
+	drive_round(2);
+	CHECK_INT(b->rail[0].state, HA_RAIL_DOWN);
+	CHECK_INT(b->rail[1].state, HA_RAIL_DOWN);
+	CHECK_INT(b->error, -EIO);
+	CHECK_INT(told, 1);
+	end();
+}
+
 int main(void)
 {
 	when_a_round_is_made();
@@ -438,5 +463,6 @@ int main(void)
 	urgent_first();
 	what_is_urgent();
 	keys_are_registered();
+	a_connection_that_ends();
 	return 0;
 }

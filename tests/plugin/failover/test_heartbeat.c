@@ -11,7 +11,9 @@
 #include "plugin/transfer/bundle.h"
 #include "tests/plugin/idle_cq.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MS HA_NS_PER_MS
 #define BEAT_MS 10
@@ -334,6 +336,92 @@ static void the_peer_asks(void)
 	release(&s->b);
 }
 
+static int refuse_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	(void)wr;
+	(void)bad;
+	return EIO;
+}
+
+/* The device takes no work any more. */
+static void a_heartbeat_is_refused(void)
+{
+	static const struct ha_verbs_hot refusing = { .post_send = refuse_word,
+						      .poll_cq = poll_nothing };
+	struct ha_send *s = sender();
+
+	s->b.rail[0].hot = &refusing;
+	ha_heartbeat_beat(&s->b, &s->b.rail[0], now);
+	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
+	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_WORK_REFUSED);
+	CHECK_INT(s->b.failover.ctl[0].beat.sent_at, 0);
+	release(&s->b);
+}
+
+/* Heartbeats come as configured, but four in a time-out at the least; with work outstanding a look
+ * comes at the hundredth part of the time-out, and at its end. */
+static void how_often_it_looks(void)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct ha_send *s = sender();
+		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+		uint64_t at = now + MS / 4;
+
+		ctx.config.heartbeat_ms = i == 1 ? 60 : BEAT_MS;
+		s->b.balance.weight[0] = 1024;
+		s->b.rail[0].sq_posted = 1;
+		s->b.schedule.due = s->b.schedule.look_due = UINT64_MAX;
+		k->at = i == 2 ? at + 500000 : at;
+		k->still_since = i == 3 ? at + 300000 - RTO_MS * MS : now;
+		k->sent_at = i == 2 ? now : 0;
+		k->mark = 1;
+		ha_heartbeat_step(&s->b, &s->b.rail[0], at);
+		if (i != 2)
+			CHECK_INT(k->at, at + (i == 1 ? RTO_MS / 4 : BEAT_MS) * MS);
+		CHECK_INT(s->b.schedule.due, k->at);
+		CHECK_INT(k->look_at, i < 2 ? now + MS : at + (i == 2 ? 500000 : 300000));
+		CHECK_INT(s->b.schedule.look_due, k->look_at);
+		CHECK(k->watched);
+		release(&s->b);
+	}
+	ctx.config.heartbeat_ms = BEAT_MS;
+}
+
+/* Where signs are asked for, looks come at half of HA_NCCL_SILENCE_MS, also while a rail that was
+ * busy a moment ago is idle; where nothing answers for long they become rarer again. */
+static void watched_closely(void)
+{
+	static const struct {
+		uint32_t posted;
+		unsigned still_ms, busy_ms; /* before now */
+		uint64_t next;
+	} looks[] = {
+		{ 1, 0, 5000, NOW + MS / 2 },
+		{ 1, 32, 5000, NOW + MS },          /* 64 looks */
+		{ 0, 0, 999, NOW + MS / 2 },        /* idle */
+		{ 0, 0, 1000, NOW + BEAT_MS * MS }, /* for long: its heartbeat */
+	};
+
+	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		struct ha_send *s = sender();
+		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+
+		ha_silence_init(&device[0].silence, MS);
+		s->b.rail[0].sq_posted = looks[i].posted;
+		k->closely = true;
+		k->still_since = k->looked_at = now - looks[i].still_ms * MS;
+		k->busy_at = now - looks[i].busy_ms * MS;
+		k->at = now + BEAT_MS * MS;
+		k->sent_at = looks[i].posted ? now : 0;
+		k->mark = 1;
+		ha_heartbeat_step(&s->b, &s->b.rail[0], now);
+		CHECK_INT(k->look_at, looks[i].next);
+		release(&s->b);
+	}
+	memset(&device[0].silence, 0, sizeof(device[0].silence));
+}
+
 int main(void)
 {
 	by_what_it_carries();
@@ -347,5 +435,8 @@ int main(void)
 	a_full_queue();
 	what_is_missing();
 	the_peer_asks();
+	a_heartbeat_is_refused();
+	how_often_it_looks();
+	watched_closely();
 	return 0;
 }

@@ -735,6 +735,231 @@ static void a_standby_that_fails(void)
 	end(b);
 }
 
+/* ---- more that the operator reads ---- */
+
+/* Rails and planes are known, and no standby avoids a leaf switch: said once for all
+ * connections. */
+static void the_switch_that_is_shared(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	ctx.shared_switch_reported = false;
+	topo.rail_id = 2;
+	b->terms.flags |= HA_FLAG_PAIRS;
+	for (unsigned i = 0; i < 2; i++) {
+		b->rail[i].peer.guid = 5 + i;
+		b->rail[i].peer.keys = ha_device_place(&device[0]) << 8;
+	}
+	come_up(b);
+	CHECK_INT(lines_count("no standby avoids the leaf switch of rail 2 (NCCL_IB_HCA)"), 1);
+	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
+	lines_catch();
+	b->failover.against = HA_AGAINST_NOTHING;
+	ha_roles_update(b);
+	CHECK_INT(lines_count("no standby avoids"), 0);
+	end(b);
+
+	b = begin(true); /* one NIC alone is worse than that, and said instead */
+	ctx.shared_switch_reported = false;
+	b->terms.flags |= HA_FLAG_PAIRS;
+	for (unsigned i = 0; i < 2; i++)
+		b->rail[i].peer.keys = ha_device_place(&device[0]) << 8;
+	come_up(b);
+	CHECK_INT(lines_count("no standby avoids"), 0);
+	CHECK(lines_contain("against the loss of a NIC here, not there"));
+	end(b);
+	topo.rail_id = -1;
+}
+
+/* Of several rails the one on another device is named. */
+static void who_protects(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	b->nrails = b->balance.ndata = 3;
+	b->rail[2] = b->rail[0]; /* a second queue pair on the first device */
+	b->rail[2].index = 2;
+	b->active = 5;
+	b->balance.share[2] = 512;
+	strcpy(b->rail[RAIL].peer.name, "far1:1");
+	come_up(b);
+	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
+	end(b);
+}
+
+/* The third false alarm in a row: the soft time-out is longer from now on. */
+static void the_time_out_was_wrong(void)
+{
+	struct ha_bundle *b = begin(true);
+
+	ha_rto_init(&b->failover.rto, 100 * MS);
+	for (unsigned i = 1; i <= HA_RTO_FALSE_ALARMS; i++) {
+		ha_rto_failed(&b->failover.rto, START - MS);
+		control(b)->fence.by_timeout = true;
+		come_up(b);
+		CHECK_INT(lines_count("the soft time-out was wrong three times in a row; it is "
+				      "150 ms from now on"),
+			  i == HA_RTO_FALSE_ALARMS);
+		CHECK(!control(b)->fence.by_timeout);
+		control(b)->join.pongs = 2;
+		b->active = 1;
+	}
+	ha_rto_failed(&b->failover.rto, START - MS); /* what else ended it teaches nothing */
+	come_up(b);
+	CHECK(b->failover.rto.failed);
+	end(b);
+}
+
+/* ---- spares without any rail ---- */
+
+/* A spare that any pair of devices may carry, at a connection without a rail. */
+static struct ha_bundle *standing_still(bool is_send)
+{
+	struct ha_bundle *b = begin(is_send);
+
+	b->balance.ndata = 1;
+	b->active = 0;
+	b->rail[0].state = HA_RAIL_FENCED;
+	b->terms.flags |= HA_FLAG_PAIRS;
+	b->failover.spares.wanted = 1 << RAIL;
+	b->failover.spares.peer_ports = 2;
+	device[0].ports = 2;
+	return b;
+}
+
+/* No time is lost: another device at once, an answer within its own time, and the same for the
+ * probes. */
+static void without_a_path(void)
+{
+	struct ha_bundle *b = standing_still(true);
+
+	control(b)->slow = HA_SLOW_DONE;
+	control(b)->slow_result = -ENETDOWN;
+	CHECK_INT(step(b, 0), 10 * MS);
+	control(b)->slow = HA_SLOW_DONE;
+	control(b)->slow_result = 0;
+	step(b, 0);
+	CHECK_INT(control(b)->join.deadline, START + ha_spares_answer_ns(b));
+	control(b)->slow = HA_SLOW_DONE;
+	step(b, MS);
+	CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
+	CHECK_INT(control(b)->join.deadline, START + MS + ha_spares_probe_ns(b));
+	CHECK(b->failover.spares.answered);
+	end(b);
+
+	b = standing_still(true); /* nor is a pause kept that grows with each try */
+	b->rail[RAIL].state = HA_RAIL_DOWN;
+	control(b)->join.attempts = 9;
+	ha_incarnation_over(b, &b->rail[RAIL], START);
+	CHECK_INT(control(b)->join.retry_at, START + ha_spares_pause_ns(b));
+	CHECK_INT(b->failover.spares.failed, 1);
+	end(b);
+
+	b = standing_still(false); /* a receiver tries each of its devices for one offer */
+	for (unsigned i = 1; i <= 2; i++) {
+		control(b)->join.has_offer = true;
+		control(b)->slow = HA_SLOW_DONE;
+		control(b)->slow_result = -ENETDOWN;
+		CHECK_INT(step(b, 0), i == 1 ? 0 : 10 * MS);
+		CHECK_INT(control(b)->join.has_offer, i == 1);
+	}
+	end(b);
+
+	b = standing_still(true); /* one at a time is made */
+	b->nrails = 3;
+	b->rail[2] = b->rail[RAIL];
+	b->rail[2].index = 2;
+	b->rail[2].state = HA_RAIL_JOIN;
+	b->failover.ctl[2].join.since = START;
+	b->failover.spares.open_ns = 10 * MS;
+	CHECK_INT(step(b, 0), 40 * MS);
+	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+	b->active = 1; /* with a path nothing waits for that */
+	b->failover.spares.open_ns = 0;
+	end(b);
+}
+
+/* ---- slow verbs ---- */
+
+/* What is registered on a device that failed is given back, so that it can be closed; not while a
+ * queue pair is there, something slow is under way, or the program registers. */
+static void a_lost_device_is_left(void)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		struct ha_bundle *b = begin(true);
+		struct ha_nic nic = { 0 };
+		struct ha_opening lost = { .nic = &nic, .dev = &device[RAIL], .users = 5 };
+
+		atomic_store(&nic.lost, i != 1);
+		control(b)->compare.acked = false; /* it is not tried yet */
+		b->rail[RAIL].opening = &lost;
+		b->rail[RAIL].qp = i == 2 ? &qp[RAIL] : NULL;
+		control(b)->slow = i == 3 ? HA_SLOW_CLOSE : HA_SLOW_NONE;
+		b->registered.rails = 3;
+		if (i == 4)
+			pthread_mutex_lock(&b->registered.lock);
+		step(b, 0);
+		CHECK_INT(!b->rail[RAIL].opening, i == 0);
+		CHECK_INT(b->registered.rails, i == 0 ? 1 : 3);
+		CHECK_INT(b->schedule.due == START + 20 * US, i == 4);
+		end(b);
+	}
+}
+
+/* While the program registers memory they wait, a moment. */
+static void slow_steps_wait(void)
+{
+	static const enum ha_slow slow[] = { HA_SLOW_TIDY, HA_SLOW_CLOSE };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ha_bundle *b = begin(true);
+
+		b->rail[RAIL].qp = NULL;
+		control(b)->fence.tidy_at = 7;
+		control(b)->slow = (uint8_t)slow[i];
+		pthread_mutex_lock(&b->registered.lock);
+		CHECK(!ha_incarnation_slow(b, &b->rail[RAIL]));
+		CHECK_INT(b->schedule.due, START + 20 * US);
+		CHECK_INT(control(b)->slow, slow[i]);
+		pthread_mutex_unlock(&b->registered.lock);
+		CHECK(ha_incarnation_slow(b, &b->rail[RAIL]));
+		CHECK_INT(control(b)->slow, i ? HA_SLOW_DONE : HA_SLOW_NONE);
+		CHECK_INT(control(b)->slow_result, 0);
+		CHECK_INT(control(b)->fence.tidy_at, 0);
+		CHECK_INT(b->failover.spares.open_ns, 0); /* nothing was made */
+		end(b);
+	}
+}
+
+static int refuse_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)to;
+	(void)wr;
+	(void)bad;
+	return EIO;
+}
+
+/* The device refuses work on a rail that comes up: it is given up at once. */
+static void a_rail_refuses_its_ping(void)
+{
+	static const struct ha_verbs_hot refusing = { .post_send = refuse_word,
+						      .poll_cq = poll_nothing };
+
+	for (unsigned is_send = 0; is_send < 2; is_send++) {
+		struct ha_bundle *b = begin(is_send);
+
+		b->rail[RAIL].state = HA_RAIL_JOIN;
+		b->rail[RAIL].hot = &refusing;
+		control(b)->join.deadline = UINT64_MAX;
+		control(b)->slow = is_send ? HA_SLOW_DONE : HA_SLOW_NONE;
+		ha_bundle_board(b)->beat[RAIL].ping = word(EPOCH, 1);
+		step(b, 0);
+		CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
+		CHECK_INT(control(b)->cause, HA_CAUSE_WORK_REFUSED);
+		end(b);
+	}
+}
+
 int main(void)
 {
 	how_long_without_a_path();
@@ -756,5 +981,12 @@ int main(void)
 	superfluous();
 	false_alarms();
 	a_standby_that_fails();
+	the_switch_that_is_shared();
+	who_protects();
+	the_time_out_was_wrong();
+	without_a_path();
+	a_lost_device_is_left();
+	slow_steps_wait();
+	a_rail_refuses_its_ping();
 	return 0;
 }

@@ -243,6 +243,73 @@ static void speed_changes(void)
 	end();
 }
 
+/* ---- launched ---- */
+
+/* What happened to a rail while the connection was made is found at once: its port went down, or
+ * its shared receive queue was replaced. Spares follow the data rails. */
+static void faults_before_the_launch(void)
+{
+	static const enum ha_event_cause wanted[] = { HA_CAUSE_NONE, HA_CAUSE_QUEUE_ERROR,
+						      HA_CAUSE_PORT_DOWN };
+
+	for (unsigned i = 0; i < 3; i++) {
+		static struct ibv_qp qp = { .qp_num = 9 };
+		struct ha_opening opening = { .srq = NULL };
+		struct ha_bundle *b = begin(true);
+		struct ibv_srq old;
+
+		b->nrails = 1;
+		b->active = 0;
+		b->rail[0].state = HA_RAIL_NONE;
+		b->rail[0].qp = &qp;
+		b->rail[0].srq = i == 1 ? &old : NULL;
+		device[0].now = &opening;
+		device[0].up = i != 2;
+		device[0].ports = 2;
+		b->failover.spares.peer_ports = 1;
+		if (i == 1)
+			b->terms.flags |= HA_FLAG_ACK_MEMORY;
+		ha_failover_launch(b);
+		CHECK_INT(b->failover.ctl[0].fence_wanted, wanted[i]);
+		CHECK_INT(b->await, i == 1 ? HA_AWAIT_DELIVERY : 0);
+		CHECK_INT(!!(atomic_load(&b->attention) & HA_ATTN_DELIVERY), i == 1);
+		CHECK_INT(b->rail[0].state, HA_RAIL_UP);
+		CHECK_INT(b->active, 1);
+		CHECK_INT(b->registered.rails, 1);
+		CHECK_INT(b->nrails, HA_MAX_RAILS);
+		for (unsigned k = 1; k < b->nrails; k++) {
+			CHECK_INT(b->rail[k].index, k);
+			CHECK_INT(b->rail[k].state, HA_RAIL_DOWN);
+			CHECK(b->failover.ctl[k].compare.acked); /* there was none to compare */
+		}
+		CHECK_INT(b->schedule.due, 0);
+		end();
+	}
+}
+
+static void what_a_cause_is_called(void)
+{
+	static const struct {
+		enum ha_event_cause cause;
+		const char *text;
+	} causes[] = { { HA_CAUSE_PORT_DOWN, "its port went down" },
+		       { HA_CAUSE_PORT_CHANGED, "its port has another address now" },
+		       { HA_CAUSE_DEVICE_FAILED, "its device has failed" },
+		       { HA_CAUSE_QUEUE_ERROR, "one of its queues is in error" },
+		       { HA_CAUSE_SIBLING, "another connection has just lost the same port" } };
+
+	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+		struct ha_bundle *b = begin(true);
+
+		lines_catch();
+		ha_failover_device(&device[0], causes[i].cause);
+		ha_device_news_take(b);
+		CHECK_INT(b->failover.ctl[0].cause, causes[i].cause);
+		CHECK_INT(lines_count(causes[i].text), 1);
+		end();
+	}
+}
+
 int main(void)
 {
 	why_it_is_not_protected();
@@ -251,5 +318,7 @@ int main(void)
 	receive_queue_fails();
 	port_is_back();
 	speed_changes();
+	faults_before_the_launch();
+	what_a_cause_is_called();
 	return 0;
 }

@@ -404,6 +404,49 @@ static void the_state_counts_as_delivery(void)
 	}
 }
 
+/* An offer is for the receiver, of the next incarnation; an answer for the sender, of this one. */
+static void offers_and_answers(void)
+{
+	for (unsigned is_send = 0; is_send < 2; is_send++) {
+		struct ha_bundle *b = is_send ? sender() : receiver();
+		struct ha_control *k = &b->failover.ctl[RAIL];
+		union ha_message m = message(HA_MSG_RAIL_OFFER, EPOCH + 1);
+
+		b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
+		CHECK(b->ring);
+		m.incarnation.end.guid = 6;
+		b->rail[RAIL].state = HA_RAIL_DOWN;
+		ha_failover_message(b, &m);
+		CHECK_INT(k->join.has_offer, !is_send);
+		CHECK_INT(k->join.offer.guid, is_send ? 0 : 6);
+		k->join.has_offer = false;
+		b->rail[RAIL].state = HA_RAIL_JOIN;
+		m = message(HA_MSG_RAIL_ANSWER, EPOCH);
+		m.incarnation.end.guid = 7;
+		ha_failover_message(b, &m);
+		CHECK_INT(k->slow == HA_SLOW_CONNECT, is_send);
+		CHECK_INT(k->join.offer.guid, is_send ? 7 : 6);
+		free(b->ring);
+		free(b);
+	}
+}
+
+/* They are told without failover, too; keys of another incarnation may be of another device. */
+static void windows_of_this_incarnation(void)
+{
+	for (uint32_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) {
+		struct ha_bundle *b = receiver();
+		union ha_message m = message(HA_MSG_WINDOWS_ACK, epoch);
+
+		b->terms.flags = HA_FLAG_ONE_SIDED;
+		b->failover.ctl[RAIL].windows.sent = 4;
+		m.windows_ack.next = 4;
+		ha_failover_message(b, &m);
+		CHECK_INT(b->failover.ctl[RAIL].windows.known, epoch == EPOCH ? 4 : 0);
+		free(b);
+	}
+}
+
 int main(void)
 {
 	lost_at_the_peer();
@@ -417,5 +460,7 @@ int main(void)
 	signs_of_this_incarnation();
 	port_of_the_peer();
 	the_state_counts_as_delivery();
+	offers_and_answers();
+	windows_of_this_incarnation();
 	return 0;
 }
