@@ -261,21 +261,21 @@ static void what_is_calm(void)
 }
 
 /* Once everything that a rail carried is on its way again the operator reads what it cost. */
-static void failed_over(void)
+static void rail_failed_over(unsigned rail)
 {
 	struct ha_bundle *b;
 
 	begin();
 	lines_catch();
 	b = bundle[0];
-	b->rail[1].state = HA_RAIL_DOWN;
-	b->active = 1;
-	b->failover.ctl[1].compare.unreported = true;
-	b->failover.ctl[1].compare.replayed_requests = 12;
-	b->failover.ctl[1].compare.replayed_bytes = 3456;
-	b->failover.ctl[1].compare.registration_ns = 2 * MS;
-	b->failover.ctl[1].join.lost_at = START - 5 * MS;
-	b->failover.ctl[1].join.retry_at = UINT64_MAX;
+	b->rail[rail].state = HA_RAIL_DOWN;
+	b->active = (uint8_t)(3 ^ 1 << rail);
+	b->failover.ctl[rail].compare.unreported = true;
+	b->failover.ctl[rail].compare.replayed_requests = 12;
+	b->failover.ctl[rail].compare.replayed_bytes = 3456;
+	b->failover.ctl[rail].compare.registration_ns = 2 * MS;
+	b->failover.ctl[rail].join.lost_at = START - 5 * MS;
+	b->failover.ctl[rail].join.retry_at = UINT64_MAX;
 	b->failover.parked = 1;
 	((struct ha_send *)b)->head = 0; /* what is parked waits for room */
 	b->schedule.due = START;
@@ -293,15 +293,21 @@ static void failed_over(void)
 	end();
 }
 
+static void failed_over(void)
+{
+	rail_failed_over(0);
+	rail_failed_over(1);
+}
+
 /* ---- what is slow, and what can wait ---- */
 
 /* The objects of its last incarnation go at that time; there are none left, in fact. */
 static struct ha_control *is_over(unsigned i, uint64_t tidy_at)
 {
-	bundle[i]->rail[1].state = HA_RAIL_DOWN;
-	bundle[i]->rail[1].cq = NULL;
-	bundle[i]->failover.ctl[1].fence.tidy_at = tidy_at;
-	return &bundle[i]->failover.ctl[1];
+	bundle[i]->rail[i % 2].state = HA_RAIL_DOWN;
+	bundle[i]->rail[i % 2].cq = NULL;
+	bundle[i]->failover.ctl[i % 2].fence.tidy_at = tidy_at;
+	return &bundle[i]->failover.ctl[i % 2];
 }
 
 /* Objects of incarnations that are over go a tenth of a second later, four in a round. */
@@ -314,14 +320,14 @@ static void tidied_a_few_at_a_time(void)
 		is_over(i, START + 100 * MS);
 	CHECK_INT(drive_round(0), 100 * MS);
 	CHECK_INT(drive_round(100 * MS - 1), 100 * MS);
-	CHECK_INT(bundle[0]->failover.ctl[1].fence.tidy_at, START + 100 * MS);
+	CHECK_INT(bundle[0]->failover.ctl[0].fence.tidy_at, START + 100 * MS);
 	CHECK_INT(drive_round(100 * MS), 100 * MS); /* the rest at once */
 	for (unsigned i = 0; i < BUNDLES; i++)
-		left += bundle[i]->failover.ctl[1].fence.tidy_at != 0;
+		left += bundle[i]->failover.ctl[i % 2].fence.tidy_at != 0;
 	CHECK_INT(left, BUNDLES - 4);
 	CHECK(drive_round(100 * MS) == UINT64_MAX);
 	for (unsigned i = 0; i < BUNDLES; i++)
-		CHECK_INT(bundle[i]->failover.ctl[1].fence.tidy_at, 0);
+		CHECK_INT(bundle[i]->failover.ctl[i % 2].fence.tidy_at, 0);
 	end();
 }
 

@@ -205,7 +205,12 @@ static void no_path(void)
 	limit = ha_retry_limit_ns(&ctx);
 	CHECK(limit > 1);
 	s = without_rail();
+	for (unsigned i = 0; i < RAILS; i++)
+		s->b.failover.ctl[i].join.retry_at = UINT64_MAX;
+	s->b.failover.ctl[1].fence.peer_port = true; /* it will say when it is back */
 	CHECK_INT(without_path(s, now), -1);
+	CHECK_INT(s->b.failover.ctl[0].join.retry_at, 0);
+	CHECK(s->b.failover.ctl[1].join.retry_at == UINT64_MAX);
 	CHECK_INT(s->b.failover.no_path_since, now);
 	CHECK(s->b.schedule.due <= now + limit);
 	CHECK_INT(without_path(s, now + limit - 1), -1);

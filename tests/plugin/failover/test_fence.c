@@ -11,6 +11,7 @@
 #include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 #include "rdma/verbs/ops.h"
+#include "tests/base/lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -182,6 +183,7 @@ static void until_it_is_drained(void)
 {
 	struct ha_bundle *b = suspected(true, HA_CAUSE_PORT_DOWN);
 
+	lines_catch();
 	step(b, 0);
 	CHECK_INT(markers, 1);
 	CHECK_INT(b->schedule.due, START + 20 * US);
@@ -193,6 +195,7 @@ static void until_it_is_drained(void)
 	CHECK_INT(fence_of(b)->tidy_at, START + 40 * US + 100 * MS);
 	CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_FENCED));
 	CHECK(b->failover.ctl[LOST].compare.has_state);
+	CHECK_INT(lines_count("40 us after the suspicion"), 1);
 	end(b);
 
 	b = suspected(false, HA_CAUSE_PORT_DOWN);
@@ -406,6 +409,9 @@ static void optional_receives(void)
 	receive(c, 132, optional, data + 200);
 	receive(c, 133, optional, data + 99); /* one byte of 130's, none of 132's */
 	receive(c, 134, HA_SLOT_WIRE, data + 400);
+	/* what is behind the last buffer is of an earlier receive */
+	c->slot[132 % HA_SLOTS].buf[1] = c->slot[134 % HA_SLOTS].buf[1] =
+		c->slot[134 % HA_SLOTS].buf[0];
 	step(b, 0);
 	for (uint64_t idx = 130; idx < 135; idx++) {
 		unsigned busy = c->slot[idx % HA_SLOTS].busy;

@@ -363,24 +363,33 @@ static void a_heartbeat_is_refused(void)
  * comes at the hundredth part of the time-out, and at its end. */
 static void how_often_it_looks(void)
 {
-	for (unsigned i = 0; i < 4; i++) {
+	const uint64_t at = NOW + MS / 4;
+	const struct {
+		int beat_ms;
+		uint64_t beat_at, sent_at, still_since, next_beat, next_look;
+	} looks[] = {
+		{ BEAT_MS, at, 0, NOW, at + BEAT_MS * MS, NOW + MS },
+		{ 60, at, 0, NOW, at + RTO_MS / 4 * MS, NOW + MS },
+		{ BEAT_MS, at + 500000, NOW, NOW, at + 500000, at + 500000 },
+		{ BEAT_MS, at, 0, at + 300000 - RTO_MS * MS, at + BEAT_MS * MS, at + 300000 },
+	};
+
+	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = sender();
 		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
-		uint64_t at = now + MS / 4;
 
-		ctx.config.heartbeat_ms = i == 1 ? 60 : BEAT_MS;
+		ctx.config.heartbeat_ms = looks[i].beat_ms;
 		s->b.balance.weight[0] = 1024;
 		s->b.rail[0].sq_posted = 1;
 		s->b.schedule.due = s->b.schedule.look_due = UINT64_MAX;
-		k->at = i == 2 ? at + 500000 : at;
-		k->still_since = i == 3 ? at + 300000 - RTO_MS * MS : now;
-		k->sent_at = i == 2 ? now : 0;
+		k->at = looks[i].beat_at;
+		k->still_since = looks[i].still_since;
+		k->sent_at = looks[i].sent_at;
 		k->mark = 1;
 		ha_heartbeat_step(&s->b, &s->b.rail[0], at);
-		if (i != 2)
-			CHECK_INT(k->at, at + (i == 1 ? RTO_MS / 4 : BEAT_MS) * MS);
+		CHECK_INT(k->at, looks[i].next_beat);
 		CHECK_INT(s->b.schedule.due, k->at);
-		CHECK_INT(k->look_at, i < 2 ? now + MS : at + (i == 2 ? 500000 : 300000));
+		CHECK_INT(k->look_at, looks[i].next_look);
 		CHECK_INT(s->b.schedule.look_due, k->look_at);
 		CHECK(k->watched);
 		release(&s->b);

@@ -222,6 +222,10 @@ static void held_whole(void)
 		CHECK_INT(state.base, 4);
 		CHECK_INT(state.mask[0], missing == 3 ? 2 : 0); /* 4 is not announced */
 	}
+	ha_send_cts(s, 4)->idx = 5; /* now it is */
+	memset(&state, 0, sizeof(state));
+	ha_reconcile_state(&s->b, &state);
+	CHECK_INT(state.mask[0], 3);
 	free(s->b.ring);
 	free(s);
 }

@@ -47,8 +47,8 @@ static void end(struct ha_bundle *b)
 
 /* ---- the sender ---- */
 
-/* Messages 200 to 203 are under way, each with a stripe on every rail; the receiver has seen
- * nothing. */
+/* Messages 254 to 257 are under way, over the end of the ring, each with a stripe on every rail;
+ * the receiver has seen nothing. */
 static struct ha_send *sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
@@ -56,8 +56,8 @@ static struct ha_send *sender(void)
 
 	CHECK(s);
 	prepare(&s->b, true);
-	s->head = 204;
-	for (uint64_t idx = 200; idx < 204; idx++) {
+	s->head = 258;
+	for (uint64_t idx = 254; idx < 258; idx++) {
 		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
 
 		slot->idx = idx;
@@ -66,8 +66,8 @@ static struct ha_send *sender(void)
 		slot->mask = slot->pending = 7;
 	}
 	peer = &s->b.failover.ctl[LOST].compare.peer_state;
-	peer->base = 200;
-	peer->head = 204;
+	peer->base = 254;
+	peer->head = 258;
 	return s;
 }
 
@@ -88,20 +88,20 @@ static void stripes_of_the_lost_rail(void)
 	struct ha_send *s = sender();
 	struct ha_fence_state *peer = &s->b.failover.ctl[LOST].compare.peer_state;
 
-	peer->base = 201;     /* it has 200 whole; */
-	peer->head = 203;     /* it has not announced 203 */
-	peer->mask[0] = 0x02; /* of 201 this rail's stripe, */
-	peer->mask[1] = 0x05; /* of 202 only the others' */
-	CHECK_INT(again(s, 200), 0);
-	CHECK_INT(message(s, 200)->pending, 5);
-	CHECK_INT(message(s, 200)->settled, 1 << LOST);
-	CHECK_INT(message(s, 201)->parked, 0);
-	CHECK_INT(message(s, 201)->pending, 5);
-	CHECK_INT(message(s, 202)->parked, 1 << LOST);
-	CHECK_INT(message(s, 202)->pending, 7);
-	CHECK_INT(message(s, 203)->parked, 1 << LOST);
+	peer->base = 255;     /* it has 254 whole; */
+	peer->head = 257;     /* it has not announced 257 */
+	peer->mask[0] = 0x02; /* of 255 this rail's stripe, */
+	peer->mask[1] = 0x05; /* of 256 only the others' */
+	CHECK_INT(again(s, 254), 0);
+	CHECK_INT(message(s, 254)->pending, 5);
+	CHECK_INT(message(s, 254)->settled, 1 << LOST);
+	CHECK_INT(message(s, 255)->parked, 0);
+	CHECK_INT(message(s, 255)->pending, 5);
+	CHECK_INT(message(s, 256)->parked, 1 << LOST);
+	CHECK_INT(message(s, 256)->pending, 7);
+	CHECK_INT(message(s, 257)->parked, 1 << LOST);
 	CHECK_INT(s->b.failover.parked, 2);
-	CHECK_INT(again(s, 202), 1 << LOST); /* a second look changes nothing */
+	CHECK_INT(again(s, 256), 1 << LOST); /* a second look changes nothing */
 	CHECK_INT(s->b.failover.parked, 2);
 	CHECK_INT(s->b.abort.error, 0);
 	end(&s->b);
@@ -112,12 +112,12 @@ static void complete_by_the_peers_word(void)
 {
 	struct ha_send *s = sender();
 
-	s->b.failover.ctl[LOST].compare.peer_state.base = 201;
-	message(s, 200)->pending = 1 << LOST;
-	CHECK_INT(again(s, 200), 0);
-	CHECK_INT(message(s, 200)->pending, 0);
-	CHECK_INT(message(s, 200)->req[0].done, 1);
-	CHECK_INT(message(s, 201)->req[0].done, 0);
+	s->b.failover.ctl[LOST].compare.peer_state.base = 255;
+	message(s, 254)->pending = 1 << LOST;
+	CHECK_INT(again(s, 254), 0);
+	CHECK_INT(message(s, 254)->pending, 0);
+	CHECK_INT(message(s, 254)->req[0].done, 1);
+	CHECK_INT(message(s, 255)->req[0].done, 0);
 	end(&s->b);
 }
 
@@ -127,12 +127,15 @@ static void who_carries_it_now(void)
 {
 	struct ha_send *s = sender();
 
-	message(s, 200)->moved = 1 << LOST;
-	message(s, 200)->carrier[LOST] = 2;
-	message(s, 201)->moved = 1 << 2;
-	message(s, 201)->carrier[2] = LOST;
-	CHECK_INT(again(s, 200), 0);
-	CHECK_INT(message(s, 201)->parked, 1 << LOST | 1 << 2);
+	message(s, 254)->moved = 1 << LOST;
+	message(s, 254)->carrier[LOST] = 2;
+	message(s, 255)->moved = 1 << 2;
+	message(s, 255)->carrier[2] = LOST;
+	message(s, 256)->moved = 1 << 0;
+	message(s, 256)->carrier[0] = LOST;
+	CHECK_INT(again(s, 254), 0);
+	CHECK_INT(message(s, 255)->parked, 1 << LOST | 1 << 2);
+	CHECK_INT(message(s, 256)->parked, 1 << LOST | 1 << 0);
 	end(&s->b);
 }
 
@@ -142,13 +145,13 @@ static void what_was_never_sent(void)
 {
 	struct ha_send *s = sender();
 
-	message(s, 200)->open = 1;
-	message(s, 201)->n = 0;
-	message(s, 202)->idx = 204;
-	CHECK_INT(again(s, 200), 0);
-	CHECK_INT(message(s, 201)->parked, 0);
-	CHECK_INT(message(s, 202)->parked, 0);
-	CHECK_INT(message(s, 203)->parked, 1 << LOST);
+	message(s, 254)->open = 1;
+	message(s, 255)->n = 0;
+	message(s, 256)->idx = 258;
+	CHECK_INT(again(s, 254), 0);
+	CHECK_INT(message(s, 255)->parked, 0);
+	CHECK_INT(message(s, 256)->parked, 0);
+	CHECK_INT(message(s, 257)->parked, 1 << LOST);
 	end(&s->b);
 }
 
@@ -158,29 +161,29 @@ static void acknowledged_but_not_placed(void)
 {
 	struct ha_send *s = sender();
 
-	message(s, 200)->req[0].done = 1;
-	message(s, 200)->pending = 0;
-	CHECK_INT(again(s, 200), 1 << LOST);
-	CHECK_INT(message(s, 200)->req[0].done, 0); /* not complete after all */
-	CHECK_INT(message(s, 200)->pending, 1 << LOST);
+	message(s, 254)->req[0].done = 1;
+	message(s, 254)->pending = 0;
+	CHECK_INT(again(s, 254), 1 << LOST);
+	CHECK_INT(message(s, 254)->req[0].done, 0); /* not complete after all */
+	CHECK_INT(message(s, 254)->pending, 1 << LOST);
 	CHECK_INT(s->b.abort.error, 0);
 	end(&s->b);
 
 	s = sender();
-	message(s, 200)->copied = true;
-	message(s, 200)->held = 0;
-	message(s, 200)->req[0].done = 1;
-	message(s, 200)->pending = 0;
-	CHECK_INT(again(s, 200), 1 << LOST);
-	CHECK_INT(message(s, 200)->req[0].done, 1); /* the buffer is NCCL's again */
+	message(s, 254)->copied = true;
+	message(s, 254)->held = 0;
+	message(s, 254)->req[0].done = 1;
+	message(s, 254)->pending = 0;
+	CHECK_INT(again(s, 254), 1 << LOST);
+	CHECK_INT(message(s, 254)->req[0].done, 1); /* the buffer is NCCL's again */
 	CHECK_INT(s->b.abort.error, 0);
 	end(&s->b);
 
 	for (unsigned held = 0; held < 3; held++) {
 		s = sender();
-		message(s, 201)->n = 2; /* of a group one request is given back */
-		message(s, 201)->held = (uint8_t)held;
-		CHECK_INT(again(s, 201), 0);
+		message(s, 255)->n = 2; /* of a group one request is given back */
+		message(s, 255)->held = (uint8_t)held;
+		CHECK_INT(again(s, 255), 0);
 		CHECK_INT(s->b.abort.error, -EIO);
 		CHECK_INT(s->b.abort.cause, HA_CAUSE_DATA_LOST);
 		end(&s->b);

@@ -408,6 +408,33 @@ static void the_peers_alarm(void)
 	release(s);
 }
 
+/* The last rail carries and is silent; the first is a witness, or as silent. */
+static void whichever_rail_it_is(void)
+{
+	for (unsigned silent = 0; silent < 2; silent++) {
+		struct ha_send *s = sender();
+		struct ha_rail *r = &s->b.rail[RAILS - 1];
+		uint64_t at = start + 1000 * US;
+
+		s->b.balance.weight[0] = 0;
+		s->b.balance.weight[RAILS - 1] = 1024;
+		s->b.rail[0].sq_posted = 0;
+		r->sq_posted = 1;
+		s->b.failover.ctl[RAILS - 1].beat.still_since = start;
+		for (unsigned i = 0; i < RAILS - 1; i++)
+			s->b.rail[i].state = i == 0 || silent ? HA_RAIL_UP : HA_RAIL_DOWN;
+		CHECK(ha_sign_wanted(&s->b, r));
+		CHECK(ha_sign_step(&s->b, r, at));
+		CHECK_INT(words[0], 1);
+		s->b.rail[silent].sq_retired++;
+		CHECK(ha_sign_step(&s->b, r, at + 400 * US));
+		CHECK_INT(s->b.failover.ctl[RAILS - 1].sign.witness, silent);
+		CHECK(!ha_sign_step(&s->b, r, at + 1000 * US));
+		CHECK_INT(s->b.rail[0].state, silent ? HA_RAIL_FENCING : HA_RAIL_UP);
+		release(s);
+	}
+}
+
 int main(void)
 {
 	given_up_with_those_that_are_as_silent();
@@ -422,5 +449,6 @@ int main(void)
 	what_a_standstill_teaches();
 	a_false_alarm();
 	the_peers_alarm();
+	whichever_rail_it_is();
 	return 0;
 }
