@@ -962,6 +962,53 @@ static void a_rail_refuses_its_ping(void)
 	}
 }
 
+/* Its queue pair is connected, if that is over and went well; and the port must be where the peer
+ * was told: an event of a port that moved meanwhile met no incarnation yet. */
+static void connected(void)
+{
+	static const struct {
+		bool over;
+		int err;
+		struct ha_address now;
+		bool down;
+		int result; /* -EAGAIN: not over */
+	} cases[] = {
+		{ .over = false, .result = -EAGAIN },
+		{ .over = true },
+		{ .over = true, .err = -ETIMEDOUT, .result = -ETIMEDOUT },
+		{ .over = true, .down = true, .result = -ENETDOWN },
+		{ .over = true, .now = { .lid = 1 }, .result = -ENETDOWN },
+		{ .over = true, .now = { .gid_index = 1 }, .result = -ENETDOWN },
+		{ .over = true, .now = { .gid = { .raw = { 1 } } }, .result = -ENETDOWN },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ha_hookup *h = calloc(1, sizeof(*h));
+		struct ha_bundle *b = begin(true);
+		bool waits = cases[i].result == -EAGAIN;
+
+		CHECK(h);
+		h->ctx = &ctx;
+		h->failed = "test";
+		h->state = cases[i].over ? HA_HOOKUP_OVER : HA_HOOKUP_RUNNING;
+		h->err = cases[i].err;
+		b->rail[RAIL].state = HA_RAIL_JOIN;
+		b->rail[RAIL].hookup = h;
+		device[RAIL].address = cases[i].now;
+		device[RAIL].up = !cases[i].down;
+		control(b)->slow = HA_SLOW_CONNECTING;
+		CHECK_INT(ha_incarnation_slow(b, &b->rail[RAIL]), !waits);
+		CHECK_INT(control(b)->slow, waits ? HA_SLOW_CONNECTING : HA_SLOW_DONE);
+		CHECK(waits || control(b)->slow_result == cases[i].result);
+		CHECK_INT(b->rail[RAIL].connected, cases[i].over && !cases[i].err);
+		CHECK_INT(b->rail[RAIL].hookup != NULL, waits);
+		CHECK_INT(pthread_mutex_trylock(&b->registered.lock), 0); /* it was given back */
+		if (waits)
+			free(h);
+		end(b);
+	}
+}
+
 int main(void)
 {
 	how_long_without_a_path();
@@ -990,5 +1037,6 @@ int main(void)
 	a_lost_device_is_left();
 	slow_steps_wait();
 	a_rail_refuses_its_ping();
+	connected();
 	return 0;
 }
