@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/run-tests: what is run a second time, and what the summary says of it. Usage: run_tests.py SOURCE"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+# Fails unless it has run before; it waits until it may go on.
+SECOND_TIME = 'set -e; touch begun; while [ ! -e go ]; do sleep 0.05; done; if [ ! -e once ]; then touch once; exit 1; fi'
+
+
+def write_project(folder, script, label):
+    with open(os.path.join(folder, "CTestTestfile.cmake"), "w") as file:
+        file.write('add_test(second_time "/bin/sh" "-c" [[%s]])\n' % script)
+        file.write('set_tests_properties(second_time PROPERTIES LABELS "%s" WORKING_DIRECTORY "%s")\n' % (label, folder))
+
+
+def run(source, label, stop_s):
+    """Exit status, summary and output of a stage whose one test fails the first time."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_project(folder, SECOND_TIME, label)
+        process = subprocess.Popen([os.path.join(source, "scripts", "run-tests"), folder], stdout=subprocess.PIPE, text=True)
+        if stop_s:
+            while not os.path.exists(os.path.join(folder, "begun")):
+                time.sleep(0.05)
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(stop_s)
+            process.send_signal(signal.SIGCONT)
+        open(os.path.join(folder, "go"), "w").close()
+        output = process.communicate()[0]
+        with open(os.path.join(folder, "check.json")) as file:
+            return process.returncode, json.load(file), output
+
+
+def check(what, holds, output):
+    if not holds:
+        sys.exit("%s does not hold:\n%s" % (what, output))
+
+
+def main():
+    source = sys.argv[1]
+    status, summary, output = run(source, "unit", 0)
+    if not summary["stops_s"]:  # a machine that has just stood still decides nothing about this one
+        check("a test that is not live is not repeated", status == 1 and not summary["repeated"], output)
+    status, summary, output = run(source, "live", 0)
+    check("a live test is repeated", status == 0 and summary["repeated"]["second_time"]["then"] == "passed", output)
+    status, summary, output = run(source, "unit", 4)
+    check("what fails while the machine stands still is repeated",
+          status == 0 and summary["repeated"]["second_time"]["then"] == "passed", output)
+    check("the stop is told", summary["stops_s"] and "run-tests: the machine stood still for " in output, output)
+
+
+main()
