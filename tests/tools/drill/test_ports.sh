@@ -40,10 +40,11 @@ await "addresses without duplicates" sh -c "! ip -6 address show | grep -q tenta
 state >"$TMP/before"
 grep -q 10.120.1.0 "$TMP/before" || fail "the test's own routes"
 
-# A software NIC's address is one process's, so each rank is started with its own.
+# A software NIC's address is one process's, so each rank is started with its own. What is to be noticed is the port's event: on a
+# busy machine the path's silence was, before the event came.
 rank() {
-	SOFTROCE_DEVICES=10.119.0.$(($1 + 1)),10.119.1.$(($1 + 1)) HA_NCCL_VERBS=soft NCCL_SOCKET_IFNAME=lo exec "$HA" perf allreduce \
-		--rank "$1" --ranks 2 --rendezvous 127.0.0.1:20000 -b 256K -e 256K --duration 600s >"$TMP/job$1.out" 2>"$TMP/job$1.err"
+	SOFTROCE_DEVICES=10.119.0.$(($1 + 1)),10.119.1.$(($1 + 1)) HA_NCCL_VERBS=soft HA_NCCL_SILENCE_MS=0 NCCL_SOCKET_IFNAME=lo \
+		exec "$HA" perf allreduce --rank "$1" --ranks 2 --rendezvous 127.0.0.1:20000 -b 256K -e 256K --duration 600s >"$TMP/job$1.out" 2>"$TMP/job$1.err"
 }
 rank 0 &
 JOB=$!
