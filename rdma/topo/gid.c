@@ -130,6 +130,11 @@ static int version_from_sysfs(const char *root, const char *name, int port, int 
 	return strstr(type, "RoCE v1") ? 1 : 0;
 }
 
+static int version_of_type(uint32_t type)
+{
+	return type == IBV_GID_TYPE_ROCE_V2 ? 2 : type == IBV_GID_TYPE_ROCE_V1;
+}
+
 /* 0; -ENODATA: the index is empty; another negative errno: it cannot be read. */
 static int entry_query(const struct ha_verbs_ops *verbs, struct ibv_context *context,
 		       const char *root, const char *name, uint8_t port, int index,
@@ -144,9 +149,7 @@ static int entry_query(const struct ha_verbs_ops *verbs, struct ibv_context *con
 	rc = verbs->query_gid_ex(verbs, context, port, index, &ex);
 	if (!rc) {
 		entry->gid = ex.gid;
-		entry->roce_version = ex.gid_type == IBV_GID_TYPE_ROCE_V2
-					      ? 2
-					      : ex.gid_type == IBV_GID_TYPE_ROCE_V1;
+		entry->roce_version = version_of_type(ex.gid_type);
 		return 0;
 	}
 	if (rc == -ENODATA)
@@ -157,12 +160,40 @@ static int entry_query(const struct ha_verbs_ops *verbs, struct ibv_context *con
 	return rc;
 }
 
+/* In one call: a table has up to 1,024 entries, nearly all of them empty, and is read before a path
+ * is opened. How many are filled; -1: the library cannot. */
+static int table_read_at_once(const struct ha_verbs_ops *verbs, struct ibv_context *context,
+			      uint8_t port, struct ha_gid_entry *entries)
+{
+	struct ibv_gid_entry *all = malloc(GIDS_MAX * sizeof(*all));
+	int found, n = 0;
+
+	if (!all || verbs->query_gid_table(verbs, context, all, GIDS_MAX, &found)) {
+		free(all);
+		return -1;
+	}
+	for (int i = 0; i < found; i++) {
+		if (all[i].port_num != port || ha_gid_is_zero(&all[i].gid))
+			continue;
+		entries[n++] = (struct ha_gid_entry) {
+			.index = (int)all[i].gid_index,
+			.gid = all[i].gid,
+			.roce_version = version_of_type(all[i].gid_type),
+		};
+	}
+	free(all);
+	return n;
+}
+
 static int table_read(const struct ha_verbs_ops *verbs, struct ibv_context *context,
 		      const char *root, const char *name, uint8_t port, int table_len,
 		      struct ha_gid_entry *entries)
 {
-	int n = 0;
+	int n = table_read_at_once(verbs, context, port, entries);
 
+	if (n >= 0)
+		return n;
+	n = 0;
 	for (int i = 0; i < table_len && n < GIDS_MAX; i++)
 		if (!entry_query(verbs, context, root, name, port, i, &entries[n]) &&
 		    !ha_gid_is_zero(&entries[n].gid))

@@ -38,6 +38,8 @@ struct symbols {
 	int (*query_gid)(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
 	int (*query_gid_ex)(struct ibv_context *context, uint32_t port, uint32_t index,
 			    struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
+	ssize_t (*query_gid_table)(struct ibv_context *context, struct ibv_gid_entry *entries,
+				   size_t max, uint32_t flags, size_t entry_size);
 	int (*get_async_event)(struct ibv_context *context, struct ibv_async_event *event);
 	void (*ack_async_event)(struct ibv_async_event *event);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
@@ -97,6 +99,7 @@ static const struct symbol symbol_table[] = {
 	WANT(query_port_speed, "1.16"),
 	NEED(query_gid, "1.1"),
 	{ "_ibv_query_gid_ex", "IBVERBS_1.11", offsetof(struct symbols, query_gid_ex), true },
+	{ "_ibv_query_gid_table", "IBVERBS_1.11", offsetof(struct symbols, query_gid_table), true },
 	NEED(get_async_event, "1.1"),
 	NEED(ack_async_event, "1.1"),
 	NEED(alloc_pd, "1.1"),
@@ -269,6 +272,21 @@ static int lib_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *co
 	errno = 0;
 	return status(
 		sym(v)->query_gid_ex(context, port, (uint32_t)index, entry, 0, sizeof(*entry)));
+}
+
+static int lib_query_gid_table(const struct ha_verbs_ops *v, struct ibv_context *context,
+			       struct ibv_gid_entry *entries, int max, int *n)
+{
+	ssize_t found;
+
+	if (!sym(v)->query_gid_table)
+		return -EOPNOTSUPP;
+	errno = 0;
+	found = sym(v)->query_gid_table(context, entries, (size_t)max, 0, sizeof(*entries));
+	if (found < 0)
+		return status((int)found);
+	*n = (int)found;
+	return 0;
 }
 
 static int lib_get_async_event(const struct ha_verbs_ops *v, struct ibv_context *context,
@@ -455,6 +473,7 @@ static const struct ha_verbs_ops library_ops = {
 	.query_port_speed = lib_query_port_speed,
 	.query_gid = lib_query_gid,
 	.query_gid_ex = lib_query_gid_ex,
+	.query_gid_table = lib_query_gid_table,
 	.get_async_event = lib_get_async_event,
 	.ack_async_event = lib_ack_async_event,
 	.alloc_pd = lib_alloc_pd,

@@ -72,6 +72,10 @@ struct ha_verbs_ops {
 	int (*query_gid_ex)(V, struct ibv_context *context, uint8_t port, int index,
 			    struct ibv_gid_entry *entry);
 
+	/* The filled entries of all ports at once, at most `max`; *n: how many. Optional. */
+	int (*query_gid_table)(V, struct ibv_context *context, struct ibv_gid_entry *entries,
+			       int max, int *n);
+
 	/* Waits; after ha_verbs_events_nonblock (status.h) -EAGAIN when there is none. Acknowledge
 	 * each. */
 	int (*get_async_event)(V, struct ibv_context *context, struct ibv_async_event *event);

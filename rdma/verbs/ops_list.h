@@ -24,6 +24,8 @@ X(query_gid, (V, struct ibv_context *context, uint8_t port, int index, union ibv
 X(query_gid_ex,
   (V, struct ibv_context *context, uint8_t port, int index, struct ibv_gid_entry *entry),
   (inner, context, port, index, entry))
+X(query_gid_table, (V, struct ibv_context *context, struct ibv_gid_entry *entries, int max, int *n),
+  (inner, context, entries, max, n))
 X(get_async_event, (V, struct ibv_context *context, struct ibv_async_event *event),
   (inner, context, event))
 X(alloc_pd, (V, struct ibv_context *context, struct ibv_pd **pd), (inner, context, pd))

@@ -148,6 +148,7 @@ static int fake_query_gid(const struct ha_verbs_ops *v, struct ibv_context *cont
 {
 	const char *address;
 
+	fake_of(v)->gid_queries++;
 	memset(gid, 0, sizeof(*gid));
 	if (index < 0 || index >= FAKE_GIDS)
 		return -EINVAL;
@@ -172,10 +173,33 @@ static int fake_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *c
 
 	if (fake_of(v)->without_gid_ex)
 		return -EOPNOTSUPP;
+	entry->gid_index = (uint32_t)index;
+	entry->port_num = port;
 	if (!p->gids[index].address)
 		return -ENODATA;
 	entry->gid_type = types[p->gids[index].version];
 	return fake_query_gid(v, context, port, index, &entry->gid);
+}
+
+static int fake_query_gid_table(const struct ha_verbs_ops *v, struct ibv_context *context,
+				struct ibv_gid_entry *entries, int max, int *n)
+{
+	int before = fake_of(v)->gid_queries;
+
+	if (fake_of(v)->without_gid_ex || fake_of(v)->without_gid_table)
+		return -EOPNOTSUPP;
+	*n = 0;
+	for (int port = 1; port <= device_of(context)->nports; port++)
+		for (int i = 0; i < FAKE_GIDS; i++) {
+			struct ibv_gid_entry entry = { 0 };
+
+			if (fake_query_gid_ex(v, context, (uint8_t)port, i, &entry))
+				continue;
+			CHECK(*n < max);
+			entries[(*n)++] = entry;
+		}
+	fake_of(v)->gid_queries = before + 1;
+	return 0;
 }
 
 static int fake_alloc_pd(const struct ha_verbs_ops *v, struct ibv_context *context,
@@ -280,6 +304,7 @@ void fake_verbs_init(struct fake_verbs *fake, struct fake_device *devices, int n
 		.query_port_speed = fake_query_port_speed,
 		.query_gid = fake_query_gid,
 		.query_gid_ex = fake_query_gid_ex,
+		.query_gid_table = fake_query_gid_table,
 		.alloc_pd = fake_alloc_pd,
 		.dealloc_pd = fake_dealloc_pd,
 		.reg_dmabuf_mr = fake_reg_dmabuf_mr,

@@ -43,7 +43,9 @@ struct fake_verbs {
 	struct ha_verbs_ops ops; /* first */
 	struct fake_device *devices;
 	int n;
-	bool without_gid_ex; /* as libraries before rdma-core 34 */
+	bool without_gid_ex;    /* as libraries before rdma-core 34, */
+	bool without_gid_table; /* and where it must be asked for each entry */
+	int gid_queries;        /* calls so far that ask for GIDs */
 	int list_error;
 	_Atomic int open_contexts, objects, lists; /* that nobody gave back */
 	/* What poll_cq gives out: completions with wr_id 1, 2, ... */

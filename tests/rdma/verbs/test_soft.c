@@ -39,7 +39,7 @@ static void device_open(const struct ha_verbs_ops *v)
 {
 	struct ibv_device_attr device;
 	struct ha_port_attr port;
-	struct ibv_gid_entry entry = { 0 };
+	struct ibv_gid_entry entry = { 0 }, entries[8];
 	uint64_t mbps;
 	int n;
 
@@ -63,6 +63,9 @@ static void device_open(const struct ha_verbs_ops *v)
 	CHECK_INT(v->query_gid_ex(v, p.context, 1, 0, &entry), 0);
 	CHECK_INT(entry.gid_type, IBV_GID_TYPE_ROCE_V2);
 	CHECK(!memcmp(&entry.gid, &p.gid, sizeof(p.gid)));
+	CHECK_INT(v->query_gid_table(v, p.context, entries, 8, &n), 0);
+	CHECK(n >= 1 && entries[0].gid_index == 0 && entries[0].port_num == 1);
+	CHECK(!memcmp(&entries[0].gid, &p.gid, sizeof(p.gid)));
 	CHECK(v->query_gid(v, p.context, 1, 9999, &p.gid) < 0);
 	CHECK_INT(v->query_gid(v, p.context, 1, 0, &p.gid), 0);
 }
