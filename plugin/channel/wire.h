@@ -291,7 +291,7 @@ struct ha_msg_windows_ack {
 struct ha_msg_sign {
 	struct ha_msg_rail rail;
 	uint32_t number; /* of the question */
-	uint32_t reserved;
+	uint32_t lossy;  /* RAIL_ASK: this end's work waits although the path was proved sound */
 };
 static_assert(sizeof(struct ha_msg_sign) == 40, "wire layout");
 

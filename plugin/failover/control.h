@@ -165,6 +165,7 @@ struct ha_sign {
 	bool lent;            /* its sign was asked for another's sake, and is outstanding */
 	uint32_t number;      /* of the question to the peer, */
 	bool alive;           /* which has said that its own work gets over this rail */
+	bool waited;          /* in this standstill the path was sound, and its work waited */
 	uint8_t words;        /* that this rail was given to answer */
 	uint8_t witness;      /* the rail that has answered */
 	/* the last incarnation was given up for it, on this device; 0 = it was not */

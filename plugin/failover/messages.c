@@ -86,6 +86,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 	case HA_MSG_RAIL_ALIVE:
 		begin_message(b, r, type, sizeof(m->sign), m);
 		m->sign.number = type == HA_MSG_RAIL_ASK ? k->sign.number : k->answer.number;
+		m->sign.lossy = type == HA_MSG_RAIL_ASK && k->sign.waited;
 		break;
 	default:
 		begin_message(b, r, type, sizeof(m->rail), m);

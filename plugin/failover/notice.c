@@ -134,10 +134,14 @@ static void on_back(struct ha_bundle *b, struct ha_rail *r)
 }
 
 /* It may have noticed first: what it waits for may never have come here, and without anything to
- * send this end would not look before its next heartbeat. */
-static void on_ask(struct ha_bundle *b, struct ha_rail *r, uint32_t number, uint64_t now)
+ * send this end would not look before its next heartbeat. Packets that get lost on its path get
+ * lost on ours. */
+static void on_ask(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_sign *ask,
+		   uint64_t now)
 {
-	ha_answer_asked(b, r, number, now);
+	if (ask->lossy && r->state == HA_RAIL_UP)
+		ha_silence_lossy(&r->dev->silence, now);
+	ha_answer_asked(b, r, ask->number, now);
 	ha_heartbeat_look(b, now);
 }
 
@@ -182,7 +186,7 @@ static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union 
 		break;
 	case HA_MSG_RAIL_ASK:
 		if (of_now)
-			on_ask(b, r, m->sign.number, now);
+			on_ask(b, r, &m->sign, now);
 		break;
 	case HA_MSG_RAIL_ALIVE:
 		if (of_now)

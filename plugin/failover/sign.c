@@ -32,7 +32,8 @@
  * grows so fast that nothing of anybody's is done in twice the limit, in front of which every path
  * looks dead (a pause of the port does, too). The standstills of late (device/silence.h) are for
  * those; and a sign may take longer while a device has not shown any, in its first second, and
- * where packets have got lost of late, which a queue pair that waits on a sound path shows.
+ * where packets have got lost of late, which a queue pair that waits on a sound path shows, at
+ * either end.
  *
  * It happens in the driver's looks alone (heartbeat.c). A rail that comes up again at once was
  * alive: a false alarm, which the device remembers.
@@ -147,6 +148,7 @@ static void ask(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
 
 	s->first_at = now;
+	s->waited = false;
 	s->words = 0;
 	ask_again(b, r, now);
 }
@@ -261,10 +263,12 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 	s->answered_at = now;
 }
 
-/* Its words to us were acknowledged, and only this queue pair waits. */
+/* Its words to us were acknowledged, and only this queue pair waits. The peer, whose words get lost
+ * on the same path, learns of it with the next question. */
 static void wait_on_sound_path(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	ha_silence_lossy(&r->dev->silence, now);
+	b->failover.ctl[r->index].sign.waited = true;
 	ask_again(b, r, now);
 }
 

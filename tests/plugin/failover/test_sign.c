@@ -5,6 +5,7 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
@@ -142,6 +143,23 @@ static void the_peer_gets_through(void)
 	CHECK(!sign->alive); /* what it said of the last question */
 	CHECK_INT(sign->number, 2);
 	CHECK(device[0].silence.lossy_until > start + 2000 * US);
+	CHECK(sign->waited); /* which the question says */
+	release(s);
+}
+
+/* The peer's work waits while ours gets through: ours may wait like that, too. */
+static void the_peer_waits_on_a_sound_path(void)
+{
+	struct ha_send *s = sender();
+	union ha_message ask = { .sign = { .rail.header.type = HA_MSG_RAIL_ASK, .number = 1 } };
+
+	ha_failover_message(&s->b, &ask);
+	CHECK_INT(device[0].silence.lossy_until, 0);
+	ask.sign.number = 2;
+	ask.sign.lossy = 1;
+	ha_failover_message(&s->b, &ask);
+	CHECK(device[0].silence.lossy_until > 0);
+	CHECK_INT(device[1].silence.lossy_until, 0);
 	release(s);
 }
 
@@ -439,6 +457,7 @@ int main(void)
 {
 	given_up_with_those_that_are_as_silent();
 	the_peer_gets_through();
+	the_peer_waits_on_a_sound_path();
 	it_moves_or_may_rest();
 	the_witness_was_slow();
 	nobody_answers();
