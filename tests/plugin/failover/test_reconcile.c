@@ -169,6 +169,14 @@ static void acknowledged_but_not_placed(void)
 	CHECK_INT(s->b.abort.error, 0);
 	end(&s->b);
 
+	s = sender(); /* every request of a group */
+	message(s, 254)->n = 2;
+	message(s, 254)->held = 3;
+	message(s, 254)->req[0].done = message(s, 254)->req[1].done = 1;
+	CHECK_INT(again(s, 254), 1 << LOST);
+	CHECK_INT(message(s, 254)->req[0].done + message(s, 254)->req[1].done, 0);
+	end(&s->b);
+
 	s = sender();
 	message(s, 254)->copied = true;
 	message(s, 254)->held = 0;

@@ -453,6 +453,23 @@ static void whichever_rail_it_is(void)
 	}
 }
 
+/* The other connections on each path that is given up look at themselves at once. */
+static void everybody_on_the_silent_paths(void)
+{
+	struct ha_send *s = answered(), *other = sender();
+
+	for (unsigned i = 0; i < RAILS; i++)
+		other->b.failover.ctl[i].beat.watched = true;
+	ctx.bundles = &other->b;
+	CHECK(!look(s, 2000));
+	CHECK(other->b.failover.ctl[0].beat.doubted);
+	CHECK(!other->b.failover.ctl[1].beat.doubted); /* this one has answered */
+	CHECK(other->b.failover.ctl[2].beat.doubted);
+	ctx.bundles = NULL;
+	release(other);
+	release(s);
+}
+
 int main(void)
 {
 	given_up_with_those_that_are_as_silent();
@@ -469,5 +486,6 @@ int main(void)
 	a_false_alarm();
 	the_peers_alarm();
 	whichever_rail_it_is();
+	everybody_on_the_silent_paths();
 	return 0;
 }
