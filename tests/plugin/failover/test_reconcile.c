@@ -20,7 +20,8 @@
 
 static struct ha_topo_device topo;
 static struct ha_device device = { .topo = &topo };
-static struct ha_ctx ctx = { .clock = &ha_clock_live };
+static struct ha_clock_virtual virtual_time = HA_CLOCK_VIRTUAL_INIT(HA_NS_PER_S);
+static struct ha_ctx ctx = { .clock = &virtual_time.clock };
 
 static void prepare(struct ha_bundle *b, bool is_send)
 {
@@ -291,6 +292,28 @@ static void what_a_receiver_has(void)
 	end(&c->b);
 }
 
+/* What no rail takes now is tried again soon, as long as one is up and the connection goes on. */
+static void what_cannot_be_sent_yet(void)
+{
+	for (unsigned i = 0; i < 5; i++) {
+		struct ha_send *s = sender();
+
+		pthread_mutex_init(&s->b.registered.list_lock, NULL);
+		message(s, 254)->parked = 1 << LOST;
+		message(s, 254)->req[0].size = 8; /* its buffer is given back at this moment */
+		s->b.failover.parked = i != 1;
+		s->b.active = i == 2 ? 0 : 5;
+		s->b.abort.held = i == 3 ? -EIO : 0;
+		s->b.abort.error = i == 4 ? -EIO : 0;
+		s->b.schedule.due = UINT64_MAX;
+		ha_replay(&s->b);
+		CHECK_INT(s->b.schedule.due == virtual_time.now + 100000, i == 0);
+		CHECK(i == 0 || s->b.schedule.due == UINT64_MAX);
+		CHECK_INT(message(s, 254)->parked, 1 << LOST);
+		end(&s->b);
+	}
+}
+
 int main(void)
 {
 	stripes_of_the_lost_rail();
@@ -301,5 +324,6 @@ int main(void)
 	clear_to_sends_of_the_lost_rail();
 	to_the_end_of_the_ring();
 	what_a_receiver_has();
+	what_cannot_be_sent_yet();
 	return 0;
 }
