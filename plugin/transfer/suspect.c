@@ -170,6 +170,28 @@ static void note_refusal(struct ha_bundle *b, const struct ibv_wc *wc)
 		ha_bundle_note_refusal(b, now);
 }
 
+/* Where the first that comes back is flushed, no work request of ours has failed. Shortly after
+ * buffers were given back it is a peer's that asked for one of them and broke the queue pair, whose
+ * event says the same now or a moment later. */
+static bool is_broken_by_peer(const struct ha_bundle *b, const struct ibv_wc *wc)
+{
+	return ha_verbs_status_class(wc->status) == HA_STATUS_FLUSHED &&
+	       ha_buffers_given_back(b, ha_clock_now(b->ctx->clock));
+}
+
+static void suspect_for(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc)
+{
+	if (is_broken_by_peer(b, wc))
+		ha_rail_suspect(b, r, HA_CAUSE_QUEUE_ERROR,
+				"its queue pair is in error: the peer has probably asked for a "
+				"buffer that was given back");
+	else
+		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED,
+				"work request failed: %s (vendor 0x%x); %s",
+				ha_verbs_status_name(wc->status), wc->vendor_err,
+				ha_verbs_status_advice(wc->status));
+}
+
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err)
 {
 	if (wc)
@@ -189,10 +211,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	if (b->abort.error)
 		return; /* which takes every rail */
 	if (wc)
-		ha_rail_suspect(b, r, HA_CAUSE_WORK_FAILED,
-				"work request failed: %s (vendor 0x%x); %s",
-				ha_verbs_status_name(wc->status), wc->vendor_err,
-				ha_verbs_status_advice(wc->status));
+		suspect_for(b, r, wc);
 	else
 		ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED,
 				"the device refused work: %s; is it still there (ibv_devinfo)?",

@@ -188,6 +188,27 @@ static void wrong_here(void)
 	free(s);
 }
 
+/* What comes back first is flushed: no work request of ours has failed. When the program has given
+ * buffers back a moment ago the peer has asked for one of them, which breaks the queue pair, and
+ * its event says so now or a moment later: which of the two comes first must not matter. */
+static void flushed_first(void)
+{
+	struct ha_recv *c = receiver();
+
+	open_receive(c);
+	fail(&c->b, 0, IBV_WC_WR_FLUSH_ERR);
+	CHECK_INT(c->b.rail[0].state, HA_RAIL_FENCING);
+	CHECK_INT(c->b.failover.ctl[0].cause, HA_CAUSE_WORK_FAILED);
+	atomic_store(&c->b.registered.given_back_at, ha_clock_now(ctx.clock));
+	fail(&c->b, 1, IBV_WC_WR_FLUSH_ERR);
+	CHECK_INT(c->b.failover.ctl[1].cause, HA_CAUSE_QUEUE_ERROR);
+	fail(&c->b, 2, IBV_WC_RETRY_EXC_ERR);
+	fail(&c->b, 2, IBV_WC_WR_FLUSH_ERR); /* what has failed before is the cause */
+	CHECK_INT(c->b.failover.ctl[2].cause, HA_CAUSE_WORK_FAILED);
+	CHECK_INT(c->b.abort.error, 0);
+	free(c);
+}
+
 /* A rail that works is lost; where failover is off that ends the connection. */
 static void a_lost_rail(void)
 {
@@ -261,6 +282,7 @@ int main(void)
 	on_the_only_rail();
 	behind_the_peers_word();
 	wrong_here();
+	flushed_first();
 	a_lost_rail();
 	the_first_error();
 	return 0;
