@@ -12,6 +12,30 @@ static unsigned ring_links(int rank, int ranks, int root, int peer)
 	       (peer == (rank + ranks - 1) % ranks ? HA_LINK_RECEIVE : 0);
 }
 
+/* The ring open at the root: nothing is sent to it in a broadcast, */
+static unsigned from_root_links(int rank, int ranks, int root, int peer)
+{
+	unsigned links = ring_links(rank, ranks, root, peer);
+
+	if (rank == root)
+		links &= ~(unsigned)HA_LINK_RECEIVE;
+	if (peer == root)
+		links &= ~(unsigned)HA_LINK_SEND;
+	return links;
+}
+
+/* and it sends nothing in a reduce. */
+static unsigned to_root_links(int rank, int ranks, int root, int peer)
+{
+	unsigned links = ring_links(rank, ranks, root, peer);
+
+	if (rank == root)
+		links &= ~(unsigned)HA_LINK_SEND;
+	if (peer == root)
+		links &= ~(unsigned)HA_LINK_RECEIVE;
+	return links;
+}
+
 static unsigned all_links(int rank, int ranks, int root, int peer)
 {
 	return peer != rank ? HA_LINK_SEND | HA_LINK_RECEIVE : 0;
@@ -173,12 +197,12 @@ const struct ha_operation ha_operations[] = {
 	  .layout = &ha_layout_reducescatter },
 	{ .name = "broadcast",
 	  .help = "from the root along the ring",
-	  .links = ring_links,
+	  .links = from_root_links,
 	  .plans = ha_ring_broadcast,
 	  .layout = &ha_layout_broadcast },
 	{ .name = "reduce",
 	  .help = "along the ring to the root",
-	  .links = ring_links,
+	  .links = to_root_links,
 	  .plans = ha_ring_reduce,
 	  .layout = &ha_layout_reduce },
 	{ .name = "alltoall",

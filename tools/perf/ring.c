@@ -184,8 +184,16 @@ static void broadcast_action(const struct ha_shape *shape, const struct ha_plan 
 int ha_ring_broadcast(const struct ha_shape *shape, size_t first, size_t count,
 		      struct ha_plan *plans)
 {
-	return plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
-			 broadcast_action);
+	int n = plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
+			  broadcast_action);
+
+	for (int i = 0; i < n; i++) {
+		if (shape->rank == shape->root)
+			plans[i].from = -1;
+		if (ring_next(shape) == shape->root)
+			plans[i].to = -1;
+	}
+	return n;
 }
 
 static void reduce_action(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t k,
@@ -208,6 +216,14 @@ static void reduce_action(const struct ha_shape *shape, const struct ha_plan *pl
 
 int ha_ring_reduce(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
 {
-	return plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
-			 reduce_action);
+	int n = plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
+			  reduce_action);
+
+	for (int i = 0; i < n; i++) {
+		if (shape->rank == shape->root)
+			plans[i].to = -1;
+		if (ring_previous(shape) == shape->root)
+			plans[i].from = -1;
+	}
+	return n;
 }

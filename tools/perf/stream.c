@@ -189,11 +189,20 @@ static int slice_try(struct ha_job *job, struct ha_stream *s, bool *moved)
 
 /* ---- jobs ---- */
 
+/* NULL: there is none. */
+static const struct ha_conn *any_conn(const struct ha_mesh *mesh)
+{
+	if (mesh->senders_count)
+		return &mesh->senders[0];
+	return mesh->receivers_count ? &mesh->receivers[0] : NULL;
+}
+
 static void protocol_choose(struct ha_job *job)
 {
 	const struct perf_options *o = job->mesh->options;
 	struct ha_shape *shape = &job->shape;
 	enum ha_protocol_choice choice = job->operation->raw ? HA_PROTOCOL_SIMPLE : o->protocol;
+	const struct ha_conn *any = any_conn(job->mesh);
 
 	job->protocol =
 		choice == HA_PROTOCOL_LL ||
@@ -203,8 +212,8 @@ static void protocol_choose(struct ha_job *job)
 			: HA_SIMPLE;
 	/* all lanes have slots of the same size; a rank without any has no streams either */
 	shape->slot_bytes = SLICE_ALIGN;
-	if (job->mesh->senders_count)
-		shape->slot_bytes = job->mesh->senders[0].lanes[0].banks[job->protocol].slot;
+	if (any)
+		shape->slot_bytes = any->lanes[0].banks[job->protocol].slot;
 	if (job->protocol == HA_LL)
 		shape->slot_bytes /= 2;
 	shape->steps = job->mesh->steps;
