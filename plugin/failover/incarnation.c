@@ -35,6 +35,8 @@
 #define FLAPS_MAX 9
 #define PROBE_LOOK_NS 50000u /* between two looks for a ping or pong, at first; then */
 #define PROBE_SLOW_NS HA_NS_PER_MS
+#define PROBE_FIRST_NS (5 * HA_NS_PER_MS)
+#define PROBE_FIRST_NO_PATH_NS (50 * HA_NS_PER_MS) /* everything waits for it */
 
 /* From the offer to the third pong. */
 static uint64_t join_ns(const struct ha_bundle *b)
@@ -694,7 +696,8 @@ static uint64_t beat_word(const struct ha_rail *r, uint32_t number)
 
 static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t now)
 {
-	bool early = now < k->join.since + 5 * HA_NS_PER_MS;
+	uint64_t first = b->active ? PROBE_FIRST_NS : PROBE_FIRST_NO_PATH_NS;
+	bool early = now < k->join.since + first;
 
 	ha_due(b, now + (early ? PROBE_LOOK_NS : PROBE_SLOW_NS));
 }
