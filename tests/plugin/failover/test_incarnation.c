@@ -1009,6 +1009,30 @@ static void connected(void)
 	}
 }
 
+/* No device is up that the standby could be on: the operator reads it once, and it is tried again
+ * and again. */
+static void no_device_for_a_standby(void)
+{
+	static struct ha_topo all;
+	struct ha_bundle *b = begin(true);
+
+	all.nports = all.ndevices = 2;
+	ctx.topo = &all;
+	b->balance.ndata = 1;
+	control(b)->proven = false;
+	device[0].up = device[1].up = false;
+	lines_catch();
+	for (unsigned i = 1; i <= 2; i++) {
+		CHECK_INT(step(b, 0), 100 * MS << i);
+		CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+		CHECK_INT(control(b)->join.attempts, i);
+		control(b)->join.retry_at = 0;
+	}
+	CHECK_INT(lines_count("no device for the standby is up; it is tried again and again"), 1);
+	ctx.topo = NULL;
+	end(b);
+}
+
 int main(void)
 {
 	how_long_without_a_path();
@@ -1038,5 +1062,6 @@ int main(void)
 	slow_steps_wait();
 	a_rail_refuses_its_ping();
 	connected();
+	no_device_for_a_standby();
 	return 0;
 }
