@@ -239,7 +239,6 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 		;
 	(void)ha_stream_put(s, message);
 	(void)discard_input(s);
-	s->owner = NULL;
 	s->watch.ready = leaving_ready;
 	s->leave_at = ha_clock_now(ctx->clock) + LEAVE_NS;
 	s->watch.fd = ctx->oob->fd(s->conn);

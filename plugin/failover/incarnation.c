@@ -135,13 +135,11 @@ void ha_roles_update(struct ha_bundle *b)
  * all NICs are wanted. */
 static void take_role(struct ha_bundle *b, struct ha_rail *r)
 {
-	bool fused = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1),
-	     first_incarnation = !b->failover.ctl[r->index].proven;
+	bool fused = !ha_policy_one_device(b, (1u << b->balance.ndata) - 1);
 	bool back = b->ctx->config.enable_failback || fused || !ha_share_spare_carries(b);
 	unsigned i = r->index;
 
-	if (first_incarnation || !b->balance.share[i] || !back ||
-	    b->balance.weight[i] == b->balance.share[i])
+	if (!b->balance.share[i] || !back || b->balance.weight[i] == b->balance.share[i])
 		return;
 	b->balance.weight[i] = b->balance.share[i];
 	for (unsigned k = 0; k < b->nrails; k++)
@@ -239,7 +237,6 @@ static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	report_up(b, r, first, now);
 	ha_roles_update(b);
 	ha_spares_beside(b, now);
-	k->proven = true;
 	ha_due(b, now); /* keys, parked work, further pings */
 }
 
