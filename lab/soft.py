@@ -3,8 +3,9 @@
 
 import time
 
-ENVIRONMENT = {"HA_NCCL_VERBS": "soft", "SOFTROCE_DEVICES": "rail0,rail1"}
-RUN = "SOFTROCE_DEVICES=rail0,rail1 /hawser/softroce-run "
+DEVICES = "rail0,rail1"
+ENVIRONMENT = {"HA_NCCL_VERBS": "soft", "SOFTROCE_DEVICES": DEVICES}
+RUN = "SOFTROCE_DEVICES=%s /hawser/softroce-run "
 
 
 def on(lab, machine):
@@ -18,32 +19,34 @@ def off(lab, machine):
     lab.say(machine.name + ": rdma_rxe again")
 
 
-def command(lab, program, machine, timeout):
-    kernel = machine is lab.a
+def command(program, machine, timeout, kernel, devices):
+    of_kernel = machine in kernel
     if program.startswith("ibv_"):
-        program = program.replace("-g 1", "-g 1" if kernel else "-g 0") + (" -m 4096" if "ud_" not in program else "")
+        program = program.replace("-g 1", "-g 1" if of_kernel else "-g 0") + (" -m 4096" if "ud_" not in program else "")
     else:
         program += " -u %d" % timeout
-    return "%s %s -d %s" % ("exec" if kernel else "exec env " + RUN, program, "rxe0" if kernel else "soft0")
+    return "%s %s -d %s" % ("exec" if of_kernel else "exec env " + RUN % devices, program, "rxe0" if of_kernel else "soft0")
 
 
-def both(lab, program, server, client, limit=60, timeout=20):
-    """A program of perftest or libibverbs between rdma_rxe on a and softroce on b: both ends must end well. `timeout`: perftest's
-    queue pairs wait 4 us << timeout for an answer. Once more, twice at most, when a machine stood still: the pingpongs' time-outs cannot be lengthened."""
+def both(lab, program, server, client, limit=60, timeout=20, kernel=None, devices=DEVICES):
+    """A program of perftest or libibverbs between rdma_rxe on the machines of `kernel` (a) and softroce on the others' `devices`: both
+    ends must end well. `timeout`: perftest's queue pairs wait 4 us << timeout for an answer. Once more, twice at most, when a machine
+    stood still: the pingpongs' time-outs cannot be lengthened. The line with the client's figures; None where it did not end well."""
+    kernel = (lab.a,) if kernel is None else kernel
     for _ in range(3):
         begin = time.monotonic_ns()
-        well, words = once(lab, program, server, client, limit, timeout)
+        well, words = once(lab, program, server, client, limit, timeout, kernel, devices)
         if well or not lab.stood_still(begin, time.monotonic_ns()):
             break
         lab.say("again, the machines stood still: %s, %s" % (program, words[:200]))
-    lab.must(well, "%s, %s serves %s: %s" % (program, server.name, client.name, words))
+    return words if lab.must(well, "%s, %s serves %s: %s" % (program, server.name, client.name, words)) else None
 
 
-def once(lab, program, server, client, limit, timeout):
-    s = server.start_command(command(lab, program, server, timeout))
+def once(lab, program, server, client, limit, timeout, kernel, devices):
+    s = server.start_command(command(program, server, timeout, kernel, devices))
     lab.wait(lambda: s.ended.is_set() or server.run("cat /proc/net/tcp /proc/net/tcp6 | grep -c ':4853 .* 0A '; true").strip() != "0",
              "%s does not listen at port 18515: %s" % (program, s.output[-300:]))
-    c = client.start_command(command(lab, program, client, timeout) + " " + server.address(-1))
+    c = client.start_command(command(program, client, timeout, kernel, devices) + " " + server.address(-1))
     try:
         status = [c.wait(limit), s.wait(limit)]
     except Exception as hung:
@@ -52,4 +55,4 @@ def once(lab, program, server, client, limit, timeout):
         status = str(hung)
     well = status == [0, 0]
     figures = [w for w in c.output.splitlines() if w.strip()[:1].isdigit()]
-    return well, str(figures[-1:]) if well else "%s; client: %s; server: %s" % (status, c.output[-400:], s.output[-400:])
+    return well, "".join(figures[-1:]) if well else "%s; client: %s; server: %s" % (status, c.output[-400:], s.output[-400:])

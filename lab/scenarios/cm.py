@@ -35,7 +35,7 @@ def run(lab):
 def start(lab, machine, line):
     if line.startswith("ib_"):
         line += " -d rxe0" if machine is lab.a else " -d soft0"
-    return machine.start_command("exec " + line if machine is lab.a else "exec env " + soft.RUN + line)
+    return machine.start_command("exec " + line if machine is lab.a else "exec env " + soft.RUN % soft.DEVICES + line)
 
 
 def both(lab, ends, server, client):
