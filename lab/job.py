@@ -9,6 +9,7 @@ from channel import TIME_LIMIT, Dead
 PORT = 29500
 FOLDER = "/tmp/job"
 DONE_LIMIT = 240  # seconds: bounds a hang, measures nothing
+PROGRESS = 0.5  # seconds between two lines of rank 0 that say how far it has come
 TRAFFIC = 3600  # seconds; traffic ends when it is told to
 
 
@@ -73,6 +74,7 @@ class Job:
         own = ["--plugin", plugin or "/hawser/libnccl-net-ha.so"]
         if self.traffic:
             own += ["--duration", "%ds" % TRAFFIC, "--timeline", self.folder + "/timeline", "--timeline-step", "10ms"]
+            own += ["--progress", "%dms" % (PROGRESS * 1000)]
         if rank == 0:
             own.append("--json=%s/report" % self.folder)
         return " ".join(own)
@@ -120,12 +122,12 @@ class Job:
                 raise Dead("the connections do not come to rest: %s" % self.events()[-6:])
 
     def wait_measuring(self, limit=120):
-        """Until rank 0's progress line (one a second) counts measured iterations."""
+        """Until rank 0's progress line counts measured iterations."""
         self.lab.wait(lambda: "bytes, iteration " in self.ranks[0].output or self.ranks[0].ended.is_set(),
                       "nothing is being measured: " + self.last_words(), limit)
 
     def progress(self):
-        """Iterations that rank 0 has counted so far; it says so once a second."""
+        """Iterations that rank 0 has counted so far; it says so each PROGRESS seconds."""
         return max(map(int, re.findall(r"bytes, iteration (\d+)", self.ranks[0].output)), default=0)
 
     def states(self):

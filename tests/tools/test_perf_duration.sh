@@ -6,9 +6,10 @@
 T=$TMP/timeline.json
 # (the run is longer than it need be: what is started early must have ended before the end, on a busy machine too)
 NAP=100.$$
-clean 1 allreduce --ranks 3 -b 300K -e 300K --protocol simple --duration 4s --timeline "$T" --timeline-step 2ms \
+clean 1 allreduce --ranks 3 -b 300K -e 300K --protocol simple --duration 4s --progress 100ms --timeline "$T" --timeline-step 2ms \
 	--at 0.2s 'kill -0 $HA_PERF_PID_0 $HA_PERF_PID_2 && sleep 0.1; ha version >/dev/null' --at 100ms 'exit 3' --at 0.9 "exec sleep $NAP" \
 	--json "$TMP/run.json"
+[ "$(grep -c '^ha perf: allreduce, 307200 bytes, iteration [0-9]*$' "$TMP/err")" -ge 2 ] || fail "no lines of progress"
 python3 - "$T" "$TMP/run.json" <<'PY' || fail "the timeline"
 import json, sys
 t, run = (json.load(open(f)) for f in sys.argv[1:])
@@ -62,7 +63,7 @@ clean 1 allreduce -b 64K -e 64K --duration 50s --timeline "$T" --at 0.3s 'kill -
 python3 -c "import json,sys; sys.exit(json.load(open(sys.argv[1]))['ranks'][0]['end_ns'] > 20e9)" "$T" || fail "SIGINT"
 
 TESTSOCK_FAULT=drop:60 refused 1 'nothing has moved for 2 s' sendrecv -b 64K -e 64K --duration 60s -T 2 --at 0.9s 'sleep 99'
-for wrong in '--duration x' '--duration 5h' '--timeline-step 1us' '--at soon true'; do
+for wrong in '--duration x' '--duration 5h' '--timeline-step 1us' '--progress often' '--at soon true'; do
 	# shellcheck disable=SC2086
 	refused 2 ' takes .*, not ' allreduce -b 8 -e 8 $wrong
 done

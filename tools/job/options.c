@@ -136,6 +136,10 @@ const struct ha_option ha_run_option_rows[] = {
 	{ "at", 0, "TIME COMMAND",
 	  "with --duration: run the shell command so long after the start; may be repeated",
 	  HA_CALL(take_cue, "a time up to 86400s, as in 10s or 500ms, 64 of them at most") },
+	{ "progress", 0, "TIME",
+	  "between two lines on standard error that say how far it has come (1s on a terminal, "
+	  "10s elsewhere)",
+	  HA_TIME(progress_ns, 1000000, DAY_NS) },
 	{ "timeline", 0, "FILE",
 	  "with --duration: what arrived when, and when nothing moved, as JSON",
 	  HA_TEXT(timeline) },

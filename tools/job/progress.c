@@ -17,8 +17,11 @@ void ha_progress_quiet(struct ha_progress *p)
 void ha_progress_tell(struct ha_progress *p, int64_t now)
 {
 	bool tty = isatty(STDERR_FILENO);
+	int64_t every_ns = p->every_ns;
 
-	if (now - p->told_ns < (tty ? TTY_NS : LOG_NS))
+	if (!every_ns)
+		every_ns = tty ? TTY_NS : LOG_NS;
+	if (now - p->told_ns < every_ns)
 		return;
 	p->told_ns = now;
 	p->told = true;

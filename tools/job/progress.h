@@ -14,11 +14,12 @@ struct ha_progress {
 	const char *program, *operation, *phase;
 	int iteration, iterations; /* iterations 0: not known */
 	size_t bytes;
-	int64_t told_ns; /* CLOCK_MONOTONIC: when the last line was printed */
+	int64_t told_ns;  /* CLOCK_MONOTONIC: when the last line was printed */
+	int64_t every_ns; /* 0: a second on a terminal, ten elsewhere */
 	bool told;
 };
 
-/* Prints it when the last one was long ago: a second on a terminal, ten elsewhere. */
+/* Prints it when the last one was so long ago. */
 void ha_progress_tell(struct ha_progress *progress, int64_t now);
 
 /* Removes the line from the terminal, before something else is printed. */

@@ -193,7 +193,8 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 		.library = &library,
 		.progress = { .program = job->options.run.launch.program,
 			      .operation = job->options.operation->name,
-			      .phase = "start" },
+			      .phase = "start",
+			      .every_ns = job->options.run.progress_ns },
 	};
 	struct nccl_report report = { .bench = &bench,
 				      .environment = &environment,

@@ -202,7 +202,9 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 	struct ha_bench bench = {
 		.options = options,
 		.place = place,
-		.progress = { .program = program, .operation = options->operation->name },
+		.progress = { .program = program,
+			      .operation = options->operation->name,
+			      .every_ns = options->run.progress_ns },
 	};
 	enum ha_exit status;
 	uint64_t wrong = 0;
