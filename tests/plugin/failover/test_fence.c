@@ -412,9 +412,12 @@ static void optional_receives(void)
 	/* what is behind the last buffer is of an earlier receive */
 	c->slot[132 % HA_SLOTS].buf[1] = c->slot[134 % HA_SLOTS].buf[1] =
 		c->slot[134 % HA_SLOTS].buf[0];
-	c->slot[133 % HA_SLOTS].buf[1] = c->slot[133 % HA_SLOTS].buf[0]; /* of a group */
+	c->slot[133 % HA_SLOTS].buf[1] = c->slot[133 % HA_SLOTS].buf[0]; /* of groups */
 	c->slot[133 % HA_SLOTS].buf[0].data = data + 500;
 	c->slot[133 % HA_SLOTS].n = 2;
+	c->slot[130 % HA_SLOTS].buf[1] = c->slot[130 % HA_SLOTS].buf[0];
+	c->slot[130 % HA_SLOTS].buf[0].data = data + 700;
+	c->slot[130 % HA_SLOTS].n = 2;
 	step(b, 0);
 	for (uint64_t idx = 130; idx < 135; idx++) {
 		unsigned busy = c->slot[idx % HA_SLOTS].busy;
