@@ -13,8 +13,9 @@
 #include <unistd.h>
 
 #define DESCRIPTORS 1024
-#define DIAL_MS 100
-#define ALARM_US 1000 /* threads that poll have left the device by then */
+#define DIAL_MS 100    /* between two attempts where nobody listens */
+#define ANSWER_MS 2000 /* a server that listens has so long for its first word: it may be busy */
+#define ALARM_US 1000  /* threads that poll have left the device by then */
 
 /*
  * Without hugepages DPDK gives each packet a page of its own, for a device must not find one on
@@ -133,11 +134,19 @@ static int set_queues(struct ina_port *p, const struct ina_port_config *c)
 
 /*
  * DPDK's memif server aborts its process when a client has connected and is gone before the server
- * gets to say hello. So an end that may be on its way to the other waits for that to be over.
+ * gets to say hello. So a client that has connected gives it time, and an end that may be on its
+ * way to the other waits for that to be over.
  */
+static uint64_t answer_due(const struct ina_port *p)
+{
+	bool listens = p->dials && !atomic_load_explicit(&p->away, memory_order_acquire);
+
+	return p->dialled_at + (listens ? ANSWER_MS : DIAL_MS) * HA_NS_PER_MS;
+}
+
 static void settle(const struct ina_port *p)
 {
-	uint64_t until = p->dialled_at + DIAL_MS * HA_NS_PER_MS;
+	uint64_t until = answer_due(p);
 
 	while (p->memif && !ina_port_linked(p) && ha_clock_now(&ha_clock_live) < until)
 		usleep(1000);
@@ -318,7 +327,7 @@ bool ina_port_up(struct ina_port *p)
 		return true;
 	if (!p->dials || atomic_load_explicit(&p->dial, memory_order_acquire) != INA_DIAL_IDLE)
 		return false;
-	if (ha_clock_now(&ha_clock_live) - p->dialled_at > DIAL_MS * HA_NS_PER_MS)
+	if (ha_clock_now(&ha_clock_live) > answer_due(p))
 		dial(p);
 	return false;
 }

@@ -18,9 +18,10 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-static char server[96], client[96], why[256];
+static char server[96], client[200], why[256];
 static struct rte_mempool *pool;
 static struct ina_port a, b;
 
@@ -389,6 +390,55 @@ static void closed_meanwhile(void)
 	stop();
 }
 
+#define ANSWER_AFTER_NS HA_NS_PER_S
+
+/* Connections that wait for this listener. */
+static unsigned waiting(int listener)
+{
+	unsigned n = 0;
+	int fd;
+
+	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		n++;
+		close(fd);
+	}
+	return n;
+}
+
+/* A server that does not come to answer for a second, because its machine is busy, was dialled
+ * again ten times: it aborted at the first connection that it found given up. */
+static void server_is_slow(void)
+{
+	struct ina_eal_options o = {
+		.program = "test", .port = { client }, .nports = 1, .threads = 1, .memory_mb = 64
+	};
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct ina_port_config c = { 0 };
+	const char *dir = getenv("TMPDIR");
+	uint64_t end;
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/ha-slow-%d", dir ? dir : "/tmp", getpid());
+	snprintf(client, sizeof(client), "net_memif0,role=client,socket=%s,socket-abstract=no",
+		 at.sun_path);
+	CHECK(listener >= 0 && !bind(listener, (struct sockaddr *)&at, sizeof(at)) &&
+	      !listen(listener, 100));
+	CHECK_INT(ina_eal_start(&o, why, sizeof(why)), 0);
+	c.pool = pool = ina_pool_create("packets", 8192, why, sizeof(why));
+	CHECK(pool);
+	CHECK_INT(ina_port_open(&b, client, &c, why, sizeof(why)), 0);
+	end = ha_clock_now(&ha_clock_live) + ANSWER_AFTER_NS;
+	do {
+		CHECK(!ina_port_up(&b));
+		usleep(1000);
+	} while (ha_clock_now(&ha_clock_live) < end);
+	CHECK_INT(waiting(listener), 1);
+	unlink(at.sun_path);
+	close(listener);
+	ina_port_close(&b);
+	ina_eal_stop();
+}
+
 /* memif has no flow rules, and says so; so would a device with too few queues. */
 static void no_steering(void)
 {
@@ -464,6 +514,7 @@ int main(int argc, char **argv)
 		{ "half_way", half_way },
 		{ "dialled_meanwhile", dialled_meanwhile },
 		{ "closed_meanwhile", closed_meanwhile },
+		{ "server_is_slow", server_is_slow },
 		{ "no_steering", no_steering },
 		{ "processors", processors },
 		{ "idle", idle },

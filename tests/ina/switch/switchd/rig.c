@@ -150,7 +150,10 @@ void switch_rig_await_up(struct switch_rig *r)
 
 		snprintf(name, sizeof(name), "hawser_switch_port_up{port=\"net_memif%u\"}", p);
 		while (!ina_port_up(&r->port[p]) || !switch_rig_metric(r, name)) {
-			CHECK(ms_now() < end);
+			if (ms_now() >= end) {
+				switch_rig_show_log(r);
+				CHECK(!"each port comes up at both ends");
+			}
 			usleep(2000);
 		}
 		while (ina_port_receive(&r->port[p], 0, &m,
