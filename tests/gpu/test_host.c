@@ -634,11 +634,11 @@ static void finalize_outstanding(void)
 	job_end(&job);
 }
 
+/* The last that it does with the connection, which is given back then: the end rings. */
 static void *publish_later(void *arg)
 {
 	usleep(50000);
 	ha_gpu_publish(arg, &reserved);
-	ha_gpu_ring(arg);
 	return NULL;
 }
 
