@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "ina/frame/port/eal.h"
+#include "ina/frame/port/peer.h"
 
 #include <errno.h>
 #include <rte_alarm.h>
@@ -13,8 +14,8 @@
 #include <unistd.h>
 
 #define DESCRIPTORS 1024
-#define DIAL_MS 100    /* between two attempts where nobody listens */
-#define ANSWER_MS 2000 /* a server that listens has so long for its first word: it may be busy */
+#define DIAL_MS 100    /* between two attempts */
+#define ANSWER_MS 2000 /* the same while a server has the connection, and may be busy */
 #define ALARM_US 1000  /* threads that poll have left the device by then */
 
 /*
@@ -87,6 +88,16 @@ static int find(const char *spec, uint16_t *id)
 	return rte_eth_dev_get_port_by_name(name, id);
 }
 
+/* Of a memif: where its server listens. */
+static void find_socket(struct ina_port *p, const char *spec)
+{
+	static const char key[] = ",socket=";
+	const char *at = strstr(spec, key);
+
+	at = at ? at + strlen(key) : "/run/memif.sock"; /* the driver's own default */
+	snprintf(p->socket, sizeof(p->socket), "%.*s", (int)strcspn(at, ","), at);
+}
+
 static uint16_t at_most(unsigned wanted, unsigned otherwise, unsigned max)
 {
 	if (!wanted)
@@ -134,21 +145,21 @@ static int set_queues(struct ina_port *p, const struct ina_port_config *c)
 
 /*
  * DPDK's memif server aborts its process when a client has connected and is gone before the server
- * gets to say hello. So a client that has connected gives it time, and an end that may be on its
- * way to the other waits for that to be over.
+ * gets to say hello. So a client whose connection is not turned away gives it time, and an end that
+ * may be on its way to the other waits for that to be over.
  */
-static uint64_t answer_due(const struct ina_port *p)
+static bool is_due(const struct ina_port *p)
 {
-	bool listens = p->dials && !atomic_load_explicit(&p->away, memory_order_acquire);
+	uint64_t since = ha_clock_now(&ha_clock_live) - p->dialled_at;
 
-	return p->dialled_at + (listens ? ANSWER_MS : DIAL_MS) * HA_NS_PER_MS;
+	if (since <= DIAL_MS * HA_NS_PER_MS)
+		return false;
+	return since > ANSWER_MS * HA_NS_PER_MS || !p->dials || !ina_peer_connected(p->socket);
 }
 
 static void settle(const struct ina_port *p)
 {
-	uint64_t until = answer_due(p);
-
-	while (p->memif && !ina_port_linked(p) && ha_clock_now(&ha_clock_live) < until)
+	while (p->memif && !ina_port_linked(p) && !is_due(p))
 		usleep(1000);
 }
 
@@ -214,6 +225,8 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 		snprintf(p->driver, sizeof(p->driver), "%s", info.driver_name);
 		p->memif = !strcmp(p->driver, "net_memif");
 		p->dials = p->memif && !strstr(spec, "role=server") && !strstr(spec, "role=master");
+		if (p->dials)
+			find_socket(p, spec);
 		err = start(p, c, &info, &what);
 	}
 	if (err) {
@@ -327,7 +340,7 @@ bool ina_port_up(struct ina_port *p)
 		return true;
 	if (!p->dials || atomic_load_explicit(&p->dial, memory_order_acquire) != INA_DIAL_IDLE)
 		return false;
-	if (ha_clock_now(&ha_clock_live) > answer_due(p))
+	if (is_due(p))
 		dial(p);
 	return false;
 }

@@ -39,6 +39,7 @@ struct ina_port {
 	uint8_t mac[6];
 	uint16_t mtu;      /* bytes of IPv4 */
 	bool memif, dials; /* its driver; as a client */
+	char socket[108];  /* then: where its server listens */
 	/* ns; written by whoever starts the device, read while `dial` is idle */
 	uint64_t dialled_at;
 	_Atomic unsigned dial;                   /* enum ina_dial */

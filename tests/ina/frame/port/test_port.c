@@ -351,7 +351,7 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m,
 		memcpy(&type, m->msg_iov[0].iov_base, 2);
 	if (type == MEMIF_CONNECTED && atomic_load(&sleeps) > 0) {
 		atomic_fetch_sub(&sleeps, 1);
-		usleep(300000);
+		usleep(2300000);
 	}
 	return n;
 }
