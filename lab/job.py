@@ -11,6 +11,8 @@ FOLDER = "/tmp/job"
 DONE_LIMIT = 240  # seconds: bounds a hang, measures nothing
 PROGRESS = 0.5  # seconds between two lines of rank 0 that say how far it has come
 TRAFFIC = 3600  # seconds; traffic ends when it is told to
+CATCH_UP_LIMIT = 60  # seconds; some milliseconds
+CAUGHT_UP, SIGUSR1 = b"caught up", 10  # guest/commands.h
 
 
 class Told:
@@ -18,29 +20,51 @@ class Told:
 
     def __init__(self, lab, machine, path):
         self.lab, self.machine, self.path = lab, machine, path
-        self.tail = machine.start_command("exec tail -n +1 -f " + path)
+        self.follower = machine.start_command("exec agent follow " + path)
         self.found, self.pieces, self.rest = [], 0, b""
+        self.asked, self.caught_up = 1, 0  # how often it was to catch up, and has; it does at its start
 
     def take(self, data):
         *lines, self.rest = (self.rest + data).split(b"\n")
         for line in lines:
+            if line == CAUGHT_UP:
+                self.caught_up += 1
             if not line.startswith(b"{"):
-                continue  # tail's own words
+                continue
             e = json.loads(line)
             e["machine"], e["host_ns"] = self.machine.name, self.lab.host_time(self.machine, e["monotonic_ns"])
             self.found.append(e)
 
     def events(self):
-        while self.pieces < len(self.tail.pieces):
-            self.take(self.tail.pieces[self.pieces])
+        while self.pieces < len(self.follower.pieces):
+            self.take(self.follower.pieces[self.pieces])
             self.pieces += 1
         return self.found
 
+    def catch_up(self):
+        """Until all that its plugins have told by now is here."""
+        if self.follower.ended.is_set():
+            return
+        self.wait_caught_up()
+        self.follower.kill(SIGUSR1)
+        self.asked += 1
+        self.wait_caught_up()
+
+    def wait_caught_up(self):
+        end = time.monotonic() + CATCH_UP_LIMIT * TIME_LIMIT
+        while self.events() is not None and self.caught_up < self.asked:
+            if self.follower.ended.is_set():
+                return
+            if time.monotonic() > end:
+                raise Dead("%s: what the plugins tell is not told on" % self.machine.name)
+            time.sleep(0.001)
+
     def collect(self):
-        """The file itself is the last word: tail looks once a second. The text."""
+        """The file itself is the last word, whatever has become of who followed it. The text."""
         said = self.machine.run("cat " + self.path, check=False)
-        self.tail.kill(9)
-        self.tail.pieces, self.found, self.pieces, self.rest = [], [], 0, b""
+        self.follower.kill(9)
+        self.follower.ended.wait(CATCH_UP_LIMIT * TIME_LIMIT)  # what it has printed comes before its end
+        self.follower.pieces, self.found, self.pieces, self.rest = [], [], 0, b""
         self.take(said.encode())
         return said
 
@@ -102,6 +126,7 @@ class Job:
     def wait_protected(self, limit=120, after=None):
         """Until each connection end that exists (said since `after`, a host time) has a standby."""
         end = time.monotonic() + limit * TIME_LIMIT
+        self.catch_up()
         while not self.protected(after):
             if time.monotonic() > end or all(rank.ended.is_set() for rank in self.ranks):
                 raise Dead("not every connection is protected: %s; the last words: %s" % (
@@ -145,8 +170,14 @@ class Job:
             return False
         return len(states) >= self.lab.ends and all(v == "protected" for v in states.values())
 
+    def catch_up(self):
+        """Until all that the plugins have told by now is known here."""
+        for told in self.told:
+            told.catch_up()
+
     def primary(self, machine):
         """The rail that carries the data, as this machine's last word about protection says."""
+        self.catch_up()
         said = [e["text"] for e in self.events(machine, "protected")]
         return int(re.match(r"(?:rxe|soft)(\d+)", said[-1])[1]) if said else 0
 

@@ -8,7 +8,11 @@
  * the command, length. A HELLO, whose header cannot be taken for another, tells the host where
  * frames begin after a reboot. A PULSE every 50 ms tells it that the machine runs: under emulation,
  * on a busy host, it may stand still for a second, and no scenario may blame the plugin.
+ *
+ * As a command it does what a shell cannot do fast or exactly enough: commands.h.
  */
+#include "commands.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -147,7 +151,7 @@ static void job_kill(uint32_t number, int signal)
 			kill(-jobs[i].pid, signal);
 }
 
-static long long now_ns(void)
+long long now_ns(void)
 {
 	struct timespec t;
 
@@ -258,24 +262,22 @@ static void serve(int signals)
 		usleep(10000);
 }
 
-int main(int argc, char **argv)
+static int clock_command(void)
+{
+	printf("%lld\n", now_ns());
+	return 0;
+}
+
+static void serve_port(const char *path)
 {
 	sigset_t child;
 	int signals;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: agent PORT | agent clock\n");
-		return 2;
-	}
-	if (!strcmp(argv[1], "clock")) {
-		printf("%lld\n", now_ns());
-		return 0;
-	}
 	for (int i = 0; i < JOBS; i++)
 		jobs[i].output = -1;
-	port = open(argv[1], O_RDWR | O_CLOEXEC);
+	port = open(path, O_RDWR | O_CLOEXEC);
 	if (port < 0)
-		die(argv[1]);
+		die(path);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
@@ -286,4 +288,16 @@ int main(int argc, char **argv)
 	frame_send(KIND_HELLO, 0, NULL, 0);
 	for (;;)
 		serve(signals);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "clock"))
+		return clock_command();
+	if (argc == 3 && !strcmp(argv[1], "follow"))
+		return follow_command(argv[2]);
+	if (argc == 2)
+		serve_port(argv[1]);
+	fprintf(stderr, "usage: agent PORT | agent clock | agent follow FILE\n");
+	return 2;
 }
