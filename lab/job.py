@@ -9,8 +9,9 @@ from channel import TIME_LIMIT, Dead
 PORT = 29500
 FOLDER = "/tmp/job"
 DONE_LIMIT = 240  # seconds: bounds a hang, measures nothing
-PROGRESS = 0.5  # seconds between two lines of rank 0 that say how far it has come
+PROGRESS = 0.5  # seconds between two lines of rank 0 that say how far it has come; --progress says otherwise
 TRAFFIC = 3600  # seconds; traffic ends when it is told to
+PROGRESS_PIECES = 64  # of what rank 0 has printed, the newest: a line of progress is among them
 CATCH_UP_LIMIT = 60  # seconds; some milliseconds
 CAUGHT_UP, SIGUSR1 = b"caught up", 10  # guest/commands.h
 
@@ -91,8 +92,7 @@ class Job:
             self.ranks.append(machine.start_command(
                 "exec /hawser/ha perf %s --rank %d --ranks %d --rendezvous %s:%d -T %d %s %s %s"
                 % (operation, rank, len(machines), machines[0].address(-1), PORT + Job.number % 1000, 100 * TIME_LIMIT,
-                   "" if dev is None else "--dev %s" % dev, " ".join(options),
-                   self.own_options(rank, plugin)), **env))
+                   "" if dev is None else "--dev %s" % dev, self.own_options(rank, plugin), " ".join(options)), **env))
 
     def own_options(self, rank, plugin):
         own = ["--plugin", plugin or "/hawser/libnccl-net-ha.so"]
@@ -152,8 +152,16 @@ class Job:
                       "nothing is being measured: " + self.last_words(), limit)
 
     def progress(self):
-        """Iterations that rank 0 has counted so far; it says so each PROGRESS seconds."""
-        return max(map(int, re.findall(r"bytes, iteration (\d+)", self.ranks[0].output)), default=0)
+        """Iterations that rank 0 has counted so far, as its last line of progress says."""
+        newest = b"".join(self.ranks[0].pieces[-PROGRESS_PIECES:])
+        return max(map(int, re.findall(rb"bytes, iteration (\d+)", newest)), default=0)
+
+    def wait_flowing(self, limit=60):
+        """Until iterations that began after this have been counted."""
+        for _ in range(2):
+            before = self.progress()
+            self.lab.wait(lambda seen=before: self.progress() > seen or self.ranks[0].ended.is_set(),
+                          "the job stands still: " + self.last_words(), limit, step=0.005)
 
     def states(self):
         """The last word of each connection end about its protection."""

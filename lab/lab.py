@@ -10,8 +10,9 @@ from job import Job
 class Lab:
     """`a`, `b`, `c` are the machines. A scenario calls `perf`, hurts something, and says with `must` what holds."""
 
-    def __init__(self, world, folder, name):
+    def __init__(self, world, folder, name, doc=None):
         self.world, self.folder, self.name = world, folder, name
+        self.title = (doc or name).strip().splitlines()[0]
         self.machines, self.rails = world.machines, world.rails
         self.failures, self.measures, self.kept, self.offsets = [], {}, {}, {}
         self.ends, self.jobs, self.faults = 0, [], []
@@ -164,17 +165,26 @@ class Lab:
             self.must(left.split() == ["0", "0"], "%s: no queue pair and no registration is left after %s (%s)"
                       % (machine.name, after, left.split()))
 
-    def result(self, doc, error=None):
+    def result(self, error=None):
         for machine in self.machines:
             complaints = machine.complaints()
             self.must(not complaints, "%s's kernel does not complain (%s)" % (machine.name, complaints[:3]))
         if error:
             self.failures.append(error)
             self.say("FAILS: " + error)
-        outcome = {"scenario": self.name, "title": (doc or self.name).strip().splitlines()[0],
-                   "holds": not self.failures, "failures": self.failures,
-                   "seconds": round(time.monotonic() - self.begin, 1), "measures": self.measures}
+        outcome = self.save(self.failures)
         self.log.close()
-        with open(os.path.join(self.folder, "result.json"), "w", encoding="utf-8") as f:
+        return outcome
+
+    def save_so_far(self):
+        """What a run that is ended from outside leaves behind."""
+        self.save(self.failures + ["it was ended before its end"])
+
+    def save(self, failures):
+        outcome = {"scenario": self.name, "title": self.title, "holds": not failures, "failures": failures,
+                   "seconds": round(time.monotonic() - self.begin, 1), "measures": self.measures}
+        path = os.path.join(self.folder, "result.json")
+        with open(path + ".new", "w", encoding="utf-8") as f:
             json.dump(outcome, f, indent=1)
+        os.replace(path + ".new", path)
         return outcome

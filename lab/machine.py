@@ -187,6 +187,15 @@ class Machine:
         return self.timed("tc qdisc replace dev %s root netem %s" % (name, how) if how else
                           "tc qdisc del dev %s root 2>/dev/null; true" % name)
 
+    def silence(self, rail, on):
+        """What would leave by this rail vanishes, from one packet to the next. After the first time netem stays, and lets everything through."""
+        return int(self.run("exec agent silence rail%d %s" % (rail, "on" if on else "off")))
+
+    def flap(self, rail, ms):
+        """Nothing leaves by this rail for so long; the guest's times of its begin and its end."""
+        said = self.run("exec agent silence rail%d %d" % (rail, ms * 1e6))
+        return [int(at) for at in said.split()]
+
     def rate(self, rail, mbit):
         """What leaves by this rail waits for its turn; nothing is lost."""
         return self.timed("tc qdisc replace dev rail%d root tbf rate %dkbit burst 32kb limit 16mb" % (rail, mbit * 1000))

@@ -104,12 +104,12 @@ class World:
                                   "%s does not reach %s on rail %d" % (machine.name, other.name, rail))
 
     @staticmethod
-    def wait(condition, text, limit=QUIET_LIMIT):
+    def wait(condition, text, limit=QUIET_LIMIT, step=0.1):
         end = time.monotonic() + limit * TIME_LIMIT
         while not condition():
             if time.monotonic() > end:
                 raise Dead(text)
-            time.sleep(0.1)
+            time.sleep(step)
 
     def tidy(self):
         """Back to what booted: no process, no fault, every device there."""

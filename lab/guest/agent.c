@@ -296,8 +296,11 @@ int main(int argc, char **argv)
 		return clock_command();
 	if (argc == 3 && !strcmp(argv[1], "follow"))
 		return follow_command(argv[2]);
+	if (argc == 4 && !strcmp(argv[1], "silence"))
+		return silence_command(argv[2], argv[3]);
 	if (argc == 2)
 		serve_port(argv[1]);
-	fprintf(stderr, "usage: agent PORT | agent clock | agent follow FILE\n");
+	fprintf(stderr, "usage: agent PORT | agent clock | agent follow FILE | "
+			"agent silence DEVICE NANOSECONDS|on|off\n");
 	return 2;
 }

@@ -6,6 +6,10 @@
 /* CLOCK_MONOTONIC. */
 long long now_ns(void);
 
+/* DEVICE TIME (silence.c): what would leave by the device vanishes, for TIME ns, from now on
+ * ("on"), or no longer ("off"). Prints now_ns() of each change, a line each. */
+int silence_command(const char *device, const char *time);
+
 /* FILE (follow.c): prints the file and whatever is appended to it, as soon as it is. At the start,
  * and whenever it receives SIGUSR1, it says FOLLOW_CAUGHT_UP behind all that the file held then. */
 #define FOLLOW_CAUGHT_UP "caught up\n"
