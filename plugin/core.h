@@ -63,6 +63,11 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **ctx);
 /* Close everything that is still open, join the thread, free. Connections must no longer be in use
  * by anybody. */
 void ha_ctx_destroy(struct ha_ctx *ctx);
+/* The process ends, or whoever uses the context does, and connections may be open. Waits until
+ * every send that was complete when it was posted (HA_NCCL_COPY_MAX) is acknowledged, while the
+ * service thread fails over if need be; not longer than that takes, and a line says what is left
+ * then. Other calls may run beside it. */
+void ha_ctx_drain(struct ha_ctx *ctx);
 /* Drive what the service thread would drive; for contexts without one. Never blocks. */
 void ha_ctx_progress(struct ha_ctx *ctx);
 

@@ -47,9 +47,9 @@ static int ring_new(struct ha_bundle *b)
 	b->ring = mmap(NULL, b->ring_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);
 	if (b->ring != MAP_FAILED) {
-		/* What every connection uses is there before the first message; the rest of a
-		 * receiver's takes no memory. */
-		touch(b->ring, b->is_send ? b->ring_size : HA_RECV_INLINE_SIZE);
+		/* What every connection uses is there before the first message; the rest takes no
+		 * memory until it is used. */
+		touch(b->ring, b->is_send ? HA_SEND_COPIES : HA_RECV_INLINE_SIZE);
 		return 0;
 	}
 	b->ring = NULL;

@@ -10,6 +10,12 @@
  * any destructor, but keeps it across a dlclose; so what is registered is a function of the C
  * library, sem_post, on memory that is never given back, and that memory is the owner. (Without an
  * owner, ThreadSanitizer's version of __cxa_atexit would drop the argument.)
+ *
+ * What was complete when it was posted (HA_NCCL_COPY_MAX) must not go with the process. exit()
+ * runs finish_sends before any library's destructor, so the service thread and the NIC's library
+ * still work, and before what was registered earlier; nothing is torn down, since that may still
+ * use the connections. It is registered when there is a context, after whatever the NIC's library
+ * has registered for itself.
  */
 #include "plugin/nccl/plugin.h"
 
@@ -26,7 +32,10 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LOCK_TRIES 100 /* of a millisecond */
 
 HA_GLIBC_OWN(sem_post);
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
@@ -37,16 +46,51 @@ static struct {
 	struct ha_config config; /* core reads it as long as it exists */
 	unsigned users;          /* communicators, plus one while `library` */
 	bool library;            /* a version without finalize holds a reference until dlclose */
-	pid_t owner;             /* a forked child has core's memory but none of its threads */
+	_Atomic(pid_t) owner;    /* a forked child has core's memory but none of its threads */
 	atomic_int comms;        /* that NCCL holds */
 	_Atomic(void (*)(void)) teardown; /* of what stands on core and NCCL has not given back */
 	sem_t *exiting;                   /* posted by exit(); a page of its own, for good */
 } plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+static pthread_once_t exit_once = PTHREAD_ONCE_INIT;
+
 static void use_logger(ncclDebugLogger_t logger)
 {
 	/* Same call in the C ABI: the level is an enum there and an int here. */
 	ha_log_set_sink((ha_log_sink_fn)(void (*)(void))logger);
+}
+
+/* A forked child must not wait for its parent's lock, nor for its parent's sends. Whoever has the
+ * lock for long begins or ends the context, and nothing is on its way; or it is the very thread
+ * that exit() has interrupted. */
+static bool lock_at_exit(void)
+{
+	const struct timespec step = { .tv_nsec = 1000000 };
+
+	if (atomic_load_explicit(&plugin.owner, memory_order_relaxed) != getpid())
+		return false;
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (!pthread_mutex_trylock(&plugin.lock))
+			return true;
+		nanosleep(&step, NULL);
+	}
+	return false;
+}
+
+static void finish_sends(void)
+{
+	if (!lock_at_exit())
+		return;
+	if (plugin.users)
+		ha_ctx_drain(atomic_load_explicit(&plugin.core, memory_order_relaxed));
+	pthread_mutex_unlock(&plugin.lock);
+}
+
+static void finish_sends_at_exit(void)
+{
+	if (atexit(finish_sends))
+		HA_WARN(NULL, "no memory for a function at exit(): a program that ends without "
+			      "closing its connections may lose small sends (HA_NCCL_COPY_MAX)");
 }
 
 static void print_devices(struct ha_ctx *core)
@@ -100,8 +144,9 @@ static int take_reference(ncclDebugLogger_t logger)
 	print_devices(core);
 	ha_vdevice_begin(core);
 	atomic_store_explicit(&plugin.core, core, memory_order_release);
-	plugin.owner = getpid();
+	atomic_store_explicit(&plugin.owner, getpid(), memory_order_relaxed);
 	plugin.users = 1;
+	pthread_once(&exit_once, finish_sends_at_exit);
 	return 0;
 }
 
@@ -111,12 +156,14 @@ static void drop_reference(void)
 	if (--plugin.users)
 		return;
 	if (plugin.owner == getpid()) {
+		struct ha_ctx *core = atomic_load_explicit(&plugin.core, memory_order_relaxed);
 		void (*teardown)(void) =
 			atomic_load_explicit(&plugin.teardown, memory_order_acquire);
 
+		ha_ctx_drain(core);
 		if (teardown)
 			teardown();
-		ha_ctx_destroy(atomic_load_explicit(&plugin.core, memory_order_relaxed));
+		ha_ctx_destroy(core);
 	}
 	atomic_store_explicit(&plugin.core, NULL, memory_order_relaxed);
 	use_logger(NULL);

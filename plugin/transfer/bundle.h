@@ -240,6 +240,9 @@ struct ha_send {
 	uint32_t polls_seen;  /* of the device, when a send last found no receive */
 	uint32_t copy_max;    /* bytes of a send that is copied: HA_NCCL_COPY_MAX; 0: none is */
 	struct ha_puts *puts; /* one_sided.h; NULL: it is not */
+	/* the process ends: 1 + the send before which copied ones are waited for; 1: none is, any
+	 * more; 0: not known yet. Under ctx->drive (drain.c) */
+	uint64_t awaited;
 	struct ha_send_slot slot[HA_SLOTS];
 };
 
@@ -460,8 +463,9 @@ void ha_recv_prepare(struct ha_recv *c);
 void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r);
 void ha_recv_prepare_rail(struct ha_recv *c, struct ha_rail *r);
 
-/* send.c: requests that were complete when they were posted are acknowledged, too. Owner. */
-bool ha_send_is_drained(const struct ha_send *s);
+/* send.c: how many sends below `end` were complete when they were posted and are not acknowledged.
+ * Owner, or driver with the bundle taken. */
+unsigned ha_send_copies(const struct ha_send *s, uint64_t end);
 /* send.c: post a stripe that is parked. -EAGAIN: no rail has room, or keys, for it now. */
 int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, uint64_t *bytes);
 /* recv.c: write a clear-to-send again that is parked. -EAGAIN as above. */

@@ -144,12 +144,13 @@ static __attribute__((noinline)) int post_copied(struct ha_send *s, struct ha_ra
 	return 0;
 }
 
-bool ha_send_is_drained(const struct ha_send *s)
+unsigned ha_send_copies(const struct ha_send *s, uint64_t end)
 {
+	unsigned n = 0;
+
 	for (unsigned e = 0; e < HA_SLOTS; e++)
-		if (s->slot[e].copied && s->slot[e].pending)
-			return false;
-	return true;
+		n += s->slot[e].copied && s->slot[e].pending && s->slot[e].idx < end;
+	return n;
 }
 
 static uint64_t largest(const struct ha_send_slot *slot)

@@ -167,7 +167,7 @@ bool sim_side_close(struct sim_side *s)
 		return false;
 	/* A close waits for what was copied, by the clock on the wall; here for virtual time. */
 	if (!s->end && s->bundle && !s->error && !s->bundle->error &&
-	    !ha_send_is_drained(sim_side_send(s)))
+	    ha_send_copies(sim_side_send(s), sim_side_send(s)->head))
 		return false;
 	check_kept(s);
 	sim_side_event(s, 9, 0);
