@@ -97,12 +97,13 @@ X(INT, idle_spin_threshold, "HA_NCCL_IDLE_SPIN_THRESHOLD", 1000, 0, 1000000000, 
   "Rounds without work after which the service thread sleeps; 0 = at once.")
 X(INT, poll_standby_interval, "HA_NCCL_POLL_STANDBY_INTERVAL", 100, 1, 1000000, "", NOW, PROGRESS,
   "Fruitless polls of the paths that carry data per poll of the others.")
-X(INT, copy_max, "HA_NCCL_COPY_MAX", 0, 0, 64, "", NOW, PROGRESS,
+X(INT, copy_max, "HA_NCCL_COPY_MAX", 64, 0, 64, "", NOW, PROGRESS,
   "Bytes, at most, of a send from host memory that is copied and complete at once, as over a "
   "socket, where one NIC carries it: its buffer is free before the peer has acknowledged it, and "
-  "it is sent again after a failure all the same. Closing waits for what is outstanding, 2 s at "
-  "most. If no path is left, such a send is lost without an error of its own; the next call has "
-  "one. 0, or HA_NCCL_ACK=memory: none is.")
+  "it is sent again after a failure all the same. Closing, and exit() without closing, wait for "
+  "what "
+  "is outstanding: HA_NCCL_RTO_MS and a second at most. If no path is left, such a send is lost "
+  "without an error of its own; the next call has one. 0, or HA_NCCL_ACK=memory: none is.")
 X(INT, poll_always, "HA_NCCL_POLL_ALWAYS", -1, -1, 1, "", NOW, PROGRESS,
   "1 = poll the NIC also where memory tells that something has come: for data of the protocols LL "
   "and LL128, whose receives "

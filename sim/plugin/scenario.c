@@ -270,12 +270,14 @@ static void make_slow_factors(struct sim_scenario *sc, struct sr_rng *rng)
 	}
 }
 
-/* Some copy what is small. Dice of their own, as above. */
+/* Most copy what is small, as by default. Dice of their own, as above. */
 static void make_copies(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	for (unsigned h = 0; h < 2; h++)
-		if (chance(rng, 30))
-			sc->host[h].copy_max = (int)between(rng, 1, 64);
+		sc->host[h].copy_max = chance(rng, 30) ? (int)between(rng, 1, 64) : 64;
+	for (unsigned h = 0; h < 2; h++)
+		if (chance(rng, 20))
+			sc->host[h].copy_max = 0;
 }
 
 /* How each host shares its data out. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small sends that are complete when they are posted (HA_NCCL_COPY_MAX), and no NIC
+ * Small sends that are complete when they are posted (HA_NCCL_COPY_MAX, on by default), and no NIC
  * has carried yet: a program that ends by exit() without closing anything delivers them all the
  * same, over the standby or when a path is back; its forked child does not wait for them; where no
  * path comes back it ends in time and says so. And where the connection ends first, or is closed,
@@ -385,7 +385,6 @@ static void play(const struct scene *scene, int argc, char **argv)
 	pid_t sender;
 
 	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
-	setenv("HA_NCCL_COPY_MAX", "64", 1);
 	setenv("HA_NCCL_HEARTBEAT_MS", "10000", 1);
 	setenv("HA_NCCL_RTO_MS", scene->rto_ms, 1);
 	setenv("HA_NCCL_MAX_RETRIES", scene->retries, 1);
