@@ -26,8 +26,10 @@
 /* How long the plugin waits: HA_NCCL_RTO_MS and a second. In the scenes where nothing may be given
  * up it is longer than any machine needs; in the others, so much less than what must not pass. */
 #define LONG_RTO_MS "60000"
-#define SHORT_RTO_MS "1000"
-#define SHORT_S 15.0
+#define SHORT_RTO_MS "1000" /* at least twice the NIC's own time: 4.8 s in all */
+#define SHORT_S 40.0
+/* Posting where nothing gets out is done before the NIC finds out, 1.9 s. */
+#define QP_TIMEOUT "16"
 
 static struct rig rig;
 static int fd; /* to the other process */
@@ -386,6 +388,7 @@ static void play(const struct scene *scene, int argc, char **argv)
 
 	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), "socketpair");
 	setenv("HA_NCCL_HEARTBEAT_MS", "10000", 1);
+	setenv("HA_NCCL_QP_TIMEOUT", QP_TIMEOUT, 1);
 	setenv("HA_NCCL_RTO_MS", scene->rto_ms, 1);
 	setenv("HA_NCCL_MAX_RETRIES", scene->retries, 1);
 	sender = fork();
