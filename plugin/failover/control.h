@@ -166,6 +166,7 @@ struct ha_sign {
 	uint32_t number;      /* of the question to the peer, */
 	bool alive;           /* which has said that its own work gets over this rail */
 	bool waited;          /* in this standstill the path was sound, and its work waited */
+	bool soon;            /* a pair connected for it has come up: half the time is enough */
 	uint8_t words;        /* that this rail was given to answer */
 	uint8_t witness;      /* the rail that has answered */
 	/* the last incarnation was given up for it, on this device; 0 = it was not */

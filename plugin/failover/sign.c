@@ -10,8 +10,8 @@
  * along. Nobody here can tell, so the sender, which has noticed or been asked, connects further
  * pairs of NICs (spares.c) that have nothing to do with what is silent; a peer that is slow answers
  * nothing of that either. One that comes up answers, all are asked anew, and every path is left
- * that gives no sign then. When a sign comes late, all are asked anew, too. So are they when this
- * process itself has stood still.
+ * that gives no sign within half that time: the peer is known to run. When a sign comes late, all
+ * are asked anew, too. So are they when this process itself has stood still.
  *
  * A path can be sound and still bring nothing back on one queue pair. A NIC that misses a packet
  * says so once, with the next packet; the loss of that word, or of the packet's repetition, costs
@@ -52,9 +52,6 @@
 #define WORDS 4
 /* Up again so soon: it had been alive all the time. */
 #define ALIVE_NS HA_NS_PER_S
-
-/* No path answers for so many times what one is given to: further ones are connected. */
-#define ALONE_TIMES 2
 
 /* Somebody whose answer says that the peer is there, and not that this path is. */
 static bool is_witness(const struct ha_rail *r, const struct ha_rail *w)
@@ -149,6 +146,7 @@ static void ask(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	s->first_at = now;
 	s->waited = false;
+	s->soon = false;
 	s->words = 0;
 	ask_again(b, r, now);
 }
@@ -185,9 +183,15 @@ void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_heartbeat_silence(b, r);
 }
 
-/* Asked together with the one that is given up, and as silent. */
-static bool is_silent_too(const struct ha_bundle *b, const struct ha_rail *o, uint64_t asked_at,
-			  uint64_t now)
+/* How long a rail is given for its sign. */
+static uint64_t answer_time(const struct ha_sign *s, uint64_t limit)
+{
+	return s->soon ? limit / 2 : limit;
+}
+
+/* Asked together with the one that is given up, `asked`, and as silent. */
+static bool is_silent_too(const struct ha_bundle *b, const struct ha_rail *o,
+			  const struct ha_sign *asked, uint64_t now)
 {
 	const struct ha_sign *s = &b->failover.ctl[o->index].sign;
 	uint64_t limit;
@@ -195,24 +199,25 @@ static bool is_silent_too(const struct ha_bundle *b, const struct ha_rail *o, ui
 	if (o->state != HA_RAIL_UP || !s->lent || s->retired != o->sq_retired)
 		return false;
 	limit = ha_silence_limit(&o->dev->silence, now);
-	return limit != UINT64_MAX && now - asked_at >= limit;
+	return limit != UINT64_MAX && now - asked->asked_at >= answer_time(asked, limit);
 }
 
 /* What stood by on a path that is as dead must not carry next. */
 static void give_up_others(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	uint64_t asked_at = b->failover.ctl[r->index].sign.asked_at;
+	const struct ha_sign *asked = &b->failover.ctl[r->index].sign;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *o = &b->rail[i];
 
-		if (o == r || !is_silent_too(b, o, asked_at, now))
+		if (o == r || !is_silent_too(b, o, asked, now))
 			continue;
 		alarm(&b->failover.ctl[i], o, true, now);
 		ha_rail_suspect(b, o, HA_CAUSE_SILENCE,
 				"asked together with rail %u (%s), it gave no sign in %.1f ms "
 				"either",
-				r->index, ha_device_name(r->dev), (double)(now - asked_at) / 1e6);
+				r->index, ha_device_name(r->dev),
+				(double)(now - asked->asked_at) / 1e6);
 		ha_heartbeat_silence(b, o);
 	}
 }
@@ -249,14 +254,17 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 {
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
 	const struct ha_rail *w = answered(b, r);
+	bool is_new;
 
 	if (!w) {
-		if (now - s->asked_at >= ALONE_TIMES * limit)
+		if (now - s->asked_at >= limit)
 			ha_spares_add(b, now);
 		return;
 	}
 	if (now - s->asked_at > limit) {
-		ask(b, r, now); /* the peer was slow, and is back */
+		is_new = b->failover.ctl[w->index].join.up_since > s->asked_at;
+		ask(b, r, now); /* the peer was slow, and is back; or this path was made since */
+		s->soon = is_new;
 		return;
 	}
 	s->witness = w->index;
@@ -282,7 +290,8 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64
 		give_up_too(b, r, now);
 	else if (!s->answered_at)
 		await_answer(b, r, limit, now);
-	else if (now - s->asked_at < limit || now - s->answered_at < limit / 2)
+	else if (now - s->asked_at < answer_time(s, limit) ||
+		 now - s->answered_at < answer_time(s, limit) / 2)
 		return;
 	else if (s->alive)
 		wait_on_sound_path(b, r, now);

@@ -212,9 +212,8 @@ static void the_witness_was_slow(void)
 	release(s);
 }
 
-/* No path gives a sign: after twice the time further pairs of NICs are connected, and nothing is
- * given up. */
-static void nobody_answers(void)
+/* A sender with one spare more, that is down. */
+static struct ha_send *sender_with_spare(void)
 {
 	static struct ha_device two[2];
 	static struct ha_topo_device topo;
@@ -230,20 +229,62 @@ static void nobody_answers(void)
 	ctx.nports = 2;
 	s->b.terms.flags |= HA_FLAG_PAIRS;
 	s->b.failover.spares.peer_ports = 4;
-	s->b.nrails = RAILS + 1; /* one more spare, that is down */
+	s->b.nrails = RAILS + 1;
 	s->b.rail[RAILS] = s->b.rail[1];
 	s->b.rail[RAILS].index = RAILS;
 	s->b.rail[RAILS].state = HA_RAIL_DOWN;
-	CHECK(look(s, 1000));
-	CHECK(look(s, 2000));
-	CHECK(look(s, 2999));
-	CHECK(!ha_spares_adding(&s->b, start + 2999 * US));
-	CHECK(look(s, 3000));
-	CHECK(ha_spares_adding(&s->b, start + 3000 * US));
-	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
+	return s;
+}
+
+static void release_with_spare(struct ha_send *s)
+{
 	ctx.devices = NULL;
 	ctx.nports = 0;
 	release(s);
+}
+
+/* No path gives a sign in its time: further pairs of NICs are connected, and nothing is given up.
+ */
+static void nobody_answers(void)
+{
+	struct ha_send *s = sender_with_spare();
+
+	CHECK(look(s, 1000));
+	CHECK(look(s, 1999));
+	CHECK(!ha_spares_adding(&s->b, start + 1999 * US));
+	CHECK(look(s, 2000));
+	CHECK(ha_spares_adding(&s->b, start + 2000 * US));
+	CHECK(look(s, 20000));
+	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
+	release_with_spare(s);
+}
+
+/* A pair that was connected for it shows that the peer runs: all are asked anew, and have half the
+ * time. An old pair that answers late shows that the peer was slow: they have all of it. */
+static void a_pair_comes_up(bool made_for_it)
+{
+	struct ha_send *s = sender_with_spare();
+	struct ha_rail *pair = &s->b.rail[RAILS];
+
+	CHECK(look(s, 1000));
+	CHECK(look(s, 2000));
+	pair->state = HA_RAIL_UP;
+	pair->sq_retired = s->b.failover.ctl[RAILS].sign.retired + 1;
+	s->b.failover.ctl[RAILS].join.up_since = start + (made_for_it ? 2400 : 500) * US;
+	CHECK(look(s, 2500));
+	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 2500 * US);
+	pair->sq_retired++;
+	CHECK(look(s, 2600));
+	CHECK_INT(s->b.failover.ctl[0].sign.answered_at, start + 2600 * US);
+	CHECK(look(s, 2999));
+	CHECK_INT(look(s, 3000), !made_for_it);
+	if (!made_for_it) {
+		CHECK(look(s, 3499));
+		CHECK(!look(s, 3500));
+	}
+	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SILENCE);
+	CHECK_INT(s->b.failover.ctl[1].cause, HA_CAUSE_SILENCE); /* asked with it, and as silent */
+	release_with_spare(s);
 }
 
 /* Work of another connection on the same path excuses the rail, but not for ever: a switch may send
@@ -478,6 +519,8 @@ int main(void)
 	it_moves_or_may_rest();
 	the_witness_was_slow();
 	nobody_answers();
+	a_pair_comes_up(true);
+	a_pair_comes_up(false);
 	others_on_the_path();
 	doubted();
 	who_is_asked();

@@ -124,7 +124,7 @@ static void crossed_paths_are_lost(const char *how, unsigned window)
 		sc.conn[0].window = window;
 		sc.host[0].silence_ms = sc.host[1].silence_ms = 5;
 		lose_leaf(&sc, how, i & 1, KNOWN_AT + i * 137 * US);
-		pause = must_hold(&sc, 100, "both crossed paths are lost");
+		pause = must_hold(&sc, 25, "both crossed paths are lost");
 		longest = pause > longest ? pause : longest;
 	}
 	printf("a leaf switch with both paths, %s, %u messages at a time: a pause of %u ms at "
