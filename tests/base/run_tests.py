@@ -36,6 +36,15 @@ def run(source, label, stop_s):
             return process.returncode, json.load(file), output
 
 
+def run_unreadable(source):
+    """Exit status and output with an expression of more groups than ctest takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_project(folder, "true", "unit")
+        done = subprocess.run([os.path.join(source, "scripts/run-tests"), folder, "--without", "(" * 12 + ")" * 12],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return done.returncode, done.stdout
+
+
 def check(what, holds, output):
     if not holds:
         sys.exit("%s does not hold:\n%s" % (what, output))
@@ -51,6 +60,8 @@ def main():
     status, summary, output = run(source, "unit", 4)
     check("what fails while the machine stands still is repeated",
           status == 0 and summary["repeated"]["second_time"]["then"] == "passed", output)
+    status, refused = run_unreadable(source)
+    check("an unreadable expression is told", status == 1 and "run-tests: ctest lists no tests: " in refused, refused)
     check("the stop is told", summary["stops_s"] and "run-tests: the machine stood still for " in output, output)
 
 
