@@ -15,7 +15,8 @@
  * runs finish_sends before any library's destructor, so the service thread and the NIC's library
  * still work, and before what was registered earlier; nothing is torn down, since that may still
  * use the connections. It is registered when there is a context, after whatever the NIC's library
- * has registered for itself.
+ * has registered for itself; not by atexit, of which ThreadSanitizer's version forgets the library:
+ * it would be called after a dlclose, too.
  */
 #include "plugin/nccl/plugin.h"
 
@@ -39,6 +40,7 @@
 
 HA_GLIBC_OWN(sem_post);
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
+extern void *__dso_handle __attribute__((visibility("hidden"))); /* this library as an owner */
 
 static struct {
 	pthread_mutex_t lock; /* everything below, and the creation and destruction of core */
@@ -77,7 +79,7 @@ static bool lock_at_exit(void)
 	return false;
 }
 
-static void finish_sends(void)
+static void finish_sends(void *unused)
 {
 	if (!lock_at_exit())
 		return;
@@ -88,7 +90,7 @@ static void finish_sends(void)
 
 static void finish_sends_at_exit(void)
 {
-	if (atexit(finish_sends))
+	if (__cxa_atexit(finish_sends, NULL, &__dso_handle))
 		HA_WARN(NULL, "no memory for a function at exit(): a program that ends without "
 			      "closing its connections may lose small sends (HA_NCCL_COPY_MAX)");
 }
