@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""scripts/run-tests: what is run a second time, and what the summary says of it. Usage: run_tests.py SOURCE"""
+"""scripts/run-tests: what runs in turn, what is run a second time, and what the summary says of it. Usage: run_tests.py SOURCE"""
 import json
 import os
 import signal
@@ -45,6 +45,25 @@ def run_unreadable(source):
         return done.returncode, done.stdout
 
 
+# Fails where two run at once; those that run in turn have all ended before the others begin.
+ALONE = 'mkdir alone || exit 1; sleep 0.2; rmdir alone; touch done.$0'
+AFTER = 'test -e done.1 && test -e done.2'
+
+
+def run_in_turn(source):
+    """Exit status, summary and output of two tests that run in turn, and of a third that comes behind them."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "CTestTestfile.cmake"), "w") as file:
+            for name, script in (("after", AFTER), ("1", ALONE), ("2", ALONE), ("left_out", "false")):
+                file.write('add_test(%s "/bin/sh" "-c" [[%s]] %s)\n' % (name, script, name))
+                file.write('set_tests_properties(%s PROPERTIES WORKING_DIRECTORY "%s")\n' % (name, folder))
+            file.write('set_tests_properties(1 2 PROPERTIES RESOURCE_LOCK nccl)\n')
+        done = subprocess.run([os.path.join(source, "scripts/run-tests"), folder, "--jobs", "3", "--without", "^left"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        with open(os.path.join(folder, "check.json")) as file:
+            return done.returncode, json.load(file), done.stdout
+
+
 def check(what, holds, output):
     if not holds:
         sys.exit("%s does not hold:\n%s" % (what, output))
@@ -60,9 +79,11 @@ def main():
     status, summary, output = run(source, "unit", 4)
     check("what fails while the machine stands still is repeated",
           status == 0 and summary["repeated"]["second_time"]["then"] == "passed", output)
-    status, refused = run_unreadable(source)
-    check("an unreadable expression is told", status == 1 and "run-tests: ctest lists no tests: " in refused, refused)
     check("the stop is told", summary["stops_s"] and "run-tests: the machine stood still for " in output, output)
+    status, summary, output = run_in_turn(source)
+    check("NCCL's jobs run in turn, before the others", status == 0 and summary["ran"] == 3, output)
+    status, output = run_unreadable(source)
+    check("an unreadable expression is told", status == 1 and "run-tests: ctest lists no tests: " in output, output)
 
 
 main()
