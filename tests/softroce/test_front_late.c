@@ -164,7 +164,7 @@ static void stopped_is_named(void)
 
 int main(void)
 {
-	side_isolate("127.74.0.0/24");
+	side_isolate("127.191.0.0/24");
 	busy_is_waited_for();
 	hanging_is_given_up();
 	ended_is_gone();

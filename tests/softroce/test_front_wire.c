@@ -49,13 +49,13 @@ static void wire_open(bool gso)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
 				       .sin_port = htons(SR_UDP_PORT),
-				       .sin_addr.s_addr = htonl(0x7f4f0002) };
+				       .sin_addr.s_addr = htonl(0x7fbe0002) };
 	int err;
 
 	udp = sr_udp_create(gso, 1, &faults, &err);
 	CHECK(udp);
-	sr_gid_from_ipv4(path.src, 0x7f4f0001);
-	sr_gid_from_ipv4(path.dst, 0x7f4f0002);
+	sr_gid_from_ipv4(path.src, 0x7fbe0001);
+	sr_gid_from_ipv4(path.dst, 0x7fbe0002);
 	CHECK(!sr_udp_bind(udp, 0, path.src, 0));
 	CHECK(sr_udp_receive_buffer(udp) > 0);
 	peer = socket(AF_INET, SOCK_DGRAM, 0);
@@ -228,7 +228,7 @@ static void received_broken(void)
 					.wire_ops = &sr_udp_wire_ops };
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons(SR_UDP_PORT),
-				  .sin_addr.s_addr = htonl(0x7f4f0001) };
+				  .sin_addr.s_addr = htonl(0x7fbe0001) };
 	uint8_t packet[5000] = { 4, 0x40, 0xff, 0xff };
 	static const size_t sizes[] = { 0, 1, 15, 16, 20, 100, 5000 };
 	struct sr_nic *nic;
