@@ -10,8 +10,9 @@ long long now_ns(void);
  * ("on"), or no longer ("off"). Prints now_ns() of each change, a line each. */
 int silence_command(const char *device, const char *time);
 
-/* FILE (follow.c): prints the file and whatever is appended to it, as soon as it is. At the start,
- * and whenever it receives SIGUSR1, it says FOLLOW_CAUGHT_UP behind all that the file held then. */
+/* FILE (follow.c): prints the file and, 0.3 s later, whatever is appended to it. At the start, and
+ * at once whenever it receives SIGUSR1, it says FOLLOW_CAUGHT_UP behind all that the file held
+ * then. */
 #define FOLLOW_CAUGHT_UP "caught up\n"
 int follow_command(const char *path);
 
