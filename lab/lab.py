@@ -97,6 +97,16 @@ class Lab:
         self.say(text)
         return at
 
+    def switch(self, what, rail, *how):
+        """machine.WHAT(rail, …) for every machine, at once: what they are plugged into dies or comes back. The host's time of it."""
+        at = time.monotonic_ns()
+        for machine in self.machines:
+            getattr(machine, what)(rail, *how)
+        text = "the switch of rail%d: %s %s, within %.1f ms" % (rail, what, " ".join(map(str, how)), (time.monotonic_ns() - at) / 1e6)
+        self.faults.append((at, text))
+        self.say(text)
+        return at
+
     def false_alarms(self, job):
         """Paths suspected because nothing came back, while every machine ran."""
         found = [e for e in job.events(event="suspected") if e["cause"] in ("timeout", "heartbeat", "work_failed")]

@@ -83,6 +83,9 @@ class Machine:
         for rail, options in enumerate(self.netdevs):
             args += options + ["-device", "virtio-net-pci,id=nic%d,netdev=net%d,mac=52:54:00:00:%02x:%02x,speed=10000,"
                                "duplex=full,romfile=" % (rail, rail, self.number, rail)]
+            if rail > 0:  # switched on by swallow(): what passes goes to nowhere
+                args += ["-chardev", "null,id=nowhere%d" % rail, "-object",
+                         "filter-redirector,id=swallow%d,netdev=net%d,queue=all,outdev=nowhere%d,status=off" % (rail, rail, rail)]
             if os.environ.get("LAB_CAPTURE"):
                 args += ["-object", "filter-dump,id=dump%d,netdev=net%d,file=%s" % (
                     rail, rail, os.path.join(os.environ["LAB_CAPTURE"], "%s.%d.pcap" % (self.name, rail)))]
@@ -170,8 +173,17 @@ class Machine:
     def cable(self, rail, up):
         """The hypervisor takes the carrier away from one NIC (`set_link`), or gives it back. The other end sees nothing."""
         before = self.now()
-        self.monitor.ask("set_link", name="nic%d" % (rail + 1), up=up)
+        self.carrier(rail, up)
         return before
+
+    def carrier(self, rail, up):
+        """What cable() does; the guest is not asked for its time, so that several machines can lose it at once."""
+        self.monitor.ask("set_link", name="nic%d" % (rail + 1), up=up)
+
+    def swallow(self, rail, on):
+        """The hypervisor takes every packet of one NIC, both ways, from one packet to the next; its port stays up. As carrier(), without
+        a command in the guest."""
+        self.monitor.ask("qom-set", path="/objects/swallow%d" % (rail + 1), property="status", value="on" if on else "off")
 
     def timed(self, text):
         """A fault as a command in the guest, with the guest's time just before it."""
@@ -206,14 +218,6 @@ class Machine:
         if not on:
             return self.timed("tc qdisc del dev %s clsact 2>/dev/null; true" % name)
         return self.timed("tc qdisc add dev %s clsact && tc filter add dev %s ingress matchall action drop" % (name, name))
-
-    def unplugged(self, rail, on):
-        """Nothing leaves by this rail and nothing comes in by it, and its port stays up."""
-        name = "rail%d" % rail
-        if on:
-            return self.timed("tc qdisc replace dev %s root netem loss 100%%; tc qdisc add dev %s clsact && "
-                              "tc filter add dev %s ingress matchall action drop" % (name, name, name))
-        return self.timed("tc qdisc del dev %s root; tc qdisc del dev %s clsact; true" % (name, name))
 
     def remove(self, rail):
         return self.timed("rdma link delete rxe%d" % rail)

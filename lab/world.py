@@ -116,7 +116,8 @@ class World:
         for machine in self.machines:
             machine.hang(False)
             for rail in range(self.rails):
-                machine.cable(rail, True)
+                machine.carrier(rail, True)
+                machine.swallow(rail, False)
             machine.run("killall -q -9 ha ha-agent rping ucmatose udaddy ib_write_bw ib_write_lat ib_read_bw ib_send_bw ib_send_lat ib_atomic_bw "
                         "ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong; rm -rf /tmp/job /dev/shm/hawser-0 /dev/shm/softroce-0; modprobe rdma_rxe; "
                         "for r in %s; do tc qdisc del dev rail$r root; tc qdisc del dev rail$r clsact; ip link set rail$r up; done 2>/dev/null; "
