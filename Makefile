@@ -58,7 +58,7 @@ hooks: ## offers git a pre-commit hook: format and tidiness of what is committed
 format: ## clang-format over all C sources (.clang-format, 100 columns)
 	@scripts/check-format --fix
 
-check-long: ## the long hunts: more seeds, a minute per fuzzer, coverage
+check-long: ## the long hunts: more seeds, 40 seconds per fuzzer, coverage
 	@scripts/install-deps test long lab
 	@scripts/install-deps nccl-all || echo "NCCL is not there: what runs under it is skipped and counted"
 	@scripts/check --long
