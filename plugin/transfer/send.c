@@ -217,6 +217,7 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	struct ha_stripe st = { .slot = slot, .cts = cts, .weight = slot->weight };
 	int measured;
 
+	slot->copied = false; /* of the slot's last message: has_keys() would take the copy's key */
 	st.mask = ha_stripes_with_keys(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
 		st.mask = ha_stripes_with_keys(s, &st, s->b.active);

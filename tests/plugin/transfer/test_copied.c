@@ -2,7 +2,7 @@
 /*
  * HA_NCCL_COPY_MAX: small sends from host memory are complete when they are posted. Which ones; and
  * that one whose buffer has been given back, and whose connection is closed at once, arrives all
- * the same, over the standby.
+ * the same, over the standby; and that nothing of it is left to the slot's next message.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"
@@ -157,6 +157,37 @@ static void test_last_message(void)
 	close_rest(&e);
 }
 
+/* What a slot carried before says nothing about the message that it carries next: here, that the
+ * key of the ring's copy serves. It waits until its buffer has a key of its own. */
+static void test_key_is_missing(void)
+{
+	uint32_t lkey[HA_MAX_RAILS];
+	struct ha_request *recv, *sent;
+	struct ends e;
+
+	open_ends(&e, HA_MEM_HOST);
+	for (int i = 0; i < HA_SLOTS; i++)
+		expect_message(&e, (char)i, 8, true);
+	memcpy(lkey, e.from_mr->lkey, sizeof(lkey));
+	memset(e.from_mr->lkey, 0, sizeof(lkey)); /* as on a standby that has just taken over */
+	recv = receive(&e, COPY_MAX + 1);
+	memset(e.from, 7, COPY_MAX + 1);
+	for (int k = 0; k < 1000; k++) {
+		CHECK_INT(ha_isend(e.pair.send, e.from, COPY_MAX + 1, 0, e.from_mr, &sent), 0);
+		CHECK(!sent);
+		pair_idle(&e.pair, k);
+	}
+	memcpy(e.from_mr->lkey, lkey, sizeof(lkey));
+	sent = send(&e, COPY_MAX + 1);
+	pair_finish(&e.pair, recv);
+	pair_finish(&e.pair, sent);
+	for (int i = 0; i < COPY_MAX + 1; i++)
+		CHECK_INT(e.to[i], 7);
+	CHECK_INT(ha_dereg_mr((struct ha_bundle *)e.pair.send, e.from_mr), 0);
+	ha_close_send(e.pair.send);
+	close_rest(&e);
+}
+
 int main(void)
 {
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
@@ -166,6 +197,7 @@ int main(void)
 	test_which(HA_MEM_HOST, true);
 	test_which(HA_MEM_CUDA, false);
 	test_last_message();
+	test_key_is_missing();
 	setenv("HA_NCCL_ACK", "memory", 1);
 	test_which(HA_MEM_HOST, false);
 	setenv("HA_NCCL_ACK", "nic", 1);
