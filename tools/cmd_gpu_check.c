@@ -261,6 +261,8 @@ static int wait_for_both(const pid_t pid[RANKS], const uint64_t *met)
 
 	if (!WIFSIGNALED(status) && (together || !status)) {
 		waitpid(pid[second], &other, 0);
+		if (WIFSIGNALED(other)) /* the first one was quick to receive it */
+			say_how(second, other, true);
 		return status || other;
 	}
 	say_how(first, status, together);

@@ -49,10 +49,13 @@ def words_of(answer, rank, psn, extended):
 
 
 def receive(sock, psn, extended):
-    """The answer to psn; what the kernel has to say besides is not ours."""
+    """The answer to psn; what the kernel has to say besides is not ours, and an answer may come twice (AF_XDP on a busy machine)."""
     while True:
         packet = sock.recv(2048)
-        if packet[12:14] == b"\x08\x00" and packet[23] == (253 if extended else 254) and packet[26:30] == socket.inet_aton(SWITCH):
+        if packet[12:14] != b"\x08\x00" or packet[23] != (253 if extended else 254) or packet[26:30] != socket.inet_aton(SWITCH):
+            continue
+        at = 42 if extended else 34
+        if struct.unpack("!I", packet[at + 6:at + 10])[0] >= psn:
             return packet
 
 
