@@ -2,7 +2,7 @@
 /*
  * How a rail comes up again, at either end, step by step in virtual time: when it is tried, what is
  * offered and answered, three pings with their pongs, and what becomes of one that does not come
- * up. What the operator reads of it.
+ * up. What the operator reads of it: test_incarnation_reports.c.
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -13,104 +13,12 @@
 #include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/failover/incarnation_rig.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define RAIL 1
-#define EPOCH 5
-#define US UINT64_C(1000)
-#define MS HA_NS_PER_MS
-#define START (1000000 * MS)
-#define LIMIT_MS 3000 /* from the offer to the third pong */
-
-static unsigned writes; /* that the rail was given */
-static uint64_t last_word;
-static struct ibv_qp qp[2];
-
-static int take_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
-{
-	(void)bad;
-	if (to != &qp[RAIL])
-		return 0;
-	writes++;
-	memcpy(&last_word, (const void *)(uintptr_t)wr->sg_list[0].addr, sizeof(last_word));
-	return 0;
-}
-
-static const struct ha_verbs_hot hot = { .post_send = take_word, .poll_cq = poll_nothing };
-static struct ha_clock_virtual virtual_time = HA_CLOCK_VIRTUAL_INIT(START);
-static struct ha_topo_device topo = { .rail_id = -1, .plane_id = -1 };
-static struct ha_device device[2];
-static struct ha_opening opening;
-static struct ha_ctx ctx = { .clock = &virtual_time.clock, .devices = device, .nports = 2 };
-
-/* Two data rails, of which RAIL is down, its last epoch closed. */
-static struct ha_bundle *begin(bool is_send)
-{
-	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
-	static const char *const names[] = { "nic0:1", "nic1:1" };
-
-	CHECK(b);
-	virtual_time.now = START;
-	writes = 0;
-	last_word = 0;
-	ctx.config.ib_recovery_ack_timeout = LIMIT_MS;
-	ctx.config.enable_failback = true;
-	b->ctx = &ctx;
-	b->is_send = is_send;
-	b->nrails = b->balance.ndata = 2;
-	b->active = 1;
-	b->poll.most = b->poll.batch = 16;
-	b->terms.flags = HA_FLAG_FAILOVER;
-	b->schedule.due = UINT64_MAX;
-	b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
-	CHECK(b->ring);
-	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
-	pthread_mutex_init(&b->registered.lock, NULL);
-	pthread_mutex_init(&b->registered.list_lock, NULL);
-	for (unsigned i = 0; i < 2; i++) {
-		device[i] = (struct ha_device) { .ctx = &ctx, .topo = &topo, .up = true };
-		strcpy(device[i].name, names[i]);
-		device[i].now = &opening;
-		pthread_mutex_init(&device[i].lock, NULL);
-		b->balance.share[i] = 512;
-		b->balance.lead[i] = (uint8_t)i;
-		b->balance.weight[i] = i == RAIL ? 0 : 512;
-		b->rail[i] = (struct ha_rail) { .index = (uint8_t)i,
-						.hot = &hot,
-						.qp = &qp[i],
-						.sq_depth = 64,
-						.state = i == RAIL ? HA_RAIL_DOWN : HA_RAIL_UP,
-						.epoch = EPOCH,
-						.dev = &device[i] };
-		b->failover.ctl[i].proven = true;
-	}
-	b->failover.ctl[RAIL].compare.acked = true;
-	return b;
-}
-
-static void end(struct ha_bundle *b)
-{
-	free(b->ring);
-	free(b);
-}
-
-static struct ha_control *control(struct ha_bundle *b)
-{
-	return &b->failover.ctl[RAIL];
-}
-
-/* A step so long after the start; when the next is due, as long after it. */
-static uint64_t step(struct ha_bundle *b, uint64_t ns)
-{
-	virtual_time.now = START + ns;
-	b->schedule.due = UINT64_MAX;
-	ha_incarnation_step(b, &b->rail[RAIL], virtual_time.now);
-	return b->schedule.due == UINT64_MAX ? UINT64_MAX : b->schedule.due - START;
-}
 
 /* ---- when it is tried ---- */
 
@@ -126,69 +34,69 @@ static void how_long_without_a_path(void)
 	};
 
 	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		ctx.config.max_retries = limits[i].retries;
-		CHECK_INT(ha_retry_limit_ns(&ctx), limits[i].ms * MS);
+		rig.ctx.config.max_retries = limits[i].retries;
+		CHECK_INT(ha_retry_limit_ns(&rig.ctx), limits[i].ms * MS);
 	}
 }
 
 static void sender_opens(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = rig_begin(true);
 
-	control(b)->join.retry_at = START + 5 * MS;
-	CHECK_INT(step(b, 4 * MS), 5 * MS);
-	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
-	control(b)->compare.acked = false; /* the receiver has not acted on our state yet */
-	step(b, 5 * MS);
-	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
-	control(b)->compare.acked = true;
-	control(b)->fence.tidy_at = START + 1; /* the old queue pair goes first */
-	step(b, 5 * MS);
-	CHECK_INT(control(b)->slow, HA_SLOW_TIDY);
-	control(b)->slow = HA_SLOW_NONE;
-	control(b)->fence.tidy_at = 0;
+	rig_control(b)->join.retry_at = RIG_START + 5 * MS;
+	CHECK_INT(rig_step(b, 4 * MS), 5 * MS);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
+	rig_control(b)->compare.acked = false; /* the receiver has not acted on our state yet */
+	rig_step(b, 5 * MS);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
+	rig_control(b)->compare.acked = true;
+	rig_control(b)->fence.tidy_at = RIG_START + 1; /* the old queue pair goes first */
+	rig_step(b, 5 * MS);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_TIDY);
+	rig_control(b)->slow = HA_SLOW_NONE;
+	rig_control(b)->fence.tidy_at = 0;
 	pthread_mutex_lock(&b->registered.lock); /* the program registers memory: in a moment */
-	CHECK_INT(step(b, 5 * MS), 5 * MS + 20 * US);
-	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+	CHECK_INT(rig_step(b, 5 * MS), 5 * MS + 20 * US);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
 	pthread_mutex_unlock(&b->registered.lock);
 	ha_bundle_board(b)->beat[RAIL].ping = ha_bundle_board(b)->beat[RAIL].pong = 9;
 	ha_bundle_board(b)->beat[RAIL].count = 8;
 	ha_bundle_board(b)->mail[RAIL][1].number = 7;
-	step(b, 5 * MS);
-	CHECK_INT(control(b)->slow, HA_SLOW_OPEN);
+	rig_step(b, 5 * MS);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_OPEN);
 	CHECK_INT(ha_bundle_board(b)->beat[RAIL].ping, 0); /* of the last incarnation */
 	CHECK_INT(ha_bundle_board(b)->beat[RAIL].pong, 0);
 	CHECK_INT(ha_bundle_board(b)->mail[RAIL][1].number, 0);
 	CHECK_INT(ha_bundle_board(b)->beat[RAIL].count, 8); /* it only grows */
-	end(b);
+	rig_end(b);
 }
 
 /* A receiver waits for the offer. */
 static void receiver_opens(void)
 {
-	struct ha_bundle *b = begin(false);
+	struct ha_bundle *b = rig_begin(false);
 
-	step(b, 0);
-	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
-	control(b)->join.has_offer = true;
-	step(b, 0);
-	CHECK_INT(control(b)->slow, HA_SLOW_OPEN);
-	end(b);
+	rig_step(b, 0);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
+	rig_control(b)->join.has_offer = true;
+	rig_step(b, 0);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_OPEN);
+	rig_end(b);
 }
 
 /* Nothing comes back up on a connection that ends, or has none of it. */
 static void no_more_of_it(void)
 {
 	for (unsigned i = 0; i < 5; i++) {
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = rig_begin(true);
 
 		b->terms.flags = i == 0 ? 0 : HA_FLAG_FAILOVER;
 		b->abort.error = i == 1 ? -EIO : 0;
 		b->failover.peer_closed = i == 2;
 		b->error = i == 3 ? -EIO : 0;
-		step(b, 0);
-		CHECK_INT(control(b)->slow, i == 4 ? HA_SLOW_OPEN : HA_SLOW_NONE);
-		end(b);
+		rig_step(b, 0);
+		CHECK_INT(rig_control(b)->slow, i == 4 ? HA_SLOW_OPEN : HA_SLOW_NONE);
+		rig_end(b);
 	}
 }
 
@@ -196,37 +104,37 @@ static void no_more_of_it(void)
  * minute; a receiver waits for the next offer. */
 static void not_opened(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = rig_begin(true);
 
 	for (unsigned i = 1; i <= 40; i++) {
 		uint64_t pause = i < 9 ? 100 * MS << i : 30000 * MS;
 
-		control(b)->slow = HA_SLOW_DONE;
-		control(b)->slow_result = -ENETDOWN;
-		CHECK_INT(step(b, 0), pause);
-		CHECK_INT(control(b)->join.retry_at, START + pause);
+		rig_control(b)->slow = HA_SLOW_DONE;
+		rig_control(b)->slow_result = -ENETDOWN;
+		CHECK_INT(rig_step(b, 0), pause);
+		CHECK_INT(rig_control(b)->join.retry_at, RIG_START + pause);
 		CHECK_INT(b->rail[RAIL].epoch, EPOCH);
 	}
 	b->active = 0; /* every second counts */
-	control(b)->slow = HA_SLOW_DONE;
-	CHECK_INT(step(b, 0), 1000 * MS);
-	end(b);
+	rig_control(b)->slow = HA_SLOW_DONE;
+	CHECK_INT(rig_step(b, 0), 1000 * MS);
+	rig_end(b);
 
-	b = begin(false);
-	control(b)->join.has_offer = true;
-	control(b)->slow = HA_SLOW_DONE;
-	control(b)->slow_result = -ENETDOWN;
-	CHECK_INT(step(b, 0), 100 * MS);
-	CHECK(!control(b)->join.has_offer);
-	end(b);
+	b = rig_begin(false);
+	rig_control(b)->join.has_offer = true;
+	rig_control(b)->slow = HA_SLOW_DONE;
+	rig_control(b)->slow_result = -ENETDOWN;
+	CHECK_INT(rig_step(b, 0), 100 * MS);
+	CHECK(!rig_control(b)->join.has_offer);
+	rig_end(b);
 }
 
 /* Whatever a rail waits for may be over. One that keeps flapping waits as it was told to, as long
  * as another is up; an offer without an answer goes out once more. */
 static void hurried(void)
 {
-	struct ha_bundle *b = begin(true);
-	struct ha_join *join = &control(b)->join;
+	struct ha_bundle *b = rig_begin(true);
+	struct ha_join *join = &rig_control(b)->join;
 
 	for (unsigned flaps = 2; flaps <= 3; flaps++)
 		for (unsigned active = 0; active < 2; active++) {
@@ -238,26 +146,26 @@ static void hurried(void)
 		}
 	b->active = 1;
 	join->flaps = 0;
-	control(b)->fence.suspected_at = START;
-	ctx.config.ib_recovery_start_delay = 70; /* as the operator has set it */
+	rig_control(b)->fence.suspected_at = RIG_START;
+	rig.ctx.config.ib_recovery_start_delay = 70; /* as the operator has set it */
 	ha_incarnation_hurry(b, &b->rail[RAIL]);
-	CHECK_INT(join->retry_at, START + 70 * MS);
+	CHECK_INT(join->retry_at, RIG_START + 70 * MS);
 	b->active = 0; /* nothing waits while the connection stands still */
 	ha_incarnation_hurry(b, &b->rail[RAIL]);
 	CHECK_INT(join->retry_at, 0);
-	ctx.config.ib_recovery_start_delay = 0;
+	rig.ctx.config.ib_recovery_start_delay = 0;
 
 	b->rail[RAIL].state = HA_RAIL_JOIN;
-	control(b)->out.repeat_at = control(b)->out.repeats = 9;
+	rig_control(b)->out.repeat_at = rig_control(b)->out.repeats = 9;
 	ha_incarnation_hurry(b, &b->rail[RAIL]);
-	CHECK_INT(control(b)->out.due, HA_SEND(RAIL_OFFER));
-	CHECK_INT(control(b)->out.repeat_at, 0);
-	CHECK_INT(control(b)->out.repeats, 0);
-	control(b)->out.due = 0;
+	CHECK_INT(rig_control(b)->out.due, HA_SEND(RAIL_OFFER));
+	CHECK_INT(rig_control(b)->out.repeat_at, 0);
+	CHECK_INT(rig_control(b)->out.repeats, 0);
+	rig_control(b)->out.due = 0;
 	join->has_offer = true; /* the answer is here */
 	ha_incarnation_hurry(b, &b->rail[RAIL]);
-	CHECK_INT(control(b)->out.due, 0);
-	end(b);
+	CHECK_INT(rig_control(b)->out.due, 0);
+	rig_end(b);
 }
 
 /* ---- offer and answer ---- */
@@ -271,54 +179,54 @@ static void offer(struct ha_bundle *b, uint32_t epoch)
 
 static void offered(void)
 {
-	struct ha_bundle *b = begin(false);
-	struct ha_control *k = control(b);
+	struct ha_bundle *b = rig_begin(false);
+	struct ha_control *k = rig_control(b);
 
 	k->compare.acked = false;
 	offer(b, EPOCH + 1);
 	CHECK(k->join.has_offer);
 	CHECK_INT(k->join.offer.guid, 11);
 	CHECK(k->compare.acked); /* who offers the next has our state of the last */
-	end(b);
+	rig_end(b);
 
 	for (unsigned i = 0; i < 4; i++) { /* not now: it is repeated */
-		b = begin(false);
-		k = control(b);
+		b = rig_begin(false);
+		k = rig_control(b);
 		b->rail[RAIL].state = i == 0 ? HA_RAIL_FENCED : HA_RAIL_DOWN;
 		k->slow = i == 1 ? HA_SLOW_CLOSE : HA_SLOW_NONE;
-		k->join.retry_at = START + (i == 2);
+		k->join.retry_at = RIG_START + (i == 2);
 		k->join.attempts = i >= 2; /* no device was usable a moment ago */
 		offer(b, EPOCH + 1);
 		CHECK_INT(k->join.has_offer, i == 3);
-		end(b);
+		rig_end(b);
 	}
-	b = begin(false); /* the first one may come at any time */
-	control(b)->join.retry_at = START + 1;
+	b = rig_begin(false); /* the first one may come at any time */
+	rig_control(b)->join.retry_at = RIG_START + 1;
 	offer(b, EPOCH + 1);
-	CHECK(control(b)->join.has_offer);
-	end(b);
+	CHECK(rig_control(b)->join.has_offer);
+	rig_end(b);
 
 	for (unsigned state = HA_RAIL_NONE; state <= HA_RAIL_PROBE;
 	     state++) { /* our answer was lost */
 		bool again = state == HA_RAIL_JOIN || state == HA_RAIL_UP;
 
-		b = begin(false);
+		b = rig_begin(false);
 		b->rail[RAIL].state = (uint8_t)state;
 		offer(b, EPOCH);
-		CHECK_INT(control(b)->out.due, again ? HA_SEND(RAIL_ANSWER) : 0);
-		CHECK(!control(b)->join.has_offer);
-		end(b);
+		CHECK_INT(rig_control(b)->out.due, again ? HA_SEND(RAIL_ANSWER) : 0);
+		CHECK(!rig_control(b)->join.has_offer);
+		rig_end(b);
 	}
-	b = begin(true); /* a sender makes the offers */
+	b = rig_begin(true); /* a sender makes the offers */
 	offer(b, EPOCH + 1);
-	CHECK(!control(b)->join.has_offer);
-	end(b);
+	CHECK(!rig_control(b)->join.has_offer);
+	rig_end(b);
 }
 
 /* Keys that the peer gave for another device mean nothing on this one. */
 static bool keys_are_void(const char *name, uint64_t guid, uint32_t keys)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = rig_begin(true);
 	struct ha_wire_rail end_of_rail = { .guid = guid, .keys = keys };
 	bool is_void;
 
@@ -328,11 +236,11 @@ static bool keys_are_void(const char *name, uint64_t guid, uint32_t keys)
 	for (unsigned i = 0; i < 2; i++)
 		ha_send_cts((struct ha_send *)b, 7)->rkey[i] = 99;
 	ha_incarnation_answered(b, &b->rail[RAIL], &end_of_rail);
-	CHECK_INT(control(b)->slow, HA_SLOW_CONNECT);
-	CHECK_INT(control(b)->join.offer.guid, guid);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_CONNECT);
+	CHECK_INT(rig_control(b)->join.offer.guid, guid);
 	CHECK_INT(ha_send_cts((struct ha_send *)b, 7)->rkey[0], 99); /* another rail's */
 	is_void = !ha_send_cts((struct ha_send *)b, 7)->rkey[RAIL];
-	end(b);
+	rig_end(b);
 	return is_void;
 }
 
@@ -343,15 +251,15 @@ static void answered(void)
 	CHECK(keys_are_void("nic0:1", 12, 3));
 	CHECK(keys_are_void("nic0:1", 11, 4)); /* it has forgotten them meanwhile */
 	for (unsigned i = 0; i < 5; i++) {
-		struct ha_bundle *b = begin(i != 0); /* a receiver asks nobody */
+		struct ha_bundle *b = rig_begin(i != 0); /* a receiver asks nobody */
 		struct ha_wire_rail end_of_rail = { .guid = 11 };
 
 		b->rail[RAIL].state = i == 1 ? HA_RAIL_PROBE : HA_RAIL_JOIN;
-		control(b)->slow = i == 2 ? HA_SLOW_CONNECTING : HA_SLOW_NONE;
-		control(b)->join.has_offer = i == 3; /* repeated */
+		rig_control(b)->slow = i == 2 ? HA_SLOW_CONNECTING : HA_SLOW_NONE;
+		rig_control(b)->join.has_offer = i == 3; /* repeated */
 		ha_incarnation_answered(b, &b->rail[RAIL], &end_of_rail);
-		CHECK_INT(control(b)->slow == HA_SLOW_CONNECT, i == 4);
-		end(b);
+		CHECK_INT(rig_control(b)->slow == HA_SLOW_CONNECT, i == 4);
+		rig_end(b);
 	}
 }
 
@@ -359,8 +267,8 @@ static void answered(void)
 static void begun(void)
 {
 	for (unsigned is_send = 0; is_send < 2; is_send++) {
-		struct ha_bundle *b = begin(is_send);
-		struct ha_control *k = control(b);
+		struct ha_bundle *b = rig_begin(is_send);
+		struct ha_control *k = rig_control(b);
 
 		memset(&k->compare, 1, sizeof(k->compare));
 		memset(&k->out, 1, sizeof(k->out));
@@ -372,12 +280,12 @@ static void begun(void)
 		k->windows = (struct ha_told_windows) { .known = 2, .sent = 5 };
 		k->slow = HA_SLOW_DONE;
 		k->slow_result = 0;
-		CHECK_INT(step(b, 0), 0);
+		CHECK_INT(rig_step(b, 0), 0);
 		CHECK_INT(b->rail[RAIL].epoch, EPOCH + 1);
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
 		CHECK_INT(k->out.due, is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER));
-		CHECK_INT(k->join.deadline, START + LIMIT_MS * MS);
-		CHECK_INT(k->join.since, START);
+		CHECK_INT(k->join.deadline, RIG_START + LIMIT_MS * MS);
+		CHECK_INT(k->join.since, RIG_START);
 		CHECK_INT(k->out.sent + k->out.repeats + k->mail.out + k->mail.in, 0);
 		CHECK_INT(k->out.repeat_at + k->join.ping_answered, 0);
 		CHECK_INT(k->join.pings + k->join.pongs, 0);
@@ -388,102 +296,97 @@ static void begun(void)
 		CHECK(!k->fence.peer_knows && !k->fence.drained && !k->fence.marker_posted);
 		CHECK(!k->fence.local && !k->fence.peer_port && !k->working);
 		CHECK(!atomic_load(&k->fence.last_receive));
-		end(b);
+		rig_end(b);
 	}
 }
 
 /* ---- proof ---- */
 
-static uint64_t word(uint32_t epoch, uint32_t number)
-{
-	return (uint64_t)epoch << 32 | number;
-}
-
 /* The sender is connected, and pings until the third pong is here. */
 static void sender_proves_it(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = rig_begin(true);
 	uint64_t *pong = &ha_bundle_board(b)->beat[RAIL].pong;
 
 	b->rail[RAIL].state = HA_RAIL_JOIN;
-	control(b)->join.since = START;
-	control(b)->join.deadline = START + LIMIT_MS * MS;
-	step(b, 0); /* not connected yet */
-	CHECK_INT(writes, 0);
-	control(b)->slow = HA_SLOW_DONE;
-	control(b)->slow_result = 0;
-	control(b)->out.repeat_at = 1;
-	CHECK_INT(step(b, 0), 50 * US);
+	rig_control(b)->join.since = RIG_START;
+	rig_control(b)->join.deadline = RIG_START + LIMIT_MS * MS;
+	rig_step(b, 0); /* not connected yet */
+	CHECK_INT(rig.writes, 0);
+	rig_control(b)->slow = HA_SLOW_DONE;
+	rig_control(b)->slow_result = 0;
+	rig_control(b)->out.repeat_at = 1;
+	CHECK_INT(rig_step(b, 0), 50 * US);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
-	CHECK_INT(control(b)->out.repeat_at, 0); /* the offer is answered */
-	CHECK_INT(last_word, word(EPOCH, 1));
-	*pong = word(EPOCH - 1, 1); /* of another incarnation */
-	CHECK_INT(step(b, 5 * MS - 1), 5 * MS - 1 + 50 * US);
-	CHECK_INT(writes, 1);
-	CHECK_INT(step(b, 5 * MS), 6 * MS); /* it takes its time: looks become rarer */
+	CHECK_INT(rig_control(b)->out.repeat_at, 0); /* the offer is answered */
+	CHECK_INT(rig.last_word, rig_word(EPOCH, 1));
+	*pong = rig_word(EPOCH - 1, 1); /* of another incarnation */
+	CHECK_INT(rig_step(b, 5 * MS - 1), 5 * MS - 1 + 50 * US);
+	CHECK_INT(rig.writes, 1);
+	CHECK_INT(rig_step(b, 5 * MS), 6 * MS); /* it takes its time: looks become rarer */
 	for (uint32_t n = 1; n <= 3; n++) {
-		CHECK_INT(last_word, word(EPOCH, n));
+		CHECK_INT(rig.last_word, rig_word(EPOCH, n));
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
-		*pong = word(EPOCH, n);
-		step(b, 6 * MS);
+		*pong = rig_word(EPOCH, n);
+		rig_step(b, 6 * MS);
 	}
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
-	CHECK_INT(writes, 3);
+	CHECK_INT(rig.writes, 3);
 	CHECK_INT(b->active, 3);
-	end(b);
+	rig_end(b);
 
-	b = begin(true); /* it could not be connected */
+	b = rig_begin(true); /* it could not be connected */
 	b->rail[RAIL].state = HA_RAIL_JOIN;
-	control(b)->slow = HA_SLOW_DONE;
-	control(b)->slow_result = -ETIMEDOUT;
-	step(b, 0);
+	rig_control(b)->slow = HA_SLOW_DONE;
+	rig_control(b)->slow_result = -ETIMEDOUT;
+	rig_step(b, 0);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
-	CHECK_INT(writes, 0);
-	end(b);
+	CHECK_INT(rig.writes, 0);
+	rig_end(b);
 }
 
 /* The receiver sends each ping back; the third says that two pongs have arrived. */
 static void receiver_proves_it(void)
 {
-	struct ha_bundle *b = begin(false);
+	struct ha_bundle *b = rig_begin(false);
 	uint64_t *ping = &ha_bundle_board(b)->beat[RAIL].ping;
 
 	b->rail[RAIL].state = HA_RAIL_JOIN;
-	control(b)->join.since = START;
-	control(b)->join.deadline = START + LIMIT_MS * MS;
-	CHECK_INT(step(b, 0), 50 * US);
-	*ping = word(EPOCH - 1, 1);
-	step(b, 0);
-	CHECK_INT(writes, 0);
-	*ping = word(EPOCH, 1);
+	rig_control(b)->join.since = RIG_START;
+	rig_control(b)->join.deadline = RIG_START + LIMIT_MS * MS;
+	CHECK_INT(rig_step(b, 0), 50 * US);
+	*ping = rig_word(EPOCH - 1, 1);
+	rig_step(b, 0);
+	CHECK_INT(rig.writes, 0);
+	*ping = rig_word(EPOCH, 1);
 	b->rail[RAIL].sq_posted = 64; /* no room: the next time */
-	step(b, 0);
-	CHECK_INT(writes, 0);
+	rig_step(b, 0);
+	CHECK_INT(rig.writes, 0);
 	b->rail[RAIL].sq_retired = 8;
-	step(b, 0);
-	CHECK_INT(last_word, word(EPOCH, 1));
-	step(b, 0);
-	CHECK_INT(writes, 1);
-	*ping = word(EPOCH, 2);
-	step(b, 0);
+	rig_step(b, 0);
+	CHECK_INT(rig.last_word, rig_word(EPOCH, 1));
+	rig_step(b, 0);
+	CHECK_INT(rig.writes, 1);
+	*ping = rig_word(EPOCH, 2);
+	rig_step(b, 0);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
-	*ping = word(EPOCH, 3);
-	step(b, 0);
+	*ping = rig_word(EPOCH, 3);
+	rig_step(b, 0);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
-	CHECK_INT(last_word, word(EPOCH, 3));
-	CHECK_INT(writes, 3);
+	CHECK_INT(rig.last_word, rig_word(EPOCH, 3));
+	CHECK_INT(rig.writes, 3);
 
 	/* Up by what it carries, before the third ping: pings are answered, but not for ever. */
-	control(b)->join.ping_answered = 0;
+	rig_control(b)->join.ping_answered = 0;
 	b->schedule.due = UINT64_MAX;
-	ha_incarnation_pings(b, &b->rail[RAIL], START);
-	CHECK_INT(b->schedule.due, START + 50 * US);
-	CHECK_INT(writes, 4);
-	control(b)->join.ping_answered = 0;
+	ha_incarnation_pings(b, &b->rail[RAIL], RIG_START);
+	CHECK_INT(b->schedule.due, RIG_START + 50 * US);
+	CHECK_INT(rig.writes, 4);
+	rig_control(b)->join.ping_answered = 0;
 	b->schedule.due = UINT64_MAX;
-	ha_incarnation_pings(b, &b->rail[RAIL], START + LIMIT_MS * MS);
+	ha_incarnation_pings(b, &b->rail[RAIL], RIG_START + LIMIT_MS * MS);
 	CHECK(b->schedule.due == UINT64_MAX);
-	end(b);
+	rig_end(b);
 }
 
 /* Not within its time: it is given up. While a queue pair is being made it is waited for. */
@@ -492,59 +395,47 @@ static void too_late(void)
 	static const enum ha_slow slow[] = { HA_SLOW_NONE, HA_SLOW_CONNECTING, HA_SLOW_CONNECT };
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = rig_begin(true);
 
 		b->rail[RAIL].state = HA_RAIL_JOIN;
-		control(b)->slow = (uint8_t)slow[i];
-		control(b)->join.deadline = START + 9 * MS;
-		CHECK_INT(step(b, 9 * MS - 1), 9 * MS);
+		rig_control(b)->slow = (uint8_t)slow[i];
+		rig_control(b)->join.deadline = RIG_START + 9 * MS;
+		CHECK_INT(rig_step(b, 9 * MS - 1), 9 * MS);
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
-		step(b, 9 * MS);
+		rig_step(b, 9 * MS);
 		CHECK_INT(b->rail[RAIL].state, i < 2 ? HA_RAIL_FENCING : HA_RAIL_JOIN);
-		CHECK(i == 2 || control(b)->cause == HA_CAUSE_STANDBY_FAILED);
-		end(b);
+		CHECK(i == 2 || rig_control(b)->cause == HA_CAUSE_STANDBY_FAILED);
+		rig_end(b);
 	}
 }
 
 /* ---- up ---- */
 
-static void come_up(struct ha_bundle *b)
-{
-	lines_catch();
-	b->rail[RAIL].state = HA_RAIL_PROBE;
-	control(b)->join.deadline = UINT64_MAX;
-	control(b)->join.pongs = 2;
-	control(b)->join.pings = 3;
-	ha_bundle_board(b)->beat[RAIL].pong = word(EPOCH, 3);
-	step(b, 0);
-	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
-}
-
 /* It counts as new: nothing of what was observed before says anything. */
 static void as_new(void)
 {
-	struct ha_bundle *b = begin(true);
-	struct ha_control *k = control(b);
+	struct ha_bundle *b = rig_begin(true);
+	struct ha_control *k = rig_control(b);
 
 	k->join.attempts = 4;
 	k->out.repeat_at = 7;
 	k->beat.sent_at = k->beat.alive_since = k->sign.asked_at = 7;
 	k->beat.doubted = k->answer.due = k->sign.lent = true;
 	b->rail[RAIL].sq_retired = b->rail[RAIL].sq_posted = 20;
-	come_up(b);
+	rig_come_up(b);
 	CHECK_INT(k->join.attempts, 0);
-	CHECK_INT(k->join.up_since, START);
+	CHECK_INT(k->join.up_since, RIG_START);
 	CHECK_INT(k->out.repeat_at, 0);
 	CHECK_INT(k->beat.sent_at + k->beat.alive_since + k->sign.asked_at, 0);
 	CHECK(!k->beat.doubted && !k->answer.due && !k->sign.lent);
 	CHECK_INT(k->beat.retired_seen, 20);
-	CHECK_INT(k->beat.still_since, START);
-	CHECK_INT(k->beat.at, START);
-	CHECK_INT(k->beat.look_at, START);
-	CHECK_INT(k->beat.looked_at, START);
+	CHECK_INT(k->beat.still_since, RIG_START);
+	CHECK_INT(k->beat.at, RIG_START);
+	CHECK_INT(k->beat.look_at, RIG_START);
+	CHECK_INT(k->beat.looked_at, RIG_START);
 	CHECK(k->beat.idle_seen);
 	CHECK(k->working);
-	end(b);
+	rig_end(b);
 }
 
 /* A data rail carries its share again. With HA_NCCL_ENABLE_FAILBACK=0 what took over goes on, and
@@ -552,9 +443,9 @@ static void as_new(void)
 static void takes_its_share(void)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = rig_begin(true);
 
-		ctx.config.enable_failback = i != 1;
+		rig.ctx.config.enable_failback = i != 1;
 		b->nrails = 3;
 		b->balance.ndata = 2;
 		b->active = 4;
@@ -564,90 +455,17 @@ static void takes_its_share(void)
 		b->rail[2].state = HA_RAIL_UP;
 		b->balance.weight[0] = 0;
 		b->balance.weight[2] = 1024; /* the spare carries */
-		b->rail[0].dev = &device[i == 2 ? 0 : 1];
-		b->rail[RAIL].dev = &device[1];
+		b->rail[0].dev = &rig.device[i == 2 ? 0 : 1];
+		b->rail[RAIL].dev = &rig.device[1];
 		if (i == 2)
-			ctx.config.enable_failback = false;
-		come_up(b);
+			rig.ctx.config.enable_failback = false;
+		rig_come_up(b);
 		CHECK_INT(b->balance.weight[RAIL], i == 1 ? 0 : 512);
 		CHECK_INT(b->balance.weight[2], i == 1 ? 1024 : 0);
 		CHECK_INT(lines_contain("failed back"), i != 1);
 		CHECK(lines_contain("recovered"));
-		end(b);
+		rig_end(b);
 	}
-}
-
-/* What the operator reads: how long it was down, and what the connection survives now. */
-static void what_is_logged(void)
-{
-	struct ha_bundle *b = begin(true);
-
-	strcpy(b->rail[0].peer.name, "far0:1");
-	strcpy(b->rail[RAIL].peer.name, "far1:1");
-	control(b)->fence.suspected_at = START - 1500 * MS;
-	come_up(b);
-	CHECK(lines_contain("it was down for 1.500 s"));
-	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
-	lines_catch();
-	ha_roles_update(b); /* no news */
-	CHECK_INT(lines_count("⇄"), 0);
-	b->active = 1;
-	b->rail[RAIL].state = HA_RAIL_FENCING;
-	ha_roles_update(b);
-	CHECK_INT(lines_count("not protected"), 1);
-	CHECK_INT(b->balance.weight[RAIL], 0);
-	end(b);
-
-	b = begin(true); /* a connection that ends says nothing of it */
-	b->failover.peer_closed = true;
-	lines_catch();
-	b->active = 3;
-	ha_roles_update(b);
-	CHECK_INT(lines_count("⇄"), 0);
-	end(b);
-}
-
-/* A spare stands by; one that comes up beside another that does is news of its own. */
-static void what_is_logged_of_spares(void)
-{
-	struct ha_bundle *b = begin(true);
-
-	b->balance.ndata = 1;
-	control(b)->proven = false;
-	strcpy(b->rail[RAIL].peer.name, "far1:1");
-	come_up(b);
-	CHECK(lines_contain("nic0:1 ⇄ standby nic1:1, against the loss of a NIC"));
-	CHECK(!lines_contain("recovered"));
-	CHECK(!lines_contain("it may stand by better"));
-	end(b);
-
-	b = begin(true);
-	b->balance.ndata = 1;
-	control(b)->proven = false;
-	b->failover.against = HA_AGAINST_NIC_HERE;
-	come_up(b);
-	CHECK(lines_contain("it may stand by better than those there are"));
-	CHECK(b->failover.spares.improve); /* at the far end both share a NIC */
-	end(b);
-
-	b = begin(true);
-	b->balance.ndata = 1;
-	control(b)->proven = false;
-	b->failover.spares.add_until = START + MS;
-	come_up(b);
-	CHECK(lines_contain("no path that was up gave a sign"));
-	end(b);
-
-	b = begin(true); /* the first one up after a while without any */
-	b->balance.ndata = 1;
-	b->active = 0;
-	b->rail[0].state = HA_RAIL_DOWN;
-	control(b)->proven = false;
-	b->failover.no_path_since = START - 250 * MS;
-	come_up(b);
-	CHECK(lines_contain("no rail was up for 0.250 s"));
-	CHECK_INT(b->balance.weight[RAIL], 1024);
-	end(b);
 }
 
 /* ---- over ---- */
@@ -655,15 +473,15 @@ static void what_is_logged_of_spares(void)
 /* Closed because others protect as well: as if it had never been up, and nothing waits. */
 static void superfluous(void)
 {
-	struct ha_bundle *b = begin(true);
-	struct ha_control *k = control(b);
+	struct ha_bundle *b = rig_begin(true);
+	struct ha_control *k = rig_control(b);
 
 	k->cause = HA_CAUSE_SURPLUS;
 	k->join.attempts = k->join.flaps = 3;
 	k->join.retry_at = UINT64_MAX;
 	k->join.has_offer = true;
 	b->registered.rails = 3;
-	ha_incarnation_over(b, &b->rail[RAIL], START);
+	ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 	CHECK(!k->proven && !k->join.has_offer);
 	CHECK_INT(k->join.attempts + k->join.flaps, 0);
 	CHECK_INT(k->join.retry_at, 0);
@@ -671,9 +489,9 @@ static void superfluous(void)
 	CHECK_INT(pthread_mutex_trylock(&b->registered.lock), 0);
 	k->cause = HA_CAUSE_SURPLUS; /* while NCCL registers its keys stay */
 	b->registered.rails = 3;
-	ha_incarnation_over(b, &b->rail[RAIL], START);
+	ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 	CHECK_INT(b->registered.rails, 3);
-	end(b);
+	rig_end(b);
 }
 
 /* A time-out, or a silence, may have been a false alarm: it is tried again at once, to find out. */
@@ -689,126 +507,23 @@ static void false_alarms(void)
 		       { HA_CAUSE_PORT_DOWN, false, false } };
 
 	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		struct ha_bundle *b = begin(true);
-		struct ha_control *k = control(b);
+		struct ha_bundle *b = rig_begin(true);
+		struct ha_control *k = rig_control(b);
 
 		k->working = true;
 		k->cause = (uint8_t)causes[i].cause;
 		k->beat.doubted = causes[i].doubted;
-		k->join.up_since = START - 5000 * MS;
-		k->fence.suspected_at = START;
-		ha_incarnation_over(b, &b->rail[RAIL], START);
-		CHECK_INT(k->join.retry_at, START + (causes[i].quick ? 20 : 100) * MS);
+		k->join.up_since = RIG_START - 5000 * MS;
+		k->fence.suspected_at = RIG_START;
+		ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
+		CHECK_INT(k->join.retry_at, RIG_START + (causes[i].quick ? 20 : 100) * MS);
 		CHECK_INT(k->fence.by_timeout, causes[i].quick);
 		CHECK_INT(b->failover.rto.failed, i == 0);
 		k->join.flaps = HA_RTO_FALSE_ALARMS; /* it happens again and again */
-		ha_incarnation_over(b, &b->rail[RAIL], START);
-		CHECK_INT(k->join.retry_at, START + 800 * MS);
-		end(b);
+		ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
+		CHECK_INT(k->join.retry_at, RIG_START + 800 * MS);
+		rig_end(b);
 	}
-}
-
-/* The first try of a standby that has never been up is told, once; a port of the peer that is down
- * is waited for. */
-static void a_standby_that_fails(void)
-{
-	struct ha_bundle *b = begin(true);
-
-	b->balance.ndata = 1;
-	control(b)->proven = false;
-	lines_catch();
-	ha_incarnation_over(b, &b->rail[RAIL], START);
-	CHECK_INT(lines_count("the standby did not come up; it is tried again and again"), 1);
-	ha_incarnation_over(b, &b->rail[RAIL], START);
-	CHECK_INT(lines_count("the standby did not come up"), 1);
-	end(b);
-
-	b = begin(true);
-	b->active = 0;
-	control(b)->working = true;
-	control(b)->join.up_since = START - 20000 * MS;
-	control(b)->fence.peer_port = true;
-	ha_incarnation_over(b, &b->rail[RAIL], START);
-	CHECK_INT(control(b)->join.retry_at, START + 100 * MS);
-	control(b)->fence.peer_port = false;
-	ha_incarnation_over(b, &b->rail[RAIL], START);
-	CHECK_INT(control(b)->join.retry_at, START);
-	end(b);
-}
-
-/* ---- more that the operator reads ---- */
-
-/* Rails and planes are known, and no standby avoids a leaf switch: said once for all
- * connections. */
-static void the_switch_that_is_shared(void)
-{
-	struct ha_bundle *b = begin(true);
-
-	ctx.shared_switch_reported = false;
-	topo.rail_id = 2;
-	b->terms.flags |= HA_FLAG_PAIRS;
-	for (unsigned i = 0; i < 2; i++) {
-		b->rail[i].peer.guid = 5 + i;
-		b->rail[i].peer.keys = ha_device_place(&device[0]) << 8;
-	}
-	come_up(b);
-	CHECK_INT(lines_count("no standby avoids the leaf switch of rail 2 (NCCL_IB_HCA)"), 1);
-	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
-	lines_catch();
-	b->failover.against = HA_AGAINST_NOTHING;
-	ha_roles_update(b);
-	CHECK_INT(lines_count("no standby avoids"), 0);
-	end(b);
-
-	b = begin(true); /* one NIC alone is worse than that, and said instead */
-	ctx.shared_switch_reported = false;
-	b->terms.flags |= HA_FLAG_PAIRS;
-	for (unsigned i = 0; i < 2; i++)
-		b->rail[i].peer.keys = ha_device_place(&device[0]) << 8;
-	come_up(b);
-	CHECK_INT(lines_count("no standby avoids"), 0);
-	CHECK(lines_contain("against the loss of a NIC here, not there"));
-	end(b);
-	topo.rail_id = -1;
-}
-
-/* Of several rails the one on another device is named. */
-static void who_protects(void)
-{
-	struct ha_bundle *b = begin(true);
-
-	b->nrails = b->balance.ndata = 3;
-	b->rail[2] = b->rail[0]; /* a second queue pair on the first device */
-	b->rail[2].index = 2;
-	b->active = 5;
-	b->balance.share[2] = 512;
-	strcpy(b->rail[RAIL].peer.name, "far1:1");
-	come_up(b);
-	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
-	end(b);
-}
-
-/* The third false alarm in a row: the soft time-out is longer from now on. */
-static void the_time_out_was_wrong(void)
-{
-	struct ha_bundle *b = begin(true);
-
-	ha_rto_init(&b->failover.rto, 100 * MS);
-	for (unsigned i = 1; i <= HA_RTO_FALSE_ALARMS; i++) {
-		ha_rto_failed(&b->failover.rto, START - MS);
-		control(b)->fence.by_timeout = true;
-		come_up(b);
-		CHECK_INT(lines_count("the soft time-out was wrong three times in a row; it is "
-				      "150 ms from now on"),
-			  i == HA_RTO_FALSE_ALARMS);
-		CHECK(!control(b)->fence.by_timeout);
-		control(b)->join.pongs = 2;
-		b->active = 1;
-	}
-	ha_rto_failed(&b->failover.rto, START - MS); /* what else ended it teaches nothing */
-	come_up(b);
-	CHECK(b->failover.rto.failed);
-	end(b);
 }
 
 /* ---- spares without any rail ---- */
@@ -816,7 +531,7 @@ static void the_time_out_was_wrong(void)
 /* A spare that any pair of devices may carry, at a connection without a rail. */
 static struct ha_bundle *standing_still(bool is_send)
 {
-	struct ha_bundle *b = begin(is_send);
+	struct ha_bundle *b = rig_begin(is_send);
 
 	b->balance.ndata = 1;
 	b->active = 0;
@@ -824,7 +539,7 @@ static struct ha_bundle *standing_still(bool is_send)
 	b->terms.flags |= HA_FLAG_PAIRS;
 	b->failover.spares.wanted = 1 << RAIL;
 	b->failover.spares.peer_ports = 2;
-	device[0].ports = 2;
+	rig.device[0].ports = 2;
 	return b;
 }
 
@@ -834,50 +549,50 @@ static void without_a_path(void)
 {
 	struct ha_bundle *b = standing_still(true);
 
-	control(b)->slow = HA_SLOW_DONE;
-	control(b)->slow_result = -ENETDOWN;
-	CHECK_INT(step(b, 0), 10 * MS);
-	control(b)->slow = HA_SLOW_DONE;
-	control(b)->slow_result = 0;
-	step(b, 0);
-	CHECK_INT(control(b)->join.deadline, START + ha_spares_answer_ns(b));
-	control(b)->slow = HA_SLOW_DONE;
-	step(b, MS);
+	rig_control(b)->slow = HA_SLOW_DONE;
+	rig_control(b)->slow_result = -ENETDOWN;
+	CHECK_INT(rig_step(b, 0), 10 * MS);
+	rig_control(b)->slow = HA_SLOW_DONE;
+	rig_control(b)->slow_result = 0;
+	rig_step(b, 0);
+	CHECK_INT(rig_control(b)->join.deadline, RIG_START + ha_spares_answer_ns(b));
+	rig_control(b)->slow = HA_SLOW_DONE;
+	rig_step(b, MS);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
-	CHECK_INT(control(b)->join.deadline, START + MS + ha_spares_probe_ns(b));
+	CHECK_INT(rig_control(b)->join.deadline, RIG_START + MS + ha_spares_probe_ns(b));
 	CHECK(b->failover.spares.answered);
-	end(b);
+	rig_end(b);
 
 	b = standing_still(true); /* nor is a pause kept that grows with each try */
 	b->rail[RAIL].state = HA_RAIL_DOWN;
-	control(b)->join.attempts = 9;
-	ha_incarnation_over(b, &b->rail[RAIL], START);
-	CHECK_INT(control(b)->join.retry_at, START + ha_spares_pause_ns(b));
+	rig_control(b)->join.attempts = 9;
+	ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
+	CHECK_INT(rig_control(b)->join.retry_at, RIG_START + ha_spares_pause_ns(b));
 	CHECK_INT(b->failover.spares.failed, 1);
-	end(b);
+	rig_end(b);
 
 	b = standing_still(false); /* a receiver tries each of its devices for one offer */
 	for (unsigned i = 1; i <= 2; i++) {
-		control(b)->join.has_offer = true;
-		control(b)->slow = HA_SLOW_DONE;
-		control(b)->slow_result = -ENETDOWN;
-		CHECK_INT(step(b, 0), i == 1 ? 0 : 10 * MS);
-		CHECK_INT(control(b)->join.has_offer, i == 1);
+		rig_control(b)->join.has_offer = true;
+		rig_control(b)->slow = HA_SLOW_DONE;
+		rig_control(b)->slow_result = -ENETDOWN;
+		CHECK_INT(rig_step(b, 0), i == 1 ? 0 : 10 * MS);
+		CHECK_INT(rig_control(b)->join.has_offer, i == 1);
 	}
-	end(b);
+	rig_end(b);
 
 	b = standing_still(true); /* one at a time is made */
 	b->nrails = 3;
 	b->rail[2] = b->rail[RAIL];
 	b->rail[2].index = 2;
 	b->rail[2].state = HA_RAIL_JOIN;
-	b->failover.ctl[2].join.since = START;
+	b->failover.ctl[2].join.since = RIG_START;
 	b->failover.spares.open_ns = 10 * MS;
-	CHECK_INT(step(b, 0), 40 * MS);
-	CHECK_INT(control(b)->slow, HA_SLOW_NONE);
+	CHECK_INT(rig_step(b, 0), 40 * MS);
+	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
 	b->active = 1; /* with a path nothing waits for that */
 	b->failover.spares.open_ns = 0;
-	end(b);
+	rig_end(b);
 }
 
 /* ---- slow verbs ---- */
@@ -887,23 +602,23 @@ static void without_a_path(void)
 static void a_lost_device_is_left(void)
 {
 	for (unsigned i = 0; i < 5; i++) {
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = rig_begin(true);
 		struct ha_nic nic = { 0 };
-		struct ha_opening lost = { .nic = &nic, .dev = &device[RAIL], .users = 5 };
+		struct ha_opening lost = { .nic = &nic, .dev = &rig.device[RAIL], .users = 5 };
 
 		atomic_store(&nic.lost, i != 1);
-		control(b)->compare.acked = false; /* it is not tried yet */
+		rig_control(b)->compare.acked = false; /* it is not tried yet */
 		b->rail[RAIL].opening = &lost;
-		b->rail[RAIL].qp = i == 2 ? &qp[RAIL] : NULL;
-		control(b)->slow = i == 3 ? HA_SLOW_CLOSE : HA_SLOW_NONE;
+		b->rail[RAIL].qp = i == 2 ? &rig.qp[RAIL] : NULL;
+		rig_control(b)->slow = i == 3 ? HA_SLOW_CLOSE : HA_SLOW_NONE;
 		b->registered.rails = 3;
 		if (i == 4)
 			pthread_mutex_lock(&b->registered.lock);
-		step(b, 0);
+		rig_step(b, 0);
 		CHECK_INT(!b->rail[RAIL].opening, i == 0);
 		CHECK_INT(b->registered.rails, i == 0 ? 1 : 3);
-		CHECK_INT(b->schedule.due == START + 20 * US, i == 4);
-		end(b);
+		CHECK_INT(b->schedule.due == RIG_START + 20 * US, i == 4);
+		rig_end(b);
 	}
 }
 
@@ -913,23 +628,23 @@ static void slow_steps_wait(void)
 	static const enum ha_slow slow[] = { HA_SLOW_TIDY, HA_SLOW_CLOSE };
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = rig_begin(true);
 
 		b->rail[RAIL].qp = NULL;
-		control(b)->fence.tidy_at = 7;
+		rig_control(b)->fence.tidy_at = 7;
 		b->failover.spares.open_ns = 5;
-		control(b)->slow = (uint8_t)slow[i];
+		rig_control(b)->slow = (uint8_t)slow[i];
 		pthread_mutex_lock(&b->registered.lock);
 		CHECK(!ha_incarnation_slow(b, &b->rail[RAIL]));
-		CHECK_INT(b->schedule.due, START + 20 * US);
-		CHECK_INT(control(b)->slow, slow[i]);
+		CHECK_INT(b->schedule.due, RIG_START + 20 * US);
+		CHECK_INT(rig_control(b)->slow, slow[i]);
 		pthread_mutex_unlock(&b->registered.lock);
 		CHECK(ha_incarnation_slow(b, &b->rail[RAIL]));
-		CHECK_INT(control(b)->slow, i ? HA_SLOW_DONE : HA_SLOW_NONE);
-		CHECK_INT(control(b)->slow_result, 0);
-		CHECK_INT(control(b)->fence.tidy_at, 0);
+		CHECK_INT(rig_control(b)->slow, i ? HA_SLOW_DONE : HA_SLOW_NONE);
+		CHECK_INT(rig_control(b)->slow_result, 0);
+		CHECK_INT(rig_control(b)->fence.tidy_at, 0);
 		CHECK_INT(b->failover.spares.open_ns, 5); /* nothing was made */
-		end(b);
+		rig_end(b);
 	}
 }
 
@@ -948,17 +663,17 @@ static void a_rail_refuses_its_ping(void)
 						      .poll_cq = poll_nothing };
 
 	for (unsigned is_send = 0; is_send < 2; is_send++) {
-		struct ha_bundle *b = begin(is_send);
+		struct ha_bundle *b = rig_begin(is_send);
 
 		b->rail[RAIL].state = HA_RAIL_JOIN;
 		b->rail[RAIL].hot = &refusing;
-		control(b)->join.deadline = UINT64_MAX;
-		control(b)->slow = is_send ? HA_SLOW_DONE : HA_SLOW_NONE;
-		ha_bundle_board(b)->beat[RAIL].ping = word(EPOCH, 1);
-		step(b, 0);
+		rig_control(b)->join.deadline = UINT64_MAX;
+		rig_control(b)->slow = is_send ? HA_SLOW_DONE : HA_SLOW_NONE;
+		ha_bundle_board(b)->beat[RAIL].ping = rig_word(EPOCH, 1);
+		rig_step(b, 0);
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
-		CHECK_INT(control(b)->cause, HA_CAUSE_WORK_REFUSED);
-		end(b);
+		CHECK_INT(rig_control(b)->cause, HA_CAUSE_WORK_REFUSED);
+		rig_end(b);
 	}
 }
 
@@ -984,53 +699,29 @@ static void connected(void)
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ha_hookup *h = calloc(1, sizeof(*h));
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = rig_begin(true);
 		bool waits = cases[i].result == -EAGAIN;
 
 		CHECK(h);
-		h->ctx = &ctx;
+		h->ctx = &rig.ctx;
 		h->failed = "test";
 		h->state = cases[i].over ? HA_HOOKUP_OVER : HA_HOOKUP_RUNNING;
 		h->err = cases[i].err;
 		b->rail[RAIL].state = HA_RAIL_JOIN;
 		b->rail[RAIL].hookup = h;
-		device[RAIL].address = cases[i].now;
-		device[RAIL].up = !cases[i].down;
-		control(b)->slow = HA_SLOW_CONNECTING;
+		rig.device[RAIL].address = cases[i].now;
+		rig.device[RAIL].up = !cases[i].down;
+		rig_control(b)->slow = HA_SLOW_CONNECTING;
 		CHECK_INT(ha_incarnation_slow(b, &b->rail[RAIL]), !waits);
-		CHECK_INT(control(b)->slow, waits ? HA_SLOW_CONNECTING : HA_SLOW_DONE);
-		CHECK(waits || control(b)->slow_result == cases[i].result);
+		CHECK_INT(rig_control(b)->slow, waits ? HA_SLOW_CONNECTING : HA_SLOW_DONE);
+		CHECK(waits || rig_control(b)->slow_result == cases[i].result);
 		CHECK_INT(b->rail[RAIL].connected, cases[i].over && !cases[i].err);
 		CHECK_INT(b->rail[RAIL].hookup != NULL, waits);
 		CHECK_INT(pthread_mutex_trylock(&b->registered.lock), 0); /* it was given back */
 		if (waits)
 			free(h);
-		end(b);
+		rig_end(b);
 	}
-}
-
-/* No device is up that the standby could be on: the operator reads it once, and it is tried again
- * and again. */
-static void no_device_for_a_standby(void)
-{
-	static struct ha_topo all;
-	struct ha_bundle *b = begin(true);
-
-	all.nports = all.ndevices = 2;
-	ctx.topo = &all;
-	b->balance.ndata = 1;
-	control(b)->proven = false;
-	device[0].up = device[1].up = false;
-	lines_catch();
-	for (unsigned i = 1; i <= 2; i++) {
-		CHECK_INT(step(b, 0), 100 * MS << i);
-		CHECK_INT(control(b)->slow, HA_SLOW_NONE);
-		CHECK_INT(control(b)->join.attempts, i);
-		control(b)->join.retry_at = 0;
-	}
-	CHECK_INT(lines_count("no device for the standby is up; it is tried again and again"), 1);
-	ctx.topo = NULL;
-	end(b);
 }
 
 int main(void)
@@ -1049,19 +740,12 @@ int main(void)
 	too_late();
 	as_new();
 	takes_its_share();
-	what_is_logged();
-	what_is_logged_of_spares();
 	superfluous();
 	false_alarms();
-	a_standby_that_fails();
-	the_switch_that_is_shared();
-	who_protects();
-	the_time_out_was_wrong();
 	without_a_path();
 	a_lost_device_is_left();
 	slow_steps_wait();
 	a_rail_refuses_its_ping();
 	connected();
-	no_device_for_a_standby();
 	return 0;
 }
