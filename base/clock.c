@@ -2,14 +2,10 @@
 #include "base/clock.h"
 
 #include <stddef.h>
-#include <time.h>
 
 static uint64_t live_now(const struct ha_clock *clock)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * HA_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ha_monotonic_ns();
 }
 
 const struct ha_clock ha_clock_live = { .now_ns = live_now };

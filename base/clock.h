@@ -9,6 +9,7 @@
 #define HA_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 #define HA_NS_PER_US UINT64_C(1000)
 #define HA_NS_PER_MS UINT64_C(1000000)
@@ -39,6 +40,20 @@ uint64_t ha_clock_virtual_now(const struct ha_clock *clock);
 static inline uint64_t ha_clock_now(const struct ha_clock *clock)
 {
 	return clock->now_ns(clock);
+}
+
+/* CLOCK_MONOTONIC as a number: for what never runs under a simulator. */
+static inline int64_t ha_monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * (int64_t)HA_NS_PER_S + t.tv_nsec;
+}
+
+static inline int64_t ha_monotonic_ms(void)
+{
+	return ha_monotonic_ns() / (int64_t)HA_NS_PER_MS;
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* control_tool.c - the tools' side of the control page; see control.h */
+#include "base/clock.h"
 #include "softroce/control.h"
 #include "softroce/folder.h"
 #include "softroce/settings.h"
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ANSWER_NS 1000000000ull /* an owner that has a processor answers sooner */
+#define ANSWER_NS INT64_C(1000000000) /* an owner that has a processor answers sooner */
 /*
  * How long one is waited for that is not stopped: on a busy machine its NIC gets no processor. For
  * its counters, in whose place there are the last ones, and for a change.
@@ -193,14 +194,6 @@ static bool process_stopped(uint32_t pid)
 	return state && (!strncmp(state, ") T", 3) || !strncmp(state, ") t", 3));
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /*
  * Wait until the owner has published after `published`, with the faults of `seq` in force.
  *
@@ -212,10 +205,10 @@ static int answer_wait(int fd, struct sr_control_entry *entry, uint64_t publishe
 		       uint64_t limit_ns)
 {
 	const struct timespec nap = { .tv_nsec = 200000 };
-	const uint64_t began = now_ns();
-	uint64_t look_at = began + ANSWER_NS;
+	const int64_t began = ha_monotonic_ns();
+	int64_t look_at = began + ANSWER_NS;
 
-	for (uint64_t now = began; now - began < limit_ns; now = now_ns()) {
+	for (int64_t now = began; (uint64_t)(now - began) < limit_ns; now = ha_monotonic_ns()) {
 		bool ended = page_stale(fd); /* before the read: what it wrote last counts */
 
 		if (!page_read(fd, &entry->page) && entry->page.published != published &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cmd_soft.c - ha soft: the software NICs of all processes of this user, once or again and again */
+#include "base/clock.h"
 #include "base/options.h"
 #include "softroce/control.h"
 #include "tools/ha.h"
@@ -127,19 +128,11 @@ static json_t *entry_object(const struct sr_control_entry *entry, int err)
 			 "answers", !err, "counters", counters);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static void look_json(struct sr_control_entry *list, int n)
 {
 	json_t *object = json_object(), *nics = json_array();
 
-	json_object_set_new(object, "monotonic_ns", json_integer(now_ns()));
+	json_object_set_new(object, "monotonic_ns", json_integer(ha_monotonic_ns()));
 	for (int i = 0; i < n; i++) {
 		int err = sr_control_refresh(&list[i]);
 
@@ -209,15 +202,15 @@ int ha_cmd_soft(int argc, char **argv)
 {
 	struct options o = { 0 };
 	int status = ha_options_parse(&program, argc, argv, &o);
-	int64_t next = now_ns(), wait;
+	int64_t next = ha_monotonic_ns(), wait;
 
 	if (status)
 		return status - 1;
 	while (!(status = look(&o)) && o.every_ns) {
 		next += o.every_ns;
-		wait = next - now_ns();
+		wait = next - ha_monotonic_ns();
 		if (wait <= 0)
-			next = now_ns();
+			next = ha_monotonic_ns();
 		else
 			nanosleep(&(struct timespec) { wait / 1000000000, wait % 1000000000 },
 				  NULL);

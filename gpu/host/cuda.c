@@ -4,6 +4,7 @@
  */
 #include "gpu/host/cuda.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <dlfcn.h>
@@ -418,24 +419,16 @@ void ha_gpu_cuda_world_free(struct ha_gpu_cuda_world *w)
 
 /* ---- launches ---- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *stream,
 		       unsigned limit_ms)
 {
 	const struct timespec nap = { 0, 100000 };
-	uint64_t end = now_ms() + limit_ms, now;
+	int64_t end = ha_monotonic_ms() + limit_ms, now;
 	int error, r = enter(c);
 
 	if (r)
 		return r;
-	while ((error = cuda.stream_query(stream)) == NOT_READY && now_ms() < end)
+	while ((error = cuda.stream_query(stream)) == NOT_READY && ha_monotonic_ms() < end)
 		nanosleep(&nap, NULL);
 	leave();
 	if (error == NOT_READY) {
@@ -446,6 +439,6 @@ int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *strea
 		return failed(error, "a kernel of before",
 			      "it has failed: ha_gpu_host_repair() frees what it held, in a new "
 			      "context or process");
-	now = now_ms();
+	now = ha_monotonic_ms();
 	return ha_gpu_host_launch(h, now < end ? (unsigned)(end - now) : 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/host/door.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -34,14 +35,6 @@ struct door {
 	unsigned n; /* in the order in which they came */
 	struct caller caller[CALLERS];
 };
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void remove_caller(struct door *d, unsigned i)
 {
@@ -137,10 +130,10 @@ int ha_gpu_door_open(int listener, size_t card_bytes, int wanted, unsigned limit
 		     ha_gpu_door_card look, ha_gpu_door_in_vain in_vain, void *self, int *missing)
 {
 	struct door d = { .listener = listener, .bytes = card_bytes, .look = look, .self = self };
-	uint64_t now = now_ms(), end = now + limit_ms;
+	int64_t now = ha_monotonic_ms(), end = now + limit_ms;
 	int r = card_bytes && card_bytes <= HA_GPU_CARD_MAX ? 0 : -EINVAL;
 
-	for (; wanted && !r; now = now_ms()) {
+	for (; wanted && !r; now = ha_monotonic_ms()) {
 		uint64_t left = now < end ? end - now : 0;
 		unsigned ask = left < ASK_MS ? (unsigned)left : ASK_MS;
 
@@ -150,7 +143,7 @@ int ha_gpu_door_open(int listener, size_t card_bytes, int wanted, unsigned limit
 		if (r <= 0)
 			continue;
 		wanted -= r;
-		end = now_ms() + limit_ms;
+		end = ha_monotonic_ms() + limit_ms;
 		r = 0;
 	}
 	while (d.n)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/host/stream.h"
 
+#include "base/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -73,24 +75,16 @@ int ha_gpu_stream_listen(const char *address)
 	return fd;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* 0; -ETIMEDOUT, also of a process that signals interrupt all the time. */
 static int ready(int fd, short events, unsigned limit_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
-	uint64_t now = now_ms(), end = now + limit_ms;
+	int64_t now = ha_monotonic_ms(), end = now + limit_ms;
 	int r;
 
 	do {
 		r = poll(&p, 1, (int)(end - now));
-		now = now_ms();
+		now = ha_monotonic_ms();
 	} while (r < 0 && errno == EINTR && now < end);
 	if (r > 0)
 		return 0;
@@ -134,13 +128,13 @@ static int dial_once(const struct sockaddr_storage *to, socklen_t length, unsign
 int ha_gpu_stream_dial(const char *address, unsigned limit_ms)
 {
 	const struct timespec pause = { 0, 20000000 };
-	uint64_t end = now_ms() + limit_ms;
+	int64_t end = ha_monotonic_ms() + limit_ms;
 	struct sockaddr_storage to;
 	socklen_t length;
 	int r = parse(address, &to, &length);
 
 	while (!r) {
-		uint64_t now = now_ms();
+		int64_t now = ha_monotonic_ms();
 
 		if (now >= end)
 			return -ETIMEDOUT;

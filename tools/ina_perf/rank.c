@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/ina_perf/rank.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PAUSE_US 20000    /* between two looks for a ticket, or a backend */
@@ -39,14 +40,6 @@ struct run {
 	size_t timed;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static const char *name_of(enum ha_ina_coll coll)
 {
 	static const char *const names[] = { "",          "all_reduce",     "reduce",
@@ -74,7 +67,7 @@ static bool patient(const struct run *r)
 
 static int open_backend(struct run *r)
 {
-	uint64_t until = now_ns() + r->perf->timeout_s * 1000000000ull;
+	int64_t until = ha_monotonic_ns() + r->perf->timeout_s * INT64_C(1000000000);
 	struct ha_ina_options options = { .backend = r->perf->backend,
 					  .loopback = r->perf->loopback,
 					  .give_up = &stopping };
@@ -84,7 +77,7 @@ static int open_backend(struct run *r)
 	if (r->ina)
 		return 0;
 	while ((err = ha_ina_open(&r->ina, &options, why, sizeof(why))) == -ENOTCONN &&
-	       patient(r) && now_ns() < until && !stopped())
+	       patient(r) && ha_monotonic_ns() < until && !stopped())
 		usleep(PAUSE_US);
 	if (err && !stopped())
 		fprintf(stderr, "rank %u: %s\n", r->perf->rank, why);
@@ -122,9 +115,9 @@ static int ticket_write(const char *path, const uint8_t ticket[HA_INA_TICKET])
 
 static int ticket_read(const char *path, uint8_t ticket[HA_INA_TICKET], unsigned timeout_s)
 {
-	uint64_t until = now_ns() + timeout_s * 1000000000ull;
+	int64_t until = ha_monotonic_ns() + timeout_s * INT64_C(1000000000);
 
-	while (now_ns() < until && !stopped()) {
+	while (ha_monotonic_ns() < until && !stopped()) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 		if (fd >= 0) {
@@ -150,14 +143,14 @@ static bool passing(int err)
 static int create(struct run *r, const char *path, uint8_t ticket[HA_INA_TICKET])
 {
 	const struct ina_perf *p = r->perf;
-	uint64_t until = now_ns() + p->timeout_s * 1000000000ull;
+	int64_t until = ha_monotonic_ns() + p->timeout_s * INT64_C(1000000000);
 	uint32_t member[HA_INA_RANKS];
 	int err;
 
 	for (unsigned i = 0; i < p->ranks; i++)
 		member[i] = p->members ? p->member[i] : ha_ina_address(r->ina);
 	while ((err = ha_ina_group_create(r->ina, member, p->ranks, "ha ina-perf", ticket))) {
-		if (!patient(r) || !passing(err) || now_ns() >= until || stopped())
+		if (!patient(r) || !passing(err) || ha_monotonic_ns() >= until || stopped())
 			return said(r, "no group", err);
 		if (err == -ENOTCONN)
 			close_backend(r);
@@ -209,15 +202,16 @@ static void leave(struct run *r, int err)
 
 static int operate(struct run *r, const struct ha_ina_request *q, uint64_t *ns)
 {
-	uint64_t start = now_ns();
+	int64_t start = ha_monotonic_ns();
 	struct ha_ina_op *op;
-	uint64_t until = start + r->perf->timeout_s * 1000000000ull;
+	int64_t until = start + r->perf->timeout_s * INT64_C(1000000000);
 	int err = ha_ina_post(r->group, q, &op);
 
 	if (!err) {
-		while ((err = ha_ina_wait(op, LOOK_NS)) == -ETIME && !stopped() && now_ns() < until)
+		while ((err = ha_ina_wait(op, LOOK_NS)) == -ETIME && !stopped() &&
+		       ha_monotonic_ns() < until)
 			;
-		*ns = now_ns() - start;
+		*ns = (uint64_t)(ha_monotonic_ns() - start);
 		if (!err && ha_ina_op_met(op))
 			r->wrong++; /* these numbers neither saturate nor have no value */
 		if (err)
@@ -260,12 +254,13 @@ static int agree(struct run *r)
  */
 static void wait_for_ranks(struct run *r)
 {
-	uint64_t until = now_ns() + r->perf->timeout_s * 1000000000ull;
+	int64_t until = ha_monotonic_ns() + r->perf->timeout_s * INT64_C(1000000000);
 
 	if (!r->perf->joined)
 		return;
 	atomic_fetch_add(r->perf->joined, 1);
-	while (atomic_load(r->perf->joined) < r->perf->ranks && now_ns() < until && !stopped())
+	while (atomic_load(r->perf->joined) < r->perf->ranks && ha_monotonic_ns() < until &&
+	       !stopped())
 		usleep(PAUSE_US);
 }
 
@@ -328,7 +323,7 @@ static int step(struct run *r)
 		r->ns[r->timed++] = ns;
 	if (r->perf->each)
 		printf("step %zu: %zu bytes, %.3f ms, %zu wrong, at %.6f s\n", r->at, s->bytes,
-		       (double)ns / 1e6, r->wrong - wrong, (double)now_ns() / 1e9);
+		       (double)ns / 1e6, r->wrong - wrong, (double)ha_monotonic_ns() / 1e9);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/job/cues.h"
 #include "tools/job/launch.h"
 #include "tools/job/self.h"
@@ -26,14 +27,6 @@ struct ha_cues {
 	/* that process writes, rank 0 reads: end is stored after (release) what belongs to it */
 	struct ha_cue_mark *marks;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 struct ha_cues *ha_cues_open(const struct ha_launch_options *options)
 {
@@ -94,7 +87,7 @@ static void command_exec(const char *command)
 
 static void command_start(struct ha_cues *cues, int i)
 {
-	__atomic_store_n(&cues->marks[i].begin, now_ns(), __ATOMIC_RELEASE);
+	__atomic_store_n(&cues->marks[i].begin, ha_monotonic_ns(), __ATOMIC_RELEASE);
 	cues->running[i] = fork();
 	if (!cues->running[i])
 		command_exec(cues->options->cues[i].command);
@@ -103,7 +96,7 @@ static void command_start(struct ha_cues *cues, int i)
 	fprintf(stderr, "%s: no process for '%s': %s\n", cues->options->program,
 		cues->options->cues[i].command, strerror(errno));
 	cues->marks[i].status = 127;
-	__atomic_store_n(&cues->marks[i].end, now_ns(), __ATOMIC_RELEASE);
+	__atomic_store_n(&cues->marks[i].end, ha_monotonic_ns(), __ATOMIC_RELEASE);
 }
 
 static void commands_reap(struct ha_cues *cues)
@@ -118,7 +111,7 @@ static void commands_reap(struct ha_cues *cues)
 			cues->running[i] = 0;
 			cues->marks[i].status =
 				WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-			__atomic_store_n(&cues->marks[i].end, now_ns(), __ATOMIC_RELEASE);
+			__atomic_store_n(&cues->marks[i].end, ha_monotonic_ns(), __ATOMIC_RELEASE);
 			if (cues->marks[i].status)
 				fprintf(stderr, "%s: status %d of '%s'\n", cues->options->program,
 					cues->marks[i].status, cues->options->cues[i].command);
@@ -135,7 +128,7 @@ static int64_t commands_start(struct ha_cues *cues, int64_t zero)
 
 	for (int i = 0; i < cues->options->cues_count; i++) {
 		if (!cues->marks[i].begin) {
-			left = zero + cues->options->cues[i].at_ns - now_ns();
+			left = zero + cues->options->cues[i].at_ns - ha_monotonic_ns();
 			if (left <= 0)
 				command_start(cues, i);
 			else if (wait < 0 || left < wait)

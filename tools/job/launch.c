@@ -10,9 +10,9 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/job/cues.h"
 #include "tools/job/launch.h"
 #include "tools/job/rendezvous.h"
@@ -224,14 +224,6 @@ static int loopback_listener(const char *program, struct ha_place *place)
 	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* The forked ranks, from their parent's side. */
 struct family {
 	const char *program;
@@ -278,7 +270,7 @@ static void rank_ended(struct family *f, int rank, int status)
 		f->told = true;
 	}
 	if (!f->deadline)
-		f->deadline = now_ms() + GRACE_MS;
+		f->deadline = ha_monotonic_ms() + GRACE_MS;
 }
 
 static void kill_rest(struct family *f)
@@ -315,7 +307,7 @@ static int watch(struct family *f)
 	while (f->left) {
 		pid = waitpid(-1, &status, f->deadline ? WNOHANG : 0);
 		if (!pid) {
-			if (now_ms() > f->deadline)
+			if (ha_monotonic_ms() > f->deadline)
 				kill_rest(f);
 			usleep(5000);
 			continue;

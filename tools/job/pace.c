@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/cues.h"
 #include "tools/job/fault.h"
 #include "tools/job/interrupt.h"
@@ -12,18 +12,10 @@
 
 #define BATCH_NS 50000000 /* between two words of rank 0 */
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* How many iterations come next, as rank 0 sees it: enough for a batch, not beyond the end. */
 static int64_t batch_next(const struct ha_pace *p, int64_t zero, int64_t done, int64_t took)
 {
-	int64_t left = p->duration_ns - (now_ns() - zero), n;
+	int64_t left = p->duration_ns - (ha_monotonic_ns() - zero), n;
 
 	if (left <= 0 || ha_interrupted())
 		return 0;
@@ -54,11 +46,11 @@ static int start(const struct ha_pace *p, int64_t *zero)
 {
 	int err = ha_rendezvous_barrier(p->rendezvous);
 
-	*zero = now_ns();
+	*zero = ha_monotonic_ns();
 	if (!err)
 		err = agree(p, zero);
 	if (!p->place->forked)
-		*zero = now_ns();
+		*zero = ha_monotonic_ns();
 	ha_interrupt_take(p->place);
 	if (!p->place->rank)
 		ha_cues_start(p->place->cues, *zero);
@@ -76,10 +68,10 @@ int ha_pace_run(const struct ha_pace *p)
 		err = agree(p, &n);
 		if (err || !n)
 			break;
-		begin = now_ns();
+		begin = ha_monotonic_ns();
 		for (int64_t i = 0; i < n && !err; i++)
 			err = p->iterate(p->context);
-		took = now_ns() - begin;
+		took = ha_monotonic_ns() - begin;
 	}
 	ha_timeline_stop(p->timeline);
 	return err;

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 
@@ -49,14 +49,6 @@ struct ha_rendezvous {
 	bool leaving; /* this rank has told the others that it failed: their going is no news */
 };
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* The host behind a connection may vanish without a FIN: the kernel finds out within ~10 s. */
 static void socket_tune(int fd)
 {
@@ -76,7 +68,7 @@ static int wait_for(int fd, short events, int64_t deadline)
 	int n;
 
 	do {
-		left = deadline - now_ms();
+		left = deadline - ha_monotonic_ms();
 		n = poll(&p, 1, left > 0 ? (int)left : 0);
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
@@ -139,12 +131,14 @@ static void tell(struct ha_rendezvous *r, uint32_t kind, int culprit)
 
 	if (r->place.rank) {
 		if (r->sockets[0] >= 0)
-			(void)bytes_send(r->sockets[0], &frame, sizeof(frame), now_ms() + 100);
+			(void)bytes_send(r->sockets[0], &frame, sizeof(frame),
+					 ha_monotonic_ms() + 100);
 		return;
 	}
 	for (int i = 1; i < r->place.ranks; i++)
 		if (i != culprit && r->sockets[i] >= 0)
-			(void)bytes_send(r->sockets[i], &frame, sizeof(frame), now_ms() + 100);
+			(void)bytes_send(r->sockets[i], &frame, sizeof(frame),
+					 ha_monotonic_ms() + 100);
 }
 
 static int failed(struct ha_rendezvous *r, int culprit, bool lost)
@@ -208,14 +202,14 @@ int ha_rendezvous_poll(struct ha_rendezvous *r)
 
 int ha_rendezvous_linger(struct ha_rendezvous *r, int milliseconds)
 {
-	int64_t deadline = now_ms() + milliseconds;
+	int64_t deadline = ha_monotonic_ms() + milliseconds;
 	int err;
 
 	do {
 		err = ha_rendezvous_poll(r);
 		if (!err)
 			usleep(2000);
-	} while (!err && now_ms() < deadline);
+	} while (!err && ha_monotonic_ms() < deadline);
 	return err;
 }
 
@@ -241,7 +235,7 @@ bool ha_rendezvous_tells(const struct ha_rendezvous *r)
 static int frame_send(struct ha_rendezvous *r, int to, const void *data, size_t size)
 {
 	struct frame frame = { .kind = FRAME_DATA, .size = size };
-	int64_t deadline = now_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
+	int64_t deadline = ha_monotonic_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
 	int err = bytes_send(r->sockets[to], &frame, sizeof(frame), deadline);
 
 	if (!err)
@@ -252,7 +246,7 @@ static int frame_send(struct ha_rendezvous *r, int to, const void *data, size_t 
 static int frame_receive(struct ha_rendezvous *r, int from, void *data, size_t size)
 {
 	struct frame frame;
-	int64_t deadline = now_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
+	int64_t deadline = ha_monotonic_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
 	int err = bytes_receive(r->sockets[from], &frame, sizeof(frame), deadline);
 
 	if (err)
@@ -270,7 +264,7 @@ static int frame_receive(struct ha_rendezvous *r, int from, void *data, size_t s
 static int hub_wait(struct ha_rendezvous *r, int rank)
 {
 	struct pollfd *polls = calloc((size_t)r->place.ranks, sizeof(*polls));
-	int64_t deadline = now_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
+	int64_t deadline = ha_monotonic_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
 	int err = 0, n = r->place.ranks;
 
 	if (!polls)
@@ -282,7 +276,7 @@ static int hub_wait(struct ha_rendezvous *r, int rank)
 		err = ha_rendezvous_poll(r);
 		if (polls[rank].revents)
 			break;
-		if (!err && now_ms() > deadline)
+		if (!err && ha_monotonic_ms() > deadline)
 			err = socket_failed(r, rank, -ETIMEDOUT);
 	}
 	free(polls);
@@ -402,7 +396,7 @@ static int hub_admit(struct ha_rendezvous *r, int fd, int *joined)
 {
 	struct hello hello, mine = hello_of(&r->place);
 
-	if (bytes_receive(fd, &hello, sizeof(hello), now_ms() + 2000) ||
+	if (bytes_receive(fd, &hello, sizeof(hello), ha_monotonic_ms() + 2000) ||
 	    hello.magic != HELLO_MAGIC || hello.job != r->place.job) {
 		close(fd);
 		return 0;
@@ -418,7 +412,7 @@ static int hub_admit(struct ha_rendezvous *r, int fd, int *joined)
 	socket_tune(fd);
 	r->sockets[hello.rank] = fd;
 	(*joined)++;
-	return bytes_send(fd, &mine, sizeof(mine), now_ms() + 2000)
+	return bytes_send(fd, &mine, sizeof(mine), ha_monotonic_ms() + 2000)
 		       ? socket_failed(r, (int)hello.rank, -EPIPE)
 		       : 0;
 }
@@ -433,17 +427,17 @@ static int first_missing(const struct ha_rendezvous *r)
 
 static int hub_open(struct ha_rendezvous *r)
 {
-	int64_t deadline = now_ms() + r->timeout_ms;
+	int64_t deadline = ha_monotonic_ms() + r->timeout_ms;
 	int listener = r->place.listener, joined = 1, err = 0, fd;
 
 	if (listener < 0)
 		err = listener_open(&r->place, &listener);
 	while (!err && joined < r->place.ranks) {
-		if (wait_for(listener, POLLIN, now_ms() + 100)) {
+		if (wait_for(listener, POLLIN, ha_monotonic_ms() + 100)) {
 			err = 0;
 			for (int i = 1; i < r->place.ranks && !err; i++)
 				err = socket_peek(r, i);
-			if (!err && now_ms() > deadline)
+			if (!err && ha_monotonic_ms() > deadline)
 				err = ha_fault(-ETIMEDOUT,
 					       "%d of %d ranks joined within %d s (started by %s); "
 					       "rank %d did not",
@@ -492,14 +486,15 @@ static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *add
 
 static int spoke_open(struct ha_rendezvous *r)
 {
-	int64_t deadline = now_ms() + r->timeout_ms;
+	int64_t deadline = ha_monotonic_ms() + r->timeout_ms;
 	struct sockaddr_storage address;
 	socklen_t length = 0;
 	int err = address_find(&r->place, &address, &length);
 
 	if (err)
 		return err;
-	while ((err = spoke_try(r, &address, length, deadline)) == -EAGAIN && now_ms() < deadline)
+	while ((err = spoke_try(r, &address, length, deadline)) == -EAGAIN &&
+	       ha_monotonic_ms() < deadline)
 		usleep(50000);
 	if (err == -EAGAIN)
 		return ha_fault(-ETIMEDOUT, "rank 0 does not answer at %s port %d (waited %d s)",

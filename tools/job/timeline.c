@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 #include "tools/job/timeline.h"
 
 #define GAPS_ROOM 65536
 #define BUCKETS_MOST (1u << 24)
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 int ha_timeline_open(struct ha_timeline *t, int64_t step, int64_t duration)
 {
@@ -61,7 +53,7 @@ static void gap_take(struct ha_timeline *t, int64_t now)
 
 void ha_timeline_stop(struct ha_timeline *t)
 {
-	int64_t now = now_ns();
+	int64_t now = ha_monotonic_ns();
 
 	gap_take(t, now);
 	t->end = now;
@@ -75,7 +67,7 @@ void ha_timeline_progress(struct ha_timeline *t, size_t bytes)
 
 	if (!t || !t->running)
 		return;
-	now = now_ns();
+	now = ha_monotonic_ns();
 	gap_take(t, now);
 	t->last = now;
 	at = now > t->zero ? (size_t)((now - t->zero) / t->step) : 0;

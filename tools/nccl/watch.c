@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/progress.h"
 #include "tools/job/rendezvous.h"
@@ -40,18 +41,10 @@ struct ha_watch {
 	int64_t moved_ns; /* relaxed: nothing but a time depends on it */
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Waits so long, or until it is woken. With the lock held. */
 static void nap(struct ha_watch *w, int64_t ns)
 {
-	int64_t until = now_ns() + ns;
+	int64_t until = ha_monotonic_ns() + ns;
 	struct timespec t = { until / 1000000000, until % 1000000000 };
 
 	pthread_cond_timedwait(&w->wake, &w->lock, &t);
@@ -89,7 +82,7 @@ static void events_look(struct ha_watch *w)
 
 static int look(struct ha_watch *w)
 {
-	int64_t now = now_ns(), idle;
+	int64_t now = ha_monotonic_ns(), idle;
 	int err = communicators_look(w);
 
 	events_look(w);
@@ -134,8 +127,8 @@ static void fail(struct ha_watch *w, int err)
 	pthread_mutex_unlock(&w->lock);
 	aborted = communicators_abort(gpus);
 	pthread_mutex_lock(&w->lock);
-	deadline = now_ns() + (aborted ? COME_BACK_NS : 0);
-	while (w->inside && !w->stop && now_ns() < deadline)
+	deadline = ha_monotonic_ns() + (aborted ? COME_BACK_NS : 0);
+	while (w->inside && !w->stop && ha_monotonic_ns() < deadline)
 		nap(w, LOOK_NS);
 	if (w->inside && w->leave)
 		w->leave(w->context);
@@ -169,7 +162,7 @@ struct ha_watch *ha_watch_open(struct ha_rendezvous *rendezvous, struct ha_progr
 	int err = w ? 0 : ENOMEM;
 
 	if (w) {
-		progress->told_ns = now_ns();
+		progress->told_ns = ha_monotonic_ns();
 		*w = (struct ha_watch) { .rendezvous = rendezvous,
 					 .progress = progress,
 					 .rank = rank,
@@ -240,7 +233,7 @@ void ha_watch_follow(struct ha_watch *w, const cuda_event *events, int count)
 
 void ha_watch_moved(struct ha_watch *w)
 {
-	__atomic_store_n(&w->moved_ns, now_ns(), __ATOMIC_RELAXED);
+	__atomic_store_n(&w->moved_ns, ha_monotonic_ns(), __ATOMIC_RELAXED);
 }
 
 void ha_watch_close(struct ha_watch *w)

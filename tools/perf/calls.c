@@ -1,17 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <time.h>
-
 #include "tools/perf/calls.h"
 
 #define FINE 4 /* bits: bins per power of two */
-
-int64_t ha_calls_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* The number's highest bits: its power of two and the FINE bits below. */
 static unsigned bin_of(uint64_t ns)

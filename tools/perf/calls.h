@@ -19,7 +19,6 @@ struct ha_calls {
 	uint64_t bins[HA_CALLS_BINS];
 };
 
-int64_t ha_calls_now(void);
 void ha_calls_add(struct ha_calls *calls, uint64_t ns);
 void ha_calls_sum(struct ha_calls *to, const struct ha_calls *from);
 

@@ -19,9 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/job/cues.h"
 #include "tools/job/failure.h"
 #include "tools/job/fault.h"
@@ -59,14 +59,6 @@ struct drive {
 	uint64_t digest, wrong, verified;
 	int64_t looked, moved;
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- data ---- */
 
@@ -178,7 +170,7 @@ static void verify(struct drive *d, int s)
 
 static int look_around(struct drive *d)
 {
-	int64_t now = now_ns();
+	int64_t now = ha_monotonic_ns();
 	int err = 0;
 
 	sched_yield();
@@ -305,7 +297,7 @@ static int run(struct drive *d, const float *in)
 		if (!err)
 			err = take_next(d, &p);
 		if (find_progress(&p) != before)
-			d->moved = now_ns();
+			d->moved = ha_monotonic_ns();
 		else if (!err)
 			err = look_around(d);
 	}
@@ -319,10 +311,10 @@ static int iteration(struct drive *d, uint64_t i, bool check, double *us)
 
 	if (check)
 		memset(d->out, 0xff, d->count * sizeof(float));
-	d->moved = begin = now_ns();
+	d->moved = begin = ha_monotonic_ns();
 	err = run(d, d->set[i % SETS].in);
 	if (us)
-		*us = (double)(now_ns() - begin) / 1000;
+		*us = (double)(ha_monotonic_ns() - begin) / 1000;
 	if (!err && check)
 		verify(d, (int)(i % SETS));
 	return err;
@@ -457,7 +449,7 @@ static int ask_for_more(struct drive *d, int64_t begin, uint64_t *all, uint64_t 
 	*more = 0;
 	if (!duration_ns)
 		return 0;
-	*more = now_ns() - begin < duration_ns && !ha_interrupted();
+	*more = ha_monotonic_ns() - begin < duration_ns && !ha_interrupted();
 	err = ha_rendezvous_allgather(d->rendezvous, more, sizeof(*more), all);
 	*more = all[0];
 	return err;
@@ -467,7 +459,7 @@ static int ask_for_more(struct drive *d, int64_t begin, uint64_t *all, uint64_t 
 static int measured(struct drive *d, struct result *r)
 {
 	const struct perf_options *o = d->options;
-	int64_t begin = now_ns();
+	int64_t begin = ha_monotonic_ns();
 	bool check = o->run.check_all || o->run.duration_ns;
 	uint64_t more = o->run.duration_ns ? 1 : (uint64_t)o->run.iters,
 		 *all = calloc((size_t)d->place->ranks, sizeof(*all));

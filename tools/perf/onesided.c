@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/job/cues.h"
 #include "tools/job/failure.h"
 #include "tools/job/fault.h"
@@ -41,14 +41,6 @@ struct drive {
 	struct result result[HA_SIDES];
 	struct ha_samples samples[HA_SIDES];
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static struct ha_round round_of(struct drive *d, int s, bool check)
 {
@@ -87,10 +79,11 @@ static int measure_some(struct drive *d, int s, uint64_t n, bool check)
 	int err = ha_side_return(&d->side[s]);
 
 	for (uint64_t i = 0; i < n && !err; i++) {
-		uint64_t begin = now_ns(), took;
+		int64_t begin = ha_monotonic_ns();
+		uint64_t took;
 
 		err = ha_round_run(&round);
-		took = now_ns() - begin;
+		took = (uint64_t)(ha_monotonic_ns() - begin);
 		result->iterations++;
 		result->ns += took;
 		result->longest = took > result->longest ? took : result->longest;
@@ -104,14 +97,15 @@ static int measure_some(struct drive *d, int s, uint64_t n, bool check)
 }
 
 /* Rank 0 says how many come next: iterations of about 20 ms, none when the time is over. */
-static int ask_for_more(struct drive *d, uint64_t begin, uint64_t *more)
+static int ask_for_more(struct drive *d, int64_t begin, uint64_t *more)
 {
-	uint64_t *all = calloc((size_t)d->place->ranks, sizeof(*all)), passed = now_ns() - begin;
+	uint64_t *all = calloc((size_t)d->place->ranks, sizeof(*all));
+	int64_t passed = ha_monotonic_ns() - begin;
 	const struct result *r = &d->result[0];
 	int err = all ? 0 : ha_fault(-ENOMEM, "out of memory");
 
 	*more = r->ns ? 1 + 20000000 * r->iterations / r->ns : 1;
-	if (passed >= (uint64_t)d->options->run.duration_ns || ha_interrupted())
+	if (passed >= d->options->run.duration_ns || ha_interrupted())
 		*more = 0;
 	if (!err)
 		err = ha_rendezvous_allgather(d->rendezvous, more, sizeof(*more), all);
@@ -122,11 +116,12 @@ static int ask_for_more(struct drive *d, uint64_t begin, uint64_t *more)
 
 static int measure_time(struct drive *d)
 {
-	uint64_t begin = now_ns(), more = 1;
+	int64_t begin = ha_monotonic_ns();
+	uint64_t more = 1;
 	int err = 0;
 
 	if (!d->place->rank)
-		ha_cues_start(d->place->cues, (int64_t)begin);
+		ha_cues_start(d->place->cues, begin);
 	while (more && !err) {
 		err = measure_some(d, 0, more, true);
 		if (!err)

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 
@@ -15,14 +15,6 @@
 enum { DATA, TAKEN, BACK, KINDS };
 /* Parts of the window: what others write, what we send, what comes back. */
 enum { IN, OUT, RETURNED, PARTS };
-
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static int peers_of(enum ha_one_sided kind, int ranks)
 {
@@ -134,7 +126,7 @@ void ha_round_prepare(struct ha_round *r)
 
 static int look_around(struct ha_round *r)
 {
-	int64_t now = now_ns();
+	int64_t now = ha_monotonic_ns();
 	int timeout_s = r->options->run.launch.timeout_s, err = 0;
 
 	sched_yield();
@@ -159,7 +151,7 @@ static int await(struct ha_round *r, unsigned counter, uint64_t value, bool drai
 
 		err = ha_side_step(r->side, &moved);
 		if (moved || ha_side_counter(r->side, counter) != before)
-			r->moved = now_ns();
+			r->moved = ha_monotonic_ns();
 		else if (!err)
 			err = look_around(r);
 	}
@@ -305,7 +297,7 @@ int ha_round_run(struct ha_round *r)
 {
 	int err = 0;
 
-	r->moved = now_ns();
+	r->moved = ha_monotonic_ns();
 	switch (r->kind) {
 	case HA_ONE_SIDED_PUT:
 	case HA_ONE_SIDED_PUTSIGNAL:
@@ -330,7 +322,7 @@ int ha_round_settle(struct ha_round *r)
 	bool put = r->kind == HA_ONE_SIDED_PUT || r->kind == HA_ONE_SIDED_PUTSIGNAL;
 	uint64_t rounds = put ? r->side->iterations : 0;
 
-	r->moved = now_ns();
+	r->moved = ha_monotonic_ns();
 	return await(r, counter_of(r, TAKEN, next_rank(r)), rounds, true);
 }
 

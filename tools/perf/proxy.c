@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/timeline.h"
 #include "tools/perf/calls.h"
@@ -46,9 +47,9 @@ static ncclResult_t request_test(struct ha_mesh *mesh, void *request, int *done,
 
 	if (!mesh->calls)
 		return mesh->plugin.test(request, done, sizes);
-	start = ha_calls_now();
+	start = ha_monotonic_ns();
 	result = mesh->plugin.test(request, done, sizes);
-	ha_calls_add(mesh->calls, (uint64_t)(ha_calls_now() - start));
+	ha_calls_add(mesh->calls, (uint64_t)(ha_monotonic_ns() - start));
 	return result;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/shm/client.h"
 
+#include "base/clock.h"
 #include "ina/host/shm/listen.h"
 
 #include <errno.h>
@@ -9,16 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /*
  * While a backend that hangs has its queue full there is nothing to wait for, -EAGAIN: one tries
@@ -26,7 +18,7 @@ static int64_t now_ms(void)
  */
 static int try_for_a_while(int fd, const struct sockaddr_un *address, const int *give_up)
 {
-	int64_t until = now_ms() + INA_SHM_TIME_LIMIT_MS;
+	int64_t until = ha_monotonic_ms() + INA_SHM_TIME_LIMIT_MS;
 	int err;
 
 	while ((err = connect(fd, (const struct sockaddr *)address, sizeof(*address))
@@ -34,7 +26,7 @@ static int try_for_a_while(int fd, const struct sockaddr_un *address, const int 
 			      : 0) == -EAGAIN) {
 		if (ina_shm_given_up(give_up))
 			return -ECANCELED;
-		if (now_ms() >= until)
+		if (ha_monotonic_ms() >= until)
 			return err;
 		poll(NULL, 0, INA_SHM_LOOK_MS);
 	}
@@ -86,7 +78,7 @@ static int dial(const char *path, const int *give_up, char *why, size_t size)
 static int ask(int fd, const struct ina_shm_message *question, int file, uint32_t type,
 	       const int *give_up, struct ina_shm_message *m, char *why, size_t size)
 {
-	int64_t until = now_ms() + INA_SHM_TIME_LIMIT_MS, left;
+	int64_t until = ha_monotonic_ms() + INA_SHM_TIME_LIMIT_MS, left;
 	const char *what = "";
 	int other, err = ina_shm_message_send(fd, question, file);
 
@@ -94,7 +86,7 @@ static int ask(int fd, const struct ina_shm_message *question, int file, uint32_
 		snprintf(why, size, "nothing can be sent to the backend: %s", strerror(-err));
 		return err;
 	}
-	while ((left = until - now_ms()) > 0) {
+	while ((left = until - ha_monotonic_ms()) > 0) {
 		struct pollfd p = { fd, POLLIN, 0 };
 
 		if (ina_shm_given_up(give_up)) {
