@@ -213,10 +213,10 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			(unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
 	ha_reconcile_state(b, &k->compare.state);
 	k->compare.has_state = true;
-	/* Which says all but the cause; a silence is news for others, and what is superfluous is
-	 * none. */
+	/* Which says all but the cause; a silence is news for others, what is superfluous is none,
+	 * and buffers that were given back are mostly how the connection ends. */
 	if (k->cause != HA_CAUSE_TIMEOUT && k->cause != HA_CAUSE_SILENCE &&
-	    k->cause != HA_CAUSE_SURPLUS)
+	    k->cause != HA_CAUSE_SURPLUS && k->cause != HA_CAUSE_QUEUE_ERROR)
 		k->out.due &= ~HA_SEND(RAIL_DOWN);
 	k->out.due |= HA_SEND(RAIL_FENCED);
 	k->out.repeats = 0;

@@ -160,13 +160,20 @@ static void abort_for(struct ha_bundle *b, const struct ha_rail *r, const struct
 	ha_bundle_drive_soon(b);
 }
 
+/* Our own NIC has no key any more: the program has given back a buffer that was still in use, as
+ * one that closes does. */
+static bool is_broken_here(const struct ha_bundle *b, const struct ibv_wc *wc)
+{
+	return wc->status == IBV_WC_LOC_PROT_ERR &&
+	       ha_buffers_given_back(b, ha_clock_now(b->ctx->clock));
+}
+
 /* Noted before anything is reported. Our own NIC refuses what it has no key for any more, too. */
 static void note_refusal(struct ha_bundle *b, const struct ibv_wc *wc)
 {
 	uint64_t now = ha_clock_now(b->ctx->clock);
 
-	if (ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED ||
-	    (wc->status == IBV_WC_LOC_PROT_ERR && ha_buffers_given_back(b, now)))
+	if (ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED || is_broken_here(b, wc))
 		ha_bundle_note_refusal(b, now);
 }
 
@@ -181,7 +188,11 @@ static bool is_broken_by_peer(const struct ha_bundle *b, const struct ibv_wc *wc
 
 static void suspect_for(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc)
 {
-	if (is_broken_by_peer(b, wc))
+	if (is_broken_here(b, wc))
+		ha_rail_suspect(b, r, HA_CAUSE_QUEUE_ERROR,
+				"its queue pair is in error: a buffer was given back here that was "
+				"still in use");
+	else if (is_broken_by_peer(b, wc))
 		ha_rail_suspect(b, r, HA_CAUSE_QUEUE_ERROR,
 				"its queue pair is in error: the peer has probably asked for a "
 				"buffer that was given back");

@@ -281,7 +281,8 @@ static void the_rest_is_taken(void)
 }
 
 /* Its suspicion is news for the peer, unless that knows: from then on, what ends the fence says it,
- * but for a silence, which others on the path must learn of, and what is superfluous. */
+ * but for a silence, which others on the path must learn of, what is superfluous, and buffers that
+ * were given back. */
 static void what_the_peer_is_told(void)
 {
 	static const struct {
@@ -290,7 +291,8 @@ static void what_the_peer_is_told(void)
 	} causes[] = { { HA_CAUSE_PORT_DOWN, false },
 		       { HA_CAUSE_TIMEOUT, true },
 		       { HA_CAUSE_SILENCE, true },
-		       { HA_CAUSE_SURPLUS, true } };
+		       { HA_CAUSE_SURPLUS, true },
+		       { HA_CAUSE_QUEUE_ERROR, true } };
 
 	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
 		struct ha_bundle *b = suspected(true, causes[i].cause);
