@@ -61,7 +61,9 @@
 	X(TRUST_COPY, "trust-copy",                                                                \
 	  "HA_NCCL_COPY_MAX: a copied send, complete when posted, is not sent again")              \
 	X(HOLD_COPY, "hold-copy",                                                                  \
-	  "HA_NCCL_COPY_MAX: a copied send whose request was taken back is given up")
+	  "HA_NCCL_COPY_MAX: a copied send whose request was taken back is given up")              \
+	X(KEEP_COPY, "keep-copy",                                                                  \
+	  "HA_NCCL_COPY_MAX: a slot's next message counts as copied until it is posted")
 
 enum ha_mutation {
 	HA_MUTATE_OUTSIDE = -1, /* no simulation: `ha doctor --fabric` */

@@ -154,6 +154,21 @@ static void other_rail(struct sim_scenario *sc, uint64_t key)
 	add(sc, "qp-error", 1, 1, 500 * US + key * 20 * US, 0);
 }
 
+/* A device comes back, and the other one dies between two posts: the standby carries, for which the
+ * peer's keys are known from before, and ours are not yet. The next message's slot has carried a
+ * copied send, and the message is none. */
+static void copied_before(struct sim_scenario *sc, uint64_t key)
+{
+	struct sim_conn_spec *c = &sc->conn[0];
+
+	sc->gap_max_ns = 5 * US;
+	c->messages = 4000;
+	c->max_size = 200;
+	sc->host[0].copy_max = 64;
+	add(sc, "return", 0, 0, 2 * MS, 3 * MS);
+	add(sc, "doorbell", 0, 1, 20 * MS + key * 50 * US, 0)->amount = 1 + key % 5;
+}
+
 static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scenario *, uint64_t),
 			uint64_t keys)
 {
@@ -186,5 +201,6 @@ int main(void)
 	written_out(HA_MUTATE_FORGET_WORD, last_word, 1000);
 	written_out(HA_MUTATE_ACK_NIC, not_placed, 200);
 	written_out(HA_MUTATE_EARLY_ERROR, other_rail, 200);
+	written_out(HA_MUTATE_KEEP_COPY, copied_before, 500);
 	return 0;
 }
