@@ -75,7 +75,7 @@ cluster_open() {
 	unshare --uts sh -c 'hostname n2; exec slurmd -D -N n2' >"$cluster/log/n2.out" 2>&1 &
 	pids+=($!)
 	await node_is n1 idle && await node_is n2 idle || {
-		tail -5 "$cluster"/log/* >"$work/out"
+		tail -n 5 "$cluster"/log/* >"$work/out"
 		fail "Slurm's nodes do not come up"
 	}
 }

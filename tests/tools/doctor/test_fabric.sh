@@ -16,7 +16,7 @@ unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT NCCL_DEBUG NCCL_IB_HCA
 
 fail() {
 	echo "FAIL: $*"
-	tail -30 "$tmp/out" "$tmp/err" 2>/dev/null
+	tail -n 30 "$tmp/out" "$tmp/err" 2>/dev/null
 	exit 1
 }
 
