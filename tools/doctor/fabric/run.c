@@ -103,6 +103,13 @@ static int devices_open(struct rank *r)
 	return err ? err : context_open(r, &r->guarded, &s->guarded);
 }
 
+/* One that was down when a context was made is not used there, whatever it is now. */
+static bool has_port(const struct fabric_survey *s, const char *label)
+{
+	return fabric_device_find(s->plain, label) >= 0 &&
+	       fabric_device_find(s->guarded, label) >= 0;
+}
+
 /* The state of the ports when all ranks are there: some may have waited long. */
 static void ports_tell(struct rank *r)
 {
@@ -123,7 +130,7 @@ static void ports_tell(struct rank *r)
 		(void)ha_topo_refresh(&r->topo, &r->config, i);
 		ha_topo_device_label(dev, mine->port[i].label, sizeof(mine->port[i].label));
 		mine->port[i].speed_mbps = dev->speed_mbps;
-		mine->port[i].up = dev->up;
+		mine->port[i].up = dev->up && has_port(&r->survey, mine->port[i].label);
 	}
 }
 

@@ -27,6 +27,17 @@ struct visit {
 	bool first;
 };
 
+int fabric_device_find(const struct ha_ctx *ctx, const char *label)
+{
+	for (int i = 0; i < ha_ctx_ndevices(ctx); i++) {
+		const char *port = ha_ctx_port(ctx, i);
+
+		if (port && !strcmp(port, label))
+			return i;
+	}
+	return -1;
+}
+
 /* ---- who is there ---- */
 
 static bool speaks_already(const struct fabric_survey *s, int rank)
@@ -231,14 +242,16 @@ static void step_offer(struct fabric_survey *s, struct step *step)
 {
 	struct visit *v = &step->visit;
 	struct fabric_end end = { .options = &s->options->probe, .memory = s->memory };
+	const char *port = s->mine.port[v->dev].label;
 
-	end.dev = v->dev;
 	end.first = v->first;
 	step->plain = step->guarded = end;
 	step->plain.ctx = s->plain;
 	step->guarded.ctx = s->guarded;
 	if (v->peer_rank < 0)
 		return;
+	step->plain.dev = fabric_device_find(s->plain, port);
+	step->guarded.dev = fabric_device_find(s->guarded, port);
 	step->out = fabric_cell(&s->fabric, v->mine, v->theirs);
 	step->in = fabric_cell(&s->fabric, v->theirs, v->mine);
 	step->mine.plain_error = fabric_end_listen(&step->plain, step->mine.plain);

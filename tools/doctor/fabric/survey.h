@@ -40,6 +40,10 @@ struct fabric_survey {
 	struct fabric fabric; /* cells: what this rank has seen; at rank 0 all, in the end */
 };
 
+/* A port is numbered where it was up when the context was made: the number of the one with this
+ * label there; -1: none. */
+int fabric_device_find(const struct ha_ctx *ctx, const char *label);
+
 /* 0, or a negative errno with the fault recorded. */
 int fabric_survey_meet(struct fabric_survey *survey);
 int fabric_survey_measure(struct fabric_survey *survey);
