@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ROUTE_TRIES 500 /* 10 ms apart */
+
 static const struct ha_oob_ops *tcp = &ha_oob_tcp_ops;
 
 /* The first result that is not "not now"; a minute at most. */
@@ -108,8 +110,18 @@ static void connect_both(struct ha_oob_tcp *net, struct ha_oob_conn *l,
 			 const struct ha_wire_addr *addr, struct ha_oob_conn **a,
 			 struct ha_oob_conn **b)
 {
-	CHECK_INT(tcp->connect(net, addr, a), 0);
-	CHECK_INT(WAIT(tcp->connected(*a)), 0);
+	int err = -ENETUNREACH;
+
+	/* a link-local route may be away for a moment (enter_link_local) */
+	for (int i = 0; i < ROUTE_TRIES && err == -ENETUNREACH; i++) {
+		if (i) {
+			tcp->close(*a);
+			usleep(10000);
+		}
+		CHECK_INT(tcp->connect(net, addr, a), 0);
+		err = WAIT(tcp->connected(*a));
+	}
+	CHECK_INT(err, 0);
 	CHECK_INT(WAIT(tcp->accept(l, b)), 0);
 }
 
