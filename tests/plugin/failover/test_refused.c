@@ -20,6 +20,8 @@
 
 #define SIZE 4096
 #define WRONG 0x5a5a5a5a
+/* one rail of both ends, if it was told in time; and each return of one on a busy machine */
+#define REPLAYS_MAX 16
 
 static struct pair p;
 static struct pair_side from, to;
@@ -142,16 +144,28 @@ static void on_one_rail(void)
 	finish();
 }
 
+/* The second refusal is the end, after the time in which a peer that closes would have said so. On
+ * a busy machine the rails may be up again before that, with keys that the receiver has told anew:
+ * then the message arrives. */
 static void on_all(int rails)
 {
+	int err;
+
 	lines_catch();
 	prepare(rails - 1);
+	memset(to.data, 0, SIZE);
+	memset(from.data, 'z', SIZE);
 	post_spoilt(~0u);
-	CHECK_INT(outcome(), -EIO);
-	CHECK(lines_contain("lost: work request failed on rail"));
-	CHECK(lines_contain("remote access error"));
-	/* one rail of both ends, if it was told in time */
-	CHECK(lines_count("-> ") && lines_count(" replayed, ") <= 2);
+	err = outcome();
+	if (!err) {
+		CHECK(!memcmp(from.data, to.data, SIZE));
+		CHECK(!lines_contain("lost: "));
+	} else {
+		CHECK_INT(err, -EIO);
+		CHECK(lines_contain("lost: work request failed on rail"));
+		CHECK(lines_contain("remote access error"));
+		CHECK(lines_count("-> ") && lines_count(" replayed, ") <= REPLAYS_MAX);
+	}
 	finish();
 }
 
