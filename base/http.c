@@ -14,8 +14,8 @@
 #define MEMORY 8192 /* bytes for a request's head */
 #define TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, char *text, size_t len,
-			     const char *type)
+static enum MHD_Result send_reply(struct MHD_Connection *c, unsigned status, char *text, size_t len,
+				  const char *type)
 {
 	struct MHD_Response *r = MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_FREE);
 	enum MHD_Result sent = MHD_NO;
@@ -30,15 +30,15 @@ static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, char *te
 	return sent;
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *c, unsigned status, const char *why)
+static enum MHD_Result refuse_request(struct MHD_Connection *c, unsigned status, const char *why)
 {
 	char *text = strdup(why);
 
-	return text ? reply(c, status, text, strlen(text), "text/plain") : MHD_NO;
+	return text ? send_reply(c, status, text, strlen(text), "text/plain") : MHD_NO;
 }
 
-static enum MHD_Result page(const struct ha_http *h, struct MHD_Connection *c,
-			    void (*print)(const void *user, FILE *out), const char *type)
+static enum MHD_Result send_page(const struct ha_http *h, struct MHD_Connection *c,
+				 void (*print)(const void *user, FILE *out), const char *type)
 {
 	char *text = NULL;
 	size_t len = 0;
@@ -51,22 +51,22 @@ static enum MHD_Result page(const struct ha_http *h, struct MHD_Connection *c,
 		free(text);
 		return MHD_NO;
 	}
-	return reply(c, MHD_HTTP_OK, text, len, type);
+	return send_reply(c, MHD_HTTP_OK, text, len, type);
 }
 
 static enum MHD_Result find_page(const struct ha_http *h, struct MHD_Connection *c, const char *url)
 {
 	if (!strcmp(url, "/metrics"))
-		return page(h, c, h->print, TYPE);
+		return send_page(h, c, h->print, TYPE);
 	for (const struct ha_http_page *p = h->pages; p && p->path; p++)
 		if (!strcmp(url, p->path))
-			return page(h, c, p->print, p->type);
-	return refuse(c, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics\n");
+			return send_page(h, c, p->print, p->type);
+	return refuse_request(c, MHD_HTTP_NOT_FOUND, "the metrics are at /metrics\n");
 }
 
-static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *url,
-			     const char *method, const char *version, const char *upload,
-			     size_t *upload_size, void **state)
+static enum MHD_Result answer_request(void *user, struct MHD_Connection *c, const char *url,
+				      const char *method, const char *version, const char *upload,
+				      size_t *upload_size, void **state)
 {
 	static int seen;
 
@@ -80,7 +80,7 @@ static enum MHD_Result asked(void *user, struct MHD_Connection *c, const char *u
 		return MHD_YES;
 	}
 	if (strcmp(method, "GET") && strcmp(method, "HEAD"))
-		return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only\n");
+		return refuse_request(c, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD only\n");
 	return find_page(user, c, url);
 }
 
@@ -140,8 +140,8 @@ const char *ha_http_open(struct ha_http *h, struct ha_loop *loop,
 		return "it is neither ADDRESS:PORT nor none";
 	if (to.ss_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
-	h->server = MHD_start_daemon(flags, 0, NULL, NULL, asked, h, MHD_OPTION_SOCK_ADDR, &to,
-				     MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
+	h->server = MHD_start_daemon(flags, 0, NULL, NULL, answer_request, h, MHD_OPTION_SOCK_ADDR,
+				     &to, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,
 				     MHD_OPTION_CONNECTION_TIMEOUT, SECONDS,
 				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
 				     MHD_OPTION_END);

@@ -39,7 +39,7 @@ int ha_ifaddr_choose(const struct ha_ifaddr *list, int n, const char *ifname, in
 }
 
 /* ::1 is left out: 127.0.0.1 stands for the loopback interface, as with NCCL. */
-static int usable(const struct ifaddrs *ifa)
+static int is_usable(const struct ifaddrs *ifa)
 {
 	if (!ifa->ifa_addr || !(ifa->ifa_flags & IFF_UP))
 		return 0;
@@ -60,7 +60,7 @@ int ha_ifaddr_list(struct ha_ifaddr *list, int max)
 	for (const struct ifaddrs *ifa = all; ifa && n < max; ifa = ifa->ifa_next) {
 		struct ha_ifaddr *entry = &list[n];
 
-		if (!usable(ifa))
+		if (!is_usable(ifa))
 			continue;
 		memset(entry, 0, sizeof(*entry));
 		snprintf(entry->name, sizeof(entry->name), "%s", ifa->ifa_name);

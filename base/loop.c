@@ -51,7 +51,7 @@ void ha_loop_close(struct ha_loop *loop)
 	loop->wake.fd = loop->fd = -1;
 }
 
-static int control(struct ha_loop *loop, int what, struct ha_watch *watch, uint32_t events)
+static int control_watch(struct ha_loop *loop, int what, struct ha_watch *watch, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = watch };
 
@@ -63,19 +63,19 @@ static int control(struct ha_loop *loop, int what, struct ha_watch *watch, uint3
 
 int ha_loop_add(struct ha_loop *loop, struct ha_watch *watch, uint32_t events)
 {
-	return control(loop, EPOLL_CTL_ADD, watch, events);
+	return control_watch(loop, EPOLL_CTL_ADD, watch, events);
 }
 
 int ha_loop_change(struct ha_loop *loop, struct ha_watch *watch, uint32_t events)
 {
 	if (watch->events == events)
 		return 0;
-	return control(loop, EPOLL_CTL_MOD, watch, events);
+	return control_watch(loop, EPOLL_CTL_MOD, watch, events);
 }
 
 void ha_loop_remove(struct ha_loop *loop, struct ha_watch *watch)
 {
-	control(loop, EPOLL_CTL_DEL, watch, 0);
+	control_watch(loop, EPOLL_CTL_DEL, watch, 0);
 }
 
 void ha_loop_serve(struct ha_loop *loop, uint64_t until, const int *stop)

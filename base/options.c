@@ -70,7 +70,7 @@ int ha_program_refuse(const struct ha_program *program, const char *format, ...)
 }
 
 /* "--name", or "NAME" of an operand, which is no row of the options. */
-static const char *dashes(const struct ha_option *option)
+static const char *prefix_of(const struct ha_option *option)
 {
 	return option->name[0] >= 'A' && option->name[0] <= 'Z' ? "" : "--";
 }
@@ -79,7 +79,7 @@ bool ha_option_refuse(const struct ha_option_text *given, const char *what, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "%s: %s%s takes ", given->program, dashes(given->option),
+	fprintf(stderr, "%s: %s%s takes ", given->program, prefix_of(given->option),
 		given->option->name);
 	va_start(args, what);
 	vfprintf(stderr, what, args);
@@ -103,7 +103,7 @@ static int refuse_name(const struct parser *p, const char *name)
 
 /* ---- values ---- */
 
-static void store(const struct parser *p, const struct ha_option *option, uint64_t value)
+static void store_value(const struct parser *p, const struct ha_option *option, uint64_t value)
 {
 	char *to = (char *)p->target + option->offset;
 
@@ -130,7 +130,7 @@ static bool take_choice(const struct parser *p, const struct ha_option_text *giv
 
 	for (unsigned i = 0; words[i]; i++) {
 		if (!strcmp(words[i], given->text)) {
-			store(p, given->option, i);
+			store_value(p, given->option, i);
 			return true;
 		}
 		if (i)
@@ -148,7 +148,7 @@ static bool take_number(const struct parser *p, const struct ha_option_text *giv
 	if (!ha_number_parse(given->text, o->low, o->high, &value))
 		return ha_option_refuse(given, "a whole number from %" PRIu64 " to %" PRIu64,
 					o->low, o->high);
-	store(p, o, o->scale ? value * o->scale : value);
+	store_value(p, o, o->scale ? value * o->scale : value);
 	return true;
 }
 
@@ -162,7 +162,7 @@ static bool take_size(const struct parser *p, const struct ha_option_text *given
 		return ha_option_refuse(given,
 					"a number of bytes from %s to %s, as in 8, 64K or 1M",
 					ha_size_text(o->low, low), ha_size_text(o->high, high));
-	store(p, o, value);
+	store_value(p, o, value);
 	return true;
 }
 
@@ -175,7 +175,7 @@ static bool take_time(const struct parser *p, const struct ha_option_text *given
 	if (!ha_time_parse(given->text, &value) || value < o->low || value > o->high)
 		return ha_option_refuse(given, "a time from %s to %s, as in 10s, 500ms or 20us",
 					ha_time_text(o->low, low), ha_time_text(o->high, high));
-	store(p, o, value);
+	store_value(p, o, value);
 	return true;
 }
 
@@ -202,7 +202,7 @@ static bool take_one_more(const struct parser *p, const struct ha_option_text *g
 	unsigned *count = (unsigned *)((char *)p->target + o->count);
 
 	if (*count == o->high) {
-		fprintf(stderr, "%s: %s%s: %" PRIu64 " at most\n", given->program, dashes(o),
+		fprintf(stderr, "%s: %s%s: %" PRIu64 " at most\n", given->program, prefix_of(o),
 			o->name, o->high);
 		return false;
 	}
@@ -223,7 +223,7 @@ static bool take_value(const struct parser *p, const struct ha_option_text *give
 {
 	switch (given->option->kind) {
 	case HA_OPTION_FLAG:
-		store(p, given->option, given->option->low);
+		store_value(p, given->option, given->option->low);
 		return true;
 	case HA_OPTION_NUMBER:
 		return take_number(p, given);
@@ -244,8 +244,8 @@ static bool take_value(const struct parser *p, const struct ha_option_text *give
 	return false;
 }
 
-static int take(struct parser *p, const struct ha_option *option, const char *text,
-		const char *second)
+static int take_argument(struct parser *p, const struct ha_option *option, const char *text,
+			 const char *second)
 {
 	const struct ha_option_text given = { p->program->name, option, text, second };
 
@@ -302,7 +302,7 @@ static int take_option(struct parser *p, const struct ha_option *option, const c
 	if (two && p->next == p->argc)
 		return ha_program_refuse(p->program, "--%s needs %s", option->name,
 					 option->argument);
-	return take(p, option, joined, two ? p->argv[p->next++] : NULL);
+	return take_argument(p, option, joined, two ? p->argv[p->next++] : NULL);
 }
 
 /* "--name" or "--name=text". */
@@ -348,7 +348,7 @@ static int take_operand(struct parser *p, const char *word)
 	if (!row || !row->name)
 		return ha_program_refuse(p->program, "'%.64s' is one word too many", word);
 	p->words++;
-	return take(p, row, word, NULL);
+	return take_argument(p, row, word, NULL);
 }
 
 static int take_word(struct parser *p, bool *only_operands)
