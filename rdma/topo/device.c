@@ -496,7 +496,7 @@ static void store_attributes(struct ha_topo_device *d, const struct ha_topo_devi
 	d->speed_mbps = now->speed_mbps;
 }
 
-static void store(struct ha_topo *topo, int dev, const struct ha_topo_device *now)
+static void store_device_state(struct ha_topo *topo, int dev, const struct ha_topo_device *now)
 {
 	struct ha_topo_device *d = &topo->devices[dev];
 
@@ -528,7 +528,7 @@ int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int de
 		     : -ENODEV;
 	now.up = false;
 	if (rc) {
-		store(topo, dev, &now);
+		store_device_state(topo, dev, &now);
 		return rc;
 	}
 	attributes_fill(topo->verbs, &now, &attr);
@@ -536,7 +536,7 @@ int ha_topo_refresh(struct ha_topo *topo, const struct ha_config *config, int de
 		now.up = address_fill(topo->verbs, config, &now, &attr.attr);
 	else if (dev < topo->ndevices)
 		now.speed_now = topo->devices[dev].speed_now;
-	store(topo, dev, &now);
+	store_device_state(topo, dev, &now);
 	return now.up != was_up;
 }
 

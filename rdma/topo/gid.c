@@ -91,8 +91,8 @@ int ha_gid_range_parse(struct ha_gid_range *range, const char *text, bool inet6)
 }
 
 /* Higher is better; -1: not usable at all. See the top of gid.h. */
-static int rank(const struct ha_gid_entry *entry, const struct ha_gid_range *range,
-		int roce_version)
+static int rank_entry(const struct ha_gid_entry *entry, const struct ha_gid_range *range,
+		      int roce_version)
 {
 	if (ha_gid_is_zero(&entry->gid))
 		return -1;
@@ -106,7 +106,7 @@ int ha_gid_choose(const struct ha_gid_entry *entries, int n, const struct ha_gid
 	int best = -1, best_rank = -1;
 
 	for (int i = 0; i < n; i++) {
-		int r = rank(&entries[i], range, roce_version);
+		int r = rank_entry(&entries[i], range, roce_version);
 
 		if (r > best_rank) {
 			best_rank = r;

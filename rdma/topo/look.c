@@ -37,7 +37,7 @@ static bool same_place(const struct look *l, const char *name)
 	       !strcmp(path, l->mark->pci_path);
 }
 
-static enum likeness compare(const struct look *l, struct ibv_device *device)
+static enum likeness compare_device(const struct look *l, struct ibv_device *device)
 {
 	uint64_t guid = l->verbs->device_guid(l->verbs, device), ours = l->mark->node_guid;
 	bool place;
@@ -53,14 +53,14 @@ static enum likeness compare(const struct look *l, struct ibv_device *device)
 }
 
 /* The likeliest of the list, or NULL. */
-static struct ibv_device *choose(const struct look *l, struct ibv_device **list, int n,
-				 enum likeness *how)
+static struct ibv_device *choose_device(const struct look *l, struct ibv_device **list, int n,
+					enum likeness *how)
 {
 	struct ibv_device *best = NULL;
 
 	*how = DIFFERENT;
 	for (int i = 0; i < n; i++) {
-		enum likeness now = compare(l, list[i]);
+		enum likeness now = compare_device(l, list[i]);
 
 		if (now >= *how)
 			continue;
@@ -85,8 +85,8 @@ static bool has_gid(const struct look *l, struct ibv_context *context)
 }
 
 /* Listed is not working: one that is being reset may open and refuse everything. */
-static int prove(const struct look *l, struct ibv_context *context, enum likeness how,
-		 struct ha_topo_found *found)
+static int probe_device(const struct look *l, struct ibv_context *context, enum likeness how,
+			struct ha_topo_found *found)
 {
 	struct ibv_device_attr attr;
 	struct ha_port_attr port;
@@ -119,7 +119,7 @@ static void open_it(const struct look *l, struct ibv_device *device, enum likene
 	snprintf(found->name, sizeof(found->name), "%.*s", (int)sizeof(found->name) - 1,
 		 device->name);
 	if (!err) {
-		err = prove(l, context, how, found);
+		err = probe_device(l, context, how, found);
 		if (err)
 			l->verbs->close(l->verbs, context);
 	}
@@ -159,7 +159,7 @@ void ha_topo_look(const struct ha_verbs_ops *verbs, const struct ha_config *conf
 		found->err = err;
 		return;
 	}
-	device = choose(&l, list, n, &how);
+	device = choose_device(&l, list, n, &how);
 	if (device)
 		open_it(&l, device, how, found);
 	if (found->sight == HA_SIGHT_NONE)

@@ -22,7 +22,7 @@ bool ha_port_errors_read(const char *sysfs_root, const char *device, int port,
 	return errors->symbols > 0 || errors->downs > 0 || errors->recoveries > 0;
 }
 
-static void add(char *text, size_t size, const char *format, long n)
+static void append_count(char *text, size_t size, const char *format, long n)
 {
 	size_t at = strlen(text);
 
@@ -47,8 +47,8 @@ const char *ha_port_errors_text(const char *sysfs_root, const char *label, char 
 	snprintf(device, sizeof(device), "%.*s", (int)(colon - label), label);
 	if (!ha_port_errors_read(sysfs_root, device, atoi(colon + 1), &errors))
 		return text;
-	add(text, size, "%ld symbol errors", errors.symbols);
-	add(text, size, "link down %ld times", errors.downs);
-	add(text, size, "link recovered %ld times", errors.recoveries);
+	append_count(text, size, "%ld symbol errors", errors.symbols);
+	append_count(text, size, "link down %ld times", errors.downs);
+	append_count(text, size, "link recovered %ld times", errors.recoveries);
 	return text;
 }

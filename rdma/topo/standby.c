@@ -35,7 +35,7 @@ struct deal {
 	int load[N];      /* how many chose the port */
 };
 
-static const struct ha_topo_device *device(const struct deal *d, int i)
+static const struct ha_topo_device *device_of(const struct deal *d, int i)
 {
 	return &d->list->devices[d->topo[i]];
 }
@@ -156,7 +156,7 @@ static void deal_init(struct deal *d, const struct ha_topo *list)
 		}
 }
 
-static bool may(const struct deal *d, int a, int b)
+static bool may_choose(const struct deal *d, int a, int b)
 {
 	return d->candidate[b] && d->rank[a][b] != RANK_NONE && d->rank[a][b] == d->best[a];
 }
@@ -164,7 +164,7 @@ static bool may(const struct deal *d, int a, int b)
 /* Both are in the other's best class. */
 static bool may_pair(const struct deal *d, int a, int b)
 {
-	return d->candidate[a] && may(d, a, b) && may(d, b, a);
+	return d->candidate[a] && may_choose(d, a, b) && may_choose(d, b, a);
 }
 
 /* The best class of a port, and the share of its members that one card may take. */
@@ -178,7 +178,7 @@ static void class_measure(struct deal *d, int a)
 		if (d->candidate[b] && d->rank[a][b] < d->best[a])
 			d->best[a] = d->rank[a][b];
 	for (int b = 0; b < d->n; b++) {
-		if (!may(d, a, b))
+		if (!may_choose(d, a, b))
 			continue;
 		ports++;
 		cards += !seen[d->card[b]];
@@ -186,7 +186,8 @@ static void class_measure(struct deal *d, int a)
 	}
 	for (int b = 0; b < d->n;
 	     b++) /* those that compete for the same class: its members and this card's ports */
-		ports += d->card[b] == d->card[a] && (b == a || d->candidate[b]) && !may(d, a, b);
+		ports += d->card[b] == d->card[a] && (b == a || d->candidate[b]) &&
+			 !may_choose(d, a, b);
 	d->cards[a] = cards;
 	d->quota[a] = cards ? (ports + cards - 1) / cards : 0;
 }
@@ -200,7 +201,7 @@ static void round_begin(struct deal *d)
 	}
 }
 
-static void choose(struct deal *d, int a, int b)
+static void choose_standby(struct deal *d, int a, int b)
 {
 	d->first[a] = b;
 	d->load[b]++;
@@ -275,8 +276,8 @@ static void pairs_form(struct deal *d)
 		b = partner_find(d, a);
 		if (b == NOBODY)
 			continue;
-		choose(d, a, b);
-		choose(d, b, a);
+		choose_standby(d, a, b);
+		choose_standby(d, b, a);
 	}
 }
 
@@ -300,7 +301,7 @@ static int least_loaded(const struct deal *d, int a, int usual)
 	int best = NOBODY;
 
 	for (int b = 0; b < d->n; b++)
-		if (may(d, a, b) && (best == NOBODY || better_left(d, a, b, best, usual)))
+		if (may_choose(d, a, b) && (best == NOBODY || better_left(d, a, b, best, usual)))
 			best = b;
 	return best;
 }
@@ -312,7 +313,7 @@ static void rest_choose(struct deal *d, const int *usual)
 	for (int cards = 1; cards <= d->n; cards++)
 		for (int a = 0; a < d->n; a++)
 			if (d->first[a] == NOBODY && d->cards[a] == cards)
-				choose(d, a, least_loaded(d, a, usual ? usual[a] : NOBODY));
+				choose_standby(d, a, least_loaded(d, a, usual ? usual[a] : NOBODY));
 }
 
 /* Pairs both ends of which are up stay. */
@@ -323,8 +324,8 @@ static void pairs_keep(struct deal *d, const int *usual)
 
 		if (a >= b || usual[b] != a || !may_pair(d, a, b) || !within_quota(d, a, b))
 			continue;
-		choose(d, a, b);
-		choose(d, b, a);
+		choose_standby(d, a, b);
+		choose_standby(d, b, a);
 	}
 }
 
@@ -332,8 +333,8 @@ static void pairs_keep(struct deal *d, const int *usual)
 static void down_keep(struct deal *d, const int *usual)
 {
 	for (int a = 0; a < d->n; a++)
-		if (!d->candidate[a] && usual[a] != NOBODY && may(d, a, usual[a]))
-			choose(d, a, usual[a]);
+		if (!d->candidate[a] && usual[a] != NOBODY && may_choose(d, a, usual[a]))
+			choose_standby(d, a, usual[a]);
 }
 
 /* Put the round's choices into the orders and take them off the table. False: nobody has anything
@@ -372,7 +373,7 @@ int ha_standby_compute(const struct ha_topo *topo, struct ha_standby *standby)
 	memcpy(usual, d->first, sizeof(usual));
 
 	for (int i = 0; i < d->n; i++)
-		d->candidate[i] = device(d, i)->up;
+		d->candidate[i] = device_of(d, i)->up;
 	round_begin(d);
 	pairs_keep(d, usual);
 	pairs_form(d);

@@ -135,13 +135,13 @@ struct library {
 	char name[PATH_MAX];
 };
 
-static const struct symbols *sym(const struct ha_verbs_ops *v)
+static const struct symbols *symbols_of(const struct ha_verbs_ops *v)
 {
 	return &((const struct library *)v)->sym;
 }
 
 /* libibverbs returns a positive errno, or -1 and errno; some drivers a negative errno. */
-static int status(int rc)
+static int error_of_status(int rc)
 {
 	if (rc == 0)
 		return 0;
@@ -153,7 +153,7 @@ static int status(int rc)
 }
 
 /* For functions that return a pointer: errno was 0 before the call. */
-static int made(const void *object)
+static int error_of_object(const void *object)
 {
 	if (object)
 		return 0;
@@ -164,31 +164,31 @@ static int lib_device_list(const struct ha_verbs_ops *v, struct ibv_device ***li
 {
 	errno = 0;
 	*n = 0;
-	*list = sym(v)->get_device_list(n);
-	return made(*list);
+	*list = symbols_of(v)->get_device_list(n);
+	return error_of_object(*list);
 }
 
 static void lib_device_list_free(const struct ha_verbs_ops *v, struct ibv_device **list)
 {
-	sym(v)->free_device_list(list);
+	symbols_of(v)->free_device_list(list);
 }
 
 static uint64_t lib_device_guid(const struct ha_verbs_ops *v, struct ibv_device *device)
 {
-	return be64toh(sym(v)->get_device_guid(device));
+	return be64toh(symbols_of(v)->get_device_guid(device));
 }
 
 static int lib_open(const struct ha_verbs_ops *v, struct ibv_device *device,
 		    struct ibv_context **context)
 {
 	errno = 0;
-	*context = sym(v)->open_device(device);
-	return made(*context);
+	*context = symbols_of(v)->open_device(device);
+	return error_of_object(*context);
 }
 
 static int lib_close(const struct ha_verbs_ops *v, struct ibv_context *context)
 {
-	return status(sym(v)->close_device(context));
+	return error_of_status(symbols_of(v)->close_device(context));
 }
 
 static int lib_hot(const struct ha_verbs_ops *v, struct ibv_context *context,
@@ -206,16 +206,17 @@ static int lib_fork_init(const struct ha_verbs_ops *v)
 {
 	/* ibv_fork_init() itself does not ask, and takes the pages from children that the kernel
 	 * would have given copies of. */
-	if (sym(v)->is_fork_initialized && sym(v)->is_fork_initialized() == IBV_FORK_UNNEEDED)
+	if (symbols_of(v)->is_fork_initialized &&
+	    symbols_of(v)->is_fork_initialized() == IBV_FORK_UNNEEDED)
 		return 0;
-	return sym(v)->fork_init ? status(sym(v)->fork_init()) : -EOPNOTSUPP;
+	return symbols_of(v)->fork_init ? error_of_status(symbols_of(v)->fork_init()) : -EOPNOTSUPP;
 }
 
 static int lib_query_device(const struct ha_verbs_ops *v, struct ibv_context *context,
 			    struct ibv_device_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
-	return status(sym(v)->query_device(context, attr));
+	return error_of_status(symbols_of(v)->query_device(context, attr));
 }
 
 /*
@@ -238,10 +239,11 @@ static int lib_query_port(const struct ha_verbs_ops *v, struct ibv_context *cont
 	if (extended)
 		rc = extended->query_port(context, port, &buf.attr, sizeof(buf));
 	else
-		rc = sym(v)->query_port(context, port, (struct _compat_ibv_port_attr *)&buf.attr);
+		rc = symbols_of(v)->query_port(context, port,
+					       (struct _compat_ibv_port_attr *)&buf.attr);
 	attr->attr = buf.attr;
 	memcpy(&attr->active_speed_ex, buf.bytes + SPEED_EX_OFFSET, sizeof(attr->active_speed_ex));
-	return status(rc);
+	return error_of_status(rc);
 }
 
 static int lib_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context *context,
@@ -250,28 +252,28 @@ static int lib_query_port_speed(const struct ha_verbs_ops *v, struct ibv_context
 	int rc;
 
 	*mbps = 0;
-	if (!sym(v)->query_port_speed)
+	if (!symbols_of(v)->query_port_speed)
 		return -EOPNOTSUPP;
-	rc = sym(v)->query_port_speed(context, port, mbps);
+	rc = symbols_of(v)->query_port_speed(context, port, mbps);
 	*mbps *= PORT_SPEED_UNIT_MBPS;
-	return status(rc);
+	return error_of_status(rc);
 }
 
 static int lib_query_gid(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
 			 int index, union ibv_gid *gid)
 {
 	errno = 0;
-	return status(sym(v)->query_gid(context, port, index, gid));
+	return error_of_status(symbols_of(v)->query_gid(context, port, index, gid));
 }
 
 static int lib_query_gid_ex(const struct ha_verbs_ops *v, struct ibv_context *context, uint8_t port,
 			    int index, struct ibv_gid_entry *entry)
 {
-	if (!sym(v)->query_gid_ex)
+	if (!symbols_of(v)->query_gid_ex)
 		return -EOPNOTSUPP;
 	errno = 0;
-	return status(
-		sym(v)->query_gid_ex(context, port, (uint32_t)index, entry, 0, sizeof(*entry)));
+	return error_of_status(symbols_of(v)->query_gid_ex(context, port, (uint32_t)index, entry, 0,
+							   sizeof(*entry)));
 }
 
 static int lib_query_gid_table(const struct ha_verbs_ops *v, struct ibv_context *context,
@@ -279,12 +281,12 @@ static int lib_query_gid_table(const struct ha_verbs_ops *v, struct ibv_context 
 {
 	ssize_t found;
 
-	if (!sym(v)->query_gid_table)
+	if (!symbols_of(v)->query_gid_table)
 		return -EOPNOTSUPP;
 	errno = 0;
-	found = sym(v)->query_gid_table(context, entries, (size_t)max, 0, sizeof(*entries));
+	found = symbols_of(v)->query_gid_table(context, entries, (size_t)max, 0, sizeof(*entries));
 	if (found < 0)
-		return status((int)found);
+		return error_of_status((int)found);
 	*n = (int)found;
 	return 0;
 }
@@ -293,25 +295,25 @@ static int lib_get_async_event(const struct ha_verbs_ops *v, struct ibv_context 
 			       struct ibv_async_event *event)
 {
 	errno = 0;
-	return status(sym(v)->get_async_event(context, event));
+	return error_of_status(symbols_of(v)->get_async_event(context, event));
 }
 
 static void lib_ack_async_event(const struct ha_verbs_ops *v, struct ibv_async_event *event)
 {
-	sym(v)->ack_async_event(event);
+	symbols_of(v)->ack_async_event(event);
 }
 
 static int lib_alloc_pd(const struct ha_verbs_ops *v, struct ibv_context *context,
 			struct ibv_pd **pd)
 {
 	errno = 0;
-	*pd = sym(v)->alloc_pd(context);
-	return made(*pd);
+	*pd = symbols_of(v)->alloc_pd(context);
+	return error_of_object(*pd);
 }
 
 static int lib_dealloc_pd(const struct ha_verbs_ops *v, struct ibv_pd *pd)
 {
-	return status(sym(v)->dealloc_pd(pd));
+	return error_of_status(symbols_of(v)->dealloc_pd(pd));
 }
 
 static int lib_reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, size_t length,
@@ -319,25 +321,25 @@ static int lib_reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *add
 {
 	*mr = NULL;
 	errno = 0;
-	if (sym(v)->reg_mr_iova2)
-		*mr = sym(v)->reg_mr_iova2(pd, addr, length, iova, access);
+	if (symbols_of(v)->reg_mr_iova2)
+		*mr = symbols_of(v)->reg_mr_iova2(pd, addr, length, iova, access);
 	else if (iova == (uintptr_t)addr)
-		*mr = sym(v)->reg_mr(pd, addr, length,
-				     (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE));
+		*mr = symbols_of(v)->reg_mr(pd, addr, length,
+					    (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE));
 	else
 		return -EOPNOTSUPP;
-	return made(*mr);
+	return error_of_object(*mr);
 }
 
 static int lib_reg_dmabuf_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, uint64_t offset,
 			     size_t length, uint64_t iova, int fd, int access, struct ibv_mr **mr)
 {
 	*mr = NULL;
-	if (!sym(v)->reg_dmabuf_mr)
+	if (!symbols_of(v)->reg_dmabuf_mr)
 		return -EOPNOTSUPP;
 	errno = 0;
-	*mr = sym(v)->reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-	return made(*mr);
+	*mr = symbols_of(v)->reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+	return error_of_object(*mr);
 }
 
 static int lib_data_direct_path(const struct ha_verbs_ops *v, struct ibv_context *context,
@@ -358,20 +360,20 @@ static int lib_reg_data_direct_mr(const struct ha_verbs_ops *v, struct ibv_pd *p
 
 static int lib_dereg_mr(const struct ha_verbs_ops *v, struct ibv_mr *mr)
 {
-	return status(sym(v)->dereg_mr(mr));
+	return error_of_status(symbols_of(v)->dereg_mr(mr));
 }
 
 static int lib_create_comp_channel(const struct ha_verbs_ops *v, struct ibv_context *context,
 				   struct ibv_comp_channel **channel)
 {
 	errno = 0;
-	*channel = sym(v)->create_comp_channel(context);
-	return made(*channel);
+	*channel = symbols_of(v)->create_comp_channel(context);
+	return error_of_object(*channel);
 }
 
 static int lib_destroy_comp_channel(const struct ha_verbs_ops *v, struct ibv_comp_channel *channel)
 {
-	return status(sym(v)->destroy_comp_channel(channel));
+	return error_of_status(symbols_of(v)->destroy_comp_channel(channel));
 }
 
 static int lib_create_cq(const struct ha_verbs_ops *v, struct ibv_context *context, int cqe,
@@ -379,85 +381,87 @@ static int lib_create_cq(const struct ha_verbs_ops *v, struct ibv_context *conte
 			 struct ibv_cq **cq)
 {
 	errno = 0;
-	*cq = sym(v)->create_cq(context, cqe, cq_context, channel, comp_vector);
-	return made(*cq);
+	*cq = symbols_of(v)->create_cq(context, cqe, cq_context, channel, comp_vector);
+	return error_of_object(*cq);
 }
 
 static int lib_destroy_cq(const struct ha_verbs_ops *v, struct ibv_cq *cq)
 {
-	return status(sym(v)->destroy_cq(cq));
+	return error_of_status(symbols_of(v)->destroy_cq(cq));
 }
 
 static int lib_get_cq_event(const struct ha_verbs_ops *v, struct ibv_comp_channel *channel,
 			    struct ibv_cq **cq, void **cq_context)
 {
 	errno = 0;
-	return status(sym(v)->get_cq_event(channel, cq, cq_context));
+	return error_of_status(symbols_of(v)->get_cq_event(channel, cq, cq_context));
 }
 
 static void lib_ack_cq_events(const struct ha_verbs_ops *v, struct ibv_cq *cq, unsigned n)
 {
-	sym(v)->ack_cq_events(cq, n);
+	symbols_of(v)->ack_cq_events(cq, n);
 }
 
 static int lib_create_srq(const struct ha_verbs_ops *v, struct ibv_pd *pd,
 			  struct ibv_srq_init_attr *attr, struct ibv_srq **srq)
 {
 	errno = 0;
-	*srq = sym(v)->create_srq(pd, attr);
-	return made(*srq);
+	*srq = symbols_of(v)->create_srq(pd, attr);
+	return error_of_object(*srq);
 }
 
 static int lib_modify_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq,
 			  struct ibv_srq_attr *attr, int mask)
 {
-	return status(sym(v)->modify_srq(srq, attr, mask));
+	return error_of_status(symbols_of(v)->modify_srq(srq, attr, mask));
 }
 
 static int lib_query_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq,
 			 struct ibv_srq_attr *attr)
 {
-	return status(sym(v)->query_srq(srq, attr));
+	return error_of_status(symbols_of(v)->query_srq(srq, attr));
 }
 
 static int lib_destroy_srq(const struct ha_verbs_ops *v, struct ibv_srq *srq)
 {
-	return status(sym(v)->destroy_srq(srq));
+	return error_of_status(symbols_of(v)->destroy_srq(srq));
 }
 
 static int lib_create_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd,
 			 struct ibv_qp_init_attr *attr, struct ibv_qp **qp)
 {
 	errno = 0;
-	*qp = sym(v)->create_qp(pd, attr);
-	return made(*qp);
+	*qp = symbols_of(v)->create_qp(pd, attr);
+	return error_of_object(*qp);
 }
 
 static int lib_modify_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			 int mask)
 {
-	return status(sym(v)->modify_qp(qp, attr, mask));
+	return error_of_status(symbols_of(v)->modify_qp(qp, attr, mask));
 }
 
 static int lib_query_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			int mask, struct ibv_qp_init_attr *init)
 {
-	return status(sym(v)->query_qp(qp, attr, mask, init));
+	return error_of_status(symbols_of(v)->query_qp(qp, attr, mask, init));
 }
 
 static int lib_destroy_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp)
 {
-	return status(sym(v)->destroy_qp(qp));
+	return error_of_status(symbols_of(v)->destroy_qp(qp));
 }
 
 static int lib_query_ece(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	return sym(v)->query_ece ? status(sym(v)->query_ece(qp, ece)) : -EOPNOTSUPP;
+	return symbols_of(v)->query_ece ? error_of_status(symbols_of(v)->query_ece(qp, ece))
+					: -EOPNOTSUPP;
 }
 
 static int lib_set_ece(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	return sym(v)->set_ece ? status(sym(v)->set_ece(qp, ece)) : -EOPNOTSUPP;
+	return symbols_of(v)->set_ece ? error_of_status(symbols_of(v)->set_ece(qp, ece))
+				      : -EOPNOTSUPP;
 }
 
 static const struct ha_verbs_ops library_ops = {
@@ -552,7 +556,7 @@ static void *library_try(struct library *lib, const char *path)
  * one loaded, "libibverbs.so.1" would mean the software NIC to everybody else in the process,
  * NCCL's own transport included.
  */
-static int soft_open(struct library *lib)
+static int softroce_open(struct library *lib)
 {
 	static const char *const places[] = { "%s/softroce/libsoftroce.so",
 					      "%s/hawser/softroce/libsoftroce.so",
@@ -600,7 +604,7 @@ static int system_open(struct library *lib)
 static int library_find(struct library *lib, const char *choice)
 {
 	if (!strcmp(choice, "soft"))
-		return soft_open(lib);
+		return softroce_open(lib);
 	if (!*choice || !strcmp(choice, "system"))
 		return system_open(lib);
 	if (library_try(lib, choice))
