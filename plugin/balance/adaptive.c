@@ -68,7 +68,7 @@ static unsigned devices_up(const struct ha_bundle *b)
 	return mask;
 }
 
-static unsigned fastest(const uint64_t *rate, unsigned mask)
+static unsigned find_fastest(const uint64_t *rate, unsigned mask)
 {
 	unsigned best = (unsigned)__builtin_ctz(mask);
 
@@ -81,7 +81,7 @@ static unsigned fastest(const uint64_t *rate, unsigned mask)
 /* ---- trials ---- */
 
 /* Of the devices that are used, those whose absence has not been tried; 0: all have. */
-static unsigned untried(const struct ha_adaptive *a, unsigned used)
+static unsigned find_untried(const struct ha_adaptive *a, unsigned used)
 {
 	unsigned mask = 0;
 
@@ -103,7 +103,7 @@ static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 		memset(a->without, 0, sizeof(a->without));
 		a->trial.pause = TRIAL_FIRST_NS;
 	}
-	if (untried(a, devices_up(b) & ~(unsigned)a->left_out))
+	if (find_untried(a, devices_up(b) & ~(unsigned)a->left_out))
 		a->trial.pause = TRIAL_FIRST_NS;
 	else
 		a->trial.pause = a->trial.pause < TRIAL_LAST_NS / TRIAL_RARER
@@ -114,16 +114,16 @@ static void next_trial(struct ha_bundle *b, uint64_t now, bool changed)
 }
 
 /* More than may come back in so many bursts. */
-static bool enough(const struct ha_seen *seen, const struct ha_pace *p, unsigned bursts)
+static bool has_seen_enough(const struct ha_seen *seen, const struct ha_pace *p, unsigned bursts)
 {
 	return seen->parts >= MEASURE_PARTS && seen->bytes >= bursts * ha_pace_flight(p);
 }
 
 /* Other devices are up, or what was kept is slower now: what was left out may be of use again. */
-static void reconsider(struct ha_bundle *b, uint64_t now)
+static void reconsider_left_out(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_adaptive *a = &b->balance.adaptive;
-	bool known = a->trial.stage == HA_TRIAL_NONE && enough(&a->seen, &a->all, 1);
+	bool known = a->trial.stage == HA_TRIAL_NONE && has_seen_enough(&a->seen, &a->all, 1);
 	bool worse = a->left_out && known && ha_pace_rate(&a->all, now) < a->kept / 4 * 3;
 
 	if (a->active == b->active && !worse)
@@ -146,7 +146,7 @@ static unsigned missed_most(const struct ha_adaptive *a, unsigned used)
 
 /* Who does so much more than the others together that there is nothing to learn from leaving it
  * out; 0: nobody. */
-static unsigned mainstay(const uint64_t *rate, unsigned used)
+static unsigned find_dominant(const uint64_t *rate, unsigned used)
 {
 	unsigned mask = 0;
 	uint64_t sum = 0;
@@ -163,11 +163,12 @@ static unsigned mainstay(const uint64_t *rate, unsigned used)
 static void begin_trial(struct ha_bundle *b, const uint64_t *rate, unsigned up, uint64_t now)
 {
 	struct ha_adaptive *a = &b->balance.adaptive;
-	unsigned used = up & ~(unsigned)a->left_out, others = used ? untried(a, used) : 0, earlier;
+	unsigned used = up & ~(unsigned)a->left_out, others = used ? find_untried(a, used) : 0,
+		 earlier;
 
 	if (!others && used)
 		others = up & ~missed_most(a, used);
-	others &= ~mainstay(rate, used);
+	others &= ~find_dominant(rate, used);
 	if (!others) {
 		next_trial(b, now, false);
 		return;
@@ -205,19 +206,20 @@ static void judge_trial(struct ha_bundle *b, uint64_t now)
 }
 
 /* So much slower that more of it will not make it better. */
-static bool hopeless(const struct ha_adaptive *a, uint64_t now)
+static bool is_much_slower(const struct ha_adaptive *a, uint64_t now)
 {
 	return ha_pace_rate(&a->trial.pace, now) < a->trial.before - a->trial.before / 2;
 }
 
 /* The devices that this message goes over. */
-static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, uint64_t now)
+static unsigned choose_devices(struct ha_bundle *b, const uint64_t *rate, unsigned up, uint64_t now)
 {
 	struct ha_adaptive *a = &b->balance.adaptive;
 	unsigned mask, bit;
 
-	reconsider(b, now);
-	if (a->trial.stage == HA_TRIAL_NONE && now >= a->trial.at && enough(&a->seen, &a->all, 1))
+	reconsider_left_out(b, now);
+	if (a->trial.stage == HA_TRIAL_NONE && now >= a->trial.at &&
+	    has_seen_enough(&a->seen, &a->all, 1))
 		begin_trial(b, rate, up, now);
 	bit = 1u << a->trial.device;
 	if (a->trial.stage == HA_TRIAL_SETTLE && now >= a->trial.at &&
@@ -229,7 +231,8 @@ static unsigned choose(struct ha_bundle *b, const uint64_t *rate, unsigned up, u
 						   .out = a->all.out,
 						   .parts_least = COMPARED_PARTS };
 	} else if (a->trial.stage == HA_TRIAL_MEASURE && now >= a->trial.at &&
-		   enough(&a->trial.seen, &a->trial.pace, hopeless(a, now) ? 0 : 2)) {
+		   has_seen_enough(&a->trial.seen, &a->trial.pace,
+				   is_much_slower(a, now) ? 0 : 2)) {
 		judge_trial(b, now);
 	}
 	mask = up & ~(unsigned)a->left_out;
@@ -308,10 +311,10 @@ void ha_adaptive_cut(struct ha_send *s, uint64_t size)
 		rate[i] = ha_pace_rate(&a->pace[i], now);
 		out[i] = a->pace[i].out;
 	}
-	mask = choose(b, rate, up, now);
+	mask = choose_devices(b, rate, up, now);
 	ha_pace_parts(rate, out, mask, b->balance.ndata, size, part);
 	rest_and_probe(a, rate, mask, size, now, part);
-	take_parts(b, part, fastest(rate, mask));
+	take_parts(b, part, find_fastest(rate, mask));
 }
 
 void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
@@ -334,7 +337,7 @@ void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
 
 /* All stood still, for one rail or for the processor: what a trial has to compare with is measured
  * anew behind it. */
-static bool stalled(struct ha_adaptive *a, uint64_t now)
+static bool forget_if_stalled(struct ha_adaptive *a, uint64_t now)
 {
 	uint64_t usual = a->all.bytes ? (uint64_t)((unsigned __int128)ha_pace_flight(&a->all) *
 						   a->all.ns / a->all.bytes)
@@ -347,7 +350,7 @@ static bool stalled(struct ha_adaptive *a, uint64_t now)
 	return true;
 }
 
-static void note(struct ha_seen *seen, uint64_t bytes)
+static void count_part(struct ha_seen *seen, uint64_t bytes)
 {
 	seen->parts++;
 	seen->bytes += bytes;
@@ -362,15 +365,15 @@ void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsign
 		return; /* of an incarnation that is over */
 	a->out[stripe] -= bytes;
 	ha_pace_done(&a->pace[s->b.balance.lead[stripe]], bytes, now);
-	if (a->trial.stage == HA_TRIAL_NONE && !stalled(a, now)) {
+	if (a->trial.stage == HA_TRIAL_NONE && !forget_if_stalled(a, now)) {
 		ha_pace_done(&a->all, bytes, now);
-		note(&a->seen, bytes);
+		count_part(&a->seen, bytes);
 	} else {
 		ha_pace_lost(&a->all, bytes);
 		a->all.since = now;
 	}
 	ha_pace_done(&a->trial.pace, bytes, now);
-	note(&a->trial.seen, bytes);
+	count_part(&a->trial.seen, bytes);
 }
 
 void ha_adaptive_new_incarnation(struct ha_bundle *b, const struct ha_rail *r)

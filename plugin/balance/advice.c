@@ -52,7 +52,7 @@ void ha_advice_close(struct ha_ctx *ctx)
 /* ---- connections ---- */
 
 /* IPv4 in network byte order; 0: the rail has no such address. */
-static uint32_t ipv4(const uint8_t gid[16])
+static uint32_t ipv4_of_gid(const uint8_t gid[16])
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	uint32_t ip = 0;
@@ -82,10 +82,10 @@ void ha_advice_join(struct ha_bundle *b)
 
 	if (!a->open || !b->is_send || !second)
 		return; /* nothing to choose between */
-	d->flow.sout_src = ipv4(sout->self.gid.raw);
-	d->flow.sout_dst = ipv4(sout->peer.qp.gid);
-	d->flow.sup_src = ipv4(sup->self.gid.raw);
-	d->flow.sup_dst = ipv4(sup->peer.qp.gid);
+	d->flow.sout_src = ipv4_of_gid(sout->self.gid.raw);
+	d->flow.sout_dst = ipv4_of_gid(sout->peer.qp.gid);
+	d->flow.sup_src = ipv4_of_gid(sup->self.gid.raw);
+	d->flow.sup_dst = ipv4_of_gid(sup->peer.qp.gid);
 	if (!d->flow.sout_src || !d->flow.sout_dst) {
 		HA_INFO(b->name, "no agent can advise it: its rails have no IPv4 addresses");
 		return;

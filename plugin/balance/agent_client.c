@@ -46,7 +46,7 @@ void ha_agent_client_close(struct ha_agent_client *c)
 
 /* ---- flows ---- */
 
-static void move(struct ha_agent_flow *flow, struct ha_agent_flows *to)
+static void move_flow(struct ha_agent_flow *flow, struct ha_agent_flows *to)
 {
 	if (flow->list)
 		TAILQ_REMOVE(flow->list, flow, entry);
@@ -59,10 +59,10 @@ static void move_all(struct ha_agent_flows *from, struct ha_agent_flows *to)
 	struct ha_agent_flow *flow;
 
 	while ((flow = TAILQ_FIRST(from)) != NULL)
-		move(flow, to);
+		move_flow(flow, to);
 }
 
-static bool listed(const struct ha_agent_flows *list, uint32_t conn_id)
+static bool is_listed(const struct ha_agent_flows *list, uint32_t conn_id)
 {
 	const struct ha_agent_flow *flow;
 
@@ -72,7 +72,7 @@ static bool listed(const struct ha_agent_flows *list, uint32_t conn_id)
 	return false;
 }
 
-static bool parting(const struct ha_agent_client *c, uint32_t conn_id)
+static bool is_outstanding(const struct ha_agent_client *c, uint32_t conn_id)
 {
 	for (uint32_t i = 0; i < c->deregister_count; i++)
 		if (c->to_deregister[i] == conn_id)
@@ -84,7 +84,7 @@ static bool parting(const struct ha_agent_client *c, uint32_t conn_id)
 }
 
 /* The counter comes round after 65536 connections; who is still there keeps its number. */
-static uint32_t number(struct ha_agent_client *c)
+static uint32_t choose_conn_id(struct ha_agent_client *c)
 {
 	for (unsigned i = 0; i < UINT16_MAX; i++) {
 		bool fresh = c->counter <= UINT16_MAX;
@@ -92,8 +92,8 @@ static uint32_t number(struct ha_agent_client *c)
 
 		if (fresh)
 			return id;
-		if (!listed(&c->waiting, id) && !listed(&c->held, id) && !listed(&c->refused, id) &&
-		    !parting(c, id))
+		if (!is_listed(&c->waiting, id) && !is_listed(&c->held, id) &&
+		    !is_listed(&c->refused, id) && !is_outstanding(c, id))
 			return id;
 	}
 	return c->pid << 16 | (c->counter & UINT16_MAX); /* the agent says that it is taken */
@@ -102,11 +102,11 @@ static uint32_t number(struct ha_agent_client *c)
 void ha_agent_add(struct ha_agent_client *c, struct ha_agent_flow *flow)
 {
 	atomic_store_explicit(&flow->slot, MPIB_NO_SLOT, memory_order_relaxed);
-	flow->conn_id = number(c);
+	flow->conn_id = choose_conn_id(c);
 	flow->status = MPIB_STATUS_OK;
 	flow->held = flow->asked = flow->told = false;
 	flow->list = NULL;
-	move(flow, &c->waiting);
+	move_flow(flow, &c->waiting);
 }
 
 /* Without memory it goes unsaid; the agent finds out when the process ends. */
@@ -169,7 +169,7 @@ static void hang_up(struct ha_agent_client *c, uint64_t now, enum ha_agent_state
 	c->dial_at = now + c->pause;
 }
 
-static bool trusted(int fd)
+static bool is_trusted(int fd)
 {
 	struct ucred peer = { 0 };
 	socklen_t len = sizeof(peer);
@@ -184,7 +184,7 @@ static bool anything_to_say(const struct ha_agent_client *c)
 	       c->deregister_count;
 }
 
-static void dial(struct ha_agent_client *c, uint64_t now)
+static void connect_to_agent(struct ha_agent_client *c, uint64_t now)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 
@@ -198,14 +198,14 @@ static void dial(struct ha_agent_client *c, uint64_t now)
 		return;
 	}
 	c->answered = false;
-	if (!trusted(c->fd))
+	if (!is_trusted(c->fd))
 		hang_up(c, now, HA_AGENT_REFUSED);
 }
 
 /* ---- answers ---- */
 
-static void take(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t status,
-		 uint32_t slot, uint64_t now)
+static void take_registration(struct ha_agent_client *c, struct ha_agent_flow *flow,
+			      uint32_t status, uint32_t slot, uint64_t now)
 {
 	flow->asked = false;
 	flow->status = status;
@@ -213,11 +213,11 @@ static void take(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t
 	atomic_store_explicit(&flow->slot, flow->held ? slot : MPIB_NO_SLOT, memory_order_relaxed);
 	if (!flow->held && TAILQ_EMPTY(&c->refused))
 		c->refused_at = now;
-	move(flow, flow->held ? &c->held : &c->refused);
+	move_flow(flow, flow->held ? &c->held : &c->refused);
 }
 
 /* Bytes of one answer; 0: not whole yet; -EPROTO: it is none. */
-static int answer(struct ha_agent_client *c, const uint8_t *at, size_t len, uint64_t now)
+static int take_answer(struct ha_agent_client *c, const uint8_t *at, size_t len, uint64_t now)
 {
 	const struct ha_agent_question *q = &c->question[c->first];
 	struct mpib_register_response r;
@@ -235,7 +235,7 @@ static int answer(struct ha_agent_client *c, const uint8_t *at, size_t len, uint
 	if (len < want)
 		return 0;
 	if (q->flow)
-		take(c, q->flow, r.status, r.hint_slot, now);
+		take_registration(c, q->flow, r.status, r.hint_slot, now);
 	c->first = (c->first + 1) % HA_AGENT_WINDOW;
 	c->asked--;
 	c->state = HA_AGENT_TALKS;
@@ -244,7 +244,7 @@ static int answer(struct ha_agent_client *c, const uint8_t *at, size_t len, uint
 	return (int)want;
 }
 
-static int hear(struct ha_agent_client *c, uint64_t now)
+static int receive_answers(struct ha_agent_client *c, uint64_t now)
 {
 	for (;;) {
 		ssize_t n = recv(c->fd, c->in + c->in_len, sizeof(c->in) - c->in_len, MSG_DONTWAIT);
@@ -256,7 +256,8 @@ static int hear(struct ha_agent_client *c, uint64_t now)
 		if (n <= 0)
 			return n < 0 && errno == EAGAIN ? 0 : -ECONNRESET;
 		c->in_len += (size_t)n;
-		while (at < c->in_len && (used = answer(c, c->in + at, c->in_len - at, now)) != 0) {
+		while (at < c->in_len &&
+		       (used = take_answer(c, c->in + at, c->in_len - at, now)) != 0) {
 			if (used < 0)
 				return used;
 			at += (size_t)used;
@@ -269,7 +270,7 @@ static int hear(struct ha_agent_client *c, uint64_t now)
 /* ---- questions ---- */
 
 /* false: not now; or the agent is gone, which the next recv says. */
-static bool say(struct ha_agent_client *c, const void *message, size_t size)
+static bool send_message(struct ha_agent_client *c, const void *message, size_t size)
 {
 	ssize_t n = send(c->fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -279,8 +280,8 @@ static bool say(struct ha_agent_client *c, const void *message, size_t size)
 	return n == (ssize_t)size;
 }
 
-static void remember(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t conn_id,
-		     uint64_t now)
+static void add_question(struct ha_agent_client *c, struct ha_agent_flow *flow, uint32_t conn_id,
+			 uint64_t now)
 {
 	c->question[(c->first + c->asked) % HA_AGENT_WINDOW] = (struct ha_agent_question) {
 		.flow = flow, .conn_id = conn_id, .deregisters = !flow, .at = now
@@ -288,7 +289,7 @@ static void remember(struct ha_agent_client *c, struct ha_agent_flow *flow, uint
 	c->asked++;
 }
 
-static bool ask(struct ha_agent_client *c, struct ha_agent_flow *flow, uint64_t now)
+static bool send_registration(struct ha_agent_client *c, struct ha_agent_flow *flow, uint64_t now)
 {
 	struct mpib_register m = {
 		.header = { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_REGISTER, 0 },
@@ -299,10 +300,10 @@ static bool ask(struct ha_agent_client *c, struct ha_agent_flow *flow, uint64_t 
 		.sup_dst_ip = flow->sup_dst,
 	};
 
-	if (!say(c, &m, sizeof(m)))
+	if (!send_message(c, &m, sizeof(m)))
 		return false;
 	flow->asked = flow->told = true;
-	remember(c, flow, flow->conn_id, now);
+	add_question(c, flow, flow->conn_id, now);
 	return true;
 }
 
@@ -311,13 +312,13 @@ static bool send_deregistration(struct ha_agent_client *c, uint32_t conn_id, uin
 	struct mpib_deregister m = { { MPIB_REG_MAGIC, sizeof(m), MPIB_MSG_DEREGISTER, 0 },
 				     conn_id };
 
-	if (!say(c, &m, sizeof(m)))
+	if (!send_message(c, &m, sizeof(m)))
 		return false;
-	remember(c, NULL, conn_id, now);
+	add_question(c, NULL, conn_id, now);
 	return true;
 }
 
-static void talk(struct ha_agent_client *c, uint64_t now)
+static void send_requests(struct ha_agent_client *c, uint64_t now)
 {
 	struct ha_agent_flow *flow = TAILQ_FIRST(&c->waiting);
 
@@ -325,7 +326,7 @@ static void talk(struct ha_agent_client *c, uint64_t now)
 	       send_deregistration(c, c->to_deregister[c->deregister_count - 1], now))
 		c->deregister_count--;
 	for (; flow && c->asked < HA_AGENT_WINDOW; flow = TAILQ_NEXT(flow, entry))
-		if (!flow->asked && !ask(c, flow, now))
+		if (!flow->asked && !send_registration(c, flow, now))
 			return;
 }
 
@@ -337,13 +338,13 @@ bool ha_agent_round(struct ha_agent_client *c, uint64_t now)
 	int err;
 
 	if (c->fd < 0 && anything_to_say(c) && now >= c->dial_at)
-		dial(c, now);
+		connect_to_agent(c, now);
 	if (c->fd < 0)
 		return c->state != before;
 	if (now - c->refused_at >= RETRY_NS)
 		move_all(&c->refused, &c->waiting);
-	talk(c, now);
-	err = hear(c, now);
+	send_requests(c, now);
+	err = receive_answers(c, now);
 	if (err)
 		/* An agent that turns us away hangs up without a word. */
 		hang_up(c, now,
@@ -351,7 +352,7 @@ bool ha_agent_round(struct ha_agent_client *c, uint64_t now)
 	else if (c->asked && now - c->question[c->first].at > ANSWER_LIMIT_NS)
 		hang_up(c, now, HA_AGENT_HANGS);
 	else
-		talk(c, now);
+		send_requests(c, now);
 	return c->state != before;
 }
 

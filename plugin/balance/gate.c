@@ -56,7 +56,7 @@ void ha_gate_apply(struct ha_bundle *b)
 	b->balance.floor = b->balance.stripe_min != UINT64_MAX ? ha_gate_bytes(b) : UINT64_MAX;
 }
 
-static void disarm(struct ha_bundle *b)
+static void disarm_gate(struct ha_bundle *b)
 {
 	b->balance.gate.wanted = 0;
 	ha_gate_apply(b);
@@ -73,7 +73,7 @@ static bool turn_has_come(struct ha_bundle *b)
 		if (g->tries)
 			g->tries--;
 		else
-			disarm(b);
+			disarm_gate(b);
 		return true;
 	}
 	if (g->skip) {
@@ -118,12 +118,12 @@ int ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t l
 	g->length = length;
 	g->skip = EVERY - 1;
 	if (g->wanted && !--g->wanted)
-		disarm(b);
+		disarm_gate(b);
 	return 0;
 }
 
 /* Did the data take so much longer than the probe alone that it tells the rate? */
-static bool tells(const struct ha_gate_path *p, const struct ha_gate_sample *s)
+static bool shows_rate(const struct ha_gate_path *p, const struct ha_gate_sample *s)
 {
 	return s->ns > p->rtt_ns + p->rtt_ns / 4;
 }
@@ -132,7 +132,7 @@ static bool tells(const struct ha_gate_path *p, const struct ha_gate_sample *s)
  * is at least. 0: there is none. */
 static uint64_t rate_of(const struct ha_gate_path *p, const struct ha_gate_sample *s)
 {
-	uint64_t ns = tells(p, s) ? s->ns - p->rtt_ns : p->rtt_ns / 4;
+	uint64_t ns = shows_rate(p, s) ? s->ns - p->rtt_ns : p->rtt_ns / 4;
 
 	return (s->bytes << 20) / (ns ? ns : 1);
 }
@@ -166,7 +166,7 @@ static void turn_page(struct ha_gate_path *p)
 {
 	p->rtt_ns = p->next_rtt;
 	/* small messages alone do not make it slower */
-	if (tells(p, &p->next) || rate_of(p, &p->next) > rate_of(p, &p->fastest))
+	if (shows_rate(p, &p->next) || rate_of(p, &p->next) > rate_of(p, &p->fastest))
 		p->fastest = p->next;
 	p->next_rtt = 0;
 	p->next = (struct ha_gate_sample) { 0 };

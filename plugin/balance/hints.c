@@ -29,7 +29,7 @@ void ha_hints_close(struct ha_hints *h)
 
 /* Another user who may write to the file could also make it shorter, which kills whoever reads
  * it. */
-static const char *distrust(const struct stat *st)
+static const char *find_file_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return "it is no file";
@@ -42,7 +42,7 @@ static const char *distrust(const struct stat *st)
 	return NULL;
 }
 
-static const struct mpib_hint_shm *map(const char *path, struct stat *st, const char **why)
+static const struct mpib_hint_shm *map_file(const char *path, struct stat *st, const char **why)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const struct mpib_hint_shm *shm;
@@ -52,7 +52,7 @@ static const struct mpib_hint_shm *map(const char *path, struct stat *st, const 
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, st)) {
-		*why = distrust(st);
+		*why = find_file_fault(st);
 		if (!*why)
 			at = mmap(NULL, sizeof(*shm), PROT_READ, MAP_SHARED, fd, 0);
 	}
@@ -70,29 +70,30 @@ static const struct mpib_hint_shm *map(const char *path, struct stat *st, const 
 	return NULL;
 }
 
-static enum ha_hints_state refuse(struct ha_hints *h, const char *why)
+static enum ha_hints_state refuse_file(struct ha_hints *h, const char *why)
 {
 	h->why = why;
 	return HA_HINTS_REFUSED;
 }
 
-static const struct mpib_hint_shm *current(const struct ha_hints *h)
+static const struct mpib_hint_shm *get_current_file(const struct ha_hints *h)
 {
 	return h->nfiles && !h->gone ? h->file[h->nfiles - 1] : NULL;
 }
 
 /* A file that we do not have yet. */
-static enum ha_hints_state begin(struct ha_hints *h, uint64_t now)
+static enum ha_hints_state open_new_file(struct ha_hints *h, uint64_t now)
 {
 	const struct mpib_hint_shm *shm;
 	const char *why;
 	struct stat st;
 
 	if (h->nfiles == HA_HINTS_FILES)
-		return refuse(h, "it was replaced too often; a new process will read it again");
-	shm = map(h->path, &st, &why);
+		return refuse_file(h,
+				   "it was replaced too often; a new process will read it again");
+	shm = map_file(h->path, &st, &why);
 	if (!shm)
-		return refuse(h, why);
+		return refuse_file(h, why);
 	h->file[h->nfiles++] = shm;
 	h->gone = false;
 	h->dev = st.st_dev;
@@ -121,7 +122,7 @@ static enum ha_hints_state check_heartbeat(struct ha_hints *h, const struct mpib
 									  : HA_HINTS_FRESH;
 }
 
-static enum ha_hints_state judge(struct ha_hints *h, uint64_t now)
+static enum ha_hints_state check_file(struct ha_hints *h, uint64_t now)
 {
 	const struct mpib_hint_shm *shm;
 	const char *why;
@@ -129,17 +130,18 @@ static enum ha_hints_state judge(struct ha_hints *h, uint64_t now)
 
 	if (lstat(h->path, &st)) {
 		h->gone = true;
-		return errno == ENOENT || errno == ENOTDIR ? HA_HINTS_ABSENT
-							   : refuse(h, "it cannot be looked at");
+		return errno == ENOENT || errno == ENOTDIR
+			       ? HA_HINTS_ABSENT
+			       : refuse_file(h, "it cannot be looked at");
 	}
-	why = distrust(&st);
+	why = find_file_fault(&st);
 	if (why)
-		return refuse(h, why);
-	shm = current(h);
+		return refuse_file(h, why);
+	shm = get_current_file(h);
 	if (!shm || st.st_dev != h->dev || st.st_ino != h->ino)
-		return begin(h, now);
+		return open_new_file(h, now);
 	if (__atomic_load_n(&shm->header.magic, __ATOMIC_ACQUIRE) != MPIB_HINT_MAGIC)
-		return refuse(h, "it holds no hints");
+		return refuse_file(h, "it holds no hints");
 	return check_heartbeat(h, shm, now);
 }
 
@@ -148,9 +150,9 @@ bool ha_hints_look(struct ha_hints *h, uint64_t now)
 	enum ha_hints_state before = h->state;
 
 	h->why = "";
-	h->state = judge(h, now);
+	h->state = check_file(h, now);
 	/* Release: a reader that has the pointer finds the mapping. */
-	atomic_store_explicit(&h->shm, h->state == HA_HINTS_FRESH ? current(h) : NULL,
+	atomic_store_explicit(&h->shm, h->state == HA_HINTS_FRESH ? get_current_file(h) : NULL,
 			      memory_order_release);
 	return h->state != before;
 }

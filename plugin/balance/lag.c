@@ -69,7 +69,7 @@ static void add_sample(struct ha_past_window *w, uint32_t ratio, uint32_t limit,
 		ha_past_add(w, ratio);
 }
 
-static void watch(struct ha_lag *g, uint32_t limit, uint64_t ns)
+static void take_watch_sample(struct ha_lag *g, uint32_t limit, uint64_t ns)
 {
 	uint32_t ratio = ha_past_ratio(&g->past, g->queued, ns);
 	bool known = ha_past_knows(&g->past, g->queued);
@@ -80,7 +80,7 @@ static void watch(struct ha_lag *g, uint32_t limit, uint64_t ns)
 		ha_past_learn(&g->past, g->queued, ns);
 }
 
-static void compare(struct ha_lag *g, unsigned rail, uint32_t limit, uint64_t ns)
+static void take_compare_sample(struct ha_lag *g, unsigned rail, uint32_t limit, uint64_t ns)
 {
 	bool there = is_there(g, rail);
 
@@ -88,7 +88,7 @@ static void compare(struct ha_lag *g, unsigned rail, uint32_t limit, uint64_t ns
 		add_sample(&g->side[there], ha_past_ratio(&g->past, g->queued, ns), limit, ns);
 }
 
-static bool enough(const struct ha_lag *g)
+static bool has_enough_samples(const struct ha_lag *g)
 {
 	switch (g->state) {
 	case HA_LAG_WATCH:
@@ -110,12 +110,12 @@ void ha_lag_done(struct ha_bundle *b, unsigned stripe, unsigned entry)
 	g->out = false;
 	ns = ha_clock_now(b->ctx->clock) - g->at;
 	if (g->state != HA_LAG_WATCH)
-		compare(g, stripe, ha_lag_factor(b), ns);
+		take_compare_sample(g, stripe, ha_lag_factor(b), ns);
 	else if (g->home >> stripe & 1)
-		watch(g, ha_lag_factor(b), ns);
+		take_watch_sample(g, ha_lag_factor(b), ns);
 	if (g->wanted || g->state == HA_LAG_COMPARE)
 		ha_lag_arm(b, true);
-	if (enough(g))
+	if (has_enough_samples(g))
 		ha_bundle_drive_soon(b);
 }
 
@@ -135,7 +135,7 @@ void ha_lag_begin_state(struct ha_lag *g, enum ha_lag_state state, uint64_t now)
 	forget_samples(g);
 }
 
-static unsigned carriers(const struct ha_bundle *b)
+static unsigned carriers_of(const struct ha_bundle *b)
 {
 	unsigned mask = 0;
 
@@ -146,10 +146,10 @@ static unsigned carriers(const struct ha_bundle *b)
 
 /* What is done about a slow path is still what the rails do: none of them was lost, and nobody else
  * has given any its share back. */
-static bool holds(const struct ha_bundle *b)
+static bool has_expected_carriers(const struct ha_bundle *b)
 {
 	const struct ha_lag *g = &b->balance.lag;
-	unsigned now = carriers(b), other = 1u << g->other;
+	unsigned now = carriers_of(b), other = 1u << g->other;
 
 	if ((g->home | other) & ~(unsigned)b->active)
 		return false;
@@ -159,7 +159,7 @@ static bool holds(const struct ha_bundle *b)
 static void watch_carriers(struct ha_bundle *b)
 {
 	struct ha_lag *g = &b->balance.lag;
-	unsigned now = carriers(b);
+	unsigned now = carriers_of(b);
 	const struct ha_device *dev = now ? b->rail[ha_lag_first(now)].dev : NULL;
 
 	if (now != g->home || dev != g->dev)
@@ -176,7 +176,7 @@ void ha_lag_roles(struct ha_bundle *b)
 
 	if (g->out && !(b->active >> g->rail & 1))
 		g->out = false;
-	if (g->state != HA_LAG_WATCH && !holds(b)) {
+	if (g->state != HA_LAG_WATCH && !has_expected_carriers(b)) {
 		ha_lag_begin_state(g, HA_LAG_WATCH, 0);
 		g->keys = 0;
 	}

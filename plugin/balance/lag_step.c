@@ -58,7 +58,7 @@ static void carry_over(struct ha_bundle *b, unsigned mask)
 /* ---- what was measured ---- */
 
 /* In how many of its ends a path differs: NICs here, NICs there. */
-static unsigned differs(const struct ha_rail *a, const struct ha_rail *b)
+static unsigned count_different_ends(const struct ha_rail *a, const struct ha_rail *b)
 {
 	return (a->dev != b->dev) +
 	       (a->peer.qp.lid != b->peer.qp.lid ||
@@ -74,7 +74,7 @@ static bool find_other(struct ha_bundle *b)
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		unsigned n = b->active >> i & 1 && !b->balance.weight[i]
-				     ? differs(home, &b->rail[i])
+				     ? count_different_ends(home, &b->rail[i])
 				     : 0;
 
 		if (n <= best)
@@ -141,7 +141,7 @@ static void judge_watch(struct ha_bundle *b, uint64_t now)
 		g->side[0].n = g->side[1].n = 0;
 }
 
-static double times(uint32_t ratio)
+static double to_times(uint32_t ratio)
 {
 	return (double)ratio / HA_PAST_UNIT;
 }
@@ -153,7 +153,7 @@ static uint8_t count_returns(const struct ha_lag *g, uint64_t now)
 	return 2 * g->returns < RETURNS_MOST ? 2 * g->returns : RETURNS_MOST;
 }
 
-static void move(struct ha_bundle *b, uint32_t here, uint32_t there, uint64_t now)
+static void move_away(struct ha_bundle *b, uint32_t here, uint32_t there, uint64_t now)
 {
 	struct ha_lag *g = &b->balance.lag;
 	const struct ha_rail *home = &b->rail[ha_lag_first(g->home)], *other = &b->rail[g->other];
@@ -178,8 +178,8 @@ static void move(struct ha_bundle *b, uint32_t here, uint32_t there, uint64_t no
 			  "messages take %.1f times as long as they used to (%.3f ms for %.0f KiB "
 			  "in the queue), %.1f times on rail %u (%s), which carries from now on; "
 			  "this path stands by while it stays so (HA_NCCL_SLOW_FACTOR)%s%s",
-			  times(here), (double)usual / 1e6, (double)g->queued / 1024, times(there),
-			  other->index, ha_device_name(other->dev),
+			  to_times(here), (double)usual / 1e6, (double)g->queued / 1024,
+			  to_times(there), other->index, ha_device_name(other->dev),
 			  *errors ? "; its port has counted " : "", errors);
 }
 
@@ -207,7 +207,7 @@ static void judge_compare(struct ha_bundle *b, uint64_t now)
 		return;
 	if (here >= ha_lag_factor(b) &&
 	    (uint64_t)here * HA_PAST_UNIT >= (uint64_t)there * ha_lag_factor(b)) {
-		move(b, here, there, now);
+		move_away(b, here, there, now);
 		return;
 	}
 	if (here > HA_PAST_UNIT)
@@ -234,7 +234,7 @@ static void move_back(struct ha_bundle *b, uint64_t now, const char *why)
 }
 
 /* Is it better there? */
-static void verify(struct ha_bundle *b, uint64_t now)
+static void verify_move(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_lag *g = &b->balance.lag;
 	uint32_t there = ha_past_median(&g->side[1]);
@@ -250,7 +250,7 @@ static void verify(struct ha_bundle *b, uint64_t now)
 	snprintf(why, sizeof(why),
 		 "with all of the traffic messages take %.1f times as long on the "
 		 "other path, %.1f times here",
-		 times(there), times(g->slow));
+		 to_times(there), to_times(g->slow));
 	ha_past_accept(&g->past, g->slow);
 	g->rest_until = now + g->rest;
 	g->rest = 2 * g->rest < REST_MOST_NS ? 2 * g->rest : REST_MOST_NS;
@@ -273,7 +273,7 @@ static void judge_away(struct ha_bundle *b, uint64_t now)
 	struct ha_lag *g = &b->balance.lag;
 	char why[128];
 
-	verify(b, now);
+	verify_move(b, now);
 	if (g->state != HA_LAG_AWAY || g->out || g->probe)
 		return;
 	if (g->side[0].n > g->judged)
@@ -282,7 +282,7 @@ static void judge_away(struct ha_bundle *b, uint64_t now)
 		snprintf(why, sizeof(why),
 			 "%u messages in a row took %.1f times as long as they used to, %.1f times "
 			 "before",
-			 g->side[0].n, times(ha_past_median(&g->side[0])), times(g->slow));
+			 g->side[0].n, to_times(ha_past_median(&g->side[0])), to_times(g->slow));
 		move_back(b, now, why);
 	} else if (g->side[0].n < g->returns && now >= g->probe_at) {
 		g->probe = true;
@@ -306,7 +306,7 @@ static uint32_t load_of(const struct ha_ctx *ctx, const struct ha_device *dev)
 }
 
 /* Others' share of the queue that a message stands in. */
-static uint32_t beside(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
+static uint32_t load_of_others(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
 	struct ha_device *dev = r->dev;
 	uint32_t own = ha_rail_outstanding(r);
@@ -326,9 +326,9 @@ static void ask_for_samples(struct ha_bundle *b, uint64_t now)
 	if (now < g->look_at || !g->home)
 		return;
 	g->look_at = now + heartbeat_ns(b);
-	g->beside[0] = beside(b, &b->rail[ha_lag_first(g->home)], now);
+	g->beside[0] = load_of_others(b, &b->rail[ha_lag_first(g->home)], now);
 	if (g->state != HA_LAG_WATCH)
-		g->beside[1] = beside(b, &b->rail[g->other], now);
+		g->beside[1] = load_of_others(b, &b->rail[g->other], now);
 	else if (find_other(b))
 		g->wanted = SAMPLES;
 	if (g->wanted && !g->out)

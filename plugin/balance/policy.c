@@ -107,7 +107,7 @@ static unsigned take_turns(const struct ha_bundle *b, unsigned mask, uint64_t id
 }
 
 /* The rails that a message may go over. */
-static unsigned candidates(const struct ha_bundle *b, uint64_t idx, uint64_t size)
+static unsigned find_candidates(const struct ha_bundle *b, uint64_t idx, uint64_t size)
 {
 	unsigned first = 1u << b->balance.first, mask = b->balance.carriers;
 
@@ -141,7 +141,7 @@ void ha_policy_cut(const struct ha_bundle *b, uint64_t idx, uint64_t size, struc
 {
 	unsigned empty;
 
-	cut->mask = candidates(b, idx, size);
+	cut->mask = find_candidates(b, idx, size);
 	if (!size)
 		cut->mask &= -cut->mask;
 	empty = cut_by_weight(b->balance.weight, cut->mask, size, cut->end);
