@@ -37,7 +37,7 @@ void ha_inbox_put(struct ha_bundle *b, const union ha_message *m)
 	ha_due_now(b);
 }
 
-static struct ha_inbox_message *take(struct ha_bundle *b)
+static struct ha_inbox_message *take_first(struct ha_bundle *b)
 {
 	struct ha_inbox_message *message = b->link.inbox;
 
@@ -50,7 +50,7 @@ static struct ha_inbox_message *take(struct ha_bundle *b)
 
 void ha_inbox_read(struct ha_bundle *b, ha_message_taker take_message)
 {
-	for (struct ha_inbox_message *message; (message = take(b)) != NULL; free(message)) {
+	for (struct ha_inbox_message *message; (message = take_first(b)) != NULL; free(message)) {
 		union ha_message m;
 
 		memcpy(&m, message->body, ((struct ha_msg_header *)message->body)->length);
@@ -60,7 +60,7 @@ void ha_inbox_read(struct ha_bundle *b, ha_message_taker take_message)
 
 void ha_inbox_drop(struct ha_bundle *b)
 {
-	for (struct ha_inbox_message *message; (message = take(b)) != NULL;)
+	for (struct ha_inbox_message *message; (message = take_first(b)) != NULL;)
 		free(message);
 }
 

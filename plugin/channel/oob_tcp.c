@@ -85,7 +85,7 @@ static void set_option(int fd, int level, int name, int value)
 	(void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-static void tune(int fd)
+static void tune_socket(int fd)
 {
 	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -186,7 +186,7 @@ static int tcp_accept(struct ha_oob_conn *listener, struct ha_oob_conn **conn)
 	if (fd < 0)
 		return errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ? -EAGAIN
 										       : -errno;
-	tune(fd);
+	tune_socket(fd);
 	return conn_new(fd, false, conn);
 }
 
@@ -199,7 +199,7 @@ static int tcp_connect(void *net, const struct ha_wire_addr *addr, struct ha_oob
 	fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	tune(fd);
+	tune_socket(fd);
 	if (connect(fd, &a.sa, address_len(&a)) && errno != EINPROGRESS) {
 		err = -errno;
 		close(fd);

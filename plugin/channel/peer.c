@@ -25,7 +25,7 @@ static_assert(SEND_BYTES + sizeof(struct ha_msg_for) + sizeof(union ha_message) 
 
 /* ---- who ---- */
 
-static struct ha_bundle **place(struct ha_ctx *ctx, uint64_t ring)
+static struct ha_bundle **bucket_of(struct ha_ctx *ctx, uint64_t ring)
 {
 	return &ctx->by_ring[(ring >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56];
 }
@@ -35,7 +35,7 @@ static_assert(sizeof(((struct ha_ctx *)0)->by_ring) == 256 * sizeof(struct ha_bu
 
 struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
 {
-	struct ha_bundle *b = *place((struct ha_ctx *)ctx, ring);
+	struct ha_bundle *b = *bucket_of((struct ha_ctx *)ctx, ring);
 
 	while (b && (uintptr_t)b->ring != ring)
 		b = b->link.next_by_ring;
@@ -44,7 +44,7 @@ struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
 
 void ha_peer_join(struct ha_bundle *b)
 {
-	struct ha_bundle **at = place(b->ctx, (uintptr_t)b->ring);
+	struct ha_bundle **at = bucket_of(b->ctx, (uintptr_t)b->ring);
 	struct ha_peer *p = b->ctx->peers;
 
 	b->link.next_by_ring = *at;
@@ -67,7 +67,7 @@ void ha_peer_join(struct ha_bundle *b)
 
 void ha_peer_leave(struct ha_bundle *b)
 {
-	struct ha_bundle **at = place(b->ctx, (uintptr_t)b->ring);
+	struct ha_bundle **at = bucket_of(b->ctx, (uintptr_t)b->ring);
 	struct ha_peer **link = &b->ctx->peers, *p = b->link.peer;
 
 	while (*at != b)
@@ -91,7 +91,7 @@ static bool can_carry(const struct ha_bundle *b)
 }
 
 /* Whom it was meant for may have lost its socket in this very round. */
-static struct ha_bundle *carrier(const struct ha_ctx *ctx, const struct ha_peer *p)
+static struct ha_bundle *find_carrier(const struct ha_ctx *ctx, const struct ha_peer *p)
 {
 	if (can_carry(p->carrier))
 		return p->carrier;
@@ -103,7 +103,7 @@ static struct ha_bundle *carrier(const struct ha_ctx *ctx, const struct ha_peer 
 
 static void send_batch(const struct ha_ctx *ctx, struct ha_peer *p)
 {
-	struct ha_bundle *b = carrier(ctx, p);
+	struct ha_bundle *b = find_carrier(ctx, p);
 
 	if (b)
 		(void)ha_stream_put_all(b->link.stream, p->batch, p->length);

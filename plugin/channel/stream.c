@@ -105,7 +105,7 @@ int ha_stream_flush(struct ha_stream *s)
 }
 
 /* Never more than up to `want`, so that what follows stays in the connection. */
-static int fill(struct ha_stream *s, uint32_t want)
+static int fill_input(struct ha_stream *s, uint32_t want)
 {
 	while (s->in_len < want) {
 		ssize_t n =
@@ -128,11 +128,11 @@ int ha_stream_get(struct ha_stream *s, const union ha_message **message)
 		s->taken = false;
 		s->in_len = 0;
 	}
-	err = fill(s, sizeof(s->in.header));
+	err = fill_input(s, sizeof(s->in.header));
 	if (!err)
 		err = ha_wire_check_header(&s->in.header);
 	if (!err)
-		err = fill(s, s->in.header.length);
+		err = fill_input(s, s->in.header.length);
 	if (!err)
 		err = ha_wire_check_message(&s->in, s->in_len);
 	if (err)
@@ -144,7 +144,7 @@ int ha_stream_get(struct ha_stream *s, const union ha_message **message)
 
 /* Bytes [0, size) follow those in s->in. How many of them were taken: up to the end of the next
  * message, or all. */
-static ssize_t piece(struct ha_stream *s, const uint8_t *bytes, size_t size)
+static ssize_t append_input(struct ha_stream *s, const uint8_t *bytes, size_t size)
 {
 	size_t taken = 0;
 
@@ -177,7 +177,7 @@ int ha_stream_receive_all(struct ha_stream *s, void (*take)(void *arg, const uni
 		if (got <= 0)
 			return got ? (int)got : -EPIPE;
 		for (ssize_t at = 0; at < got; at += n) {
-			n = piece(s, bytes + at, (size_t)(got - at));
+			n = append_input(s, bytes + at, (size_t)(got - at));
 			if (n < 0)
 				return (int)n;
 			if (s->in_len < sizeof(s->in.header) || s->in_len < s->in.header.length)
