@@ -18,7 +18,7 @@ static const uint16_t type_of[HA_COLLNET_TOPICS] = {
 	[HA_COLLNET_OWN] = HA_COLLNET_AGREE_OWN,
 };
 
-static uint64_t greater(uint64_t a, uint64_t b)
+static uint64_t max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -83,20 +83,20 @@ static void merge_votes(struct ha_collnet *c, struct ha_collnet_agreement *g,
 	}
 }
 
-static void merge(struct ha_collnet *c, enum ha_collnet_topic topic,
-		  const struct ha_collnet_stash *s)
+static void merge_stash(struct ha_collnet *c, enum ha_collnet_topic topic,
+			const struct ha_collnet_stash *s)
 {
 	struct ha_collnet_agreement *g = &c->agree[topic];
 
 	if (topic == HA_COLLNET_JOIN)
 		g->a &= s->a;
 	else
-		g->a = greater(g->a, s->a);
-	g->b = greater(g->b, s->b);
+		g->a = max_u64(g->a, s->a);
+	g->b = max_u64(g->b, s->b);
 	merge_votes(c, g, s);
 }
 
-static bool say(struct ha_collnet *c, enum ha_collnet_topic topic)
+static bool send_round(struct ha_collnet *c, enum ha_collnet_topic topic)
 {
 	struct ha_collnet_agreement *g = &c->agree[topic];
 	struct ha_collnet_msg *m = ha_lane_next(&c->out[g->round], type_of[topic], g->id);
@@ -124,7 +124,7 @@ bool ha_collnet_agree_step(struct ha_collnet *c, enum ha_collnet_topic topic)
 			g->active = false;
 			return true;
 		}
-		if (!g->sent && !say(c, topic))
+		if (!g->sent && !send_round(c, topic))
 			break;
 		g->sent = true;
 		s = g->stash[g->round];
@@ -132,7 +132,7 @@ bool ha_collnet_agree_step(struct ha_collnet *c, enum ha_collnet_topic topic)
 			s++;
 		if (!(s->used && s->id == g->id))
 			break;
-		merge(c, topic, s);
+		merge_stash(c, topic, s);
 		s->used = false;
 		g->round++;
 		g->sent = false;

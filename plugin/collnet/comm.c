@@ -29,7 +29,7 @@ static void op_begin(struct ha_collnet *c, struct ha_collnet_op *op, const void 
 	op->segment = 0;
 }
 
-static void alone(struct ha_collnet_op *op)
+static void finish_alone(struct ha_collnet_op *op)
 {
 	if (op->out != op->in)
 		memcpy(op->out, op->in, op->bytes);
@@ -59,7 +59,7 @@ int ha_collnet_iallreduce(struct ha_collnet *c, const void *in, void *out, size_
 	op->used = true;
 	c->posted++;
 	if (c->ranks == 1)
-		alone(op);
+		finish_alone(op);
 	*request = op;
 	return ha_collnet_step(c);
 }
@@ -89,7 +89,7 @@ int ha_collnet_test(struct ha_collnet_op *op, int *done, size_t *bytes)
 
 /* ---- what moves them ---- */
 
-static void control(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
+static void handle_control(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
 {
 	switch (m->type) {
 	case HA_COLLNET_HAVE:
@@ -125,7 +125,7 @@ static unsigned lane_from(const struct ha_collnet *c, unsigned lane)
 }
 
 /* A peer that has closed is no failure, unless something in flight here is not over there. */
-static void missed(struct ha_collnet *c, unsigned lane)
+static void check_lane_error(struct ha_collnet *c, unsigned lane)
 {
 	unsigned from = lane == HA_COLLNET_DATA ? 0 : lane;
 
@@ -145,18 +145,18 @@ static void missed(struct ha_collnet *c, unsigned lane)
 	}
 }
 
-static void controls(struct ha_collnet *c)
+static void receive_controls(struct ha_collnet *c)
 {
 	const struct ha_collnet_msg *m;
 
 	for (unsigned i = 0; i < c->rounds; i++) {
 		while (!c->error && (m = ha_lane_peek(&c->in[i]))) {
-			control(c, i, m);
+			handle_control(c, i, m);
 			if (!c->error)
 				ha_lane_drop(&c->in[i]);
 		}
 		if (!c->error)
-			missed(c, i);
+			check_lane_error(c, i);
 	}
 }
 
@@ -173,7 +173,7 @@ int ha_collnet_step(struct ha_collnet *c)
 	if (c->error || c->ranks == 1)
 		return c->error;
 	ha_collnet_send_out(c);
-	controls(c);
+	receive_controls(c);
 	if (!c->error)
 		ha_collnet_group_step(c);
 	if (!c->error)
@@ -183,7 +183,7 @@ int ha_collnet_step(struct ha_collnet *c)
 	if (!c->error)
 		ha_collnet_ring_step(c);
 	if (!c->error)
-		missed(c, HA_COLLNET_DATA);
+		check_lane_error(c, HA_COLLNET_DATA);
 	return c->error;
 }
 

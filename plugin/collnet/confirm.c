@@ -9,7 +9,7 @@
  */
 #include "plugin/collnet/comm.h"
 
-static uint64_t lesser(uint64_t a, uint64_t b)
+static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -45,7 +45,7 @@ void ha_collnet_confirm_step(struct ha_collnet *c)
 	for (unsigned i = 0; i < c->rounds; i++) {
 		struct ha_collnet_msg *m;
 
-		c->have[i + 1] = lesser(c->have[i], c->have_in[i]);
+		c->have[i + 1] = min_u64(c->have[i], c->have_in[i]);
 		if (c->have[i] == c->have_sent[i] ||
 		    !(m = ha_lane_next(&c->out[i], HA_COLLNET_HAVE, c->epoch)))
 			continue;

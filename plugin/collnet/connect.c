@@ -119,7 +119,7 @@ void ha_collnet_close_listen(struct ha_collnet_listen *l)
 
 /* ---- dialling ---- */
 
-static int dial(struct ha_collnet *c, unsigned lane)
+static int connect_lane(struct ha_collnet *c, unsigned lane)
 {
 	struct ha_collnet_connecting *k = c->connecting;
 	struct ha_send *send = NULL;
@@ -183,7 +183,7 @@ static int incoming_greeting(struct incoming *n)
 	return bytes == sizeof(struct ha_collnet_msg) ? 0 : -EPROTO;
 }
 
-static int greeted(struct ha_collnet *c, struct incoming *n)
+static int take_greeting(struct ha_collnet *c, struct incoming *n)
 {
 	const struct ha_collnet_msg *m = (const struct ha_collnet_msg *)n->memory;
 	unsigned lane = (unsigned)m->a, ranks = (unsigned)c->ranks;
@@ -222,7 +222,7 @@ static int accept_lanes(struct ha_collnet *c)
 		}
 		err = incoming_greeting(n);
 		if (!err)
-			err = greeted(c, n);
+			err = take_greeting(c, n);
 		if (err && err != -EAGAIN)
 			return err;
 	}
@@ -230,7 +230,7 @@ static int accept_lanes(struct ha_collnet *c)
 }
 
 /* 0: all lanes are there. */
-static int lanes(struct ha_collnet *c)
+static int connect_lanes(struct ha_collnet *c)
 {
 	struct ha_collnet_connecting *k = c->connecting;
 	bool all = true;
@@ -240,7 +240,7 @@ static int lanes(struct ha_collnet *c)
 		if (!lane_used(c, i))
 			continue;
 		if (!k->dialled[i])
-			err = dial(c, i);
+			err = connect_lane(c, i);
 		else
 			ha_lane_out_step(&c->out[i]);
 		all &= k->dialled[i] && k->greeted[i];
@@ -351,7 +351,7 @@ int ha_collnet_connect(struct ha_collnet_listen *l, void *const *handles, int nr
 	return 0;
 }
 
-static bool flushed(const struct ha_collnet *c)
+static bool is_flushed(const struct ha_collnet *c)
 {
 	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
 		if (c->out[i].posted != c->out[i].head)
@@ -369,7 +369,7 @@ void ha_collnet_connecting_free(struct ha_collnet *c)
 	c->connecting = NULL;
 }
 
-static int over(struct ha_collnet *c, int err)
+static int finish_connecting(struct ha_collnet *c, int err)
 {
 	ha_collnet_connecting_free(c);
 	c->connected = true;
@@ -382,20 +382,20 @@ static int over(struct ha_collnet *c, int err)
 }
 
 /* With lanes: is there a switch? All ranks end here alike. */
-static int decide(struct ha_collnet *c)
+static int decide_mode(struct ha_collnet *c)
 {
 	int err = ha_collnet_step(c);
 	bool tried = c->attempt && c->joining == HA_COLLNET_WAITING;
 
 	if (err)
 		return err;
-	if (!flushed(c))
+	if (!is_flushed(c))
 		return -EAGAIN;
 	if (c->ranks == 1 || c->mode == HA_COLLNET_SWITCH)
-		return over(c, 0);
+		return finish_connecting(c, 0);
 	if (c->backends && !tried)
 		return -EAGAIN;
-	return over(c, c->always ? 0 : -ENOTCONN);
+	return finish_connecting(c, c->always ? 0 : -ENOTCONN);
 }
 
 int ha_collnet_connect_step(struct ha_collnet *c)
@@ -408,9 +408,9 @@ int ha_collnet_connect_step(struct ha_collnet *c)
 	if (!k)
 		return c->connected ? 0 : -EINVAL;
 	if (k->named) {
-		err = decide(c); /* at its end k is no more */
+		err = decide_mode(c); /* at its end k is no more */
 	} else {
-		err = lanes(c);
+		err = connect_lanes(c);
 		k->named = !err;
 		err = err ? err : -EAGAIN;
 	}

@@ -33,7 +33,7 @@ void ha_collnet_group_pause(struct ha_collnet *c)
 	c->joining = HA_COLLNET_WAITING;
 }
 
-static void leave(struct ha_collnet *c, int err)
+static void leave_group(struct ha_collnet *c, int err)
 {
 	if (c->mode != HA_COLLNET_SWITCH)
 		return;
@@ -85,7 +85,7 @@ int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
 		/* a group that has ended stays so, with whatever errno */
 		if (err == -EAGAIN && !over)
 			return err;
-		leave(c, err);
+		leave_group(c, err);
 		return 0;
 	}
 	if (c->last_switched == c->have[0])
@@ -106,14 +106,14 @@ static void on_switch(struct ha_collnet *c)
 	int result;
 
 	if (c->break_seen >= c->epoch)
-		leave(c, 0);
+		leave_group(c, 0);
 	while (c->mode == HA_COLLNET_SWITCH && (op = ha_collnet_op_find(c, c->have[0] + 1)) &&
 	       op->seq <= c->last_switched) {
 		result = 0;
 		if (op->ina && !c->ops->test(op->ina, &result))
 			break;
 		if (result) {
-			leave(c, result);
+			leave_group(c, result);
 			break;
 		}
 		if (op->ina)
@@ -127,11 +127,11 @@ static void on_switch(struct ha_collnet *c)
 	 * late, the ring waits for it as well. */
 	if (c->mode == HA_COLLNET_SWITCH && c->have[0] < c->last_switched &&
 	    ha_collnet_now(c) - c->active_at > c->silence_ns)
-		leave(c, -ETIMEDOUT);
+		leave_group(c, -ETIMEDOUT);
 }
 
 /* What has ended, with whatever result, changes no more. */
-static bool freeze(struct ha_collnet *c, struct ha_collnet_op *op)
+static bool freeze_op(struct ha_collnet *c, struct ha_collnet_op *op)
 {
 	int result;
 
@@ -150,12 +150,12 @@ static bool freeze(struct ha_collnet *c, struct ha_collnet_op *op)
 	return true;
 }
 
-static void leaving(struct ha_collnet *c)
+static void step_leaving(struct ha_collnet *c)
 {
 	for (uint64_t seq = c->oldest; seq <= c->posted; seq++) {
 		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
 
-		if (op && op->ina && !freeze(c, op))
+		if (op && op->ina && !freeze_op(c, op))
 			return;
 	}
 	c->mode = HA_COLLNET_COUNTING;
@@ -163,7 +163,7 @@ static void leaving(struct ha_collnet *c)
 			       c->have[c->rounds]);
 }
 
-static void counted(struct ha_collnet *c)
+static void finish_counting(struct ha_collnet *c)
 {
 	const struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_BREAKING];
 
@@ -187,7 +187,7 @@ static void counted(struct ha_collnet *c)
 
 /* ---- who has what ---- */
 
-static void vote(struct ha_collnet *c)
+static void begin_vote(struct ha_collnet *c)
 {
 	struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_OWN];
 	struct ha_collnet_op *op = ha_collnet_op_find(c, c->own_next);
@@ -205,7 +205,7 @@ static void vote(struct ha_collnet *c)
 	}
 }
 
-static void voted(struct ha_collnet *c)
+static void finish_vote(struct ha_collnet *c)
 {
 	const struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_OWN];
 	struct ha_collnet_op *op = ha_collnet_op_find(c, c->own_next);
@@ -224,17 +224,17 @@ static void voted(struct ha_collnet *c)
 	op->owned = true;
 }
 
-static void owning(struct ha_collnet *c)
+static void step_owning(struct ha_collnet *c)
 {
 	while (!c->error && c->own_next <= c->own_last) {
 		if (!c->agree[HA_COLLNET_OWN].active) {
 			if (c->own_next > c->posted)
 				return;
-			vote(c);
+			begin_vote(c);
 		}
 		if (!ha_collnet_agree_step(c, HA_COLLNET_OWN))
 			return;
-		voted(c);
+		finish_vote(c);
 	}
 }
 
@@ -243,7 +243,7 @@ void ha_collnet_group_step(struct ha_collnet *c)
 	if (c->mode == HA_COLLNET_SWITCH)
 		on_switch(c);
 	if (c->mode == HA_COLLNET_LEAVING)
-		leaving(c);
+		step_leaving(c);
 	for (unsigned i = 0; i < c->rounds; i++) {
 		struct ha_collnet_msg *m;
 
@@ -254,7 +254,7 @@ void ha_collnet_group_step(struct ha_collnet *c)
 		c->break_due[i] = false;
 	}
 	if (c->mode == HA_COLLNET_COUNTING && ha_collnet_agree_step(c, HA_COLLNET_BREAKING))
-		counted(c);
+		finish_counting(c);
 	if (c->mode == HA_COLLNET_RAILS)
-		owning(c);
+		step_owning(c);
 }

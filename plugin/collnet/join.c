@@ -68,7 +68,7 @@ static bool pilot_back(struct ha_collnet *c)
 	return true;
 }
 
-static void offer(struct ha_collnet *c, bool ok)
+static void enter_offered(struct ha_collnet *c, bool ok)
 {
 	c->attempt++;
 	c->stats.attempts++;
@@ -77,7 +77,7 @@ static void offer(struct ha_collnet *c, bool ok)
 	c->joining = HA_COLLNET_OFFERED;
 }
 
-static void created(struct ha_collnet *c)
+static void finish_creating(struct ha_collnet *c)
 {
 	bool ok = !c->pilot.error;
 
@@ -91,7 +91,7 @@ static void created(struct ha_collnet *c)
 			return;
 		}
 	}
-	offer(c, ok);
+	enter_offered(c, ok);
 }
 
 void ha_collnet_on_join(struct ha_collnet *c, const struct ha_collnet_msg *m)
@@ -110,7 +110,7 @@ static void take_offer(struct ha_collnet *c)
 	c->offer_waits = false;
 	c->attempt = c->offer.id - 1;
 	memcpy(c->ticket, c->offer_ticket, sizeof(c->ticket));
-	offer(c, c->offer.a);
+	enter_offered(c, c->offer.a);
 	c->offer_due = c->rank != c->ranks - 1;
 }
 
@@ -127,22 +127,22 @@ static void pass_on(struct ha_collnet *c)
 	c->offer_due = false;
 }
 
-static void tell(struct ha_collnet *c, bool joined)
+static void begin_agreement(struct ha_collnet *c, bool joined)
 {
 	ha_collnet_agree_begin(c, HA_COLLNET_JOIN, c->attempt, joined, c->posted);
 	c->post_limit = c->posted + HA_COLLNET_DEPTH;
 	c->joining = HA_COLLNET_JOINED;
 }
 
-static void boarded(struct ha_collnet *c)
+static void finish_boarding(struct ha_collnet *c)
 {
 	c->group = c->pilot.error ? NULL : c->pilot.group;
 	if (c->pilot.error)
 		say_why(c, "this rank cannot join");
-	tell(c, c->group != NULL);
+	begin_agreement(c, c->group != NULL);
 }
 
-static void agreed(struct ha_collnet *c)
+static void finish_agreement(struct ha_collnet *c)
 {
 	const struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_JOIN];
 
@@ -188,7 +188,7 @@ static void step_offered(struct ha_collnet *c)
 	if (c->offer_ok)
 		pilot_start(c, HA_PILOT_JOIN);
 	else
-		tell(c, false);
+		begin_agreement(c, false);
 }
 
 /* One state after the other, so that a step goes as far as it can. */
@@ -199,11 +199,11 @@ void ha_collnet_join_step(struct ha_collnet *c)
 		return;
 	step_waiting(c);
 	if (c->joining == HA_COLLNET_CREATING && pilot_back(c))
-		created(c);
+		finish_creating(c);
 	step_offered(c);
 	if (c->joining == HA_COLLNET_BOARDING && pilot_back(c))
-		boarded(c);
+		finish_boarding(c);
 	if (c->joining == HA_COLLNET_JOINED && ha_collnet_agree_step(c, HA_COLLNET_JOIN))
-		agreed(c);
+		finish_agreement(c);
 	pass_on(c);
 }

@@ -72,7 +72,7 @@ void ha_lane_send(struct ha_lane_out *lane, size_t length)
 
 /* Whoever needs the dead peer learns of it from its own receiving lane; what was to go there is
  * dropped. */
-static void ended(struct ha_lane_out *lane, int err)
+static void fail_lane(struct ha_lane_out *lane, int err)
 {
 	lane->error = err;
 	lane->posted = lane->tail = lane->head;
@@ -102,7 +102,7 @@ void ha_lane_out_step(struct ha_lane_out *lane)
 		lane->posted++;
 	}
 	if (err)
-		ended(lane, err);
+		fail_lane(lane, err);
 }
 
 bool ha_lane_out_idle(const struct ha_lane_out *lane)
@@ -122,7 +122,7 @@ void ha_lane_out_close(struct ha_lane_out *lane)
 
 /* ---- receiving ---- */
 
-static void announce(struct ha_lane_in *lane)
+static void post_receives(struct ha_lane_in *lane)
 {
 	while (!lane->error && lane->head - lane->tail < HA_LANE_SLOTS) {
 		struct ha_lane_slot *s = slot_of(lane->slot, lane->head);
@@ -146,11 +146,11 @@ int ha_lane_in_open(struct ha_lane_in *lane, struct ha_recv *comm, size_t slot_b
 	*lane = (struct ha_lane_in) { .comm = comm, .slot_bytes = slot_bytes };
 	err = ring_open(comm, slot_bytes, &lane->memory, &lane->mr);
 	if (!err)
-		announce(lane);
+		post_receives(lane);
 	return err ? err : lane->error;
 }
 
-static bool sound(const struct ha_collnet_msg *m, uint32_t bytes)
+static bool is_valid_message(const struct ha_collnet_msg *m, uint32_t bytes)
 {
 	return bytes >= sizeof(*m) && m->magic == HA_COLLNET_MAGIC && m->type &&
 	       m->type < HA_COLLNET_TYPES && m->length == bytes - sizeof(*m);
@@ -162,7 +162,7 @@ const struct ha_collnet_msg *ha_lane_peek(struct ha_lane_in *lane)
 	struct ha_lane_slot *s;
 	int done = 0, bytes = 0;
 
-	announce(lane);
+	post_receives(lane);
 	if (lane->tail == lane->head)
 		return NULL;
 	s = slot_of(lane->slot, lane->tail);
@@ -175,7 +175,7 @@ const struct ha_collnet_msg *ha_lane_peek(struct ha_lane_in *lane)
 		if (err || !done)
 			return NULL;
 		s->bytes = (uint32_t)bytes;
-		if (!sound(m, s->bytes)) {
+		if (!is_valid_message(m, s->bytes)) {
 			lane->error = -EPROTO;
 			return NULL;
 		}
@@ -186,7 +186,7 @@ const struct ha_collnet_msg *ha_lane_peek(struct ha_lane_in *lane)
 void ha_lane_drop(struct ha_lane_in *lane)
 {
 	lane->tail++;
-	announce(lane);
+	post_receives(lane);
 }
 
 void ha_lane_in_close(struct ha_lane_in *lane)

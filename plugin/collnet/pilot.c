@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static void detach(struct ha_pilot *p)
+static void close_context(struct ha_pilot *p)
 {
 	if (p->ina)
 		p->ops->close(p->ina);
 	p->ina = NULL;
 }
 
-static void call(struct ha_pilot *p)
+static void try_task(struct ha_pilot *p)
 {
 	struct ha_ina_options options = { .backend = p->backend, .give_up = p->give_up };
 
@@ -29,24 +29,24 @@ static void call(struct ha_pilot *p)
 }
 
 /* A context from before may have lost its backend, and another may be there. */
-static void attempt(struct ha_pilot *p)
+static void run_task(struct ha_pilot *p)
 {
 	bool old = p->ina != NULL;
 
-	call(p);
+	try_task(p);
 	if (p->error == -ENOTCONN)
-		detach(p);
+		close_context(p);
 	if (p->error == -ENOTCONN && old)
-		call(p);
+		try_task(p);
 	if (p->error == -ENOTCONN)
-		detach(p);
+		close_context(p);
 }
 
-static void *pilot(void *arg)
+static void *pilot_main(void *arg)
 {
 	struct ha_pilot *p = arg;
 
-	attempt(p);
+	run_task(p);
 	/* Release: whoever sees it ready sees the results. */
 	atomic_store_explicit(&p->ready, true, memory_order_release);
 	return NULL;
@@ -65,7 +65,7 @@ int ha_pilot_start(struct ha_pilot *p, enum ha_pilot_task task)
 	/* The host's signals are the host's threads' business. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&p->thread, NULL, pilot, p);
+	err = pthread_create(&p->thread, NULL, pilot_main, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	p->running = !err;
 	return -err;

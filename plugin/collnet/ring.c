@@ -43,7 +43,7 @@ static uint16_t own_part(const struct ha_collnet *c, const struct ha_collnet_op 
 }
 
 /* What must come, and where the injection begins. */
-static void start(struct ha_collnet *c, struct ha_collnet_op *op)
+static void start_op(struct ha_collnet *c, struct ha_collnet_op *op)
 {
 	op->started = true;
 	for (unsigned s = 0; s < op->segments; s++) {
@@ -58,7 +58,7 @@ static void start(struct ha_collnet *c, struct ha_collnet_op *op)
 	}
 }
 
-static bool ready(const struct ha_collnet *c, const struct ha_collnet_op *op)
+static bool is_ready(const struct ha_collnet *c, const struct ha_collnet_op *op)
 {
 	if (op->done || op->ina)
 		return false;
@@ -67,7 +67,7 @@ static bool ready(const struct ha_collnet *c, const struct ha_collnet_op *op)
 	return op->seq > c->own_last || op->owned || op->seq < c->own_next;
 }
 
-static void finish(struct ha_collnet *c, struct ha_collnet_op *op)
+static void finish_if_complete(struct ha_collnet *c, struct ha_collnet_op *op)
 {
 	if (op->done || !op->started || op->segment < op->segments || op->stored < op->need)
 		return;
@@ -103,7 +103,7 @@ static bool inject_piece(struct ha_collnet *c, struct ha_collnet_op *op)
 	return true;
 }
 
-static void inject(struct ha_collnet *c)
+static void inject_pieces(struct ha_collnet *c)
 {
 	struct ha_collnet_op *op = NULL;
 
@@ -113,18 +113,18 @@ static void inject(struct ha_collnet *c)
 			break;
 		op = NULL;
 	}
-	if (!op || !ready(c, op))
+	if (!op || !is_ready(c, op))
 		return;
 	if (!op->started)
-		start(c, op);
+		start_op(c, op);
 	while (op->segment < op->segments && inject_piece(c, op))
 		;
-	finish(c, op);
+	finish_if_complete(c, op);
 }
 
 /* ---- what comes ---- */
 
-static void add(float *sum, const float *own, size_t bytes)
+static void add_floats(float *sum, const float *own, size_t bytes)
 {
 	for (size_t i = 0; i < bytes / sizeof(float); i++)
 		sum[i] += own[i];
@@ -136,8 +136,8 @@ static unsigned hops_of(const struct ha_collnet *c, uint16_t type)
 	return (unsigned)(type == HA_COLLNET_SUM ? 2 * (c->ranks - 1) : c->ranks - 1);
 }
 
-static bool sound(const struct ha_collnet *c, const struct ha_collnet_op *op,
-		  const struct ha_collnet_msg *m)
+static bool is_valid_piece(const struct ha_collnet *c, const struct ha_collnet_op *op,
+			   const struct ha_collnet_msg *m)
 {
 	unsigned n = (unsigned)c->ranks;
 
@@ -149,7 +149,8 @@ static bool sound(const struct ha_collnet *c, const struct ha_collnet_op *op,
 }
 
 /* False: there is no room to hand it on. */
-static bool take(struct ha_collnet *c, struct ha_collnet_op *op, const struct ha_collnet_msg *m)
+static bool take_piece(struct ha_collnet *c, struct ha_collnet_op *op,
+		       const struct ha_collnet_msg *m)
 {
 	struct ha_lane_out *lane = &c->out[HA_COLLNET_DATA];
 	bool on = m->hop + 1u < hops_of(c, m->type),
@@ -166,7 +167,7 @@ static bool take(struct ha_collnet *c, struct ha_collnet_op *op, const struct ha
 		next->b = m->b;
 		memcpy(next + 1, m + 1, m->length);
 		if (adds)
-			add((float *)(next + 1), (const float *)(op->in + m->a), m->length);
+			add_floats((float *)(next + 1), (const float *)(op->in + m->a), m->length);
 		data = next + 1;
 	}
 	if (!adds || m->hop + 2 == c->ranks) {
@@ -178,7 +179,7 @@ static bool take(struct ha_collnet *c, struct ha_collnet_op *op, const struct ha
 	return true;
 }
 
-static void receive(struct ha_collnet *c)
+static void receive_pieces(struct ha_collnet *c)
 {
 	struct ha_lane_in *lane = &c->in[HA_COLLNET_DATA];
 	const struct ha_collnet_msg *m;
@@ -191,9 +192,9 @@ static void receive(struct ha_collnet *c)
 					m->type);
 			return;
 		}
-		if (m->id > c->posted || (op && !ready(c, op)))
+		if (m->id > c->posted || (op && !is_ready(c, op)))
 			return; /* not yet */
-		if (!op || !sound(c, op, m)) {
+		if (!op || !is_valid_piece(c, op, m)) {
 			ha_collnet_fail(c, -EINVAL,
 					"rank %u sent what does not fit operation %llu: do all "
 					"ranks call the same?",
@@ -201,17 +202,17 @@ static void receive(struct ha_collnet *c)
 			return;
 		}
 		if (!op->started)
-			start(c, op);
-		if (!take(c, op, m))
+			start_op(c, op);
+		if (!take_piece(c, op, m))
 			return;
 		ha_lane_drop(lane);
-		finish(c, op);
+		finish_if_complete(c, op);
 	}
 }
 
 void ha_collnet_ring_step(struct ha_collnet *c)
 {
-	receive(c);
+	receive_pieces(c);
 	if (!c->error)
-		inject(c);
+		inject_pieces(c);
 }
