@@ -33,7 +33,7 @@
 #define MUTE_MS 100    /* how long listeners rest when descriptors have run out */
 
 /* It has failed: out of its list, free. */
-static void drop(struct ha_pending *p)
+static void drop_pending(struct ha_pending *p)
 {
 	if (p->unauthenticated)
 		p->listen->unauthenticated--;
@@ -43,14 +43,14 @@ static void drop(struct ha_pending *p)
 	ha_pending_free(p);
 }
 
-static void count(struct ha_listen *listen)
+static void count_ready(struct ha_listen *listen)
 {
 	atomic_fetch_add_explicit(&listen->ready, 1, memory_order_release);
 }
 
 /* ---- states ---- */
 
-static int refuse(struct ha_pending *p, int err, const char *text)
+static int refuse_peer(struct ha_pending *p, int err, const char *text)
 {
 	struct ha_msg_refuse m = {
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_REFUSE, sizeof(m), 0 },
@@ -127,14 +127,14 @@ static int step_hello_in(struct ha_pending *p)
 	err = take_bundle(p, &m->hello);
 	if (err) {
 		p->explained = true;
-		return refuse(p, err, strerror(-err));
+		return refuse_peer(p, err, strerror(-err));
 	}
 	p->bundle->terms.nonce = p->listen->nonce;
 	err = ha_bundle_agree(p->bundle, &m->hello, ha_pending_connected, p, p->why,
 			      sizeof(p->why));
 	if (err) {
 		p->explained = !p->why[0];
-		return refuse(p, err, p->why[0] ? p->why : strerror(-err));
+		return refuse_peer(p, err, p->why[0] ? p->why : strerror(-err));
 	}
 	ha_pending_why(p, 0,
 		       "they are not ready in time; can this device's address reach the peer's "
@@ -152,7 +152,7 @@ static int step_theirs(struct ha_pending *p)
 	p->why[0] = 0;
 	if (err) {
 		p->explained = true;
-		return refuse(p, err, strerror(-err));
+		return refuse_peer(p, err, strerror(-err));
 	}
 	ha_bundle_describe(p->bundle, HA_MSG_WELCOME, &welcome);
 	err = ha_stream_put(p->stream, &welcome);
@@ -193,8 +193,8 @@ static const struct ha_pending_side listening = {
 		[HA_PENDING_READY_IN] = { step_ready_in, "waiting for READY" },
 		[HA_PENDING_REFUSE_OUT] = { step_refuse_out, "refusing it" },
 	},
-	.up = count,
-	.failed = drop,
+	.up = count_ready,
+	.failed = drop_pending,
 };
 
 /* ---- incoming connections ---- */
@@ -436,7 +436,7 @@ int ha_accept(struct ha_listen *listen, struct ha_recv **out)
 
 	*out = NULL;
 	ctx->progress(ctx);
-	/* Acquire: pairs with ha_accept_count; one of the list is in its final state then. */
+	/* Acquire: pairs with count_ready; one of the list is in its final state then. */
 	if (!atomic_load_explicit(&listen->ready, memory_order_acquire))
 		return 0;
 	atomic_fetch_sub_explicit(&listen->ready, 1, memory_order_relaxed);

@@ -41,7 +41,7 @@ static bool worth_redialling(int err)
 	       err == -ENETUNREACH || err == -ECONNRESET || err == -EADDRNOTAVAIL;
 }
 
-static int redial(struct ha_pending *p, int err)
+static int schedule_reconnect(struct ha_pending *p, int err)
 {
 	uint64_t pause = (uint64_t)REDIAL_MIN_MS << (p->dials < 8 ? p->dials : 8);
 
@@ -96,7 +96,7 @@ static int step_dial(struct ha_pending *p)
 	err = ctx->oob->connect(ctx->oob_net, &p->handle.oob, &conn);
 	if (!err)
 		err = ha_stream_new(ctx, conn, true, ha_pending_ready, p, &p->stream);
-	return err ? redial(p, err) : HA_PENDING_DIALLING;
+	return err ? schedule_reconnect(p, err) : HA_PENDING_DIALLING;
 }
 
 static int step_dialling(struct ha_pending *p)
@@ -107,7 +107,7 @@ static int step_dialling(struct ha_pending *p)
 	if (err == -EAGAIN)
 		return err;
 	if (err)
-		return redial(p, err);
+		return schedule_reconnect(p, err);
 	p->dial_error = 0;
 	p->why[0] = 0;
 	ha_bundle_describe(p->bundle, HA_MSG_HELLO, &hello);
@@ -122,7 +122,7 @@ static int step_hello_out(struct ha_pending *p)
 	return err ? err : HA_PENDING_WELCOME_IN;
 }
 
-static int welcomed(struct ha_pending *p, const struct ha_msg_hello *welcome)
+static int take_welcome(struct ha_pending *p, const struct ha_msg_hello *welcome)
 {
 	int err;
 
@@ -178,7 +178,7 @@ static int step_welcome_in(struct ha_pending *p)
 		return err;
 	switch (m->header.type) {
 	case HA_MSG_WELCOME:
-		return welcomed(p, &m->hello);
+		return take_welcome(p, &m->hello);
 	case HA_MSG_REFUSE:
 		return ha_pending_why(p, -EPROTO, "the peer refused: %s", m->refuse.text);
 	default:
@@ -208,7 +208,7 @@ static const struct ha_pending_side connecting = {
 
 /* ---- what NCCL calls ---- */
 
-static struct ha_pending *find(struct ha_ctx *ctx, const void *key, uint64_t nonce)
+static struct ha_pending *find_pending(struct ha_ctx *ctx, const void *key, uint64_t nonce)
 {
 	struct ha_pending *p;
 
@@ -239,7 +239,8 @@ static int near_listener(struct ha_ctx *ctx, int dev, const struct ha_wire_handl
 	return ha_subnet_choose(ctx, dev, peer, 2);
 }
 
-static int begin(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, const void *handle)
+static int begin_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts,
+			 const void *handle)
 {
 	struct ha_comm_opts all = opts ? *opts : (struct ha_comm_opts) { .traffic_class = -1 };
 	struct ha_wire_handle h;
@@ -281,7 +282,7 @@ void ha_connect_abandon(struct ha_ctx *ctx, const void *handle)
 
 	memcpy(&h, handle, sizeof(h));
 	pthread_mutex_lock(&ctx->drive);
-	p = find(ctx, handle, h.nonce);
+	p = find_pending(ctx, handle, h.nonce);
 	if (p) {
 		pthread_mutex_lock(&ctx->lock);
 		ha_pending_unlink(p);
@@ -327,9 +328,9 @@ int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, con
 
 	*out = NULL;
 	memcpy(&h, handle, sizeof(h));
-	p = find(ctx, handle, h.nonce);
+	p = find_pending(ctx, handle, h.nonce);
 	if (!p)
-		return begin(ctx, dev, opts, handle);
+		return begin_connect(ctx, dev, opts, handle);
 	ctx->progress(ctx);
 	state = take_offered(p);
 	if (state < HA_PENDING_UP)

@@ -61,7 +61,7 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 	return 0;
 }
 
-static int discover(struct ha_ctx *ctx, const struct ha_ctx_params *params)
+static int discover_devices(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 {
 	struct ha_standby_class class;
 	int err;
@@ -136,7 +136,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	ctx->id = ha_random_u64();
 	err = take_params(ctx, params);
 	if (!err)
-		err = discover(ctx, params);
+		err = discover_devices(ctx, params);
 	if (!err)
 		err = open_mpib(ctx);
 	if (!err) {

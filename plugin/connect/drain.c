@@ -64,7 +64,7 @@ static bool has_no_path(const struct ha_bundle *b)
 /* Inside, or the driver with the bundle taken. How many sends below `end` are still to be waited
  * for; *lost: those that are not, since there is no path. Where the connection has its error, or
  * the peer has closed, there is nothing to wait for. */
-static unsigned outstanding(struct ha_send *s, uint64_t end, unsigned *lost)
+static unsigned count_outstanding(struct ha_send *s, uint64_t end, unsigned *lost)
 {
 	unsigned n = 0;
 
@@ -99,7 +99,7 @@ void ha_drain_send(struct ha_send *s)
 	wait_begin(&wait, s->b.ctx);
 	for (;;) {
 		if (ha_bundle_enter(&s->b) != HA_NOT_NOW) {
-			left = outstanding(s, s->head, &lost);
+			left = count_outstanding(s, s->head, &lost);
 			seen = true;
 			ha_bundle_leave(&s->b);
 		}
@@ -119,7 +119,7 @@ struct left {
 	char first[sizeof(((struct ha_bundle *)NULL)->name)];
 };
 
-static void count(struct left *left, const struct ha_send *s, unsigned waited, unsigned lost)
+static void count_left(struct left *left, const struct ha_send *s, unsigned waited, unsigned lost)
 {
 	if (!(waited + lost))
 		return;
@@ -142,11 +142,11 @@ static void look_at(struct ha_send *s, struct left *left)
 	}
 	if (!s->awaited)
 		s->awaited = s->head + 1;
-	waited = outstanding(s, s->awaited - 1, &lost);
+	waited = count_outstanding(s, s->awaited - 1, &lost);
 	if (!(waited + lost))
 		s->awaited = 1;
 	ha_bundle_give(&s->b);
-	count(left, s, waited, lost);
+	count_left(left, s, waited, lost);
 }
 
 /* Whoever has the lock may be the very thread that ends the process, in a signal handler. */

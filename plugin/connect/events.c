@@ -52,7 +52,7 @@ static void follow_speed(struct ha_device *dev, int before)
 }
 
 /* What it means for the rails on this port. */
-static void follow(struct ha_device *dev, enum ibv_event_type type, enum ha_event_cause cause)
+static void follow_event(struct ha_device *dev, enum ibv_event_type type, enum ha_event_cause cause)
 {
 	int speed = ha_device_speed(dev);
 	bool moved = type != IBV_EVENT_DEVICE_FATAL && ha_device_refresh(dev);
@@ -101,7 +101,7 @@ static void on_device(struct ha_ctx *ctx, struct ha_nic *nic, const struct ibv_a
 		followed = true;
 		if (fatal)
 			atomic_store_explicit(&dev->failed, -EIO, memory_order_release);
-		follow(dev, e->event_type, told.cause);
+		follow_event(dev, e->event_type, told.cause);
 	}
 	if (followed && fatal)
 		ha_returns_lost(nic);
@@ -180,7 +180,7 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 			  ha_verbs_event_advice(e->event_type));
 }
 
-static void handle(struct ha_nic *nic, const struct ibv_async_event *e)
+static void handle_event(struct ha_nic *nic, const struct ibv_async_event *e)
 {
 	enum ha_verbs_scope scope = ha_verbs_event_scope(e->event_type);
 
@@ -190,21 +190,21 @@ static void handle(struct ha_nic *nic, const struct ibv_async_event *e)
 		on_queue(nic->dev, e);
 }
 
-static void drain(struct ha_nic *nic)
+static void drain_events(struct ha_nic *nic)
 {
 	const struct ha_verbs_ops *v = nic->ctx->verbs;
 	struct ibv_async_event e;
 
 	/* A bounded number: a device that never stops must not stop us. */
 	for (int i = 0; i < 64 && !v->get_async_event(v, nic->verbs, &e); i++) {
-		handle(nic, &e);
+		handle_event(nic, &e);
 		v->ack_async_event(v, &e);
 	}
 }
 
 static void events_ready(struct ha_watch *watch, uint32_t events)
 {
-	drain((struct ha_nic *)((char *)watch - offsetof(struct ha_nic, events)));
+	drain_events((struct ha_nic *)((char *)watch - offsetof(struct ha_nic, events)));
 	(void)events;
 }
 
@@ -238,5 +238,5 @@ void ha_events_poll(struct ha_ctx *ctx)
 	for (struct ha_nic *nic = ctx->returns.nics; nic; nic = nic->next)
 		if (nic->verbs->async_fd < 0 &&
 		    !atomic_load_explicit(&nic->lost, memory_order_relaxed))
-			drain(nic);
+			drain_events(nic);
 }

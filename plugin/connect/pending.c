@@ -37,7 +37,7 @@ struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_si
 	return p;
 }
 
-static void release(struct ha_pending *p)
+static void release_connection(struct ha_pending *p)
 {
 	ha_stream_close(p->stream);
 	p->stream = NULL;
@@ -48,7 +48,7 @@ static void release(struct ha_pending *p)
 
 void ha_pending_free(struct ha_pending *p)
 {
-	release(p);
+	release_connection(p);
 	free(p);
 }
 
@@ -111,7 +111,7 @@ static bool may_log_unauthenticated(struct ha_ctx *ctx)
 	return false;
 }
 
-static const char *reason(const struct ha_pending *p, int err)
+static const char *reason_of(const struct ha_pending *p, int err)
 {
 	if (p->why[0])
 		return p->why;
@@ -129,29 +129,29 @@ static const char *reason(const struct ha_pending *p, int err)
 	}
 }
 
-static void explain(const struct ha_pending *p, int state, int err)
+static void log_failure(const struct ha_pending *p, int state, int err)
 {
 	if (p->explained || p->untaken)
 		return;
 	if (!p->listen)
 		HA_WARN(p->bundle ? p->bundle->name : NULL, "connecting to %s failed while %s: %s",
-			p->who, p->side->state[state].doing, reason(p, err));
+			p->who, p->side->state[state].doing, reason_of(p, err));
 	else if (!p->unauthenticated)
 		HA_WARN(p->bundle ? p->bundle->name : NULL,
 			"the connection from %s failed while %s: %s", p->who,
-			p->side->state[state].doing, reason(p, err));
+			p->side->state[state].doing, reason_of(p, err));
 	else if (may_log_unauthenticated(p->ctx))
 		HA_WARN(NULL, "refused a connection from %s, which is not a peer of this job: %s",
-			p->who, reason(p, err));
+			p->who, reason_of(p, err));
 }
 
 /* It has left ctx->driven. From the store on, a connecting one belongs to ha_connect; a listening
  * one ends here. */
-static void fail(struct ha_pending *p, int state, int err)
+static void fail_pending(struct ha_pending *p, int state, int err)
 {
 	p->untaken = state == HA_PENDING_OFFERED && !p->taken;
-	explain(p, state, err);
-	release(p);
+	log_failure(p, state, err);
+	release_connection(p);
 	if (p->side->failed) {
 		p->side->failed(p);
 		return;
@@ -160,7 +160,7 @@ static void fail(struct ha_pending *p, int state, int err)
 	atomic_store_explicit(&p->state, HA_PENDING_FAILED, memory_order_release);
 }
 
-static void succeed(struct ha_pending *p)
+static void complete_pending(struct ha_pending *p)
 {
 	void (*up)(struct ha_listen * listen) = p->side->up;
 	struct ha_listen *listen = p->listen;
@@ -174,7 +174,7 @@ static void succeed(struct ha_pending *p)
 
 /* Move as far as it goes. 0: it waits. Else it is through, *state says how far it came, and the
  * result is 1 or the error. */
-static int step(struct ha_pending *p, int *state)
+static int step_pending(struct ha_pending *p, int *state)
 {
 	*state = atomic_load_explicit(&p->state, memory_order_relaxed);
 	p->runnable = false;
@@ -230,7 +230,7 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 
 		if (ctx->soft_oob ||
 		    ((p->runnable || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
-			result = step(p, &state);
+			result = step_pending(p, &state);
 		else if (p->runnable)
 			next = now;
 		if (!result) {
@@ -241,9 +241,9 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 		}
 		*at = p->next_driven;
 		if (result > 0)
-			succeed(p);
+			complete_pending(p);
 		else
-			fail(p, state, result);
+			fail_pending(p, state, result);
 	}
 	return next;
 }
@@ -260,15 +260,15 @@ static bool take_out(struct ha_pending **list, struct ha_pending *p)
 
 void ha_pending_push(struct ha_pending *p)
 {
-	int state, result = step(p, &state);
+	int state, result = step_pending(p, &state);
 
 	if (!result)
 		return;
 	take_out(&p->ctx->driven, p);
 	if (result > 0)
-		succeed(p);
+		complete_pending(p);
 	else
-		fail(p, state, result);
+		fail_pending(p, state, result);
 }
 
 void ha_pending_forget(struct ha_pending *p)

@@ -111,7 +111,7 @@ int ha_returns_open(struct ha_ctx *ctx, int (*watch)(struct ha_nic *nic))
 /* ---- a device fails ---- */
 
 /* True: the port has left its opening. */
-static bool leave(struct ha_device *dev, struct ha_away *away)
+static bool leave_opening(struct ha_device *dev, struct ha_away *away)
 {
 	struct ha_opening *next = ha_opening_new(dev, NULL), *past;
 	struct ha_returns *r = &dev->ctx->returns;
@@ -156,7 +156,7 @@ void ha_returns_lost(struct ha_nic *nic)
 	for (int i = 0; away && i < ctx->nports; i++) {
 		struct ha_device *dev = &ctx->devices[i];
 
-		if (dev->now->nic != nic || !leave(dev, away))
+		if (dev->now->nic != nic || !leave_opening(dev, away))
 			continue;
 		away->looks = count_flaps(dev, now);
 		left = true;
@@ -270,7 +270,7 @@ static int first_port(const struct ha_ctx *ctx, const struct ha_away *away,
 }
 
 /* Where no thread can be had, the next look is another try. */
-static void search(struct ha_ctx *ctx, struct ha_away *away, struct ha_nic *nic)
+static void start_search(struct ha_ctx *ctx, struct ha_away *away, struct ha_nic *nic)
 {
 	struct ha_search *s = calloc(1, sizeof(*s));
 
@@ -496,7 +496,7 @@ static void check_next(struct ha_ctx *ctx, struct ha_nic *done, uint64_t now)
 
 	if (nic) {
 		r->check_at = now + CHECK_MAX_NS;
-		search(ctx, NULL, nic);
+		start_search(ctx, NULL, nic);
 		return;
 	}
 	ns = CHECK_MIN_NS << (r->checks < LOOK_SHIFT_MAX ? ++r->checks : LOOK_SHIFT_MAX);
@@ -555,7 +555,7 @@ static void start_due(struct ha_ctx *ctx, uint64_t now)
 
 	if (first && now >= first->look_at) {
 		first->look_at = now + LOOK_MAX_NS; /* or as its end says */
-		search(ctx, first, NULL);
+		start_search(ctx, first, NULL);
 	} else if (now >= r->check_at) {
 		check_next(ctx, NULL, now);
 	}

@@ -26,7 +26,7 @@
 static_assert(offsetof(struct ha_send, b) == 0 && offsetof(struct ha_recv, b) == 0,
 	      "a bundle is where its owner is");
 
-static void touch(volatile char *at, size_t size)
+static void touch_pages(volatile char *at, size_t size)
 {
 	for (size_t i = 0; i < size; i += 4096)
 		at[i] = 0;
@@ -49,7 +49,7 @@ static int ring_new(struct ha_bundle *b)
 	if (b->ring != MAP_FAILED) {
 		/* What every connection uses is there before the first message; the rest takes no
 		 * memory until it is used. */
-		touch(b->ring, b->is_send ? HA_SEND_COPIES : HA_RECV_INLINE_SIZE);
+		touch_pages(b->ring, b->is_send ? HA_SEND_COPIES : HA_RECV_INLINE_SIZE);
 		return 0;
 	}
 	b->ring = NULL;
@@ -192,8 +192,8 @@ static bool same_turns(const struct ha_bundle *b, const struct ha_msg_hello *pee
 }
 
 /* Both ends compute the same from the two messages. */
-static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why,
-		     size_t why_size)
+static int negotiate_terms(struct ha_bundle *b, const struct ha_msg_hello *peer, char *why,
+			   size_t why_size)
 {
 	uint16_t version = peer->version < HA_WIRE_VERSION ? peer->version : HA_WIRE_VERSION;
 
@@ -242,7 +242,7 @@ static int negotiate(struct ha_bundle *b, const struct ha_msg_hello *peer, char 
 }
 
 /* The peer has fewer rails than we: ours beyond them go. */
-static void shrink(struct ha_bundle *b, unsigned nrails)
+static void close_extra_rails(struct ha_bundle *b, unsigned nrails)
 {
 	while (b->nrails > nrails)
 		ha_rail_close(b, &b->rail[--b->nrails]);
@@ -254,12 +254,12 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (
 	int err;
 
 	why[0] = 0;
-	err = negotiate(b, peer, why, why_size);
+	err = negotiate_terms(b, peer, why, why_size);
 	if (err)
 		return err;
 	snprintf(b->name, sizeof(b->name), "%s %s %.31s[%u] %.23s", ha_device_name(b->rail[0].dev),
 		 b->is_send ? "->" : "<-", peer->host, peer->pid, peer->rail[0].name);
-	shrink(b, peer->nrails);
+	close_extra_rails(b, peer->nrails);
 	for (unsigned i = 0; i < b->nrails; i++) {
 		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i], tell, arg);
 		if (err)
