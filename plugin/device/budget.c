@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-static int clamp(int64_t n)
+static int clamp_to_int(int64_t n)
 {
 	return n > INT_MAX ? INT_MAX : (int)n;
 }
@@ -13,8 +13,8 @@ void ha_budget_compute(struct ha_budget *b)
 {
 	int64_t cqe = ((int64_t)b->wr * b->recvs + b->wr) * 2 * b->channels;
 
-	b->by_qp = clamp(b->max_qp / (2 * (int64_t)b->channels));
-	b->by_cqe = clamp(b->max_cqe / cqe);
+	b->by_qp = clamp_to_int(b->max_qp / (2 * (int64_t)b->channels));
+	b->by_cqe = clamp_to_int(b->max_cqe / cqe);
 	b->max_comms = b->by_qp < b->by_cqe ? b->by_qp : b->by_cqe;
 	if (b->max_comms > HA_BUDGET_MOST)
 		b->max_comms = HA_BUDGET_MOST;

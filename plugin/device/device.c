@@ -28,7 +28,7 @@ static int max_int(int a, int b)
 /* Receives that a connection may consume at once (opening.c). */
 #define PROMISE (HA_SLOTS + HA_REFILL)
 
-static void budget(struct ha_device *dev)
+static void compute_budget(struct ha_device *dev)
 {
 	const struct ha_config *config = &dev->ctx->config;
 	int qps = config->ib_qps_per_connection;
@@ -125,7 +125,7 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	pthread_mutex_init(&dev->lock, NULL);
 	take_address(dev);
 	atomic_init(&dev->relaxed, topo->relaxed_ordering);
-	budget(dev);
+	compute_budget(dev);
 	ha_silence_init(&dev->silence, (uint64_t)config->silence_ms * HA_NS_PER_MS);
 	dev->send_depth = (uint32_t)min_int(
 		max_int(config->wr_per_conn * config->max_recvs, SEND_DEPTH_MIN), max_wr);

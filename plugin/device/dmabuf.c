@@ -18,7 +18,7 @@ static bool room_for_one(const struct ha_dmabufs *all)
 }
 
 /* As mr_cache.c has it: what is registered at an address is one buffer until it is deregistered. */
-static struct ha_dmabuf *find(const struct ha_dmabufs *all, const struct ha_mr_want *want)
+static struct ha_dmabuf *find_dmabuf(const struct ha_dmabufs *all, const struct ha_mr_want *want)
 {
 	struct ha_dmabuf *one = all->first;
 
@@ -28,7 +28,7 @@ static struct ha_dmabuf *find(const struct ha_dmabufs *all, const struct ha_mr_w
 	return one;
 }
 
-static struct ha_dmabuf *make(struct ha_dmabufs *all, const struct ha_mr_want *want)
+static struct ha_dmabuf *add_dmabuf(struct ha_dmabufs *all, const struct ha_mr_want *want)
 {
 	struct ha_dmabuf *one;
 
@@ -57,9 +57,9 @@ struct ha_dmabuf *ha_dmabuf_keep(struct ha_dmabufs *all, const struct ha_mr_want
 	struct ha_dmabuf *one;
 
 	pthread_mutex_lock(&all->lock);
-	one = find(all, want);
+	one = find_dmabuf(all, want);
 	if (!one)
-		one = make(all, want);
+		one = add_dmabuf(all, want);
 	if (one)
 		one->users++;
 	pthread_mutex_unlock(&all->lock);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ha_fused *find(struct ha_ctx *ctx, int dev)
+static const struct ha_fused *find_fused(struct ha_ctx *ctx, int dev)
 {
 	/* Acquire: pairs with the release behind a new one. */
 	int n = atomic_load_explicit(&ctx->fused.n, memory_order_acquire);
@@ -35,7 +35,7 @@ static void tell_fewer(struct ha_ctx *ctx, int devices, int each)
 }
 
 /* NCCL_IB_QPS_PER_CONNECTION: so many rails on each device, as far as there is room. */
-static void multiply(struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
+static void multiply_rails(struct ha_ctx *ctx, int first, struct ha_comm_opts *opts)
 {
 	int devices = opts->nmore + 1, each = ctx->config.ib_qps_per_connection,
 	    room = HA_MAX_RAILS, list[HA_MAX_RAILS] = { first };
@@ -79,7 +79,7 @@ static int rank_of(struct ha_ctx *ctx, int dev, int other)
  * on it: the best one that is up stands in. One that goes away later is known to the peer, and what
  * begins on it fails over.
  */
-static int present(struct ha_ctx *ctx, int dev)
+static int find_present_port(struct ha_ctx *ctx, int dev)
 {
 	int best = dev, best_rank = INT_MAX, rank;
 
@@ -99,16 +99,16 @@ static int present(struct ha_ctx *ctx, int dev)
 
 static void stand_in(struct ha_ctx *ctx, int *dev, struct ha_comm_opts *opts)
 {
-	*dev = present(ctx, *dev);
+	*dev = find_present_port(ctx, *dev);
 	for (int i = 0; i < opts->nmore && i < HA_MAX_RAILS - 1; i++)
 		if (opts->more[i] >= 0 && opts->more[i] < ctx->nports)
-			opts->more[i] = present(ctx, opts->more[i]);
+			opts->more[i] = find_present_port(ctx, opts->more[i]);
 }
 
 int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *peer,
 		     struct ha_comm_opts *opts)
 {
-	const struct ha_fused *f = find(ctx, *dev);
+	const struct ha_fused *f = find_fused(ctx, *dev);
 
 	if (ctx->mpib.on) {
 		if (*dev)
@@ -127,7 +127,7 @@ int ha_fused_resolve(struct ha_ctx *ctx, int *dev, const struct ha_wire_addr *pe
 		opts->nmore = f->n - 1;
 		memcpy(opts->more, f->member + 1, (size_t)opts->nmore * sizeof(opts->more[0]));
 	}
-	multiply(ctx, *dev, opts);
+	multiply_rails(ctx, *dev, opts);
 	stand_in(ctx, dev, opts);
 	return 0;
 }
@@ -140,7 +140,7 @@ void ha_fused_free(struct ha_fused_list *list)
 
 /* ---- to fuse ---- */
 
-static int check(const struct ha_ctx *ctx, const int *devs, int n)
+static int check_members(const struct ha_ctx *ctx, const int *devs, int n)
 {
 	if (n < 1 || n > HA_MAX_RAILS) {
 		HA_WARN(NULL, "cannot fuse %d devices: 1 to %d are possible", n, HA_MAX_RAILS);
@@ -210,7 +210,7 @@ static int find_or_add(struct ha_ctx *ctx, const int *devs, int n, int *dev)
 
 int ha_ctx_fuse(struct ha_ctx *ctx, const int *devs, int n, int *dev)
 {
-	int err = ctx->mpib.on ? -EPERM : check(ctx, devs, n);
+	int err = ctx->mpib.on ? -EPERM : check_members(ctx, devs, n);
 
 	if (err)
 		return err; /* the two of MPIB are fused already */
@@ -300,7 +300,7 @@ static void add_member(struct ha_dev_props *all, const struct ha_dev_props *one)
 
 int ha_ctx_device(struct ha_ctx *ctx, int dev, struct ha_dev_props *props)
 {
-	const struct ha_fused *f = find(ctx, ctx->mpib.on && !dev ? ctx->ndevices : dev);
+	const struct ha_fused *f = find_fused(ctx, ctx->mpib.on && !dev ? ctx->ndevices : dev);
 
 	if ((!f && (dev < 0 || dev >= ctx->ndevices)) || (ctx->mpib.on && dev))
 		return -EINVAL;

@@ -68,7 +68,7 @@ static void connect_qp(struct ha_hookup *h)
 		ask_ece(v, h);
 }
 
-static void destroy(struct ha_hookup *h)
+static void destroy_hookup(struct ha_hookup *h)
 {
 	const struct ha_verbs_ops *v = h->ctx->verbs;
 
@@ -79,7 +79,7 @@ static void destroy(struct ha_hookup *h)
 }
 
 /* Under the lock. False: abandoned. */
-static bool publish(struct ha_hookups *all, struct ha_hookup *h)
+static bool publish_hookup(struct ha_hookups *all, struct ha_hookup *h)
 {
 	if (h->abandoned)
 		return false;
@@ -95,7 +95,7 @@ static void wake_or_destroy(struct ha_ctx *ctx, struct ha_hookup *h, bool publis
 	if (published)
 		ha_loop_wake(&ctx->loop);
 	else
-		destroy(h);
+		destroy_hookup(h);
 }
 
 void ha_hookup_run(struct ha_hookup *h)
@@ -105,7 +105,7 @@ void ha_hookup_run(struct ha_hookup *h)
 
 	connect_qp(h);
 	pthread_mutex_lock(&ctx->hookups.lock);
-	published = publish(&ctx->hookups, h);
+	published = publish_hookup(&ctx->hookups, h);
 	pthread_mutex_unlock(&ctx->hookups.lock);
 	wake_or_destroy(ctx, h, published);
 }
@@ -122,7 +122,7 @@ static struct ha_hookup **next_waiting(struct ha_hookups *all)
 	return at;
 }
 
-static void unqueue(struct ha_hookups *all, struct ha_hookup **at)
+static void dequeue_hookup(struct ha_hookups *all, struct ha_hookup **at)
 {
 	if (!(*at)->next)
 		all->queue_end = at;
@@ -169,14 +169,14 @@ static void work_on(struct ha_ctx *ctx, struct ha_hookup **at)
 	struct ha_device *dev = h->dev;
 	bool published;
 
-	unqueue(all, at);
+	dequeue_hookup(all, at);
 	dev->hookups++;
 	all->held_up++;
 	atomic_store_explicit(&h->state, HA_HOOKUP_RUNNING, memory_order_relaxed);
 	pthread_mutex_unlock(&all->lock);
 	connect_qp(h);
 	pthread_mutex_lock(&all->lock);
-	published = publish(all, h);
+	published = publish_hookup(all, h);
 	if (published)
 		come_back(all, dev);
 	pthread_mutex_unlock(&all->lock);
@@ -266,7 +266,7 @@ static bool add_worker(struct ha_ctx *ctx)
 }
 
 /* True: a thread has it, or will. */
-static bool enqueue(struct ha_ctx *ctx, struct ha_hookup *h)
+static bool enqueue_hookup(struct ha_ctx *ctx, struct ha_hookup *h)
 {
 	struct ha_hookups *all = &ctx->hookups;
 	bool any;
@@ -336,7 +336,7 @@ void ha_hookup_start(struct ha_ctx *ctx, struct ha_hookup *h)
 	if (all->ops) {
 		atomic_store_explicit(&h->state, HA_HOOKUP_RUNNING, memory_order_relaxed);
 		all->ops->start(all->ops_arg, h);
-	} else if (ha_ctx_self_driven(ctx) || !enqueue(ctx, h)) {
+	} else if (ha_ctx_self_driven(ctx) || !enqueue_hookup(ctx, h)) {
 		ha_hookup_run(h);
 	}
 }
@@ -353,7 +353,7 @@ static void take_out(struct ha_hookups *all, struct ha_hookup *h)
 	if (ha_hookup_over(h))
 		*at = h->next;
 	else
-		unqueue(all, at);
+		dequeue_hookup(all, at);
 	atomic_fetch_sub_explicit(&all->out, 1, memory_order_relaxed);
 }
 

@@ -61,7 +61,7 @@ static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *m
 	return flush && r->connected ? ha_rail_prepare_flush(b, r) : 0;
 }
 
-static void release(struct ha_bundle *b, struct ha_mr *mr)
+static void release_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 		if (mr->entry[i])
@@ -127,7 +127,7 @@ const char *ha_mr_advice(const struct ha_mr *mr)
 	return "raise the limit of locked memory (ulimit -l)";
 }
 
-static const char *advice(int err, bool dmabuf, int type)
+static const char *find_advice(int err, bool dmabuf, int type)
 {
 	if (err == -ENOMEM)
 		return "raise the limit of locked memory (ulimit -l)";
@@ -186,8 +186,8 @@ static void unlink_mr(struct ha_bundle *b, struct ha_mr *mr)
 	pthread_mutex_unlock(&b->registered.list_lock);
 }
 
-static struct ha_mr_want describe(void *data, size_t size, int type, uint64_t offset, int fd,
-				  unsigned flags)
+static struct ha_mr_want describe_buffer(void *data, size_t size, int type, uint64_t offset, int fd,
+					 unsigned flags)
 {
 	struct ha_mr_want want = {
 		.addr = (uintptr_t)data,
@@ -205,7 +205,7 @@ static struct ha_mr_want describe(void *data, size_t size, int type, uint64_t of
 int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t offset, int fd,
 	      unsigned flags, struct ha_mr **out)
 {
-	struct ha_mr_want want = describe(data, size, type, offset, fd, flags);
+	struct ha_mr_want want = describe_buffer(data, size, type, offset, fd, flags);
 	struct ha_mr *mr;
 	int err;
 
@@ -225,14 +225,14 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 		keep_descriptor(b, mr);
 		link_mr(b, mr);
 	} else {
-		release(b, mr); /* before a rail can take another device */
+		release_mr(b, mr); /* before a rail can take another device */
 	}
 	pthread_mutex_unlock(&b->registered.lock);
 	if (err) {
 		HA_WARN(b->name, "cannot register %zu bytes of %s memory at %p%s: %s; %s", size,
 			type == HA_MEM_HOST ? "host" : "GPU", data,
 			want.dmabuf ? " by dma-buf" : "", strerror(-err),
-			advice(err, want.dmabuf, type));
+			find_advice(err, want.dmabuf, type));
 		return err;
 	}
 	*out = mr;
@@ -273,7 +273,7 @@ static int hold_on(struct ha_held *held, struct ha_device *dev, const struct ha_
 			"cannot register %zu bytes of %s memory at %p%s: %s; %s", want->size,
 			want->type == HA_MEM_HOST ? "host" : "GPU", (void *)want->addr,
 			want->dmabuf ? " by dma-buf" : "", strerror(-err),
-			advice(err, want->dmabuf, want->type));
+			find_advice(err, want->dmabuf, want->type));
 		return err;
 	}
 	held->entry[held->n++] = entry;
@@ -284,7 +284,7 @@ int ha_hold_mr(struct ha_ctx *ctx, int dev, void *data, size_t size, int type, u
 	       int fd, unsigned flags, struct ha_held **out)
 {
 	struct ha_comm_opts opts = { .traffic_class = -1 };
-	struct ha_mr_want want = describe(data, size, type, offset, fd, flags);
+	struct ha_mr_want want = describe_buffer(data, size, type, offset, fd, flags);
 	struct ha_held *held;
 	int err;
 
@@ -322,7 +322,7 @@ int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
 		return 0;
 	pthread_mutex_lock(&b->registered.lock);
 	unlink_mr(b, mr);
-	release(b, mr);
+	release_mr(b, mr);
 	pthread_mutex_unlock(&b->registered.lock);
 	atomic_store_explicit(&b->registered.given_back_at, ha_clock_now(b->ctx->clock),
 			      memory_order_relaxed);
@@ -335,6 +335,6 @@ void ha_bundle_free_mrs(struct ha_bundle *b)
 		struct ha_mr *mr = b->registered.list;
 
 		unlink_mr(b, mr);
-		release(b, mr);
+		release_mr(b, mr);
 	}
 }

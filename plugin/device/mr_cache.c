@@ -49,12 +49,12 @@ struct ha_mr_cache {
 	struct ha_mr_entry *bucket[BUCKETS];
 };
 
-static unsigned hash(const struct ha_mr_want *w)
+static unsigned hash_want(const struct ha_mr_want *w)
 {
 	return (unsigned)((w->addr >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56) % BUCKETS;
 }
 
-static bool same(const struct ha_mr_want *a, const struct ha_mr_want *b)
+static bool is_same_buffer(const struct ha_mr_want *a, const struct ha_mr_want *b)
 {
 	return a->addr == b->addr && a->size == b->size && a->type == b->type &&
 	       a->strict == b->strict && a->dmabuf == b->dmabuf;
@@ -92,14 +92,14 @@ static int do_register(struct ha_opening *o, const struct ha_mr_want *w, struct 
 	return err;
 }
 
-static void unkeep(struct ha_mr_cache *c, struct ha_mr_entry *e)
+static void unlink_kept(struct ha_mr_cache *c, struct ha_mr_entry *e)
 {
 	*(e->newer ? &e->newer->older : &c->newest) = e->older;
 	*(e->older ? &e->older->newer : &c->oldest) = e->newer;
 	c->kept--;
 }
 
-static void keep(struct ha_mr_cache *c, struct ha_mr_entry *e)
+static void link_kept(struct ha_mr_cache *c, struct ha_mr_entry *e)
 {
 	e->newer = NULL;
 	e->older = c->newest;
@@ -108,10 +108,10 @@ static void keep(struct ha_mr_cache *c, struct ha_mr_entry *e)
 	c->kept++;
 }
 
-static void drop(struct ha_mr_cache *c, struct ha_mr_entry *e)
+static void drop_entry(struct ha_mr_cache *c, struct ha_mr_entry *e)
 {
 	const struct ha_verbs_ops *v = c->opening->dev->ctx->verbs;
-	struct ha_mr_entry **at = &c->bucket[hash(&e->want)];
+	struct ha_mr_entry **at = &c->bucket[hash_want(&e->want)];
 	int err = v->dereg_mr(v, e->mr);
 
 	/* Of a device that is gone nothing else can be expected, and its end has been told. */
@@ -124,7 +124,8 @@ static void drop(struct ha_mr_cache *c, struct ha_mr_entry *e)
 	free(e);
 }
 
-static int add(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_mr_entry **entry)
+static int add_entry(struct ha_mr_cache *c, const struct ha_mr_want *want,
+		     struct ha_mr_entry **entry)
 {
 	struct ha_mr_entry *e = calloc(1, sizeof(*e));
 	int err = -ENOMEM;
@@ -137,8 +138,8 @@ static int add(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_m
 	while (err == -ENOMEM && e && c->oldest) {
 		struct ha_mr_entry *old = c->oldest;
 
-		unkeep(c, old);
-		drop(c, old);
+		unlink_kept(c, old);
+		drop_entry(c, old);
 		err = do_register(c->opening, want, &e->mr);
 	}
 	if (err) {
@@ -148,8 +149,8 @@ static int add(struct ha_mr_cache *c, const struct ha_mr_want *want, struct ha_m
 	e->cache = c;
 	e->users = 1;
 	ha_opening_take(c->opening);
-	e->next = c->bucket[hash(want)];
-	c->bucket[hash(want)] = e;
+	e->next = c->bucket[hash_want(want)];
+	c->bucket[hash_want(want)] = e;
 	c->used++;
 	*entry = e;
 	return 0;
@@ -162,13 +163,13 @@ int ha_mr_cache_get(struct ha_mr_cache *c, const struct ha_mr_want *want,
 	int err = 0;
 
 	pthread_mutex_lock(&c->lock);
-	for (e = c->bucket[hash(want)]; e && !same(&e->want, want); e = e->next)
+	for (e = c->bucket[hash_want(want)]; e && !is_same_buffer(&e->want, want); e = e->next)
 		;
 	if (!e) {
-		err = add(c, want, entry);
+		err = add_entry(c, want, entry);
 	} else {
 		if (!e->users++) {
-			unkeep(c, e);
+			unlink_kept(c, e);
 			c->used++;
 			ha_opening_take(c->opening);
 		}
@@ -188,13 +189,13 @@ void ha_mr_cache_put(struct ha_mr_entry *e)
 	if (unused) {
 		c->used--;
 		if (!c->limit || e->want.dmabuf || e->want.type != HA_MEM_HOST) {
-			drop(c, e);
+			drop_entry(c, e);
 		} else {
-			keep(c, e);
+			link_kept(c, e);
 			while (c->kept > c->limit) {
 				e = c->oldest;
-				unkeep(c, e);
-				drop(c, e);
+				unlink_kept(c, e);
+				drop_entry(c, e);
 			}
 		}
 	}
@@ -234,7 +235,7 @@ void ha_mr_cache_free(struct ha_mr_cache *c)
 		return;
 	for (unsigned i = 0; i < BUCKETS; i++)
 		while (c->bucket[i])
-			drop(c, c->bucket[i]);
+			drop_entry(c, c->bucket[i]);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

@@ -33,7 +33,7 @@ struct ha_opening *ha_opening_new(struct ha_device *dev, struct ha_nic *nic)
 	return o;
 }
 
-static const struct ha_verbs_ops *verbs(const struct ha_opening *o)
+static const struct ha_verbs_ops *verbs_of(const struct ha_opening *o)
 {
 	return o->dev->ctx->verbs;
 }
@@ -48,7 +48,7 @@ static int open_srq(struct ha_opening *o)
 		struct ibv_srq_init_attr init = { .attr = { .max_wr = o->srq_depth,
 							    .max_sge = 1 } };
 
-		err = verbs(o)->create_srq(verbs(o), o->pd, &init, &o->srq);
+		err = verbs_of(o)->create_srq(verbs_of(o), o->pd, &init, &o->srq);
 		if (!err || o->srq_depth / 2 < HA_SRQ_DEPTH_MIN ||
 		    (err != -ENOMEM && err != -EINVAL))
 			break;
@@ -61,7 +61,7 @@ static int open_srq(struct ha_opening *o)
 
 static int open_locked(struct ha_opening *o)
 {
-	const struct ha_verbs_ops *v = verbs(o);
+	const struct ha_verbs_ops *v = verbs_of(o);
 	const char *name = ha_device_name(o->dev);
 	int err = v->alloc_pd(v, o->nic->verbs, &o->pd);
 
@@ -148,7 +148,7 @@ int ha_opening_open(struct ha_opening *o)
 static void destroy_failed_srqs(struct ha_opening *o)
 {
 	for (int i = 0; i < HA_FAILED_SRQS; i++)
-		if (o->failed_srq[i] && !verbs(o)->destroy_srq(verbs(o), o->failed_srq[i]))
+		if (o->failed_srq[i] && !verbs_of(o)->destroy_srq(verbs_of(o), o->failed_srq[i]))
 			o->failed_srq[i] = NULL;
 }
 
@@ -197,7 +197,7 @@ bool ha_opening_replace_srq(struct ha_opening *o, const struct ibv_srq *failed)
 
 void ha_opening_close(struct ha_opening *o)
 {
-	const struct ha_verbs_ops *v = verbs(o);
+	const struct ha_verbs_ops *v = verbs_of(o);
 
 	if (o->open) {
 		ha_mr_cache_free(o->mr_cache);

@@ -25,13 +25,13 @@
 #define HOP_LIMIT 255
 #define CLOSE_DRAIN_MAX 4096 /* completions looked at when a rail closes */
 
-static const struct ha_verbs_ops *verbs(const struct ha_bundle *b)
+static const struct ha_verbs_ops *verbs_of(const struct ha_bundle *b)
 {
 	return b->ctx->verbs;
 }
 
-static int failed(const struct ha_bundle *b, const struct ha_rail *r, const char *what, int err,
-		  const char *advice)
+static int log_failure(const struct ha_bundle *b, const struct ha_rail *r, const char *what,
+		       int err, const char *advice)
 {
 	HA_WARN(b->name, "rail %u (%s): cannot %s: %s%s%s", r->index, ha_device_name(r->dev), what,
 		strerror(-err), advice ? "; " : "", advice ? advice : "");
@@ -73,7 +73,7 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 				.qp_type = IBV_QPT_RC,
 			};
 
-			err = verbs(b)->create_qp(verbs(b), r->opening->pd, &init, &r->qp);
+			err = verbs_of(b)->create_qp(verbs_of(b), r->opening->pd, &init, &r->qp);
 			if (!err) {
 				r->sq_depth = d;
 				r->max_inline = first ? 0 : init.cap.max_inline_data;
@@ -95,9 +95,9 @@ static int to_init(struct ha_bundle *b, struct ha_device *dev, struct ibv_qp *qp
 		.qp_access_flags = (unsigned)access,
 	};
 
-	return verbs(b)->modify_qp(verbs(b), qp, &attr,
-				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					   IBV_QP_ACCESS_FLAGS);
+	return verbs_of(b)->modify_qp(verbs_of(b), qp, &attr,
+				      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					      IBV_QP_ACCESS_FLAGS);
 }
 
 static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece *out)
@@ -105,7 +105,7 @@ static void query_ece(struct ha_bundle *b, struct ha_rail *r, struct ha_wire_ece
 	struct ibv_ece ece = { 0 };
 
 	memset(out, 0, sizeof(*out));
-	if (!b->ctx->config.ib_ece_enable || verbs(b)->query_ece(verbs(b), r->qp, &ece))
+	if (!b->ctx->config.ib_ece_enable || verbs_of(b)->query_ece(verbs_of(b), r->qp, &ece))
 		return; /* this device has none, or none are wanted */
 	*out = (struct ha_wire_ece) { ece.vendor_id, ece.options, ece.comp_mask };
 }
@@ -148,24 +148,25 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	r->hot = &o->nic->hot;
 	r->max_msg = ha_device_max_msg(dev);
 	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
-	err = verbs(b)->create_cq(verbs(b), o->nic->verbs, cq_entries(b, dev), b, NULL, 0, &r->cq);
+	err = verbs_of(b)->create_cq(verbs_of(b), o->nic->verbs, cq_entries(b, dev), b, NULL, 0,
+				     &r->cq);
 	if (err) {
 		r->cq = NULL;
-		return failed(b, r, "create a completion queue", err,
-			      "the device may have run out of them (maxComms)");
+		return log_failure(b, r, "create a completion queue", err,
+				   "the device may have run out of them (maxComms)");
 	}
 	r->srq = ha_opening_srq(o);
 	err = r->srq ? create_qp(b, r) : -EIO;
 	if (err)
-		return failed(b, r, "create a queue pair", err,
-			      "the device may have run out of them (maxComms)");
+		return log_failure(b, r, "create a queue pair", err,
+				   "the device may have run out of them (maxComms)");
 	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
-	err = verbs(b)->reg_mr(verbs(b), o->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
-			       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
+	err = verbs_of(b)->reg_mr(verbs_of(b), o->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
+				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
 	if (err) {
 		r->ring_mr = NULL;
-		return failed(b, r, "register the rings", err,
-			      "raise the limit of locked memory (ulimit -l)");
+		return log_failure(b, r, "register the rings", err,
+				   "raise the limit of locked memory (ulimit -l)");
 	}
 	r->ring_lkey = r->ring_mr->lkey;
 	if (!b->is_send)
@@ -173,7 +174,8 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
 	if (err)
-		return failed(b, r, "bring the queue pair to INIT", err, "is NCCL_IB_PKEY right?");
+		return log_failure(b, r, "bring the queue pair to INIT", err,
+				   "is NCCL_IB_PKEY right?");
 	query_ece(b, r, &r->ece);
 	return 0;
 }
@@ -313,7 +315,7 @@ int ha_rail_connected(struct ha_bundle *b, struct ha_rail *r)
 		return -EAGAIN;
 	err = h->err;
 	if (err)
-		failed(b, r, h->failed, err, h->advice);
+		log_failure(b, r, h->failed, err, h->advice);
 	r->ece = h->ece;
 	r->hookup = NULL;
 	ha_hookup_free(h);
@@ -358,9 +360,9 @@ static int connect_to_self(struct ha_bundle *b, struct ha_rail *r, struct ibv_qp
 	rts = rts_attr(b, self.psn);
 	err = to_init(b, r->dev, qp, IBV_ACCESS_REMOTE_READ);
 	if (!err)
-		err = verbs(b)->modify_qp(verbs(b), qp, &rtr, HA_RTR_MASK);
+		err = verbs_of(b)->modify_qp(verbs_of(b), qp, &rtr, HA_RTR_MASK);
 	if (!err)
-		err = verbs(b)->modify_qp(verbs(b), qp, &rts, HA_RTS_MASK);
+		err = verbs_of(b)->modify_qp(verbs_of(b), qp, &rts, HA_RTS_MASK);
 	return err;
 }
 
@@ -381,18 +383,19 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 
 	if (ha_rail_flush_cq(r))
 		return 0;
-	err = verbs(b)->create_cq(verbs(b), r->opening->nic->verbs, HA_FLUSHES, b, NULL, 0, &cq);
+	err = verbs_of(b)->create_cq(verbs_of(b), r->opening->nic->verbs, HA_FLUSHES, b, NULL, 0,
+				     &cq);
 	if (err)
-		return failed(b, r, "create the completion queue for flushes", err, NULL);
+		return log_failure(b, r, "create the completion queue for flushes", err, NULL);
 	init.send_cq = init.recv_cq = cq;
-	err = verbs(b)->create_qp(verbs(b), r->opening->pd, &init, &qp);
+	err = verbs_of(b)->create_qp(verbs_of(b), r->opening->pd, &init, &qp);
 	if (err) {
-		failed(b, r, "create the queue pair for flushes", err, NULL);
+		log_failure(b, r, "create the queue pair for flushes", err, NULL);
 		goto destroy_cq;
 	}
 	err = connect_to_self(b, r, qp);
 	if (err) {
-		failed(b, r, "connect the queue pair for flushes to itself", err, NULL);
+		log_failure(b, r, "connect the queue pair for flushes to itself", err, NULL);
 		goto destroy_qp;
 	}
 	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this
@@ -402,9 +405,9 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 	return 0;
 
 destroy_qp:
-	verbs(b)->destroy_qp(verbs(b), qp);
+	verbs_of(b)->destroy_qp(verbs_of(b), qp);
 destroy_cq:
-	verbs(b)->destroy_cq(verbs(b), cq);
+	verbs_of(b)->destroy_cq(verbs_of(b), cq);
 	return err;
 }
 
@@ -421,7 +424,7 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 	struct ibv_wc wc[16];
 	int n, total = 0;
 
-	verbs(b)->modify_qp(verbs(b), r->qp, &attr, IBV_QP_STATE);
+	verbs_of(b)->modify_qp(verbs_of(b), r->qp, &attr, IBV_QP_STATE);
 	while (total < CLOSE_DRAIN_MAX && (n = r->hot->poll_cq(r->cq, 16, wc)) > 0) {
 		for (int i = 0; i < n; i++)
 			r->rq_consumed +=
@@ -439,9 +442,9 @@ static void destroy_pair(struct ha_bundle *b, const struct ha_rail *r, struct ib
 {
 	(void)r;
 	if (qp)
-		verbs(b)->destroy_qp(verbs(b), qp);
+		verbs_of(b)->destroy_qp(verbs_of(b), qp);
 	if (cq)
-		verbs(b)->destroy_cq(verbs(b), cq);
+		verbs_of(b)->destroy_cq(verbs_of(b), cq);
 }
 
 /* A queue pair in RESET takes and sends nothing; what it is made of may go at leisure. */
@@ -450,7 +453,7 @@ static void bury_pair(struct ha_bundle *b, const struct ha_rail *r, struct ibv_q
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-	if ((qp && verbs(b)->modify_qp(verbs(b), qp, &attr, IBV_QP_STATE)) ||
+	if ((qp && verbs_of(b)->modify_qp(verbs_of(b), qp, &attr, IBV_QP_STATE)) ||
 	    !ha_reaper_take(b->ctx, r->opening, qp, cq))
 		destroy_pair(b, r, qp, cq);
 }
@@ -469,7 +472,7 @@ static void close_by(struct ha_bundle *b, struct ha_rail *r,
 	if (r->qp || r->cq)
 		end(b, r, r->qp, r->cq);
 	if (r->ring_mr)
-		verbs(b)->dereg_mr(verbs(b), r->ring_mr);
+		verbs_of(b)->dereg_mr(verbs_of(b), r->ring_mr);
 	r->qp = NULL;
 	r->cq = NULL;
 	r->ring_mr = NULL;

@@ -44,7 +44,7 @@ static struct ha_grave *next_grave(struct ha_reaper *r)
 	return g;
 }
 
-static void empty(struct ha_ctx *ctx, const struct ha_grave *g)
+static void empty_grave(struct ha_ctx *ctx, const struct ha_grave *g)
 {
 	if (g->qp)
 		ctx->verbs->destroy_qp(ctx->verbs, g->qp);
@@ -64,7 +64,7 @@ static void *reaper_main(void *arg)
 	struct ha_grave *g;
 
 	while ((g = next_grave(&ctx->reaper)) != NULL) {
-		empty(ctx, g);
+		empty_grave(ctx, g);
 		free(g);
 	}
 	return NULL;
@@ -72,7 +72,7 @@ static void *reaper_main(void *arg)
 
 /* On first use: a process whose paths never fail has no such thread. The host program's signals are
  * not for it. */
-static bool running(struct ha_ctx *ctx)
+static bool ensure_running(struct ha_ctx *ctx)
 {
 	struct ha_reaper *r = &ctx->reaper;
 	sigset_t all, old;
@@ -89,12 +89,12 @@ static bool running(struct ha_ctx *ctx)
 }
 
 /* False: there is no thread. */
-static bool bury(struct ha_ctx *ctx, const struct ha_grave *what)
+static bool enqueue_grave(struct ha_ctx *ctx, const struct ha_grave *what)
 {
 	struct ha_reaper *r = &ctx->reaper;
 	struct ha_grave *g;
 
-	if (ha_ctx_self_driven(ctx) || !running(ctx))
+	if (ha_ctx_self_driven(ctx) || !ensure_running(ctx))
 		return false;
 	g = malloc(sizeof(*g));
 	if (!g)
@@ -118,7 +118,7 @@ bool ha_reaper_take(struct ha_ctx *ctx, struct ha_opening *opening, struct ibv_q
 		qp->qp_context = NULL;
 	if (cq)
 		cq->cq_context = NULL;
-	if (bury(ctx, &what))
+	if (enqueue_grave(ctx, &what))
 		return true;
 	ha_opening_put(opening);
 	if (qp)
@@ -132,8 +132,8 @@ void ha_reaper_close_opening(struct ha_ctx *ctx, struct ha_opening *over, struct
 {
 	const struct ha_grave what = { .over = over, .nic = nic };
 
-	if (!bury(ctx, &what))
-		empty(ctx, &what);
+	if (!enqueue_grave(ctx, &what))
+		empty_grave(ctx, &what);
 }
 
 void ha_reaper_close(struct ha_ctx *ctx)

@@ -22,7 +22,7 @@ static void turn_pages(struct ha_silence *s, uint64_t now)
 	s->window_until = now + HA_SILENCE_WINDOW_NS;
 }
 
-static void relax(struct ha_silence *s, uint64_t now)
+static void relax_floor(struct ha_silence *s, uint64_t now)
 {
 	if (s->floor_ns == s->base_ns || now < s->learned_at + HA_SILENCE_RELAX_NS)
 		return;
@@ -30,7 +30,7 @@ static void relax(struct ha_silence *s, uint64_t now)
 	s->learned_at = now;
 }
 
-static uint64_t learned(const struct ha_silence *s)
+static uint64_t learned_limit_of(const struct ha_silence *s)
 {
 	uint64_t longest =
 		s->longest_ns[0] > s->longest_ns[1] ? s->longest_ns[0] : s->longest_ns[1];
@@ -43,8 +43,8 @@ uint64_t ha_silence_limit(struct ha_silence *s, uint64_t now)
 	if (!s->base_ns || now < s->rest_until)
 		return UINT64_MAX;
 	turn_pages(s, now);
-	relax(s, now);
-	return learned(s);
+	relax_floor(s, now);
+	return learned_limit_of(s);
 }
 
 uint64_t ha_silence_wait(const struct ha_silence *s, uint64_t limit, uint64_t now)

@@ -18,7 +18,7 @@ static bool matches_any(const struct ha_ctx *ctx, const union ibv_gid *gid,
 
 /* Every RoCE port of the device, and it has one: a rail of it on another subnet would lead
  * nowhere. */
-static bool matches(struct ha_ctx *ctx, int dev, const union ibv_gid *peer, int n)
+static bool matches_all(struct ha_ctx *ctx, int dev, const union ibv_gid *peer, int n)
 {
 	struct ha_dev_props props;
 	bool any = false;
@@ -47,10 +47,10 @@ int ha_subnet_choose(struct ha_ctx *ctx, int dev, const union ibv_gid *peer, int
 	for (int i = 0; i < n; i++)
 		known |= !ha_gid_is_zero(&peer[i]);
 	if (!ctx->config.ib_subnet_aware_routing || ctx->mpib.on || !known ||
-	    ha_ctx_device(ctx, dev, &props) || matches(ctx, dev, peer, n))
+	    ha_ctx_device(ctx, dev, &props) || matches_all(ctx, dev, peer, n))
 		return dev; /* one that does not exist is refused later */
 	for (int i = 0; i < all; i++)
-		if (matches(ctx, i, peer, n)) {
+		if (matches_all(ctx, i, peer, n)) {
 			HA_INFO(NULL,
 				"device %d takes the place of device %d for this connection: it "
 				"shares a subnet with the peer "
