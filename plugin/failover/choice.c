@@ -40,8 +40,8 @@ struct candidates {
 };
 
 /* 0: no other rail that is up is on this device; 2: one that carries, or two. */
-static unsigned shared(const struct ha_bundle *b, const struct ha_rail *r,
-		       const struct ha_device *dev)
+static unsigned sharing_of_device(const struct ha_bundle *b, const struct ha_rail *r,
+				  const struct ha_device *dev)
 {
 	unsigned most = 0;
 
@@ -62,7 +62,7 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 	if (!b->is_send && !(b->terms.flags & HA_FLAG_MOVES))
 		return true;
 	/* Others are on it: elsewhere it protects better. */
-	if (shared(b, r, r->dev))
+	if (sharing_of_device(b, r, r->dev))
 		return false;
 	/* So it does where one is wanted now, and this one is away. */
 	if (ha_spares_improve_due(b, now) && !ha_device_usable(r->dev))
@@ -165,7 +165,7 @@ static struct ha_device *sender_device(struct ha_bundle *b, const struct ha_rail
 			continue;
 		if (b->active)
 			number = pair->tries / STAY_TRIES << TRIES_SHIFT |
-				 shared(b, r, c.dev[i]) << SHARED_SHIFT |
+				 sharing_of_device(b, r, c.dev[i]) << SHARED_SHIFT |
 				 (unsigned)on_switch_of_data(b, c.dev[i]) << SWITCH_SHIFT;
 		else
 			number = ha_spares_recent(b, pair) << TRIES_SHIFT;
@@ -181,8 +181,8 @@ static struct ha_device *sender_device(struct ha_bundle *b, const struct ha_rail
 /* ---- the receiver ---- */
 
 /* Another rail is on this pair, or about to be. */
-static bool taken(const struct ha_bundle *b, const struct ha_rail *r, uint64_t peer,
-		  const struct ha_device *dev)
+static bool is_pair_taken(const struct ha_bundle *b, const struct ha_rail *r, uint64_t peer,
+			  const struct ha_device *dev)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_rail *o = &b->rail[i];
@@ -213,7 +213,7 @@ static unsigned receiver_number(struct ha_bundle *b, const struct ha_rail *r,
 	if (!b->active)
 		return number | ha_spares_recent(b, pair) << TRIES_SHIFT;
 	return number | pair->tries / STAY_TRIES << TRIES_SHIFT |
-	       shared(b, r, dev) << SHARED_SHIFT |
+	       sharing_of_device(b, r, dev) << SHARED_SHIFT |
 	       (unsigned)on_switch_of_data(b, dev) << SWITCH_SHIFT;
 }
 
@@ -226,13 +226,13 @@ static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_ra
 	struct ha_device *best = NULL;
 	struct candidates c;
 
-	if (same && waits_for_device(b, r, now) && !taken(b, r, peer, r->dev))
+	if (same && waits_for_device(b, r, now) && !is_pair_taken(b, r, peer, r->dev))
 		return r->dev;
 	list_candidates(b, &c);
 	for (unsigned i = 0; i < c.n; i++) {
 		unsigned number;
 
-		if (taken(b, r, peer, c.dev[i]))
+		if (is_pair_taken(b, r, peer, c.dev[i]))
 			continue;
 		number = receiver_number(b, r, c.dev[i], ha_spares_pair(b, peer, c.dev[i])) |
 			 c.rank[i];

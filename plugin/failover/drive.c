@@ -134,7 +134,7 @@ static void announce_windows(struct ha_bundle *b)
 }
 
 /* The bundle is taken. */
-static void drive(struct ha_bundle *b)
+static void drive_bundle(struct ha_bundle *b)
 {
 	uint64_t now;
 
@@ -178,7 +178,7 @@ static void drive(struct ha_bundle *b)
 
 /* A registration of the program is under way, and what is slow waits for it; the driver does
  * not. */
-static uint64_t soon(struct ha_bundle *b)
+static uint64_t find_retry_time(struct ha_bundle *b)
 {
 	uint64_t at = ha_clock_now(b->ctx->clock) + AGAIN_NS;
 
@@ -195,7 +195,7 @@ static void slow_steps(struct ha_bundle *b)
 		    ha_incarnation_slow(b, &b->rail[i]))
 			b->schedule.due = 0;
 		if (k->keys.stage == HA_KEYS_WANTED) {
-			b->schedule.due = ha_keys_register(b, &b->rail[i]) ? 0 : soon(b);
+			b->schedule.due = ha_keys_register(b, &b->rail[i]) ? 0 : find_retry_time(b);
 		}
 	}
 }
@@ -209,8 +209,8 @@ static bool is_due(struct ha_bundle *b, uint64_t now)
 }
 
 /* The next bundles that are due, from *at on, claimed by one barrier; how many. */
-static unsigned claim(struct ha_ctx *ctx, struct ha_bundle **at,
-		      struct ha_bundle *claimed[TAKEN_MAX])
+static unsigned claim_due(struct ha_ctx *ctx, struct ha_bundle **at,
+			  struct ha_bundle *claimed[TAKEN_MAX])
 {
 	uint64_t now = ha_clock_now(ctx->clock);
 	unsigned n = 0;
@@ -233,13 +233,13 @@ static uint64_t drive_all(struct ha_ctx *ctx)
 	uint64_t next = UINT64_MAX;
 	unsigned n;
 
-	while ((n = claim(ctx, &at, claimed)) > 0)
+	while ((n = claim_due(ctx, &at, claimed)) > 0)
 		for (unsigned i = 0; i < n; i++) {
 			if (!ha_bundle_claimed(claimed[i])) {
 				next = ha_clock_now(ctx->clock) + AGAIN_NS;
 				continue;
 			}
-			drive(claimed[i]);
+			drive_bundle(claimed[i]);
 			ha_bundle_give(claimed[i]);
 		}
 	return next;

@@ -35,7 +35,7 @@ static bool sends_pending(const struct ha_send *s)
 	return false;
 }
 
-static bool fencing(const struct ha_bundle *b)
+static bool has_fencing_rail(const struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->rail[i].state == HA_RAIL_FENCING)
@@ -52,7 +52,7 @@ void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 		settle_sends((struct ha_send *)b, b->failover.peer_done);
 	waiting = b->is_send ? sends_pending((struct ha_send *)b)
 			     : c->done < b->failover.peer_done || c->flush_busy;
-	if (waiting && (now < b->failover.peer_closed_until || fencing(b))) {
+	if (waiting && (now < b->failover.peer_closed_until || has_fencing_rail(b))) {
 		ha_due(b, now + HA_NS_PER_MS);
 		return;
 	}

@@ -19,7 +19,7 @@
 
 /* A connection without failover ends when its queue pair gives up, not before: the port may be back
  * by then. */
-static bool concerns(const struct ha_bundle *b, enum ha_event_cause cause)
+static bool is_affected(const struct ha_bundle *b, enum ha_event_cause cause)
 {
 	return b->terms.flags & HA_FLAG_FAILOVER || cause == HA_CAUSE_DEVICE_FAILED;
 }
@@ -28,7 +28,7 @@ void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 {
 	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
 		for (unsigned i = 0; i < b->nrails; i++)
-			if (b->rail[i].dev == dev && concerns(b, cause)) {
+			if (b->rail[i].dev == dev && is_affected(b, cause)) {
 				b->failover.ctl[i].fence_wanted = (uint8_t)cause;
 				ha_due_now(b);
 			}
@@ -173,7 +173,7 @@ void ha_failover_launch(struct ha_bundle *b)
 		if (b->rail[i].srq != ha_device_srq(b->rail[i].dev))
 			b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
 		/* Its event was before us; else the NIC's own time-outs would have to find out. */
-		if (concerns(b, HA_CAUSE_PORT_DOWN) && !ha_device_usable(b->rail[i].dev))
+		if (is_affected(b, HA_CAUSE_PORT_DOWN) && !ha_device_usable(b->rail[i].dev))
 			b->failover.ctl[i].fence_wanted = HA_CAUSE_PORT_DOWN;
 	}
 	for (unsigned spares = ha_spares_count(b); spares; spares--) {

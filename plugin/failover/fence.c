@@ -64,7 +64,7 @@ static void notify_siblings(struct ha_bundle *b, struct ha_rail *r)
 		ha_failover_device(r->dev, HA_CAUSE_SIBLING);
 }
 
-static void begin(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void begin_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
@@ -123,7 +123,7 @@ static void take_rest(struct ha_bundle *b, struct ha_rail *r)
 }
 
 /* How the drain goes on: it does, or it is over, or the queue pair must be destroyed. */
-static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static enum ha_fence_stage drain_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	bool receives_over = b->is_send ||
@@ -148,7 +148,7 @@ static enum ha_fence_stage drain(struct ha_bundle *b, struct ha_rail *r, uint64_
 	return HA_FENCE_CLOSE;
 }
 
-static bool overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
+static bool has_overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
 {
 	for (unsigned i = 0; i < a->n; i++)
 		for (unsigned k = 0; k < b->n; k++)
@@ -160,7 +160,7 @@ static bool overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
 
 /* An optional receive whose buffer was posted again has had its data used: it is complete, whatever
  * immediates are missing. */
-static void supersede(struct ha_recv *c)
+static void supersede_receives(struct ha_recv *c)
 {
 	for (uint64_t idx = c->done; idx < c->head; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
@@ -169,7 +169,7 @@ static void supersede(struct ha_recv *c)
 		if (!(slot->busy & HA_SLOT_OPTIONAL))
 			continue;
 		for (uint64_t later = idx + 1; later < c->head && !used; later++)
-			used = overlap(slot, &c->slot[later % HA_SLOTS]);
+			used = has_overlap(slot, &c->slot[later % HA_SLOTS]);
 		if (!used)
 			continue;
 		c->superseded++;
@@ -189,13 +189,13 @@ static void end_flushes(struct ha_recv *c, const struct ha_rail *r)
 	}
 }
 
-static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void end_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
 	if (!b->is_send) {
 		end_flushes((struct ha_recv *)b, r);
-		supersede((struct ha_recv *)b);
+		supersede_receives((struct ha_recv *)b);
 	}
 	ha_rail_enter(r, HA_RAIL_FENCED);
 	if (b->abort.error || b->failover.peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER)) {
@@ -226,7 +226,7 @@ static void over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void step_start(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	if (b->failover.ctl[r->index].fence.stage == HA_FENCE_START)
-		begin(b, r, now);
+		begin_fence(b, r, now);
 }
 
 /* Until nothing has come for a moment; then the queue pair goes into error. */
@@ -248,7 +248,7 @@ static void step_drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	if (k->fence.stage != HA_FENCE_DRAIN)
 		return;
-	k->fence.stage = drain(b, r, now);
+	k->fence.stage = drain_rail(b, r, now);
 	if (k->fence.stage == HA_FENCE_CLOSE)
 		k->slow = HA_SLOW_CLOSE;
 }
@@ -302,7 +302,7 @@ void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	step_drain(b, r, now);
 	step_close(b, r);
 	if (r->state == HA_RAIL_FENCING && fence->stage == HA_FENCE_OVER)
-		over(b, r, now);
+		end_fence(b, r, now);
 	step_compare(b, r, now);
 	if (fence->stage == HA_FENCE_QUIET)
 		ha_due(b, fence->quiet_until);

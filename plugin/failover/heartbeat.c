@@ -64,7 +64,7 @@ static uint64_t still_since(const struct ha_control *k, bool data_asks)
 
 /* Only what was asked for can be missing: a clear-to-send tells nothing of its end, and this
  * process may have been stopped for a while. */
-static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	bool data = b->balance.weight[r->index] || ha_lag_rests(b, r) ||
@@ -125,7 +125,7 @@ static uint64_t next_look(const struct ha_bundle *b, const struct ha_beat_watch 
 
 /* Since when nothing moves; true: it stands still with work outstanding. What was posted at any
  * time since a look long ago at an idle rail has only just been seen. */
-static bool look(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static bool look_at_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS;
@@ -195,7 +195,7 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	if (!b->is_send)
 		read_word(b, r);
-	still = look(b, r, now) && is_still(b, r, now);
+	still = look_at_rail(b, r, now) && is_still(b, r, now);
 	if (k->beat.sent_at && (int32_t)(r->sq_retired - k->beat.mark) >= 0)
 		k->beat.sent_at = 0;
 	if (interval > b->failover.rto.rto_ns / 4)
@@ -213,7 +213,7 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->beat.at = now + interval;
 	}
 	look_in_time(b, &k->beat, now);
-	judge(b, r, now);
+	judge_rail(b, r, now);
 	ha_answer_step(b, r, now);
 	k->beat.closely = ha_sign_wanted(b, r) && ha_sign_step(b, r, now);
 	k->beat.watched = r->state == HA_RAIL_UP;
@@ -247,7 +247,7 @@ bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 			b->schedule.look_due = now;
 			return false;
 		}
-		if (k->look_at <= now && look(b, &b->rail[i], now) &&
+		if (k->look_at <= now && look_at_rail(b, &b->rail[i], now) &&
 		    is_still(b, &b->rail[i], now)) {
 			k->look_at = now; /* the step polls it before it judges, and may have to */
 			b->schedule.look_due = now; /* wait until its owner is out */

@@ -52,7 +52,7 @@ static uint64_t earliest_retry(const struct ha_bundle *b, const struct ha_contro
 	return b->active && b->is_send && delay ? k->fence.suspected_at + delay : 0;
 }
 
-static uint64_t backoff(unsigned n)
+static uint64_t backoff_ns(unsigned n)
 {
 	uint64_t ns = n < 16 ? BACKOFF_MIN_NS << n : BACKOFF_MAX_NS;
 
@@ -64,14 +64,14 @@ uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx)
 	uint64_t ns = 0;
 
 	for (int i = 0; i < ctx->config.max_retries; i++)
-		ns += backoff((unsigned)i);
+		ns += backoff_ns((unsigned)i);
 	return ns;
 }
 
 /* ---- who carries what ---- */
 
 /* The rail that the first one is protected by, as far as anybody can say in one line. */
-static const struct ha_rail *protector(const struct ha_bundle *b)
+static const struct ha_rail *find_protector(const struct ha_bundle *b)
 {
 	const struct ha_rail *r = &b->rail[b->balance.first], *other = NULL;
 
@@ -115,7 +115,7 @@ static void report_protection(struct ha_bundle *b)
 		return;
 	}
 	report_shared_switch(b, now);
-	other = protector(b);
+	other = find_protector(b);
 	snprintf(text, sizeof(text),
 		 b->balance.weight[other->index] ? "%.40s ⇄ %.40s, against %s"
 						 : "%.40s ⇄ standby %.40s, against %s",
@@ -219,7 +219,7 @@ static void report_up(struct ha_bundle *b, struct ha_rail *r, bool first, uint64
 		report_added(b, r, now);
 }
 
-static void up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void enter_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	bool first = !k->proven;
@@ -321,7 +321,7 @@ static void count_attempt(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static uint64_t find_pause(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	const struct ha_control *k = &b->failover.ctl[r->index];
-	uint64_t pause = backoff(k->join.attempts + (k->join.flaps ? k->join.flaps - 1 : 0));
+	uint64_t pause = backoff_ns(k->join.attempts + (k->join.flaps ? k->join.flaps - 1 : 0));
 
 	if (k->fence.by_timeout && k->working && k->join.flaps <= HA_RTO_FALSE_ALARMS)
 		pause = HA_RTO_QUICK_NS / 5; /* was it a false alarm? */
@@ -459,7 +459,7 @@ static bool port_moved(struct ha_rail *r)
 	       now.lid != r->self.lid || now.gid_index != r->self.gid_index;
 }
 
-static int connected(struct ha_bundle *b, struct ha_rail *r)
+static int finish_connect(struct ha_bundle *b, struct ha_rail *r)
 {
 	int err = ha_rail_connected(b, r);
 
@@ -489,7 +489,7 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 		err = ha_rail_connect(b, r, &k->join.offer, connecting_told, b);
 	}
 	if (k->slow == HA_SLOW_CONNECTING)
-		return err ? err : connected(b, r);
+		return err ? err : finish_connect(b, r);
 	close_rail(b, r);
 	return 0;
 }
@@ -555,7 +555,7 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (k->join.attempts < 30)
 		k->join.attempts++;
 	tell_standby_failed(b, r, "no device for the standby is up");
-	pause = b->is_send ? backoff(k->join.attempts + k->join.flaps) : BACKOFF_MIN_NS;
+	pause = b->is_send ? backoff_ns(k->join.attempts + k->join.flaps) : BACKOFF_MIN_NS;
 	if (ha_spares_hurry(b, r))
 		pause = NOT_OPENED_NS;
 	else if (!b->active && pause > BACKOFF_NO_PATH_NS)
@@ -699,7 +699,7 @@ static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t
 	ha_due(b, now + (early ? PROBE_LOOK_NS : PROBE_SLOW_NS));
 }
 
-static void ping(struct ha_bundle *b, struct ha_rail *r)
+static void send_ping(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping,
@@ -717,10 +717,10 @@ static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
 	if (__atomic_load_n(pong, __ATOMIC_ACQUIRE) == beat_word(r, k->join.pings)) {
 		if (++k->join.pongs == HA_PONGS) {
-			up(b, r, now);
+			enter_up(b, r, now);
 			return;
 		}
-		ping(b, r);
+		send_ping(b, r);
 	}
 	look_again(b, k, now);
 }
@@ -762,14 +762,14 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			ha_spares_answered(b, now);
 		}
 		k->out.repeat_at = 0;
-		ping(b, r);
+		send_ping(b, r);
 		look_again(b, k, now);
 		return;
 	}
 	ha_incarnation_pings(b, r, now);
 	/* Each ping but the first says that the pong before it has arrived. */
 	if ((uint32_t)k->join.ping_answered >= HA_PONGS && r->state == HA_RAIL_JOIN)
-		up(b, r, now);
+		enter_up(b, r, now);
 	else
 		look_again(b, k, now);
 }

@@ -25,7 +25,7 @@
 #include <errno.h>
 #include <string.h>
 
-static bool needed(const struct ha_bundle *b, const struct ha_rail *r)
+static bool needs_registration(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	return r->state == HA_RAIL_UP && !(b->registered.rails >> r->index & 1) &&
 	       !b->abort.error && !b->failover.peer_closed &&
@@ -84,7 +84,7 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 
 /* The rail whose failure made it necessary pays for the time, once; nobody does where it was over
  * before. */
-static void account(struct ha_bundle *b, const struct ha_rail *r)
+static void charge_registration(struct ha_bundle *b, const struct ha_rail *r)
 {
 	uint64_t *spent = &b->failover.ctl[r->index].compare.registration_ns;
 
@@ -124,7 +124,7 @@ static void follow_peer(struct ha_bundle *b, const struct ha_rail *r)
 	ha_share_roles(b);
 }
 
-static void publish(struct ha_bundle *b, struct ha_rail *r)
+static void publish_keys(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_recv *c = (struct ha_recv *)b;
@@ -137,7 +137,7 @@ static void publish(struct ha_bundle *b, struct ha_rail *r)
 		mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
 	}
 	pthread_mutex_unlock(&b->registered.list_lock);
-	account(b, r);
+	charge_registration(b, r);
 	/* Another rail may carry them; without one their messages would wait for ever. */
 	if (k->keys.refused && !(b->active & b->registered.rails & ~(1u << r->index)))
 		ha_bundle_abort(b, -ENOMEM, HA_CAUSE_STANDBY_FAILED,
@@ -163,8 +163,8 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 			ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED,
 					"its device registers no memory any more");
 		else
-			publish(b, r);
-	} else if (needed(b, r)) {
+			publish_keys(b, r);
+	} else if (needs_registration(b, r)) {
 		k->keys.stage = HA_KEYS_WANTED;
 	}
 }

@@ -143,7 +143,7 @@ static bool send_message(struct ha_bundle *b, unsigned about, const union ha_mes
 }
 
 /* What is to be said once more, now that no answer has come. */
-static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
+static uint32_t find_unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	const struct ha_control *k = &b->failover.ctl[r->index];
 	uint32_t say = 0;
@@ -160,10 +160,10 @@ static uint32_t unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 	return say;
 }
 
-static void repeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void repeat_unanswered(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	uint32_t say = unanswered(b, r);
+	uint32_t say = find_unanswered(b, r);
 	uint64_t pause;
 
 	if (!say) {
@@ -228,7 +228,7 @@ void ha_messages_send(struct ha_bundle *b, uint64_t now)
 	for (unsigned i = 0; i < b->nrails && !b->abort.error; i++) {
 		if (!failover)
 			b->failover.ctl[i].out.due &= HA_SEND(WINDOWS) | HA_SEND(WINDOWS_ACK);
-		repeat(b, &b->rail[i], now);
+		repeat_unanswered(b, &b->rail[i], now);
 		send_about(b, &b->rail[i], now);
 	}
 	if (b->abort.due)

@@ -104,8 +104,8 @@ static bool about_windows(const struct ha_msg_header *header)
 }
 
 /* A message about an epoch that cannot be: the peer is at most one ahead. */
-static bool impossible(const struct ha_bundle *b, const struct ha_rail *r,
-		       const struct ha_msg_rail *m)
+static bool has_impossible_epoch(const struct ha_bundle *b, const struct ha_rail *r,
+				 const struct ha_msg_rail *m)
 {
 	if (m->header.type == HA_MSG_RAIL_ACK || m->header.type == HA_MSG_RAIL_ANSWER ||
 	    m->header.type == HA_MSG_RAIL_BACK)
@@ -209,7 +209,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 		return;
 	}
 	r = &b->rail[about->rail];
-	if (impossible(b, r, about)) {
+	if (has_impossible_epoch(b, r, about)) {
 		ha_bundle_abort(b, -EPROTO, HA_CAUSE_PROTOCOL,
 				"the peer speaks of epoch %u of rail %u, which is in epoch %u",
 				about->epoch, about->rail, r->epoch);

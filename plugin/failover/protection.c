@@ -18,7 +18,7 @@ uint32_t ha_peer_place(const struct ha_bundle *b, const struct ha_wire_rail *end
 }
 
 /* Are there two rails on different devices, here or there? */
-static bool several(const struct ha_bundle *b, unsigned rails, bool here)
+static bool has_several_devices(const struct ha_bundle *b, unsigned rails, bool here)
 {
 	const struct ha_rail *first = &b->rail[__builtin_ctz(rails)];
 
@@ -33,7 +33,7 @@ static bool several(const struct ha_bundle *b, unsigned rails, bool here)
 }
 
 /* One of the rails has no end there. */
-static bool survives(const struct ha_bundle *b, unsigned rails, uint32_t place)
+static bool survives_place(const struct ha_bundle *b, unsigned rails, uint32_t place)
 {
 	for (; rails; rails &= rails - 1) {
 		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
@@ -61,15 +61,15 @@ uint32_t ha_protection_shared_place(const struct ha_bundle *b, unsigned rails)
 		const struct ha_rail *r = &b->rail[__builtin_ctz(left)];
 		uint32_t here = ha_device_place(r->dev), there = ha_peer_place(b, &r->peer);
 
-		if (!survives(b, rails, here))
+		if (!survives_place(b, rails, here))
 			return here;
-		if (!survives(b, rails, there))
+		if (!survives_place(b, rails, there))
 			return there;
 	}
 	return 0;
 }
 
-static bool switches(const struct ha_bundle *b, unsigned rails)
+static bool survives_switch(const struct ha_bundle *b, unsigned rails)
 {
 	return places_known(b, rails) && !ha_protection_shared_place(b, rails);
 }
@@ -80,10 +80,10 @@ enum ha_status_against ha_protection(const struct ha_bundle *b, unsigned rails)
 
 	if (!rails)
 		return HA_AGAINST_NOTHING;
-	here = several(b, rails, true);
-	there = several(b, rails, false);
+	here = has_several_devices(b, rails, true);
+	there = has_several_devices(b, rails, false);
 	if (here && there)
-		return switches(b, rails) ? HA_AGAINST_SWITCH : HA_AGAINST_NIC;
+		return survives_switch(b, rails) ? HA_AGAINST_SWITCH : HA_AGAINST_NIC;
 	if (here)
 		return HA_AGAINST_NIC_HERE;
 	return there ? HA_AGAINST_NIC_THERE : HA_AGAINST_NOTHING;

@@ -32,7 +32,7 @@ static void state_of_receiver(const struct ha_recv *c, struct ha_fence_state *st
 }
 
 /* All lines of a clear-to-send carry the receive's number. */
-static bool holds(const struct ha_send *s, uint64_t idx)
+static bool holds_cts(const struct ha_send *s, uint64_t idx)
 {
 	const struct ha_cts *cts = ha_send_cts(s, idx);
 
@@ -50,7 +50,7 @@ static void state_of_sender(const struct ha_send *s, struct ha_fence_state *stat
 	state->base = state->head = s->head;
 	for (unsigned i = 0; i < HA_SLOTS; i++) {
 		__builtin_prefetch(ha_send_cts(s, s->head + i + AHEAD));
-		if (holds(s, s->head + i))
+		if (holds_cts(s, s->head + i))
 			state->mask[i / 8] |= (uint8_t)(1u << i % 8);
 	}
 }
@@ -67,14 +67,14 @@ void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state)
 /* ---- compared with what the other end has ---- */
 
 /* Below the base complete, in the window as listed, at or above the head nothing. */
-static bool seen(const struct ha_fence_state *peer, uint64_t idx, unsigned stripe)
+static bool peer_saw_stripe(const struct ha_fence_state *peer, uint64_t idx, unsigned stripe)
 {
 	if (idx < peer->base)
 		return true;
 	return idx < peer->head && peer->mask[idx - peer->base] >> stripe & 1;
 }
 
-static unsigned carrier(const struct ha_send_slot *slot, unsigned stripe)
+static unsigned carrier_of(const struct ha_send_slot *slot, unsigned stripe)
 {
 	return slot->moved >> stripe & 1 ? slot->carrier[stripe] : stripe;
 }
@@ -90,7 +90,8 @@ static void lost_for_good(struct ha_bundle *b, const struct ha_rail *r, uint64_t
 
 /* The sender has this stripe's fate from the receiver. False: it is lost, and cannot be sent
  * again. */
-static bool settle(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe, bool was_seen)
+static bool settle_stripe(struct ha_send *s, struct ha_send_slot *slot, unsigned stripe,
+			  bool was_seen)
 {
 	uint16_t bit = (uint16_t)(1u << stripe);
 
@@ -124,15 +125,15 @@ static void reconcile_sender(struct ha_send *s, struct ha_rail *r)
 			continue; /* nothing was posted for it */
 		for (unsigned k = 0; k < HA_MAX_RAILS; k++) {
 			if (!(slot->mask & ~slot->settled & ~slot->parked & 1u << k) ||
-			    carrier(slot, k) != r->index)
+			    carrier_of(slot, k) != r->index)
 				continue;
-			if (!settle(s, slot, k, seen(peer, slot->idx, k)))
+			if (!settle_stripe(s, slot, k, peer_saw_stripe(peer, slot->idx, k)))
 				lost_for_good(&s->b, r, slot->idx);
 		}
 	}
 }
 
-static bool held(const struct ha_fence_state *peer, uint64_t idx)
+static bool peer_holds_cts(const struct ha_fence_state *peer, uint64_t idx)
 {
 	uint64_t at = idx - peer->head;
 
@@ -147,7 +148,7 @@ static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
 		if (!(slot->busy & HA_SLOT_WIRE) || slot->cts_parked ||
-		    slot->cts_rail != r->index || held(peer, idx))
+		    slot->cts_rail != r->index || peer_holds_cts(peer, idx))
 			continue;
 		slot->cts_parked = true;
 		c->b.failover.parked++;
@@ -166,7 +167,7 @@ void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)
 /* ---- again ---- */
 
 /* Who is told of it: the rail whose failure it was. Several at once share. */
-static struct ha_control *owing(struct ha_bundle *b)
+static struct ha_control *find_unreported(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->failover.ctl[i].compare.unreported)
@@ -180,7 +181,7 @@ static void replay_sends(struct ha_send *s)
 	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS;
 	     idx < s->head && s->b.failover.parked; idx++) {
 		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
-		struct ha_control *k = owing(&s->b);
+		struct ha_control *k = find_unreported(&s->b);
 		uint64_t bytes = 0;
 
 		if (slot->idx != idx || !slot->parked)
@@ -207,7 +208,7 @@ static void replay_receives(struct ha_recv *c)
 		if (ha_recv_replay(c, slot))
 			return;
 		c->b.failover.parked--;
-		owing(&c->b)->compare.replayed_requests++;
+		find_unreported(&c->b)->compare.replayed_requests++;
 	}
 }
 

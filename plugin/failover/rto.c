@@ -12,7 +12,7 @@ void ha_rto_failed(struct ha_rto *rto, uint64_t now)
 	rto->failed_at = now;
 }
 
-static bool widen(struct ha_rto *rto)
+static bool widen_rto(struct ha_rto *rto)
 {
 	uint64_t most = rto->base_ns > HA_RTO_MOST_NS ? rto->base_ns : HA_RTO_MOST_NS;
 	uint64_t before = rto->rto_ns;
@@ -35,5 +35,5 @@ bool ha_rto_recovered(struct ha_rto *rto, uint64_t now)
 	if (++rto->false_alarms < HA_RTO_FALSE_ALARMS)
 		return false;
 	rto->false_alarms = 0;
-	return widen(rto);
+	return widen_rto(rto);
 }

@@ -140,7 +140,7 @@ static void ask_again(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ask_here(b, r);
 }
 
-static void ask(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void ask_anew(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
 
@@ -152,7 +152,7 @@ static void ask(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 }
 
 /* Who has answered since it was asked; NULL: nobody. */
-static const struct ha_rail *answered(struct ha_bundle *b, const struct ha_rail *r)
+static const struct ha_rail *find_answered(struct ha_bundle *b, const struct ha_rail *r)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *w = &b->rail[i];
@@ -167,7 +167,7 @@ static const struct ha_rail *answered(struct ha_bundle *b, const struct ha_rail 
 	return NULL;
 }
 
-static void alarm(struct ha_control *k, const struct ha_rail *r, bool here, uint64_t now)
+static void record_alarm(struct ha_control *k, const struct ha_rail *r, bool here, uint64_t now)
 {
 	k->sign.alarm_at = now;
 	k->sign.alarm_dev = r->dev;
@@ -179,7 +179,7 @@ void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (r->state != HA_RAIL_UP)
 		return;
 	b->failover.ctl[r->index].fence.by_timeout = true;
-	alarm(&b->failover.ctl[r->index], r, false, now);
+	record_alarm(&b->failover.ctl[r->index], r, false, now);
 	ha_heartbeat_silence(b, r);
 }
 
@@ -212,7 +212,7 @@ static void give_up_others(struct ha_bundle *b, const struct ha_rail *r, uint64_
 
 		if (o == r || !is_silent_too(b, o, asked, now))
 			continue;
-		alarm(&b->failover.ctl[i], o, true, now);
+		record_alarm(&b->failover.ctl[i], o, true, now);
 		ha_rail_suspect(b, o, HA_CAUSE_SILENCE,
 				"asked together with rail %u (%s), it gave no sign in %.1f ms "
 				"either",
@@ -229,7 +229,7 @@ static void give_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	ha_spares_added(b);
 	give_up_others(b, r, now);
-	alarm(k, r, true, now);
+	record_alarm(k, r, true, now);
 	ha_rail_suspect(b, r, HA_CAUSE_SILENCE,
 			"silent for %.1f ms; rail %u (%s) answered %.1f ms after both were asked, "
 			"this one did not in %.1f ms; %u work requests are outstanding",
@@ -253,7 +253,7 @@ static void give_up_too(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
-	const struct ha_rail *w = answered(b, r);
+	const struct ha_rail *w = find_answered(b, r);
 	bool is_new;
 
 	if (!w) {
@@ -263,7 +263,8 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 	}
 	if (now - s->asked_at > limit) {
 		is_new = b->failover.ctl[w->index].join.up_since > s->asked_at;
-		ask(b, r, now); /* the peer was slow, and is back; or this path was made since */
+		ask_anew(b, r,
+			 now); /* the peer was slow, and is back; or this path was made since */
 		s->soon = is_new;
 		return;
 	}
@@ -281,7 +282,7 @@ static void wait_on_sound_path(struct ha_bundle *b, struct ha_rail *r, uint64_t 
 }
 
 /* It and others were asked for a sign, and it has given none. */
-static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
+static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_sign *s = &k->sign;
@@ -302,7 +303,7 @@ static void judge(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64
 		give_up(b, r, now);
 }
 
-static void step(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
+static void step_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_sign *s = &k->sign;
@@ -317,9 +318,10 @@ static void step(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_
 	if (r->state != HA_RAIL_UP)
 		return;
 	if (s->asked_at && now - seen_at <= limit)
-		judge(b, r, ha_silence_wait(&r->dev->silence, limit, now), now);
+		judge_rail(b, r, ha_silence_wait(&r->dev->silence, limit, now), now);
 	else if (s->asked_at || k->beat.doubted || now - k->beat.still_since >= limit)
-		ask(b, r, now); /* for the first time, or because this process stood still itself */
+		ask_anew(b, r,
+			 now); /* for the first time, or because this process stood still itself */
 }
 
 bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -330,7 +332,7 @@ bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (limit == UINT64_MAX || now == k->beat.still_since)
 		k->sign.asked_at = 0;
 	else
-		step(b, r, limit, now);
+		step_rail(b, r, limit, now);
 	return r->state == HA_RAIL_UP;
 }
 

@@ -79,7 +79,7 @@ static uint64_t peer_of(const struct ha_bundle *b, const struct ha_rail *r)
 }
 
 /* What failed long ago says less than what failed a moment ago. */
-static void age(struct ha_spares *s)
+static void age_tries(struct ha_spares *s)
 {
 	for (unsigned i = 0; i < HA_PAIRS_MAX; i++)
 		s->pair[i].tries /= 2;
@@ -91,7 +91,7 @@ void ha_spares_tried(struct ha_bundle *b, uint64_t peer, const struct ha_device 
 
 	pair->turn = ++b->failover.spares.turns;
 	if (++pair->tries >= TRIES_MAX)
-		age(&b->failover.spares);
+		age_tries(&b->failover.spares);
 }
 
 unsigned ha_spares_recent(const struct ha_bundle *b, const struct ha_pair *pair)
@@ -145,7 +145,7 @@ bool ha_spares_hurry(const struct ha_bundle *b, const struct ha_rail *r)
 	return r->index >= b->balance.ndata && !b->active && b->terms.flags & HA_FLAG_PAIRS;
 }
 
-static unsigned passes(const struct ha_bundle *b)
+static unsigned count_passes(const struct ha_bundle *b)
 {
 	unsigned n = b->failover.spares.failed / possible_pairs(b);
 
@@ -154,7 +154,7 @@ static unsigned passes(const struct ha_bundle *b)
 
 uint64_t ha_spares_pause_ns(const struct ha_bundle *b)
 {
-	unsigned n = passes(b);
+	unsigned n = count_passes(b);
 	uint64_t pause = n ? PAUSE_NS << (n - 1) : 0;
 
 	return pause < PAUSE_MAX_NS ? pause : PAUSE_MAX_NS;
@@ -176,7 +176,7 @@ static uint64_t limit_ns(const struct ha_bundle *b, unsigned part, uint64_t leas
 
 	if (talk > ANSWER_MAX_NS)
 		talk = ANSWER_MAX_NS;
-	return ((talk > least ? talk : least) + making_ns(b)) << passes(b);
+	return ((talk > least ? talk : least) + making_ns(b)) << count_passes(b);
 }
 
 uint64_t ha_spares_answer_ns(const struct ha_bundle *b)
@@ -232,7 +232,7 @@ static void want_all(struct ha_bundle *b, uint64_t now)
 		s->no_rail_since = now;
 		s->failed = 0;
 		s->answered = false;
-		age(s);
+		age_tries(s);
 		hurry_all(b, now);
 	}
 	s->wanted = 0;
@@ -299,7 +299,7 @@ static void want_more(struct ha_bundle *b, uint64_t now)
 /* ---- a rail is up ---- */
 
 /* How many spares should be. */
-static unsigned needed(const struct ha_bundle *b)
+static unsigned count_needed(const struct ha_bundle *b)
 {
 	unsigned data = b->active & ((1u << b->balance.ndata) - 1);
 
@@ -389,7 +389,7 @@ static void want_one(struct ha_bundle *b, unsigned idle, uint64_t now)
 static void want_some(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_spares *s = &b->failover.spares;
-	unsigned up, idle, want = needed(b) + may_improve(b, now);
+	unsigned up, idle, want = count_needed(b) + may_improve(b, now);
 	bool busy;
 
 	s->no_rail_since = 0;
@@ -405,7 +405,7 @@ static void want_some(struct ha_bundle *b, uint64_t now)
 
 /* Of the spares without weight those that the others can do without: one that protects as well as
  * all of them is better than two. */
-static unsigned surplus(const struct ha_bundle *b)
+static unsigned find_surplus(const struct ha_bundle *b)
 {
 	enum ha_status_against all = ha_protection(b, b->active);
 	unsigned idle = 0, rest;
@@ -426,7 +426,7 @@ static unsigned surplus(const struct ha_bundle *b)
 
 static void close_surplus(struct ha_bundle *b, uint64_t now)
 {
-	for (unsigned left = surplus(b); left; left &= left - 1) {
+	for (unsigned left = find_surplus(b); left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
 		uint64_t from = b->failover.ctl[i].join.up_since + SETTLE_NS;
 
