@@ -124,7 +124,7 @@ static bool let_go(struct held *h)
 	return found;
 }
 
-static void end(struct held *h)
+static void close_held(struct held *h)
 {
 	ha_collnet_close(h->comm);
 	ha_collnet_close_listen(h->listen);
@@ -132,7 +132,7 @@ static void end(struct held *h)
 }
 
 /* Closes what NCCL has left open; the core is about to go. */
-static void teardown(void)
+static void close_all_held(void)
 {
 	struct held *h;
 
@@ -140,17 +140,17 @@ static void teardown(void)
 		if (h->owner != getpid())
 			collnet.held = h->next;
 		else if (let_go(h))
-			end(h);
+			close_held(h);
 	}
 }
 
-static struct held *hold(void)
+static struct held *add_held(void)
 {
 	struct held *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return NULL;
-	ha_plugin_on_teardown(teardown);
+	ha_plugin_on_teardown(close_all_held);
 	pthread_mutex_lock(&collnet.lock);
 	h->owner = getpid();
 	h->next = collnet.held;
@@ -172,7 +172,7 @@ __attribute__((destructor)) static void forget_contexts(void)
 
 /* ---- is there a switch ---- */
 
-static enum verdict ask(const struct ha_config *config)
+static enum verdict find_verdict(const struct ha_config *config)
 {
 	struct ha_ina_options options = { 0 };
 	struct ha_ina *ina;
@@ -205,7 +205,7 @@ ncclResult_t ha_nccl_collnet_devices(int *ndev)
 		return ncclSuccess;
 	pthread_mutex_lock(&collnet.lock);
 	if (collnet.verdict == UNASKED)
-		collnet.verdict = ask(ha_plugin_config());
+		collnet.verdict = find_verdict(ha_plugin_config());
 	verdict = collnet.verdict;
 	pthread_mutex_unlock(&collnet.lock);
 	if (verdict == THERE)
@@ -242,7 +242,7 @@ ncclResult_t ha_nccl_collnet_listen(int dev, void *handle, void **listen_comm)
 	*listen_comm = NULL;
 	if (!params.core)
 		return ha_result(-ENODEV);
-	h = hold();
+	h = add_held();
 	if (h)
 		err = ha_collnet_listen(&params, dev, handle, &h->listen);
 	if (err && h && let_go(h))
@@ -252,7 +252,7 @@ ncclResult_t ha_nccl_collnet_listen(int dev, void *handle, void **listen_comm)
 	return ha_result(err);
 }
 
-static int connected(struct ha_collnet *comm)
+static int wait_until_connected(struct ha_collnet *comm)
 {
 	int err;
 
@@ -270,18 +270,18 @@ ncclResult_t ha_nccl_collnet_connect(void *handles[], int nranks, int rank, void
 	*coll_comm = NULL;
 	if (!listen)
 		return ncclInvalidArgument;
-	h = hold();
+	h = add_held();
 	if (!h)
 		return ha_result(-ENOMEM);
 	err = ha_collnet_connect(listen->listen, handles, nranks, rank, &h->comm);
 	if (!err)
-		err = connected(h->comm);
+		err = wait_until_connected(h->comm);
 	if (!err) {
 		*coll_comm = h;
 		return ncclSuccess;
 	}
 	if (let_go(h))
-		end(h);
+		close_held(h);
 	/* NCCL forgets the listener of a connect that failed. */
 	ha_collnet_close_listen(listen->listen);
 	listen->listen = NULL;
@@ -293,7 +293,7 @@ ncclResult_t ha_nccl_collnet_close(void *coll_comm)
 	struct held *h = coll_comm;
 
 	if (h && let_go(h))
-		end(h);
+		close_held(h);
 	return ncclSuccess;
 }
 
@@ -333,7 +333,7 @@ ncclResult_t ha_nccl_collnet_dereg_mr(void *coll_comm, void *mhandle)
 	return ncclSuccess;
 }
 
-static bool inside(const struct region *region, const uint8_t *data, size_t bytes)
+static bool is_inside(const struct region *region, const uint8_t *data, size_t bytes)
 {
 	return region && data >= region->data && (size_t)(data - region->data) <= region->size &&
 	       bytes <= region->size - (size_t)(data - region->data);
@@ -352,8 +352,8 @@ ncclResult_t ha_nccl_collnet_iallreduce(void *coll_comm, void *send, void *recv,
 
 	*request = NULL;
 	if (!h || type != ncclFloat32 || op != ncclSum ||
-	    count > HA_COLLNET_BYTES / sizeof(float) || !inside(send_mhandle, send, bytes) ||
-	    !inside(recv_mhandle, recv, bytes))
+	    count > HA_COLLNET_BYTES / sizeof(float) || !is_inside(send_mhandle, send, bytes) ||
+	    !is_inside(recv_mhandle, recv, bytes))
 		return ncclInvalidArgument;
 	err = ha_collnet_iallreduce(h->comm, send, recv, bytes, &collnet_op);
 	*request = err ? NULL : collnet_op;

@@ -272,7 +272,7 @@ __attribute__((constructor)) static void watch_for_exit(void)
 			     plugin.exiting);
 }
 
-__attribute__((destructor)) static void unload(void)
+__attribute__((destructor)) static void unload_plugin(void)
 {
 	int exiting = 0;
 

@@ -16,7 +16,7 @@
 
 static pthread_once_t stay_once = PTHREAD_ONCE_INIT, name_once = PTHREAD_ONCE_INIT;
 
-static void stay(void)
+static void stay_loaded(void)
 {
 	Dl_info self;
 
@@ -30,7 +30,7 @@ static void stay(void)
 
 void ha_resident_stay(void)
 {
-	pthread_once(&stay_once, stay);
+	pthread_once(&stay_once, stay_loaded);
 }
 
 /* The loader looks there before it looks at our RUNPATH; who else lies there is not opened to

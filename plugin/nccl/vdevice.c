@@ -95,7 +95,8 @@ static bool have_places(struct ha_ctx *core, const int *devs, int n)
 }
 
 /* Under the lock. The number is the core's, which gives the same to the same members. */
-static void remember(int ports, int number, const int *devs, int n, enum ha_vdevice_table table)
+static void remember_vdevice(int ports, int number, const int *devs, int n,
+			     enum ha_vdevice_table table)
 {
 	if (!made.current) {
 		made.n = 0;
@@ -128,7 +129,7 @@ int ha_vdevice_make(struct ha_ctx *core, enum ha_vdevice_table table, const int 
 	pthread_mutex_lock(&made.lock);
 	err = ha_ctx_fuse(core, devs, n, dev);
 	if (!err && *dev >= ports)
-		remember(ports, *dev - ports, devs, n, table);
+		remember_vdevice(ports, *dev - ports, devs, n, table);
 	pthread_mutex_unlock(&made.lock);
 	return err;
 }
