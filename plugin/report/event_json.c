@@ -23,7 +23,7 @@ struct line {
 	size_t at;
 };
 
-static __attribute__((format(printf, 2, 3))) void put(struct line *l, const char *fmt, ...)
+static __attribute__((format(printf, 2, 3))) void put_format(struct line *l, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -39,28 +39,28 @@ static void put_text(struct line *l, const char *name, const char *text, size_t 
 {
 	const unsigned char *s = (const unsigned char *)text, *end = s + strnlen(text, max);
 
-	put(l, ",\"%s\":\"", name);
+	put_format(l, ",\"%s\":\"", name);
 	while (s < end) {
 		int n = ha_utf8((const char *)s);
 
 		if (n > end - s)
 			break; /* a sequence that the limit cuts */
 		if (*s == '"' || *s == '\\')
-			put(l, "\\%c", *s);
+			put_format(l, "\\%c", *s);
 		else if (*s < 0x20 || *s == 0x7f)
-			put(l, "\\u%04x", *s);
+			put_format(l, "\\u%04x", *s);
 		else if (!n)
-			put(l, "\\ufffd");
+			put_format(l, "\\ufffd");
 		else
-			put(l, "%.*s", n, (const char *)s);
+			put_format(l, "%.*s", n, (const char *)s);
 		s += n ? n : 1;
 	}
-	put(l, "\"");
+	put_format(l, "\"");
 }
 
 static void put_number(struct line *l, const char *name, uint64_t value)
 {
-	put(l, ",\"%s\":%" PRIu64, name, value);
+	put_format(l, ",\"%s\":%" PRIu64, name, value);
 }
 
 static void put_time(struct line *l, uint64_t wall)
@@ -70,7 +70,7 @@ static void put_time(struct line *l, uint64_t wall)
 	char text[32];
 
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &tm));
-	put(l, "{\"time\":\"%s.%09" PRIu64 "Z\"", text, wall % HA_NS_PER_S);
+	put_format(l, "{\"time\":\"%s.%09" PRIu64 "Z\"", text, wall % HA_NS_PER_S);
 }
 
 size_t ha_event_json(const struct ha_status_event *e, const char *text, const char *host,
@@ -103,6 +103,6 @@ size_t ha_event_json(const struct ha_status_event *e, const char *text, const ch
 	}
 	if (*text)
 		put_text(&l, "text", text, HA_EVENT_TEXT_MAX);
-	put(&l, "}\n");
+	put_format(&l, "}\n");
 	return l.at;
 }

@@ -85,7 +85,7 @@ static bool is_warning(const struct ha_event *e, uint64_t at)
 }
 
 /* A name of the tables as a person would write it. */
-static const char *words(const char *name, char *out, size_t size)
+static const char *to_words(const char *name, char *out, size_t size)
 {
 	snprintf(out, size, "%s", name);
 	for (char *c = out; *c; c++)
@@ -122,8 +122,8 @@ static void log_event(const struct ha_event *e, const struct ha_status_event *r,
 			 "%.3f ms of it registering",
 			 e->requests, e->bytes, (double)e->stall_ns / 1e6,
 			 (double)e->registration_ns / 1e6);
-	words(ha_event_kind_text(e->kind), kind, sizeof(kind));
-	words(ha_event_cause_text(e->cause), cause, sizeof(cause));
+	to_words(ha_event_kind_text(e->kind), kind, sizeof(kind));
+	to_words(ha_event_cause_text(e->cause), cause, sizeof(cause));
 	if (!*text && (e->cause != HA_CAUSE_NONE || e->kind == HA_EVENT_DEVICE))
 		text = cause;
 	if (e->kind == HA_EVENT_DEVICE)
@@ -250,8 +250,8 @@ static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, cons
 }
 
 /* Under j->lock. */
-static void tell(struct ha_journal *j, const struct ha_event *e,
-		 const struct ha_status_event *record, const char *text)
+static void report_event(struct ha_journal *j, const struct ha_event *e,
+			 const struct ha_status_event *record, const char *text)
 {
 	log_event(e, record, text);
 	if (j->wanted)
@@ -260,7 +260,7 @@ static void tell(struct ha_journal *j, const struct ha_event *e,
 }
 
 /* Under j->lock. */
-static bool tell_first(struct ha_journal *j)
+static bool report_first(struct ha_journal *j)
 {
 	struct told *t = j->queue;
 
@@ -269,26 +269,26 @@ static bool tell_first(struct ha_journal *j)
 	j->queue = t->next;
 	if (!j->queue)
 		j->queue_end = &j->queue;
-	tell(j, &t->e, &t->record, t->text);
+	report_event(j, &t->e, &t->record, t->text);
 	free(t);
 	return true;
 }
 
 /* One at a time, so that a thread with news never waits for many. */
-static void tell_queue(struct ha_journal *j)
+static void report_queue(struct ha_journal *j)
 {
 	bool more;
 
 	do {
 		pthread_mutex_lock(&j->lock);
-		more = tell_first(j);
+		more = report_first(j);
 		pthread_mutex_unlock(&j->lock);
 	} while (more);
 }
 
 /* Under j->lock. */
-static bool enqueue(struct ha_journal *j, const struct ha_event *e,
-		    const struct ha_status_event *record, const char *text)
+static bool enqueue_event(struct ha_journal *j, const struct ha_event *e,
+			  const struct ha_status_event *record, const char *text)
 {
 	size_t size = strlen(text) + 1;
 	struct told *t = malloc(sizeof(*t) + size);
@@ -320,12 +320,12 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
 	hold = e->kind != HA_EVENT_LOST && atomic_load_explicit(&j->hold, memory_order_relaxed);
 	pthread_mutex_lock(&j->lock);
 	record.number = j->status.totals.next_event++;
-	if ((hold || j->queue) && enqueue(j, e, &record, text)) {
+	if ((hold || j->queue) && enqueue_event(j, e, &record, text)) {
 		pthread_mutex_unlock(&j->lock);
 		if (!hold)
-			tell_queue(j);
+			report_queue(j);
 	} else {
-		tell(j, e, &record, text);
+		report_event(j, e, &record, text);
 		pthread_mutex_unlock(&j->lock);
 	}
 	if (!hold && j->status.file.page &&
@@ -347,7 +347,7 @@ void ha_journal_release(struct ha_ctx *ctx)
 		return;
 	atomic_store_explicit(&j->hold, false, memory_order_relaxed);
 	atomic_store_explicit(&j->stale, true, memory_order_relaxed);
-	tell_queue(j);
+	report_queue(j);
 }
 
 void ha_journal_eventf(struct ha_ctx *ctx, const struct ha_event *event, const char *fmt, ...)
@@ -370,7 +370,7 @@ uint64_t ha_journal_count(struct ha_ctx *ctx, enum ha_event_kind kind)
 
 	if (!j)
 		return 0;
-	tell_queue(j);
+	report_queue(j);
 	pthread_mutex_lock(&j->lock);
 	n = j->status.totals.events[kind];
 	pthread_mutex_unlock(&j->lock);
@@ -380,7 +380,7 @@ uint64_t ha_journal_count(struct ha_ctx *ctx, enum ha_event_kind kind)
 void ha_journal_flush(struct ha_ctx *ctx)
 {
 	if (ctx->journal)
-		tell_queue(ctx->journal);
+		report_queue(ctx->journal);
 }
 
 void ha_journal_forget(struct ha_bundle *b)
@@ -389,7 +389,7 @@ void ha_journal_forget(struct ha_bundle *b)
 
 	if (!j)
 		return;
-	tell_queue(j); /* the queue knows the bundle */
+	report_queue(j); /* the queue knows the bundle */
 	pthread_mutex_lock(&j->lock);
 	ha_status_forget(&j->status, b);
 	pthread_mutex_unlock(&j->lock);
@@ -443,7 +443,7 @@ void ha_journal_close(struct ha_ctx *ctx)
 	if (!j)
 		return;
 	ctx->journal = NULL;
-	tell_queue(j);
+	report_queue(j);
 	ha_status_close(&j->status);
 	if (j->fd >= 0)
 		close(j->fd);

@@ -51,8 +51,8 @@ static inline __attribute__((no_sanitize("thread"), always_inline)) bool is_show
 		PEEK(b->failover.ctl[i].proven));
 }
 
-static __attribute__((no_sanitize("thread"), noinline)) void peek(const struct ha_bundle *b,
-								  struct ha_status_connection *c)
+static __attribute__((no_sanitize("thread"), noinline)) void peek_connection(
+	const struct ha_bundle *b, struct ha_status_connection *c)
 {
 	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head)
 				 : PEEK(((const struct ha_recv *)b)->done);
@@ -100,7 +100,7 @@ static struct ha_status_connection *record_of(const struct ha_status *st, const 
 								    : NULL;
 }
 
-static void list(struct ha_status *st, struct ha_bundle *b, uint64_t since)
+static void list_connection(struct ha_status *st, struct ha_bundle *b, uint64_t since)
 {
 	for (unsigned k = 0; k < HA_STATUS_CONNECTIONS; k++) {
 		unsigned at = (st->next_free + k) % HA_STATUS_CONNECTIONS;
@@ -129,7 +129,7 @@ void ha_status_forget(struct ha_status *st, struct ha_bundle *b)
 		st->totals.unlisted -= b->status == UNLISTED;
 	}
 	if (c) {
-		peek(b, c);
+		peek_connection(b, c);
 		c->used = 0;
 		put_connection(st, b->status - 1u);
 	}
@@ -170,7 +170,7 @@ static void on_connection(struct ha_status *st, const struct ha_event *e,
 	default:
 		break;
 	}
-	peek(e->bundle, c);
+	peek_connection(e->bundle, c);
 	put_connection(st, e->bundle->status - 1u);
 }
 
@@ -225,7 +225,7 @@ void ha_status_event(struct ha_status *st, const struct ha_event *e,
 
 		st->totals.connections++;
 		if (st->connection)
-			list(st, b, record->wall);
+			list_connection(st, b, record->wall);
 		else
 			b->status = UNLISTED;
 		st->totals.unlisted += b->status == UNLISTED;
@@ -265,7 +265,7 @@ void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t 
 	for (const struct ha_bundle *b = ctx->bundles; b; b = b->next) {
 		struct ha_status_connection *c = record_of(st, b), unlisted;
 
-		peek(b, c ? c : &unlisted);
+		peek_connection(b, c ? c : &unlisted);
 		count_rails(st, c ? c : &unlisted);
 		if (c)
 			put_connection(st, b->status - 1u);
@@ -279,7 +279,7 @@ void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t 
 
 /* ---- birth and death ---- */
 
-static bool wanted(const struct ha_ctx *ctx)
+static bool is_wanted(const struct ha_ctx *ctx)
 {
 	const struct ha_config *config = &ctx->config;
 
@@ -314,7 +314,7 @@ void ha_status_open(struct ha_status *st, const struct ha_ctx *ctx)
 
 	memset(st, 0, sizeof(*st));
 	name_devices(st, ctx);
-	if (!wanted(ctx))
+	if (!is_wanted(ctx))
 		return;
 	if (!ha_process_expand(ctx->config.status_dir, dir, sizeof(dir)))
 		err = -ENAMETOOLONG;

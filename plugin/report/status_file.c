@@ -77,7 +77,7 @@ static bool is_stale(int dir, const char *name)
 	return stale;
 }
 
-static void clean(int dir)
+static void remove_stale(int dir)
 {
 	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = again < 0 ? NULL : fdopendir(again);
@@ -98,7 +98,7 @@ static void clean(int dir)
 	closedir(list);
 }
 
-static int create(int dir, char *name, size_t size)
+static int create_file(int dir, char *name, size_t size)
 {
 	for (int i = 0; i < NAMES_MAX; i++) {
 		int fd;
@@ -145,7 +145,7 @@ static void fill_header(struct ha_status_page *page, uint64_t started_wall, uint
 }
 
 /* The room is taken now: a full file system is an error here, not a SIGBUS later. */
-static int map(struct ha_status_file *f, int fd)
+static int map_page(struct ha_status_file *f, int fd)
 {
 	int err = -posix_fallocate(fd, 0, sizeof(*f->page));
 	void *at;
@@ -169,9 +169,9 @@ int ha_status_file_open(struct ha_status_file *f, const char *dir, uint64_t star
 	f->pid = getpid();
 	if (at < 0)
 		return at;
-	clean(at);
-	fd = create(at, name, sizeof(name));
-	err = fd < 0 ? fd : map(f, fd);
+	remove_stale(at);
+	fd = create_file(at, name, sizeof(name));
+	err = fd < 0 ? fd : map_page(f, fd);
 	if (fd >= 0)
 		close(fd);
 	if (err && fd >= 0)
