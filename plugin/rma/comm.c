@@ -147,7 +147,7 @@ static bool leave_to_tests(struct ha_rma_peer *p)
 	return tested && STAILQ_EMPTY(&p->waiting);
 }
 
-static int look(struct ha_rma *rma)
+static int look_at_all(struct ha_rma *rma)
 {
 	struct ha_rma_peer *p, *next;
 	int err = rma->error ? rma->error : ha_rma_sources_step(rma);
@@ -170,7 +170,7 @@ int ha_rma_progress(struct ha_rma *rma)
 	if (ha_clock_now(rma->ctx->clock) - looked < HA_RMA_LOOK_NS ||
 	    pthread_mutex_trylock(&rma->lock))
 		return ha_rma_error(rma);
-	err = look(rma);
+	err = look_at_all(rma);
 	pthread_mutex_unlock(&rma->lock);
 	return err;
 }

@@ -78,7 +78,7 @@ static void posted_done(struct ha_rma *rma, struct ha_rma_op *op)
 	op->state = op->is_get && !op->answered ? HA_RMA_AWAITED : HA_RMA_DONE;
 }
 
-static int post(struct ha_rma *rma, struct ha_rma_peer *p, struct ha_rma_op *op)
+static int post_op(struct ha_rma *rma, struct ha_rma_peer *p, struct ha_rma_op *op)
 {
 	struct ha_put put = { .window = op->target,
 			      .offset = op->target_offset,
@@ -105,7 +105,7 @@ static int post_waiting(struct ha_rma *rma, struct ha_rma_peer *p)
 	int err = 0;
 
 	while (!err && (op = STAILQ_FIRST(&p->waiting)) != NULL) {
-		err = post(rma, p, op);
+		err = post_op(rma, p, op);
 		if (op->state == HA_RMA_WAITING)
 			break;
 		STAILQ_REMOVE_HEAD(&p->waiting, link);
@@ -186,7 +186,7 @@ static int check_signal(const struct ha_rma_put *put)
 	return 0;
 }
 
-static int check(const struct ha_rma *rma, const struct ha_rma_put *put)
+static int check_put(const struct ha_rma *rma, const struct ha_rma_put *put)
 {
 	if (rma->error)
 		return rma->error;
@@ -204,7 +204,7 @@ int ha_rma_put(struct ha_rma *rma, const struct ha_rma_put *put, struct ha_rma_o
 
 	*out = NULL;
 	pthread_mutex_lock(&rma->lock);
-	err = check(rma, put);
+	err = check_put(rma, put);
 	op = err ? NULL : ha_rma_op_new(rma);
 	if (op) {
 		op->rank = put->rank;
@@ -238,7 +238,7 @@ int ha_rma_get(struct ha_rma *rma, const struct ha_rma_put *get, struct ha_rma_o
 	if (get->signal != HA_RMA_NO_SIGNAL)
 		return -EINVAL;
 	pthread_mutex_lock(&rma->lock);
-	err = check(rma, get);
+	err = check_put(rma, get);
 	op = err ? NULL : ha_rma_op_new(rma);
 	if (op) {
 		op->is_get = true;

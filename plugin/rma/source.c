@@ -39,8 +39,8 @@ static int new_source(struct ha_rma *rma, struct ha_recv *recv)
 
 /* ---- records ---- */
 
-static struct ha_rma_window *window(const struct ha_rma *rma, uint32_t number, uint64_t offset,
-				    uint64_t size)
+static struct ha_rma_window *find_window(const struct ha_rma *rma, uint32_t number, uint64_t offset,
+					 uint64_t size)
 {
 	struct ha_rma_window *w = number < rma->nwindows ? rma->window[number] : NULL;
 
@@ -52,7 +52,7 @@ static struct ha_rma_window *window(const struct ha_rma *rma, uint32_t number, u
  * counter while we add; through GDRCopy it must not, and NCCL's contract says that it does not
  * (resetSignal may not race with signals).
  */
-static int add(struct ha_rma_window *w, uint64_t offset, uint64_t value)
+static int add_to_counter(struct ha_rma_window *w, uint64_t offset, uint64_t value)
 {
 	uint64_t *counter = (uint64_t *)((char *)w->addr + offset);
 	volatile uint64_t *word;
@@ -74,7 +74,7 @@ static int add(struct ha_rma_window *w, uint64_t offset, uint64_t value)
 
 static int apply_signal(const struct ha_rma *rma, const struct ha_rma_record *r)
 {
-	struct ha_rma_window *w = window(rma, r->window, r->offset, sizeof(uint64_t));
+	struct ha_rma_window *w = find_window(rma, r->window, r->offset, sizeof(uint64_t));
 
 	if (!w || r->offset % sizeof(uint64_t) || w->reach == HA_RMA_UNREACHED) {
 		HA_WARN(NULL,
@@ -83,12 +83,12 @@ static int apply_signal(const struct ha_rma *rma, const struct ha_rma_record *r)
 			r->offset, r->window);
 		return -EPROTO;
 	}
-	return add(w, r->offset, r->value);
+	return add_to_counter(w, r->offset, r->value);
 }
 
 static int answer_get(struct ha_rma *rma, const struct ha_rma_record *r)
 {
-	struct ha_rma_window *w = r->size ? window(rma, r->window, r->offset, r->size) : NULL;
+	struct ha_rma_window *w = r->size ? find_window(rma, r->window, r->offset, r->size) : NULL;
 	struct ha_rma_op *op;
 
 	if (r->rank >= (uint32_t)rma->nranks)
@@ -130,7 +130,7 @@ static int take_answer(struct ha_rma *rma, const struct ha_rma_record *r)
 	return 0;
 }
 
-static int apply(struct ha_rma *rma, const struct ha_rma_record *r)
+static int apply_record(struct ha_rma *rma, const struct ha_rma_record *r)
 {
 	switch (r->kind) {
 	case HA_RMA_SIGNAL:
@@ -161,7 +161,7 @@ static void end_flush(struct ha_rma_source *s)
 }
 
 /* Is everything that came before these records where the GPU sees it? -EAGAIN: not yet. */
-static int flush(struct ha_rma *rma, struct ha_rma_source *s)
+static int step_flush(struct ha_rma *rma, struct ha_rma_source *s)
 {
 	struct ha_rma_window *w = gpu_window(rma);
 	int size = 1, done, err;
@@ -220,11 +220,11 @@ static int source_step(struct ha_rma *rma, struct ha_rma_source *s)
 	}
 	if (!s->n || err)
 		return err;
-	err = flush(rma, s);
+	err = step_flush(rma, s);
 	if (err)
 		return err == -EAGAIN ? 0 : err;
 	for (unsigned i = 0; i < s->n && !err; i++)
-		err = apply(rma, &s->record[i]);
+		err = apply_record(rma, &s->record[i]);
 	s->n = 0;
 	return err;
 }

@@ -93,7 +93,7 @@ int ha_rma_window_on(struct ha_rma_window *w, struct ha_bundle *bundle, struct h
 			 &(*mr)[w->number]);
 }
 
-static int offer(struct ha_rma_source *s, struct ha_rma_window *w)
+static int offer_window(struct ha_rma_source *s, struct ha_rma_window *w)
 {
 	int err = ha_rma_window_on(w, (struct ha_bundle *)s->recv, &s->mr, &s->nmr);
 
@@ -106,7 +106,7 @@ int ha_rma_offer_all(struct ha_rma *rma, struct ha_rma_source *s)
 
 	for (unsigned i = 0; i < rma->nwindows && !err; i++)
 		if (rma->window[i])
-			err = offer(s, rma->window[i]);
+			err = offer_window(s, rma->window[i]);
 	return err;
 }
 
@@ -119,8 +119,8 @@ void ha_rma_window_free(struct ha_rma_window *w)
 	free(w);
 }
 
-static struct ha_rma_window *describe(void *data, size_t size, int type, uint64_t offset, int fd,
-				      unsigned flags)
+static struct ha_rma_window *new_window(void *data, size_t size, int type, uint64_t offset, int fd,
+					unsigned flags)
 {
 	struct ha_rma_window *w = calloc(1, sizeof(*w));
 
@@ -166,7 +166,7 @@ static int find_reach(struct ha_rma_window *w)
 int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint64_t offset, int fd,
 		    unsigned flags, struct ha_rma_window **out)
 {
-	struct ha_rma_window *w = describe(data, size, type, offset, fd, flags);
+	struct ha_rma_window *w = new_window(data, size, type, offset, fd, flags);
 	struct ha_rma_source *s;
 	int err;
 
@@ -187,7 +187,7 @@ int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint6
 		ha_rma_window_free(w);
 	else
 		TAILQ_FOREACH(s, &rma->sources, link)
-	if (offer(s, w))
+	if (offer_window(s, w))
 		err = ha_rma_fail(rma, -ENOMEM, "a window cannot be registered");
 	pthread_mutex_unlock(&rma->lock);
 	if (!err)

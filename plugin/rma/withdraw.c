@@ -4,8 +4,8 @@
  */
 #include "plugin/rma/comm.h"
 
-static void withdraw(struct ha_rma_window *w, struct ha_bundle *bundle, struct ha_mr **mr,
-		     unsigned nmr)
+static void deregister_window(struct ha_rma_window *w, struct ha_bundle *bundle, struct ha_mr **mr,
+			      unsigned nmr)
 {
 	if (w->number >= nmr || !mr[w->number])
 		return;
@@ -24,12 +24,12 @@ int ha_rma_deregister(struct ha_rma *rma, struct ha_rma_window *w)
 	{
 		ha_withdraw(s->recv, w->number);
 		ha_rma_source_leave(s, w);
-		withdraw(w, (struct ha_bundle *)s->recv, s->mr, s->nmr);
+		deregister_window(w, (struct ha_bundle *)s->recv, s->mr, s->nmr);
 	}
 	for (int i = 0; i < rma->nranks; i++)
 		if (rma->peer[i].send)
-			withdraw(w, (struct ha_bundle *)rma->peer[i].send, rma->peer[i].mr,
-				 rma->peer[i].nmr);
+			deregister_window(w, (struct ha_bundle *)rma->peer[i].send, rma->peer[i].mr,
+					  rma->peer[i].nmr);
 	ha_rma_refuse_answers(rma, w);
 	rma->window[w->number] = NULL;
 	rma->gpu -= w->type != HA_MEM_HOST;
