@@ -36,7 +36,7 @@ static __attribute__((noinline, cold)) void broken_immediate(struct ha_bundle *b
 
 /* A portion of receives is given back. The next one may be smaller: more connections share the
  * queue, or fewer. */
-static void refill(struct ha_rail *r)
+static void refill_receives(struct ha_rail *r)
 {
 	uint32_t portion = HA_REFILL - r->rq_base, left = r->rq_consumed - HA_REFILL;
 	struct ibv_recv_wr *bad;
@@ -103,7 +103,7 @@ static inline void on_immediate(struct ha_recv *c, struct ha_rail *r, const stru
 	/* Relaxed: heartbeat.c only wants to know whether it changes. */
 	__atomic_store_n(&r->rq_consumed, consumed, __ATOMIC_RELAXED);
 	if (unlikely(consumed >= HA_REFILL))
-		refill(r);
+		refill_receives(r);
 	/* Nearly always: a whole message on this rail, for a slot that nothing has touched yet. */
 	if (unlikely(imm != (slot->imm | r->imm_whole))) {
 		on_stripe(c, slot, imm, wc->byte_len);
@@ -346,7 +346,7 @@ void ha_bundle_count_idle(struct ha_bundle *b)
 		ha_bundle_drive_soon(b);
 }
 
-static void finish(const struct ha_request *req, int *done, int *sizes)
+static void finish_request(const struct ha_request *req, int *done, int *sizes)
 {
 	if (req->kind == HA_REQ_SEND)
 		finish_send(req, sizes);
@@ -382,7 +382,7 @@ static __attribute__((noinline)) int test_in_vain(struct ha_request *req, int *d
 	round = unlikely(++b->poll.idle >= b->poll.idle_limit) && ha_bundle_look_around(b);
 	err = req->done ? 0 : b->error;
 	if (req->done)
-		finish(req, done, sizes);
+		finish_request(req, done, sizes);
 	ha_bundle_leave(b);
 	if (unlikely(round))
 		b->ctx->progress(b->ctx);
@@ -402,13 +402,13 @@ static __attribute__((noinline)) int test_attentively(struct ha_request *req, in
 	}
 	if (!req->done)
 		return test_in_vain(req, done, sizes);
-	finish(req, done, sizes);
+	finish_request(req, done, sizes);
 	ha_bundle_leave(b);
 	return 0;
 }
 
-static inline __attribute__((always_inline)) int test(struct ha_request *req, int *done, int *sizes,
-						      bool is_send)
+static inline __attribute__((always_inline)) int test_request(struct ha_request *req, int *done,
+							      int *sizes, bool is_send)
 {
 	struct ha_bundle *b = req->bundle;
 
@@ -432,12 +432,12 @@ static inline __attribute__((always_inline)) int test(struct ha_request *req, in
 /* Two functions, so that neither saves registers for what only the other one needs. */
 static __attribute__((noinline)) int test_send(struct ha_request *req, int *done, int *sizes)
 {
-	return test(req, done, sizes, true);
+	return test_request(req, done, sizes, true);
 }
 
 static __attribute__((noinline)) int test_receive(struct ha_request *req, int *done, int *sizes)
 {
-	return test(req, done, sizes, false);
+	return test_request(req, done, sizes, false);
 }
 
 int ha_test(struct ha_request *req, int *done, int *sizes)

@@ -41,7 +41,8 @@ static int post_read(struct ha_recv *c, struct ha_rail *r, struct ha_request *q,
 	return r->hot->post_send(r->flush_qp, &wr, &bad);
 }
 
-static int iflush(struct ha_recv *c, void *data, const struct ha_mr *mr, struct ha_request **req)
+static int post_flush(struct ha_recv *c, void *data, const struct ha_mr *mr,
+		      struct ha_request **req)
 {
 	struct ha_request *q;
 	int err;
@@ -79,7 +80,7 @@ static int iflush(struct ha_recv *c, void *data, const struct ha_mr *mr, struct 
 
 /* NCCL takes "not now" for "nothing to flush", so the moment that the driver is inside must be
  * waited out. */
-static enum ha_entry enter(struct ha_bundle *b)
+static enum ha_entry wait_to_enter(struct ha_bundle *b)
 {
 	enum ha_entry entry;
 
@@ -101,11 +102,11 @@ int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes,
 		/* GPU memory was never registered on this connection, so there is no queue pair
 		 * for it */
 		return -ENOTCONN;
-	entry = enter(&c->b);
+	entry = wait_to_enter(&c->b);
 	/* When the peer has closed, what it sent may still be flushed. */
 	err = entry == HA_ENTERED || c->b.failover.peer_closed ? 0 : c->b.error;
 	if (!err)
-		err = iflush(c, data[last], mrs[last], req);
+		err = post_flush(c, data[last], mrs[last], req);
 	ha_bundle_leave(&c->b);
 	return err;
 }

@@ -14,14 +14,14 @@
 #define SPINS 64
 #define YIELDS 16
 
-static long membarrier(int command)
+static long call_membarrier(int command)
 {
 	return syscall(__NR_membarrier, command, 0, 0);
 }
 
 bool ha_guard_init(void)
 {
-	return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+	return call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
 static inline void cpu_relax(void)
@@ -64,7 +64,7 @@ void ha_bundle_claim(struct ha_bundle *b)
 void ha_guard_barrier(const struct ha_ctx *ctx)
 {
 	if (!ctx->own_barrier)
-		membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+		call_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
 bool ha_bundle_claimed(struct ha_bundle *b)

@@ -31,7 +31,7 @@ int ha_puts_grow(struct ha_puts *p, uint32_t window)
 }
 
 /* The peer has told of this window, and has room for one message more. */
-static bool ready(struct ha_send *s, const struct ha_put *put)
+static bool can_post_put(struct ha_send *s, const struct ha_put *put)
 {
 	struct ha_puts *p = s->puts;
 
@@ -61,12 +61,12 @@ static void fill_slot(struct ha_send *s, struct ha_send_slot *slot, const struct
 	req->mr = put->mr;
 }
 
-static int post(struct ha_send *s, const struct ha_put *put, struct ha_request **req)
+static int post_put(struct ha_send *s, const struct ha_put *put, struct ha_request **req)
 {
 	struct ha_send_slot *slot = &s->slot[s->head % HA_SLOTS];
 	const struct ha_peer_window *w;
 
-	if (!ready(s, put)) {
+	if (!can_post_put(s, put)) {
 		ha_bundle_poll(&s->b);
 		ha_send_not_yet(s);
 		return 0;
@@ -100,7 +100,7 @@ int ha_put(struct ha_send *s, const struct ha_put *put, struct ha_request **req)
 		return ha_bundle_shut(&s->b);
 	err = entry == HA_ENTERED ? 0 : s->b.error;
 	if (!err)
-		err = post(s, put, req);
+		err = post_put(s, put, req);
 	ha_bundle_leave(&s->b);
 	return err;
 }

@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void fill_cts(struct ha_cts *cts,
 }
 
 /* A free slot at the head and a rail with room for its CTS; NULL = not now. */
-static struct ha_rail *room(struct ha_recv *c, const struct ha_recv_slot *slot)
+static struct ha_rail *find_cts_rail(struct ha_recv *c, const struct ha_recv_slot *slot)
 {
 	struct ha_rail *r;
 
@@ -177,18 +177,18 @@ static __attribute__((noinline, cold)) int irecv_ended(struct ha_recv *c, struct
 }
 
 /* Something asks for attention. True: no receive can be posted now, or ever (c->b.error). */
-static __attribute__((noinline, cold)) bool look(struct ha_recv *c, int n, void *const *data,
-						 const size_t *sizes)
+static __attribute__((noinline, cold)) bool poll_before_receive(struct ha_recv *c, int n,
+								void *const *data,
+								const size_t *sizes)
 {
 	ha_bundle_poll(&c->b);
 	ha_bundle_delivery(&c->b);
 	return c->b.error || in_doubt(c, n, data, sizes);
 }
 
-static inline __attribute__((always_inline)) int irecv(struct ha_recv *c, unsigned n,
-						       void *const *data, const size_t *sizes,
-						       const int *tags, struct ha_mr *const *mrs,
-						       bool optional, struct ha_request **req)
+static inline __attribute__((always_inline)) int post_receive(
+	struct ha_recv *c, unsigned n, void *const *data, const size_t *sizes, const int *tags,
+	struct ha_mr *const *mrs, bool optional, struct ha_request **req)
 {
 	uint64_t idx = c->head;
 	unsigned entry = (unsigned)(idx % HA_SLOTS);
@@ -200,10 +200,10 @@ static inline __attribute__((always_inline)) int irecv(struct ha_recv *c, unsign
 	 * and give the device's receives back before they run out. */
 	if (unlikely(idx - c->done > HA_REFILL))
 		ha_bundle_poll(&c->b);
-	r = room(c, slot);
+	r = find_cts_rail(c, slot);
 	if (unlikely(!r)) {
 		ha_bundle_poll(&c->b);
-		r = room(c, slot);
+		r = find_cts_rail(c, slot);
 		if (!r) {
 			ha_bundle_count_idle(&c->b);
 			return 0;
@@ -236,7 +236,7 @@ static __attribute__((noinline)) int irecv_group(struct ha_recv *c, unsigned n, 
 						 struct ha_mr *const *mrs, bool optional,
 						 struct ha_request **req)
 {
-	return irecv(c, n, data, sizes, tags, mrs, optional, req);
+	return post_receive(c, n, data, sizes, tags, mrs, optional, req);
 }
 
 int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, const int *tags,
@@ -252,10 +252,10 @@ int ha_irecv(struct ha_recv *c, int n, void *const *data, const size_t *sizes, c
 	if (unlikely(entry == HA_NOT_NOW))
 		return ha_bundle_shut(&c->b);
 	optional = optional && !c->b.poll.always;
-	if (unlikely(entry == HA_ENTERED_LOOK && look(c, n, data, sizes)))
+	if (unlikely(entry == HA_ENTERED_LOOK && poll_before_receive(c, n, data, sizes)))
 		err = c->b.error ? irecv_ended(c, req) : 0;
 	else if (likely(n == 1))
-		err = irecv(c, 1, data, sizes, tags, mrs, optional, req);
+		err = post_receive(c, 1, data, sizes, tags, mrs, optional, req);
 	else
 		err = irecv_group(c, (unsigned)n, data, sizes, tags, mrs, optional, req);
 	ha_bundle_leave(&c->b);

@@ -153,7 +153,7 @@ unsigned ha_send_copies(const struct ha_send *s, uint64_t end)
 	return n;
 }
 
-static uint64_t largest(const struct ha_send_slot *slot)
+static uint64_t find_largest_size(const struct ha_send_slot *slot)
 {
 	uint64_t max = 0;
 
@@ -218,7 +218,8 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	int measured;
 
 	slot->copied = false; /* of the slot's last message: has_keys() would take the copy's key */
-	st.mask = ha_stripes_with_keys(s, &st, ha_policy_mask(&s->b, slot->idx, largest(slot)));
+	st.mask = ha_stripes_with_keys(s, &st,
+				       ha_policy_mask(&s->b, slot->idx, find_largest_size(slot)));
 	if (!st.mask) { /* not the rails that it should be: any that can */
 		st.mask = ha_stripes_with_keys(s, &st, s->b.active);
 		st.mask &= -st.mask;
@@ -461,7 +462,8 @@ static int pick_carrier(struct ha_send *s, const struct ha_stripe *st)
 
 /* Under registered.list_lock: a buffer that is given back meanwhile is either not known or not
  * gone. */
-static int replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index, uint64_t *bytes)
+static int replay_stripe(struct ha_send *s, struct ha_send_slot *slot, unsigned index,
+			 uint64_t *bytes)
 {
 	struct ha_cts to;
 	struct ha_stripe st = { .slot = slot,
@@ -496,7 +498,7 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index,
 	int err;
 
 	pthread_mutex_lock(&s->b.registered.list_lock);
-	err = replay(s, slot, index, bytes);
+	err = replay_stripe(s, slot, index, bytes);
 	pthread_mutex_unlock(&s->b.registered.list_lock);
 	return err;
 }
@@ -504,8 +506,9 @@ int ha_send_replay(struct ha_send *s, struct ha_send_slot *slot, unsigned index,
 /* ---- sends ---- */
 
 /* Which buffer of the receive takes a send with this tag; -1 = none that is free. */
-static __attribute__((noinline)) int match(const struct ha_send *s, const struct ha_send_slot *slot,
-					   const struct ha_cts *cts, uint32_t tag)
+static __attribute__((noinline)) int match_tag(const struct ha_send *s,
+					       const struct ha_send_slot *slot,
+					       const struct ha_cts *cts, uint32_t tag)
 {
 	for (unsigned m = 0; m < slot->n; m++) {
 		if (slot->have >> m & 1)
@@ -601,7 +604,7 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 
 	if (!slot->open && open_group(s, slot, cts))
 		return ha_send_not_now(s);
-	m = match(s, slot, cts, (uint32_t)tag);
+	m = match_tag(s, slot, cts, (uint32_t)tag);
 	if (m < 0)
 		return not_yet(s);
 	fill_request(&slot->req[m], &cts[m], data, size, mr);
@@ -619,8 +622,8 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 	return 0;
 }
 
-static inline int isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *mr,
-			struct ha_request **req)
+static inline int isend_single(struct ha_send *s, void *data, size_t size, int tag,
+			       struct ha_mr *mr, struct ha_request **req)
 {
 	struct ha_send_slot *slot = HA_KEEP(&s->slot[s->head % HA_SLOTS]);
 	const struct ha_cts *cts = HA_KEEP(ha_send_cts(s, s->head));
@@ -676,7 +679,7 @@ int ha_isend(struct ha_send *s, void *data, size_t size, int tag, struct ha_mr *
 	if (unlikely(entry != HA_ENTERED && s->b.error))
 		err = isend_ended(s, req);
 	else
-		err = isend(s, data, size, tag, mr, req);
+		err = isend_single(s, data, size, tag, mr, req);
 	ha_bundle_leave(&s->b);
 	return err;
 }

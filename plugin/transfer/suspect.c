@@ -55,7 +55,7 @@ void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, co
 	ha_bundle_drive_soon(b);
 }
 
-static bool quiet(const struct ha_bundle *b)
+static bool is_ending(const struct ha_bundle *b)
 {
 	return b->failover.peer_closed || b->abort.error || b->error;
 }
@@ -86,7 +86,7 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 		k->join.lost_at = k->fence.suspected_at;
 	if (news && b->terms.flags & HA_FLAG_FAILOVER)
 		ha_journal_hold(b->ctx);
-	if (news && !quiet(b))
+	if (news && !is_ending(b))
 		ha_journal_eventf(b->ctx, &suspected, "%s", text);
 	else
 		HA_TRACE(b->name, "rail %u, epoch %u: %s", r->index, r->epoch, text);
@@ -132,7 +132,7 @@ static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
 	return !(b->active & ~bit) || (oldest != head && b->refused.rails & ~bit);
 }
 
-static bool hopeless(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
+static bool is_fatal_status(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
 {
 	enum ha_status_class class = ha_verbs_status_class(status);
 
@@ -217,7 +217,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 		return;
 	}
 	b->failover.ctl[r->index].fence.local = !wc || ha_verbs_status_local(wc->status);
-	if (wc && hopeless(b, r, wc->status))
+	if (wc && is_fatal_status(b, r, wc->status))
 		abort_for(b, r, wc);
 	if (b->abort.error)
 		return; /* which takes every rail */
