@@ -177,7 +177,8 @@ uint64_t ha_policy_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe
 	uint64_t bytes = 0;
 
 	for (unsigned m = 0; m < slot->n; m++)
-		bytes +=
-			ha_policy_range(slot->weight, slot->mask, stripe, slot->req[m].size).length;
+		bytes += ha_policy_range(slot->weight, slot->mask, stripe,
+					 ha_send_request(slot, m)->size)
+				 .length;
 	return bytes;
 }

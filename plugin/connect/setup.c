@@ -17,6 +17,7 @@
 #include "rdma/topo/gid.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,8 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	*bundle = NULL;
 	if (!b)
 		return -ENOMEM;
-	memset(b, 0, size);
+	/* what only groups use is left alone */
+	memset(b, 0, is_send ? offsetof(struct ha_send, more) : offsetof(struct ha_recv, more));
 	b->ctx = ctx;
 	b->is_send = is_send;
 	b->own_barrier = ctx->own_barrier;

@@ -150,11 +150,13 @@ static enum ha_fence_stage drain_rail(struct ha_bundle *b, struct ha_rail *r, ui
 
 static bool has_overlap(const struct ha_recv_slot *a, const struct ha_recv_slot *b)
 {
-	for (unsigned i = 0; i < a->n; i++)
+	for (unsigned i = 0; i < a->n; i++) {
+		const struct ha_recv_buffer *buf = ha_recv_buffer(a, i);
+
 		for (unsigned k = 0; k < b->n; k++)
-			if ((char *)a->buf[i].data < (char *)b->buf[k].data + b->buf[k].size &&
-			    (char *)b->buf[k].data < (char *)a->buf[i].data + a->buf[i].size)
+			if (ha_recv_overlaps(ha_recv_buffer(b, k), buf->data, buf->size))
 				return true;
+	}
 	return false;
 }
 

@@ -218,10 +218,11 @@ void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_ke
 		if (slot->idx != idx || !(slot->busy & HA_SLOT_WIRE))
 			continue;
 		to->idx = idx;
-		for (unsigned i = 0; i < slot->n; i++)
-			to->key[i] = ha_mr_known(b, slot->buf[i].mr)
-					     ? slot->buf[i].mr->rkey[r->index]
-					     : 0;
+		for (unsigned i = 0; i < slot->n; i++) {
+			const struct ha_mr *mr = ha_recv_buffer(slot, i)->mr;
+
+			to->key[i] = ha_mr_known(b, mr) ? mr->rkey[r->index] : 0;
+		}
 		m->n++;
 	}
 	pthread_mutex_unlock(&b->registered.list_lock);

@@ -106,7 +106,7 @@ static bool settle_stripe(struct ha_send *s, struct ha_send_slot *slot, unsigned
 		return false;
 	for (unsigned m = 0; m < slot->n && !slot->copied; m++)
 		/* complete, but not handed out: it is not complete after all */
-		slot->req[m].done = 0;
+		ha_send_request(slot, m)->done = 0;
 	slot->pending |= bit;
 	slot->parked |= (uint8_t)bit;
 	s->b.failover.parked++;

@@ -231,7 +231,8 @@ struct ha_send_slot {
 	};
 	uint8_t carrier[HA_MAX_RAILS];
 	uint16_t weight[HA_MAX_RAILS]; /* that it was cut by, when there are several stripes */
-	struct ha_request req[HA_MAX_RECVS];
+	struct ha_request req;         /* of its first buffer */
+	struct ha_request *more;       /* of the others: HA_MAX_RECVS - 1 */
 };
 
 struct ha_send {
@@ -244,7 +245,16 @@ struct ha_send {
 	 * more; 0: not known yet. Under ctx->drive (drain.c) */
 	uint64_t awaited;
 	struct ha_send_slot slot[HA_SLOTS];
+	/* Apart, so that the memory of a connection that never groups its receives stays untouched
+	 * from here on; prepared as a group is opened. */
+	struct ha_request more[HA_SLOTS][HA_MAX_RECVS - 1];
 };
+
+/* Of buffer m, as const as the caller means to use it. */
+static inline struct ha_request *ha_send_request(const struct ha_send_slot *slot, unsigned m)
+{
+	return m ? &slot->more[m - 1] : (struct ha_request *)&slot->req;
+}
 
 /* bits of ha_recv_slot.busy; the slot is free when none is left */
 enum {
@@ -281,7 +291,9 @@ struct ha_recv_slot {
 	bool cts_parked;  /* none does: it must be written again */
 	uint64_t bytes;   /* arrived, when not sized */
 	struct ha_request req;
-	struct ha_recv_buffer buf[HA_MAX_RECVS];
+	struct ha_recv_buffer buf;   /* the first */
+	struct ha_recv_buffer *more; /* the others: HA_MAX_RECVS - 1 */
+	char unused[16];             /* 128 bytes: a slot is found by a shift */
 };
 
 #define HA_FLUSHES 32 /* iflush requests in flight on one connection */
@@ -297,7 +309,20 @@ struct ha_recv {
 	struct ha_takes *takes;               /* one_sided.h; NULL: it is not */
 	struct ha_request flush[HA_FLUSHES];
 	struct ha_recv_slot slot[HA_SLOTS];
+	struct ha_recv_buffer more[HA_SLOTS][HA_MAX_RECVS - 1]; /* as a sender's */
 };
+
+static inline struct ha_recv_buffer *ha_recv_buffer(const struct ha_recv_slot *slot, unsigned m)
+{
+	return m ? &slot->more[m - 1] : (struct ha_recv_buffer *)&slot->buf;
+}
+
+static inline bool ha_recv_overlaps(const struct ha_recv_buffer *buf, const void *data,
+				    uint64_t size)
+{
+	return (const char *)buf->data < (const char *)data + size &&
+	       (const char *)data < (const char *)buf->data + buf->size;
+}
 
 /* Memory of the ring blocks: what the peer writes comes first, then our staging copies that we
  * write to the peer from. */
@@ -368,7 +393,7 @@ static inline void ha_send_settled(struct ha_send_slot *slot)
 {
 	slot->pending = 0;
 	for (unsigned m = 0; m < slot->n; m++)
-		slot->req[m].done = 1;
+		ha_send_request(slot, m)->done = 1;
 }
 
 static inline bool ha_buffers_given_back(const struct ha_bundle *b, uint64_t now)

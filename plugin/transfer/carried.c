@@ -62,7 +62,7 @@ static int receive_carried(const struct ha_recv *c, const struct ha_request *req
 	*list = on_rail(r);
 	list->opcode = IBV_WR_RDMA_WRITE;
 	list->wr_id = ha_wr_id(HA_WR_CTS, req->entry, r->sq_posted);
-	list->bytes = buffer < slot->n ? slot->buf[buffer].size : 0;
+	list->bytes = buffer < slot->n ? ha_recv_buffer(slot, buffer)->size : 0;
 	list->over = !(slot->busy & HA_SLOT_WIRE);
 	list->lost = list->lost || slot->cts_parked;
 	return 1;

@@ -128,9 +128,9 @@ static inline void on_stripe_sent(struct ha_send *s, uint64_t wr_id)
 	slot->pending &= (uint16_t) ~(1u << (wr_id >> 8 & 7));
 	if (slot->pending)
 		return;
-	slot->req[0].done = 1;
+	slot->req.done = 1;
 	for (unsigned m = 1; m < slot->n; m++)
-		slot->req[m].done = 1;
+		ha_send_request(slot, m)->done = 1;
 }
 
 static void on_timed_stripe(struct ha_send *s, uint64_t wr_id)

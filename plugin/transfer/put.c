@@ -45,7 +45,7 @@ static bool can_post_put(struct ha_send *s, const struct ha_put *put)
 static void fill_slot(struct ha_send *s, struct ha_send_slot *slot, const struct ha_put *put)
 {
 	struct ha_put_slot *to = &s->puts->slot[s->head % HA_SLOTS];
-	struct ha_request *req = &slot->req[0];
+	struct ha_request *req = &slot->req;
 
 	to->window = put->window;
 	to->offset = put->offset;
@@ -83,7 +83,7 @@ static int post_put(struct ha_send *s, const struct ha_put *put, struct ha_reque
 	}
 	s->head++;
 	slot->held = 1;
-	*req = &slot->req[0];
+	*req = &slot->req;
 	return 0;
 }
 

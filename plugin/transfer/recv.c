@@ -26,6 +26,7 @@ void ha_recv_prepare(struct ha_recv *c)
 	c->cts_signal = c->b.ctx->mpib.on ? (uint32_t)c->b.ctx->config.mpib_cts_signal_interval
 					  : HA_CTS_SIGNAL;
 	for (unsigned e = 0; e < HA_SLOTS; e++) {
+		c->slot[e].more = c->more[e];
 		c->slot[e].imm = ha_imm_spoiled(e); /* before the first receive, too */
 		c->slot[e].req = (struct ha_request) { .kind = HA_REQ_RECV,
 						       .entry = (uint8_t)e,
@@ -121,10 +122,11 @@ int ha_recv_replay(struct ha_recv *c, struct ha_recv_slot *slot)
 	/* a buffer that is given back meanwhile is either not known or not gone */
 	pthread_mutex_lock(&c->b.registered.list_lock);
 	for (unsigned m = 0; m < slot->n; m++) {
-		if (!ha_mr_known(&c->b, slot->buf[m].mr))
-			slot->buf[m].mr = NULL;
-		fill_cts(&staged_cts(c, r, slot->req.entry, slot->n)[m], &slot->buf[m], slot->n,
-			 slot->idx);
+		struct ha_recv_buffer *buf = ha_recv_buffer(slot, m);
+
+		if (!ha_mr_known(&c->b, buf->mr))
+			buf->mr = NULL;
+		fill_cts(&staged_cts(c, r, slot->req.entry, slot->n)[m], buf, slot->n, slot->idx);
 	}
 	pthread_mutex_unlock(&c->b.registered.list_lock);
 	slot->cts_parked = false;
@@ -150,9 +152,7 @@ static __attribute__((noinline, cold)) bool in_doubt(struct ha_recv *c, int n, v
 		any = true;
 		for (int m = 0; m < n; m++)
 			for (unsigned k = 0; k < slot->n; k++)
-				hit |= (char *)data[m] <
-					       (char *)slot->buf[k].data + slot->buf[k].size &&
-				       (char *)slot->buf[k].data < (char *)data[m] + sizes[m];
+				hit |= ha_recv_overlaps(ha_recv_buffer(slot, k), data[m], sizes[m]);
 	}
 	if (!any)
 		atomic_fetch_and_explicit(&c->b.attention, ~(uint32_t)HA_ATTN_DOUBT,
@@ -222,7 +222,7 @@ static inline __attribute__((always_inline)) int post_receive(
 	for (unsigned m = 0; m < n; m++) {
 		struct ha_recv_buffer buf = { data[m], sizes[m], mrs[m], (uint32_t)tags[m] };
 
-		slot->buf[m] = buf;
+		*ha_recv_buffer(slot, m) = buf;
 		fill_cts(&cts[m], &buf, n, idx);
 	}
 	c->head = idx + 1;

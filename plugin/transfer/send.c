@@ -43,16 +43,21 @@ static uint32_t single_max(const struct ha_config *config, const struct ha_rail 
 								: r->max_msg;
 }
 
+static void prepare_request(struct ha_send *s, unsigned entry, unsigned m)
+{
+	*ha_send_request(&s->slot[entry], m) = (struct ha_request) {
+		.kind = HA_REQ_SEND, .member = (uint8_t)m, .entry = (uint8_t)entry, .bundle = &s->b
+	};
+}
+
 void ha_send_prepare(struct ha_send *s)
 {
 	if (!s->puts && !(s->b.terms.flags & HA_FLAG_ACK_MEMORY))
 		s->copy_max = (uint32_t)s->b.ctx->config.copy_max;
-	for (unsigned e = 0; e < HA_SLOTS; e++)
-		for (unsigned m = 0; m < HA_MAX_RECVS; m++)
-			s->slot[e].req[m] = (struct ha_request) { .kind = HA_REQ_SEND,
-								  .member = (uint8_t)m,
-								  .entry = (uint8_t)e,
-								  .bundle = &s->b };
+	for (unsigned e = 0; e < HA_SLOTS; e++) {
+		s->slot[e].more = s->more[e];
+		prepare_request(s, e, 0);
+	}
 }
 
 void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r)
@@ -80,7 +85,7 @@ void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r)
 static inline int post_single(struct ha_send *s, struct ha_rail *r, struct ha_send_slot *slot,
 			      const struct ha_cts *cts)
 {
-	const struct ha_request *req = &slot->req[0];
+	const struct ha_request *req = &slot->req;
 	struct ibv_send_wr *bad;
 	int err;
 
@@ -118,7 +123,7 @@ static __attribute__((noinline)) int post_copied(struct ha_send *s, struct ha_ra
 						 struct ha_send_slot *slot,
 						 const struct ha_cts *cts)
 {
-	struct ha_request *req = &slot->req[0];
+	struct ha_request *req = &slot->req;
 	struct ibv_send_wr *bad;
 	int err;
 
@@ -158,8 +163,8 @@ static uint64_t find_largest_size(const struct ha_send_slot *slot)
 	uint64_t max = 0;
 
 	for (unsigned m = 0; m < slot->n; m++)
-		if (slot->req[m].size > max)
-			max = slot->req[m].size;
+		if (ha_send_request(slot, m)->size > max)
+			max = ha_send_request(slot, m)->size;
 	return max;
 }
 
@@ -168,7 +173,7 @@ static uint64_t all_bytes(const struct ha_send_slot *slot)
 	uint64_t sum = 0;
 
 	for (unsigned m = 0; m < slot->n; m++)
-		sum += slot->req[m].size;
+		sum += ha_send_request(slot, m)->size;
 	return sum;
 }
 
@@ -180,7 +185,7 @@ static const struct ha_cts *put_target(const struct ha_send *s, const struct ha_
 
 	memset(to, 0, sizeof(*to));
 	to->n = 1;
-	if (!slot->req[0].size)
+	if (!slot->req.size)
 		return to;
 	to->addr = s->puts->window[put->window].addr + put->offset;
 	memcpy(to->rkey, s->puts->window[put->window].rkey, sizeof(to->rkey));
@@ -191,7 +196,7 @@ static const struct ha_cts *put_target(const struct ha_send *s, const struct ha_
 static void begin_measurement(struct ha_send *s, const struct ha_send_slot *slot, unsigned rail,
 			      uint64_t length)
 {
-	int err = ha_gate_begin(&s->b, rail, slot->req[0].entry, length);
+	int err = ha_gate_begin(&s->b, rail, slot->req.entry, length);
 
 	if (err)
 		ha_rail_failed(&s->b, &s->b.rail[rail], NULL, err);
@@ -272,7 +277,7 @@ static inline __attribute__((always_inline)) bool prepare_stripes(
 	struct ha_send *s, const struct ha_send_slot *slot, const struct ha_cts *cts, unsigned mask,
 	const struct ha_cut *cut, struct ha_rail **rails)
 {
-	const struct ha_request *req = &slot->req[0];
+	const struct ha_request *req = &slot->req;
 	uint32_t imm = ha_imm_make(slot->idx, 0, mask, false);
 	uint64_t id = ha_wr_id(HA_WR_DATA, req->entry, 0), at = 0, below = 0;
 
@@ -350,9 +355,9 @@ static __attribute__((noinline)) int post_slot_cut(struct ha_send *s, struct ha_
 	struct ha_rail *rails[HA_MAX_RAILS + 1];
 	struct ha_cut cut;
 
-	if (slot->n > 1 || !slot->req[0].size)
+	if (slot->n > 1 || !slot->req.size)
 		return post_slot_sized(s, slot, cts);
-	ha_policy_cut(&s->b, slot->idx, slot->req[0].size, &cut);
+	ha_policy_cut(&s->b, slot->idx, slot->req.size, &cut);
 	if (!prepare_stripes(s, slot, cts, cut.mask, &cut, rails))
 		return post_slot_sized(s, slot, cts);
 	post_stripes(s, slot, cut.mask, rails);
@@ -365,7 +370,7 @@ static __attribute__((noinline)) bool post_sample(struct ha_send *s, struct ha_s
 {
 	struct ha_rail *rails[HA_MAX_RAILS + 1];
 	unsigned mask = ha_lag_choose(&s->b);
-	const struct ha_request *req = &slot->req[0];
+	const struct ha_request *req = &slot->req;
 
 	if (!mask || slot->n > 1 || !req->size || !prepare_stripes(s, slot, cts, mask, NULL, rails))
 		return false;
@@ -389,7 +394,7 @@ static __attribute__((noinline)) int post_slot_shared(struct ha_send *s, struct 
 	if (unlikely(s->b.balance.lag.armed) && post_sample(s, slot, cts))
 		return 0;
 	mask = s->b.balance.carriers;
-	if (unlikely(slot->n > 1 || slot->req[0].size < s->b.balance.floor || !slot->req[0].size ||
+	if (unlikely(slot->n > 1 || slot->req.size < s->b.balance.floor || !slot->req.size ||
 		     s->b.balance.turns || !prepare_stripes(s, slot, cts, mask, NULL, rails)))
 		return post_slot_cut(s, slot, cts);
 	post_stripes(s, slot, mask, rails);
@@ -402,7 +407,7 @@ static inline __attribute__((always_inline)) int post_slot(struct ha_send *s,
 							   const struct ha_cts *cts, bool group)
 {
 	struct ha_rail *r = HA_KEEP(&s->b.rail[s->b.balance.first]);
-	uint64_t size = slot->req[0].size;
+	uint64_t size = slot->req.size;
 
 	if (unlikely(!s->b.active))
 		return -EAGAIN;
@@ -430,7 +435,7 @@ int ha_send_post_put(struct ha_send *s, struct ha_send_slot *slot, bool with_rec
 	if (s->b.balance.advised.on)
 		take_advice(s);
 	if (s->b.balance.adaptive.on)
-		ha_adaptive_cut(s, slot->req[0].size);
+		ha_adaptive_cut(s, slot->req.size);
 	return post_slot_sized(s, slot, to);
 }
 
@@ -475,7 +480,8 @@ static int replay_stripe(struct ha_send *s, struct ha_send_slot *slot, unsigned 
 	int carrier;
 
 	for (unsigned m = 0; m < slot->n && !slot->copied; m++)
-		if (slot->req[m].size && !ha_mr_known(&s->b, slot->req[m].mr))
+		if (ha_send_request(slot, m)->size &&
+		    !ha_mr_known(&s->b, ha_send_request(slot, m)->mr))
 			/* given back in the middle: it waits for the close that will follow */
 			return -EAGAIN;
 	carrier = pick_carrier(s, &st);
@@ -485,7 +491,8 @@ static int replay_stripe(struct ha_send *s, struct ha_send_slot *slot, unsigned 
 	 * record yet; those of any other are, and the same. */
 	ha_stripe_stage_sizes(s, slot);
 	for (unsigned m = 0; m < slot->n; m++)
-		*bytes += ha_policy_range(st.weight, st.mask, index, slot->req[m].size).length;
+		*bytes += ha_policy_range(st.weight, st.mask, index, ha_send_request(slot, m)->size)
+				  .length;
 	slot->parked &= (uint8_t) ~(1u << index);
 	slot->moved |= (uint8_t)(1u << index);
 	slot->carrier[index] = (uint8_t)carrier;
@@ -528,21 +535,27 @@ static __attribute__((noinline)) int match_tag(const struct ha_send *s,
 static __attribute__((noinline)) int open_group(struct ha_send *s, struct ha_send_slot *slot,
 						const struct ha_cts *cts)
 {
+	uint8_t n;
+
 	if (slot->held || slot->pending)
 		/* requests of HA_SLOTS receives ago have not been tested to their end */
 		return -EAGAIN;
-	if (unlikely(cts->n == 0 || cts->n > HA_MAX_RECVS)) {
+	/* once: the peer's NIC may write it at any time */
+	n = __atomic_load_n(&cts->n, __ATOMIC_RELAXED);
+	if (unlikely(n == 0 || n > HA_MAX_RECVS)) {
 		ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL,
 				"the peer announced a receive of %u buffers, 1 to %u are possible; "
 				"its memory or its plugin "
 				"is damaged",
-				cts->n, HA_MAX_RECVS);
+				n, HA_MAX_RECVS);
 		return -EAGAIN;
 	}
 	slot->idx = s->head;
-	slot->n = cts->n;
+	slot->n = n;
 	slot->have = 0;
 	slot->open = 1;
+	for (unsigned m = 1; m < n; m++)
+		prepare_request(s, slot->req.entry, m);
 	return 0;
 }
 
@@ -607,7 +620,7 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 	m = match_tag(s, slot, cts, (uint32_t)tag);
 	if (m < 0)
 		return not_yet(s);
-	fill_request(&slot->req[m], &cts[m], data, size, mr);
+	fill_request(ha_send_request(slot, m), &cts[m], data, size, mr);
 	slot->have |= (uint8_t)(1u << m);
 	if (slot->have == (1u << slot->n) - 1) {
 		if (post_slot(s, slot, cts, true)) {
@@ -618,7 +631,7 @@ static __attribute__((noinline)) int isend_group(struct ha_send *s, void *data, 
 		s->head++;
 	}
 	slot->held |= (uint8_t)(1u << m);
-	*req = &slot->req[m];
+	*req = ha_send_request(slot, m);
 	return 0;
 }
 
@@ -639,12 +652,12 @@ static inline int isend_single(struct ha_send *s, void *data, size_t size, int t
 		return ha_send_not_now(s);
 	slot->idx = s->head;
 	slot->n = 1;
-	fill_request(&slot->req[0], cts, data, size, mr);
+	fill_request(&slot->req, cts, data, size, mr);
 	if (unlikely(post_slot(s, slot, cts, false)))
 		return ha_send_not_now(s);
 	s->head++;
 	slot->held = 1;
-	*req = &slot->req[0];
+	*req = &slot->req;
 	return 0;
 }
 
@@ -660,8 +673,8 @@ static __attribute__((noinline, cold)) int isend_ended(struct ha_send *s, struct
 			continue;
 		slot->n = 1;
 		slot->held = 1;
-		slot->req[0].done = 0;
-		*req = &slot->req[0];
+		slot->req.done = 0;
+		*req = &slot->req;
 		return 0;
 	}
 	return s->b.error;

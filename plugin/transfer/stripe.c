@@ -78,7 +78,7 @@ uint64_t ha_stripe_cost(const struct ha_stripe *st, const struct ha_rail *r)
 
 	for (unsigned m = 0; m < st->slot->n; m++) {
 		uint64_t length = ha_policy_range(st->weight, st->mask, st->index,
-						  st->slot->req[m].size)
+						  ha_send_request(st->slot, m)->size)
 					  .length,
 			 piece = piece_size(r, st->slot, length);
 
@@ -90,19 +90,21 @@ uint64_t ha_stripe_cost(const struct ha_stripe *st, const struct ha_rail *r)
 /* Of a send that was copied, the copy in our ring; the buffer may have been given back. */
 static uint64_t data_of(const struct ha_send *s, const struct ha_send_slot *slot, unsigned m)
 {
-	return (uintptr_t)(slot->copied ? ha_send_copy(s, slot->req[m].entry) : slot->req[m].data);
+	const struct ha_request *req = ha_send_request(slot, m);
+
+	return (uintptr_t)(slot->copied ? ha_send_copy(s, req->entry) : req->data);
 }
 
 static uint32_t lkey_of(const struct ha_send_slot *slot, unsigned m, const struct ha_rail *r)
 {
-	return slot->copied ? r->ring_lkey : slot->req[m].mr->lkey[r->index];
+	return slot->copied ? r->ring_lkey : ha_send_request(slot, m)->mr->lkey[r->index];
 }
 
 /* Every buffer that is not empty has keys for this rail at both ends. */
 static bool has_keys(const struct ha_stripe *st, const struct ha_rail *r)
 {
 	for (unsigned m = 0; m < st->slot->n; m++)
-		if (st->slot->req[m].size &&
+		if (ha_send_request(st->slot, m)->size &&
 		    (!lkey_of(st->slot, m, r) || !st->cts[m].rkey[r->index]))
 			return false;
 	return true;
@@ -112,7 +114,7 @@ static bool has_keys(const struct ha_stripe *st, const struct ha_rail *r)
  * immediate. */
 void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe *st)
 {
-	unsigned entry = st->slot->req[0].entry;
+	unsigned entry = st->slot->req.entry;
 	struct batch batch; /* its 2 KiB are not cleared: batch_add fills what is used */
 	struct ibv_send_wr *wr;
 
@@ -121,7 +123,7 @@ void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe
 	batch.err = 0;
 
 	for (unsigned m = 0; m < st->slot->n; m++) {
-		const struct ha_request *req = &st->slot->req[m];
+		const struct ha_request *req = ha_send_request(st->slot, m);
 		struct ha_range range = ha_policy_range(st->weight, st->mask, st->index, req->size);
 
 		uint64_t step = piece_size(r, st->slot, range.length);
@@ -157,14 +159,14 @@ void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe
 /* What travels with the immediate: the lengths, or the record of a put. */
 void ha_stripe_stage_sizes(const struct ha_send *s, const struct ha_send_slot *slot)
 {
-	struct ha_sizes *sizes = staged_sizes(s, slot->req[0].entry);
+	struct ha_sizes *sizes = staged_sizes(s, slot->req.entry);
 
 	if (s->puts) {
-		memcpy(sizes, s->puts->slot[slot->req[0].entry].record, sizeof(*sizes));
+		memcpy(sizes, s->puts->slot[slot->req.entry].record, sizeof(*sizes));
 		return;
 	}
 	for (unsigned m = 0; m < slot->n; m++)
-		sizes->size[m] = slot->req[m].size;
+		sizes->size[m] = ha_send_request(slot, m)->size;
 }
 
 /* The rails that have keys for every buffer. */
@@ -182,7 +184,7 @@ unsigned ha_stripes_with_keys(const struct ha_send *s, const struct ha_stripe *s
 static bool has_peer_keys(const struct ha_stripe *st, unsigned rail)
 {
 	for (unsigned m = 0; m < st->slot->n; m++)
-		if (st->slot->req[m].size && !st->cts[m].rkey[rail])
+		if (ha_send_request(st->slot, m)->size && !st->cts[m].rkey[rail])
 			return false;
 	return true;
 }

@@ -76,7 +76,7 @@ static void closed_in_order(void)
 	s->b.failover.peer_closed_until = now + 5;
 	closed(&s->b, 0, now);
 	for (unsigned i = 0; i < 3; i++) {
-		CHECK_INT(s->slot[i].req[0].done, i < 2);
+		CHECK_INT(s->slot[i].req.done, i < 2);
 		CHECK_INT(s->slot[i].pending, i < 2 ? 0 : 1);
 		CHECK_INT(s->slot[i].parked, i < 2 ? 0 : 1);
 	}

@@ -389,9 +389,11 @@ static struct ha_recv_slot *receive(struct ha_recv *c, uint64_t idx, unsigned bu
 {
 	struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
-	*slot = (struct ha_recv_slot) { .idx = idx, .busy = (uint8_t)busy, .n = 1 };
-	slot->buf[0].data = data;
-	slot->buf[0].size = 100;
+	*slot = (struct ha_recv_slot) {
+		.idx = idx, .busy = (uint8_t)busy, .n = 1, .more = c->more[idx % HA_SLOTS]
+	};
+	slot->buf.data = data;
+	slot->buf.size = 100;
 	return slot;
 }
 
@@ -412,13 +414,12 @@ static void optional_receives(void)
 	receive(c, 133, optional, data + 99); /* one byte of 130's, none of 132's */
 	receive(c, 134, HA_SLOT_WIRE, data + 400);
 	/* what is behind the last buffer is of an earlier receive */
-	c->slot[132 % HA_SLOTS].buf[1] = c->slot[134 % HA_SLOTS].buf[1] =
-		c->slot[134 % HA_SLOTS].buf[0];
-	c->slot[133 % HA_SLOTS].buf[1] = c->slot[133 % HA_SLOTS].buf[0]; /* of groups */
-	c->slot[133 % HA_SLOTS].buf[0].data = data + 500;
+	*c->slot[132 % HA_SLOTS].more = *c->slot[134 % HA_SLOTS].more = c->slot[134 % HA_SLOTS].buf;
+	*c->slot[133 % HA_SLOTS].more = c->slot[133 % HA_SLOTS].buf; /* of groups */
+	c->slot[133 % HA_SLOTS].buf.data = data + 500;
 	c->slot[133 % HA_SLOTS].n = 2;
-	c->slot[130 % HA_SLOTS].buf[1] = c->slot[130 % HA_SLOTS].buf[0];
-	c->slot[130 % HA_SLOTS].buf[0].data = data + 700;
+	*c->slot[130 % HA_SLOTS].more = c->slot[130 % HA_SLOTS].buf;
+	c->slot[130 % HA_SLOTS].buf.data = data + 700;
 	c->slot[130 % HA_SLOTS].n = 2;
 	step(b, 0);
 	for (uint64_t idx = 130; idx < 135; idx++) {

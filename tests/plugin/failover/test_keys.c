@@ -249,8 +249,9 @@ static void what_is_told(void)
 		slot->idx = idx;
 		slot->n = 2;
 		slot->busy = idx == 3 ? HA_SLOT_HELD : HA_SLOT_WIRE; /* this one is complete */
-		slot->buf[0].mr = &mr;
-		slot->buf[1].mr = &gone;
+		slot->buf.mr = &mr;
+		slot->more = c->more[idx];
+		slot->more->mr = &gone;
 	}
 	ha_keys_fill(b, &b->rail[RAIL], &m);
 	CHECK_INT(m.n, HA_KEYS_MAX);

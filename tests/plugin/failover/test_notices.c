@@ -399,7 +399,7 @@ static void the_state_counts_as_delivery(void)
 		s->slot[0].pending = HA_AWAIT_DELIVERY;
 		m.fenced.state.base = 1;
 		ha_failover_message(b, &m);
-		CHECK_INT(s->slot[0].req[0].done, i);
+		CHECK_INT(s->slot[0].req.done, i);
 		free(b);
 	}
 }

@@ -64,6 +64,7 @@ static struct ha_send *sender(void)
 		slot->idx = idx;
 		slot->n = 1;
 		slot->held = 1;
+		slot->more = s->more[idx % HA_SLOTS];
 		slot->mask = slot->pending = 7;
 	}
 	peer = &s->b.failover.ctl[LOST].compare.peer_state;
@@ -117,8 +118,8 @@ static void complete_by_the_peers_word(void)
 	message(s, 254)->pending = 1 << LOST;
 	CHECK_INT(again(s, 254), 0);
 	CHECK_INT(message(s, 254)->pending, 0);
-	CHECK_INT(message(s, 254)->req[0].done, 1);
-	CHECK_INT(message(s, 255)->req[0].done, 0);
+	CHECK_INT(message(s, 254)->req.done, 1);
+	CHECK_INT(message(s, 255)->req.done, 0);
 	end(&s->b);
 }
 
@@ -162,10 +163,10 @@ static void acknowledged_but_not_placed(void)
 {
 	struct ha_send *s = sender();
 
-	message(s, 254)->req[0].done = 1;
+	message(s, 254)->req.done = 1;
 	message(s, 254)->pending = 0;
 	CHECK_INT(again(s, 254), 1 << LOST);
-	CHECK_INT(message(s, 254)->req[0].done, 0); /* not complete after all */
+	CHECK_INT(message(s, 254)->req.done, 0); /* not complete after all */
 	CHECK_INT(message(s, 254)->pending, 1 << LOST);
 	CHECK_INT(s->b.abort.error, 0);
 	end(&s->b);
@@ -173,18 +174,18 @@ static void acknowledged_but_not_placed(void)
 	s = sender(); /* every request of a group */
 	message(s, 254)->n = 2;
 	message(s, 254)->held = 3;
-	message(s, 254)->req[0].done = message(s, 254)->req[1].done = 1;
+	message(s, 254)->req.done = message(s, 254)->more[0].done = 1;
 	CHECK_INT(again(s, 254), 1 << LOST);
-	CHECK_INT(message(s, 254)->req[0].done + message(s, 254)->req[1].done, 0);
+	CHECK_INT(message(s, 254)->req.done + message(s, 254)->more[0].done, 0);
 	end(&s->b);
 
 	s = sender();
 	message(s, 254)->copied = true;
 	message(s, 254)->held = 0;
-	message(s, 254)->req[0].done = 1;
+	message(s, 254)->req.done = 1;
 	message(s, 254)->pending = 0;
 	CHECK_INT(again(s, 254), 1 << LOST);
-	CHECK_INT(message(s, 254)->req[0].done, 1); /* the buffer is NCCL's again */
+	CHECK_INT(message(s, 254)->req.done, 1); /* the buffer is NCCL's again */
 	CHECK_INT(s->b.abort.error, 0);
 	end(&s->b);
 
@@ -300,7 +301,7 @@ static void what_cannot_be_sent_yet(void)
 
 		pthread_mutex_init(&s->b.registered.list_lock, NULL);
 		message(s, 254)->parked = 1 << LOST;
-		message(s, 254)->req[0].size = 8; /* its buffer is given back at this moment */
+		message(s, 254)->req.size = 8; /* its buffer is given back at this moment */
 		s->b.failover.parked = i != 1;
 		s->b.active = i == 2 ? 0 : 5;
 		s->b.abort.held = i == 3 ? -EIO : 0;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define PAIRS 500    /* a sending and a receiving end each */
-#define MOST_KIB 208 /* of an end */
+#define MOST_KIB 188 /* of an end */
 
 static double resident_kib(void)
 {

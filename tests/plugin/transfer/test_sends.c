@@ -497,7 +497,7 @@ static void after_the_end(void)
 	s->slot[2].open = 1;
 	for (unsigned i = 3; i < HA_SLOTS; i++) {
 		CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), 0);
-		CHECK(req == &s->slot[i].req[0]);
+		CHECK(req == &s->slot[i].req);
 		CHECK_INT(s->slot[i].held, 1);
 		CHECK_INT(s->slot[i].n, 1);
 		CHECK(!req->done);

@@ -216,12 +216,12 @@ static void delivery(void)
 	}
 	s->head = 3;
 	ha_delivery_take(s, 2);
-	CHECK(s->slot[0].req[0].done);
-	CHECK(!s->slot[1].req[0].done); /* its data may be read once more */
+	CHECK(s->slot[0].req.done);
+	CHECK(!s->slot[1].req.done); /* its data may be read once more */
 	CHECK_INT(s->slot[1].pending, 1);
 	CHECK_INT(s->slot[2].pending, HA_AWAIT_DELIVERY);
 	ha_delivery_take(s, 9); /* no more than was sent */
-	CHECK(s->slot[2].req[0].done);
+	CHECK(s->slot[2].req.done);
 	CHECK_INT(s->slot[3].pending, HA_AWAIT_DELIVERY);
 	CHECK_INT(s->b.delivered_sent, 3);
 	free(s);
