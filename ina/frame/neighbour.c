@@ -24,7 +24,7 @@ struct ask {
 	uint8_t room[2048];
 };
 
-static void attribute(struct ask *a, unsigned short type, const void *data, unsigned short len)
+static void add_attribute(struct ask *a, unsigned short type, const void *data, unsigned short len)
 {
 	struct rtattr *r = (struct rtattr *)(void *)((uint8_t *)a + NLMSG_ALIGN(a->h.nlmsg_len));
 
@@ -34,7 +34,7 @@ static void attribute(struct ask *a, unsigned short type, const void *data, unsi
 	a->h.nlmsg_len = NLMSG_ALIGN(a->h.nlmsg_len) + RTA_ALIGN(r->rta_len);
 }
 
-static int ask(struct ask *a)
+static int query_kernel(struct ask *a)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), err = 0;
@@ -57,7 +57,8 @@ static int ask(struct ask *a)
 }
 
 /* The attribute's data of at least len bytes, or NULL. */
-static const void *find(const struct ask *a, size_t header, unsigned short type, size_t len)
+static const void *find_attribute(const struct ask *a, size_t header, unsigned short type,
+				  size_t len)
 {
 	const struct rtattr *r =
 		(const struct rtattr *)(const void *)((const uint8_t *)NLMSG_DATA(&a->h) +
@@ -71,7 +72,7 @@ static const void *find(const struct ask *a, size_t header, unsigned short type,
 }
 
 /* Out of which interface, and who is next. Network byte order. */
-static int route(uint32_t addr, int *ifindex, uint32_t *hop)
+static int find_route(uint32_t addr, int *ifindex, uint32_t *hop)
 {
 	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.route)),
 				.nlmsg_type = RTM_GETROUTE },
@@ -79,22 +80,22 @@ static int route(uint32_t addr, int *ifindex, uint32_t *hop)
 	const void *at;
 	int err;
 
-	attribute(&a, RTA_DST, &addr, sizeof(addr));
-	err = ask(&a);
+	add_attribute(&a, RTA_DST, &addr, sizeof(addr));
+	err = query_kernel(&a);
 	if (err)
 		return err == -EHOSTUNREACH ? -ENETUNREACH : err;
 	if (a.u.route.rtm_type == RTN_LOCAL)
 		return -EADDRINUSE;
-	at = find(&a, sizeof(a.u.route), RTA_OIF, sizeof(*ifindex));
+	at = find_attribute(&a, sizeof(a.u.route), RTA_OIF, sizeof(*ifindex));
 	if (!at)
 		return -ENETUNREACH;
 	memcpy(ifindex, at, sizeof(*ifindex));
-	at = find(&a, sizeof(a.u.route), RTA_GATEWAY, sizeof(*hop));
+	at = find_attribute(&a, sizeof(a.u.route), RTA_GATEWAY, sizeof(*hop));
 	memcpy(hop, at ? at : &addr, sizeof(*hop));
 	return 0;
 }
 
-static int neighbour(uint32_t hop, int ifindex, uint8_t mac[6])
+static int find_neighbour(uint32_t hop, int ifindex, uint8_t mac[6])
 {
 	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.neighbour)),
 				.nlmsg_type = RTM_GETNEIGH },
@@ -102,11 +103,11 @@ static int neighbour(uint32_t hop, int ifindex, uint8_t mac[6])
 	const void *at;
 	int err;
 
-	attribute(&a, NDA_DST, &hop, sizeof(hop));
-	err = ask(&a);
+	add_attribute(&a, NDA_DST, &hop, sizeof(hop));
+	err = query_kernel(&a);
 	if (err)
 		return err == -ENOENT ? -EAGAIN : err;
-	at = find(&a, sizeof(a.u.neighbour), NDA_LLADDR, 6);
+	at = find_attribute(&a, sizeof(a.u.neighbour), NDA_LLADDR, 6);
 	if (!at || a.u.neighbour.ndm_state & (NUD_INCOMPLETE | NUD_FAILED | NUD_NONE))
 		return -EAGAIN;
 	memcpy(mac, at, 6);
@@ -131,16 +132,16 @@ static int port_of(int bridge, const uint8_t mac[6], int *ifindex)
 			 .u.neighbour = { .ndm_family = AF_BRIDGE } };
 	int err;
 
-	attribute(&a, NDA_LLADDR, mac, 6);
-	attribute(&a, NDA_MASTER, &bridge, sizeof(bridge));
-	err = ask(&a);
+	add_attribute(&a, NDA_LLADDR, mac, 6);
+	add_attribute(&a, NDA_MASTER, &bridge, sizeof(bridge));
+	err = query_kernel(&a);
 	if (err)
 		return err == -ENOENT ? -EAGAIN : err;
 	*ifindex = a.u.neighbour.ndm_ifindex;
 	return 0;
 }
 
-static void wake(uint32_t hop)
+static void trigger_arp(uint32_t hop)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons(DISCARD),
@@ -156,14 +157,14 @@ static void wake(uint32_t hop)
 int ina_neighbour_find(uint32_t addr, struct ina_neighbour *n)
 {
 	uint32_t hop;
-	int err = route(htonl(addr), &n->ifindex, &hop);
+	int err = find_route(htonl(addr), &n->ifindex, &hop);
 
 	if (err)
 		return err;
-	err = neighbour(hop, n->ifindex, n->mac);
+	err = find_neighbour(hop, n->ifindex, n->mac);
 	if (!err && is_bridge(n->ifindex))
 		err = port_of(n->ifindex, n->mac, &n->ifindex);
 	if (err == -EAGAIN)
-		wake(hop);
+		trigger_arp(hop);
 	return err;
 }

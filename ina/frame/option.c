@@ -8,21 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *place(void *target, const struct ha_option_text *given)
+static void *field_of(void *target, const struct ha_option_text *given)
 {
 	return (char *)target + given->option->offset;
 }
 
 bool ina_take_address(void *target, const struct ha_option_text *given)
 {
-	uint32_t *address = place(target, given);
+	uint32_t *address = field_of(target, given);
 
 	return ha_address_parse(given->text, address) && *address;
 }
 
 bool ina_take_mac(void *target, const struct ha_option_text *given)
 {
-	uint8_t *mac = place(target, given);
+	uint8_t *mac = field_of(target, given);
 	unsigned b[6];
 	char rest;
 
@@ -47,13 +47,13 @@ bool ina_take_power_of_two(void *target, const struct ha_option_text *given)
 	if (!ha_number_parse(given->text, o->low, o->high, &value) || (value & (value - 1)))
 		return ha_option_refuse(given, "a power of two from %" PRIu64 " to %" PRIu64,
 					o->low, o->high);
-	*(unsigned *)place(target, given) = (unsigned)value;
+	*(unsigned *)field_of(target, given) = (unsigned)value;
 	return true;
 }
 
 bool ina_take_fraction(void *target, const struct ha_option_text *given)
 {
-	double *p = place(target, given);
+	double *p = field_of(target, given);
 	char *end;
 
 	*p = strtod(given->text, &end);

@@ -83,7 +83,7 @@ static inline float ina_float_of_bits(uint32_t bits)
 }
 
 /* 2^n for n in [-126, 127]. */
-static inline float ina_power(int n)
+static inline float ina_power_of_two(int n)
 {
 	return ina_float_of_bits((uint32_t)(n + 127) << 23);
 }

@@ -10,7 +10,7 @@
 #define LANES 8
 #define VECTORS (INA_WORDS / LANES)
 
-static __m256i order(void)
+static __m256i get_swap_mask(void)
 {
 	return _mm256_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 3, 2, 1, 0, 7,
 				6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
@@ -101,13 +101,13 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 	}
 	b.exponent = bits ? ina_block_exponent(bits, headroom) : 0;
 	up = INA_EXPONENT_BIAS - b.exponent;
-	first = _mm256_set1_ps(ina_power(up / 2));
-	second = _mm256_set1_ps(ina_power(up - up / 2));
+	first = _mm256_set1_ps(ina_power_of_two(up / 2));
+	second = _mm256_set1_ps(ina_power_of_two(up - up / 2));
 	for (int i = 0; i < VECTORS; i++) {
 		__m256i m = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_mul_ps(v[i], first), second));
 
 		_mm256_storeu_si256((__m256i *)(words + 4 * LANES * i),
-				    _mm256_shuffle_epi8(m, order()));
+				    _mm256_shuffle_epi8(m, get_swap_mask()));
 	}
 	return b;
 }
@@ -115,8 +115,8 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 static void unblock(const uint8_t *words, struct ina_block b, float *x)
 {
 	int up = b.exponent - INA_EXPONENT_BIAS;
-	__m256 first = _mm256_set1_ps(ina_power(up / 2)),
-	       second = _mm256_set1_ps(ina_power(up - up / 2));
+	__m256 first = _mm256_set1_ps(ina_power_of_two(up / 2)),
+	       second = _mm256_set1_ps(ina_power_of_two(up - up / 2));
 
 	if (b.flags & INA_F_NONFINITE) {
 		ina_quant_scalar.unblock(words, b, x);
@@ -124,7 +124,7 @@ static void unblock(const uint8_t *words, struct ina_block b, float *x)
 	}
 	for (int i = 0; i < VECTORS; i++) {
 		__m256i m = _mm256_loadu_si256((const __m256i *)(words + 4 * LANES * i));
-		__m256 y = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(m, order()));
+		__m256 y = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(m, get_swap_mask()));
 
 		_mm256_storeu_ps(x + i * LANES, _mm256_mul_ps(_mm256_mul_ps(y, first), second));
 	}
@@ -138,7 +138,7 @@ static void swap(const void *from, void *to, size_t n)
 	for (; n >= LANES; n -= LANES, f += 4 * LANES, t += 4 * LANES)
 		_mm256_storeu_si256((__m256i *)t,
 				    _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)f),
-							order()));
+							get_swap_mask()));
 	ina_quant_scalar.swap(f, t, n);
 }
 

@@ -11,7 +11,7 @@
 #define LANES 16
 #define VECTORS (INA_WORDS / LANES)
 
-static __m512i order(void)
+static __m512i get_swap_mask(void)
 {
 	return _mm512_broadcast_i32x4(
 		_mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12));
@@ -90,12 +90,12 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 	}
 	b.exponent = bits ? ina_block_exponent(bits, headroom) : 0;
 	up = INA_EXPONENT_BIAS - b.exponent;
-	first = _mm512_set1_ps(ina_power(up / 2));
-	second = _mm512_set1_ps(ina_power(up - up / 2));
+	first = _mm512_set1_ps(ina_power_of_two(up / 2));
+	second = _mm512_set1_ps(ina_power_of_two(up - up / 2));
 	for (int i = 0; i < VECTORS; i++) {
 		__m512i m = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_mul_ps(v[i], first), second));
 
-		_mm512_storeu_si512(words + 4 * LANES * i, _mm512_shuffle_epi8(m, order()));
+		_mm512_storeu_si512(words + 4 * LANES * i, _mm512_shuffle_epi8(m, get_swap_mask()));
 	}
 	return b;
 }
@@ -103,8 +103,8 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 static void unblock(const uint8_t *words, struct ina_block b, float *x)
 {
 	int up = b.exponent - INA_EXPONENT_BIAS;
-	__m512 first = _mm512_set1_ps(ina_power(up / 2)),
-	       second = _mm512_set1_ps(ina_power(up - up / 2));
+	__m512 first = _mm512_set1_ps(ina_power_of_two(up / 2)),
+	       second = _mm512_set1_ps(ina_power_of_two(up - up / 2));
 
 	if (b.flags & INA_F_NONFINITE) {
 		ina_quant_scalar.unblock(words, b, x);
@@ -112,7 +112,7 @@ static void unblock(const uint8_t *words, struct ina_block b, float *x)
 	}
 	for (int i = 0; i < VECTORS; i++) {
 		__m512i m = _mm512_loadu_si512(words + 4 * LANES * i);
-		__m512 y = _mm512_cvtepi32_ps(_mm512_shuffle_epi8(m, order()));
+		__m512 y = _mm512_cvtepi32_ps(_mm512_shuffle_epi8(m, get_swap_mask()));
 
 		_mm512_storeu_ps(x + i * LANES, _mm512_mul_ps(_mm512_mul_ps(y, first), second));
 	}
@@ -124,7 +124,7 @@ static void swap(const void *from, void *to, size_t n)
 	uint8_t *t = to;
 
 	for (; n >= LANES; n -= LANES, f += 4 * LANES, t += 4 * LANES)
-		_mm512_storeu_si512(t, _mm512_shuffle_epi8(_mm512_loadu_si512(f), order()));
+		_mm512_storeu_si512(t, _mm512_shuffle_epi8(_mm512_loadu_si512(f), get_swap_mask()));
 	ina_quant_scalar.swap(f, t, n);
 }
 

@@ -70,8 +70,8 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 	}
 	b.exponent = most ? ina_block_exponent(most, headroom) : 0;
 	up = INA_EXPONENT_BIAS - b.exponent;
-	first = ina_power(up / 2);
-	second = ina_power(up - up / 2);
+	first = ina_power_of_two(up / 2);
+	second = ina_power_of_two(up - up / 2);
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, (uint32_t)(int32_t)lrintf(x[i] * first * second));
 	return b;
@@ -80,7 +80,7 @@ static struct ina_block block(const float *x, uint8_t *words, unsigned headroom)
 static void unblock(const uint8_t *words, struct ina_block b, float *x)
 {
 	int up = b.exponent - INA_EXPONENT_BIAS;
-	float first = ina_power(up / 2), second = ina_power(up - up / 2);
+	float first = ina_power_of_two(up / 2), second = ina_power_of_two(up - up / 2);
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		x[i] = b.flags & INA_F_NONFINITE

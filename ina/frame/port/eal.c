@@ -81,9 +81,10 @@ struct arguments {
 	bool short_of; /* memory or room */
 };
 
-static void add(struct arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_argument(struct arguments *a, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void add(struct arguments *a, const char *format, ...)
+static void add_argument(struct arguments *a, const char *format, ...)
 {
 	va_list ap;
 
@@ -156,7 +157,7 @@ static int add_ports(struct arguments *a, const struct ina_eal_options *o, char 
 		const char *port = o->port[i];
 
 		if (is_hardware(port)) {
-			add(a, "--allow=%s", port);
+			add_argument(a, "--allow=%s", port);
 			hardware = others = true;
 		} else if (!strncmp(port, "net_", 4)) {
 			int err = take_socket(port, why, size);
@@ -166,7 +167,7 @@ static int add_ports(struct arguments *a, const struct ina_eal_options *o, char 
 			memif |= !strncmp(port, "net_memif", 9);
 			others |=
 				strncmp(port, "net_memif", 9) && strncmp(port, "net_af_packet", 13);
-			add(a, "--vdev=%s", port);
+			add_argument(a, "--vdev=%s", port);
 		} else {
 			snprintf(why, size,
 				 "%s: neither a PCI address (0000:01:00.0) nor a device that DPDK "
@@ -176,7 +177,7 @@ static int add_ports(struct arguments *a, const struct ina_eal_options *o, char 
 		}
 	}
 	if (!hardware)
-		add(a, "--no-pci");
+		add_argument(a, "--no-pci");
 	return 0;
 }
 
@@ -248,7 +249,7 @@ static void add_lcores(struct arguments *a, const struct ina_eal_options *o, con
 			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%u@%u",
 					       i ? "," : "", i, cpu[i - first]);
 	}
-	add(a, "--lcores=%s", text);
+	add_argument(a, "--lcores=%s", text);
 }
 
 static int add_threads(struct arguments *a, const struct ina_eal_options *o, char *why, size_t size)
@@ -318,17 +319,17 @@ static void add_memory(struct arguments *a, const struct ina_eal_options *o)
 	unsigned long huge = huge_mb();
 
 	if (huge >= mb) {
-		add(a, "--in-memory");
+		add_argument(a, "--in-memory");
 		return;
 	}
 	HA_INFO("dpdk",
 		"%lu MiB of hugepages are free and %u are needed: going on with %u MiB of ordinary "
 		"memory, which costs some speed (sysctl vm.nr_hugepages=%u)",
 		huge, mb, mb, (mb + 1) / 2);
-	add(a, "--no-huge");
-	add(a, "--no-shconf");
-	add(a, "-m");
-	add(a, "%u", mb);
+	add_argument(a, "--no-huge");
+	add_argument(a, "--no-shconf");
+	add_argument(a, "-m");
+	add_argument(a, "%u", mb);
 }
 
 static int make_arguments(struct arguments *a, const struct ina_eal_options *o, char *why,
@@ -336,15 +337,15 @@ static int make_arguments(struct arguments *a, const struct ina_eal_options *o, 
 {
 	int err;
 
-	add(a, "%s", o->program);
-	add(a, "--no-telemetry");
-	add(a, "--log-level=%s", ha_log_enabled(HA_LOG_TRACE) ? "info" : "error");
+	add_argument(a, "%s", o->program);
+	add_argument(a, "--no-telemetry");
+	add_argument(a, "--log-level=%s", ha_log_enabled(HA_LOG_TRACE) ? "info" : "error");
 	add_memory(a, o);
 	err = add_threads(a, o, why, size);
 	if (!err)
 		err = add_ports(a, o, why, size);
 	for (const char *const *more = o->more; !err && more && *more; more++)
-		add(a, "%s", *more);
+		add_argument(a, "%s", *more);
 	if (!err && a->short_of) {
 		snprintf(why, size, "too many arguments for DPDK");
 		err = -E2BIG;

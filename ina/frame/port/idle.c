@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/frame/port/idle.h"
 
-static void nap(uint64_t ns)
+static void sleep_ns(uint64_t ns)
 {
 	const struct timespec t = { .tv_nsec = (long)ns };
 
@@ -17,7 +17,7 @@ void ina_idle_share(struct ina_idle *i)
 		i->since = now;
 	}
 	if (i->us && now - i->since >= i->us * HA_NS_PER_US)
-		nap(ha_nap_ns(now - i->since));
+		sleep_ns(ha_nap_ns(now - i->since));
 	else if (!ha_yield(&i->yield))
-		nap(HA_NAP_MIN_NS);
+		sleep_ns(HA_NAP_MIN_NS);
 }

@@ -23,14 +23,14 @@
  * two. Then all packets begin at the same place of their pages, share the same few sets of the
  * first cache, and throw each other out before they are sent. Drivers that copy can do without.
  */
-static bool packed(void)
+static bool can_pack_packets(void)
 {
 	return rte_eal_has_hugepages() || ina_eal_copies();
 }
 
 unsigned ina_packet_bytes(void)
 {
-	return packed() ? INA_PACKET_ROOM + 512 : 4096;
+	return can_pack_packets() ? INA_PACKET_ROOM + 512 : 4096;
 }
 
 /*
@@ -38,7 +38,7 @@ unsigned ina_packet_bytes(void)
  * multiple of 16: from and to there rte_memcpy() goes round a loop, which takes a quarter
  * longer than what it does otherwise (308 bytes, DPDK 22.11 as Debian builds it).
  */
-static uint16_t beside(void)
+static uint16_t get_private_size(void)
 {
 	return ina_eal_copies() ? RTE_MBUF_PRIV_ALIGN : 0;
 }
@@ -47,7 +47,7 @@ static struct rte_mempool *pool_make(const char *name, unsigned n)
 {
 	struct rte_pktmbuf_pool_private room = { .mbuf_data_room_size =
 							 INA_PACKET_ROOM + RTE_PKTMBUF_HEADROOM,
-						 .mbuf_priv_size = beside() };
+						 .mbuf_priv_size = get_private_size() };
 	struct rte_mempool *pool = rte_mempool_create_empty(
 		name, n, sizeof(struct rte_mbuf) + room.mbuf_priv_size + room.mbuf_data_room_size,
 		256, sizeof(room), SOCKET_ID_ANY,
@@ -80,7 +80,7 @@ struct rte_mempool *ina_pool_create(const char *name, unsigned n, char *why, siz
 	return pool;
 }
 
-static int find(const char *spec, uint16_t *id)
+static int find_port(const char *spec, uint16_t *id)
 {
 	char name[RTE_ETH_NAME_MAX_LEN];
 
@@ -105,8 +105,8 @@ static uint16_t at_most(unsigned wanted, unsigned otherwise, unsigned max)
 	return (uint16_t)(wanted < max ? wanted : max);
 }
 
-static int configure(struct ina_port *p, const struct ina_port_config *c,
-		     const struct rte_eth_dev_info *info)
+static int configure_port(struct ina_port *p, const struct ina_port_config *c,
+			  const struct rte_eth_dev_info *info)
 {
 	struct rte_eth_conf conf = { 0 };
 	unsigned most = INA_PORT_QUEUES;
@@ -157,7 +157,7 @@ static bool is_due(const struct ina_port *p)
 	return since > ANSWER_MS * HA_NS_PER_MS || !p->dials || !ina_peer_connected(p->socket);
 }
 
-static void settle(const struct ina_port *p)
+static void wait_for_attempt(const struct ina_port *p)
 {
 	while (p->memif && !ina_port_linked(p) && !is_due(p))
 		usleep(1000);
@@ -171,14 +171,14 @@ static int set_promiscuous(struct ina_port *p)
 	return err == -ENOTSUP ? 0 : err;
 }
 
-static int start(struct ina_port *p, const struct ina_port_config *c,
-		 const struct rte_eth_dev_info *info, const char **what)
+static int start_port(struct ina_port *p, const struct ina_port_config *c,
+		      const struct rte_eth_dev_info *info, const char **what)
 {
 	struct rte_ether_addr mac;
 	int err;
 
 	*what = "its queues cannot be configured";
-	err = configure(p, c, info);
+	err = configure_port(p, c, info);
 	if (!err)
 		err = set_queues(p, c);
 	if (err)
@@ -211,7 +211,7 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 	memset(p, 0, sizeof(*p));
 	for (unsigned q = 0; q < INA_PORT_QUEUES; q++)
 		rte_spinlock_init(&p->tx_lock[q]);
-	err = find(spec, &p->id);
+	err = find_port(spec, &p->id);
 	if (err) {
 		snprintf(why, size,
 			 "%s: no such port%s%s (for a card: has it a driver of DPDK? "
@@ -227,7 +227,7 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 		p->dials = p->memif && !strstr(spec, "role=server") && !strstr(spec, "role=master");
 		if (p->dials)
 			find_socket(p, spec);
-		err = start(p, c, &info, &what);
+		err = start_port(p, c, &info, &what);
 	}
 	if (err) {
 		snprintf(why, size, "%s: %s: %s", spec, what, rte_strerror(-err));
@@ -281,7 +281,7 @@ static void stop_dialling(struct ina_port *p)
 {
 	rte_eal_alarm_cancel(dial_later, p);
 	rte_eal_alarm_cancel(start_later, p);
-	settle(p);
+	wait_for_attempt(p);
 	atomic_store_explicit(&p->dial, INA_DIAL_BUSY, memory_order_relaxed);
 	if (rte_eal_alarm_set(ALARM_US, stop_later, p)) {
 		stop_later(p);
@@ -304,7 +304,7 @@ void ina_port_close(struct ina_port *p)
 	if (p->dials)
 		stop_dialling(p);
 	else
-		settle(p);
+		wait_for_attempt(p);
 	if (p->memif)
 		return;
 	rte_eth_dev_stop(p->id);
@@ -322,7 +322,7 @@ bool ina_port_linked(const struct ina_port *p)
  * The driver dials when it is started, once. Threads that poll stay away meanwhile; one that is
  * just inside finds no connection there.
  */
-static void dial(struct ina_port *p)
+static void schedule_connect(struct ina_port *p)
 {
 	atomic_store_explicit(&p->away, true, memory_order_relaxed);
 	atomic_store_explicit(&p->dial, INA_DIAL_BUSY, memory_order_relaxed);
@@ -341,7 +341,7 @@ bool ina_port_up(struct ina_port *p)
 	if (!p->dials || atomic_load_explicit(&p->dial, memory_order_acquire) != INA_DIAL_IDLE)
 		return false;
 	if (is_due(p))
-		dial(p);
+		schedule_connect(p);
 	return false;
 }
 

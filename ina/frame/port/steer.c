@@ -9,8 +9,8 @@
 
 #define DSCP_MASK 0xfc
 
-static struct rte_flow *rule(const struct ina_port *p, uint8_t protocol, uint8_t worker,
-			     uint16_t queue, struct rte_flow_error *error)
+static struct rte_flow *create_rule(const struct ina_port *p, uint8_t protocol, uint8_t worker,
+				    uint16_t queue, struct rte_flow_error *error)
 {
 	struct rte_flow_item_ipv4 spec = { .hdr = { .type_of_service = (uint8_t)(worker << 2),
 						    .next_proto_id = protocol } };
@@ -46,7 +46,8 @@ int ina_steer_open(const struct ina_port *p, unsigned first, unsigned workers, c
 	}
 	for (unsigned w = 0; w < workers; w++)
 		for (unsigned i = 0; i < sizeof(protocol); i++)
-			if (!rule(p, protocol[i], (uint8_t)w, (uint16_t)(first + w), &error)) {
+			if (!create_rule(p, protocol[i], (uint8_t)w, (uint16_t)(first + w),
+					 &error)) {
 				snprintf(why, size, "%s (%s) cannot steer by DSCP: %s", p->name,
 					 p->driver,
 					 error.message ? error.message

@@ -19,7 +19,7 @@ int ina_tx_open(struct ina_tx *tx, struct ina_port *port, unsigned thread, unsig
 	return tx->packet ? 0 : -ENOMEM;
 }
 
-static void discard(struct ina_tx *tx)
+static void discard_packets(struct ina_tx *tx)
 {
 	while (tx->tail != tx->head)
 		rte_pktmbuf_free(tx->packet[tx->tail++ & tx->mask]);
@@ -28,13 +28,13 @@ static void discard(struct ina_tx *tx)
 void ina_tx_close(struct ina_tx *tx)
 {
 	if (tx->packet)
-		discard(tx);
+		discard_packets(tx);
 	free(tx->packet);
 	memset(tx, 0, sizeof(*tx));
 }
 
 /* Up to the end of the array. */
-static uint16_t burst(struct ina_tx *tx, uint16_t *wanted)
+static uint16_t send_burst(struct ina_tx *tx, uint16_t *wanted)
 {
 	uint32_t at = tx->tail & tx->mask, n = ina_tx_depth(tx), end = tx->mask + 1 - at;
 
@@ -47,12 +47,12 @@ static uint16_t burst(struct ina_tx *tx, uint16_t *wanted)
 }
 
 /* The driver took nothing: is anybody there? */
-static void stuck(struct ina_tx *tx)
+static void drop_if_unlinked(struct ina_tx *tx)
 {
 	if (ina_port_linked(tx->port))
 		return;
 	tx->dropped += ina_tx_depth(tx);
-	discard(tx);
+	discard_packets(tx);
 }
 
 bool ina_tx_flush(struct ina_tx *tx)
@@ -62,14 +62,14 @@ bool ina_tx_flush(struct ina_tx *tx)
 	if (tx->shared)
 		rte_spinlock_lock(&tx->port->tx_lock[tx->queue]);
 	while (tx->tail != tx->head && taken == wanted) {
-		taken = burst(tx, &wanted);
+		taken = send_burst(tx, &wanted);
 		tx->tail += taken;
 		tx->sent += taken;
 	}
 	if (tx->shared)
 		rte_spinlock_unlock(&tx->port->tx_lock[tx->queue]);
 	if (unlikely(!taken))
-		stuck(tx);
+		drop_if_unlinked(tx);
 	tx->flush_at = tx->head + INA_BURST;
 	return tx->tail == tx->head;
 }
