@@ -14,7 +14,7 @@ static uint32_t node_of(uint32_t base, uint32_t units)
 	return (HA_BUDDY_UNITS + base) / units;
 }
 
-static void climb(struct ha_buddy *b, uint32_t node, uint32_t units)
+static void update_parents(struct ha_buddy *b, uint32_t node, uint32_t units)
 {
 	while (node > 1) {
 		uint8_t left, right, whole = order_of(units);
@@ -58,7 +58,7 @@ bool ha_buddy_length_valid(uint32_t len)
  * From a node that has room: down to the block itself, each time where the room is tighter; left if
  * equal.
  */
-static uint32_t descend(const struct ha_buddy *b, uint8_t order)
+static uint32_t find_block(const struct ha_buddy *b, uint8_t order)
 {
 	uint32_t node = 1;
 
@@ -80,14 +80,14 @@ int32_t ha_buddy_take(struct ha_buddy *b, uint32_t len)
 	order = order_of(units);
 	if (b->tree[1] < order)
 		return -1;
-	node = descend(b, order);
+	node = find_block(b, order);
 	b->tree[node] = 0;
-	climb(b, node, units);
+	update_parents(b, node, units);
 	b->free -= len;
 	return (int32_t)((node * units - HA_BUDDY_UNITS) * HA_BUDDY_UNIT);
 }
 
-static bool reserve(struct ha_buddy *b, uint32_t base, uint32_t len)
+static bool reserve_block(struct ha_buddy *b, uint32_t base, uint32_t len)
 {
 	uint32_t units = len / HA_BUDDY_UNIT, node = node_of(base / HA_BUDDY_UNIT, units);
 
@@ -98,7 +98,7 @@ static bool reserve(struct ha_buddy *b, uint32_t base, uint32_t len)
 		if (!b->tree[above])
 			return false;
 	b->tree[node] = 0;
-	climb(b, node, units);
+	update_parents(b, node, units);
 	b->free -= len;
 	return true;
 }
@@ -110,7 +110,7 @@ bool ha_buddy_reserve(struct ha_buddy *b, uint32_t base, uint32_t len)
 	if (base >= b->slots)
 		return true;
 	if (base + len <= b->slots)
-		return reserve(b, base, len);
+		return reserve_block(b, base, len);
 	if (!ha_buddy_reserve(b, base, len / 2))
 		return false;
 	if (ha_buddy_reserve(b, base + len / 2, len / 2))
@@ -131,7 +131,7 @@ void ha_buddy_give(struct ha_buddy *b, uint32_t base, uint32_t len)
 		return;
 	}
 	b->tree[node] = order_of(units);
-	climb(b, node, units);
+	update_parents(b, node, units);
 	b->free += len;
 }
 

@@ -112,7 +112,7 @@ static bool bytes_take(struct ha_call_answer *a, grpc_byte_buffer *buffer)
 	return a->bytes;
 }
 
-static void fail(struct ha_call_answer *a, const char *text)
+static void set_internal_error(struct ha_call_answer *a, const char *text)
 {
 	a->status = GRPC_STATUS_INTERNAL;
 	snprintf(a->text, sizeof(a->text), "%s", text);
@@ -147,14 +147,14 @@ void ha_call(struct ha_call_channel *c, const char *method, const uint8_t *bytes
 	ops[5].data.recv_status_on_client.status_details = &text;
 	if (grpc_call_start_batch(call, ops, sizeof(ops) / sizeof(ops[0]), c, NULL) !=
 	    GRPC_CALL_OK) {
-		fail(a, "the call was refused by the library");
+		set_internal_error(a, "the call was refused by the library");
 	} else {
 		/* It ends by its deadline. */
 		grpc_completion_queue_pluck(c->queue, c, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
 		a->status = (int)status;
 		text_take(a, text);
 		if (!a->status && !bytes_take(a, response))
-			fail(a, "an answer without bytes");
+			set_internal_error(a, "an answer without bytes");
 	}
 	grpc_slice_unref(text);
 	grpc_slice_unref(path);

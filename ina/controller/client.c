@@ -74,7 +74,7 @@ const char *ha_ina_client_error(const struct ha_ina_client *c)
 
 /* ---- one call ---- */
 
-static int translate(struct ha_ina_client *c, const struct ha_call_answer *a)
+static int translate_status(struct ha_ina_client *c, const struct ha_call_answer *a)
 {
 	static const struct {
 		int status, err;
@@ -115,8 +115,8 @@ static void pause_ms(unsigned ms)
 }
 
 /* 0, and *answer; every request of ours may be made twice. */
-static int ask(struct ha_ina_client *c, const char *method, const ProtobufCMessage *request,
-	       const ProtobufCMessageDescriptor *kind, ProtobufCMessage **answer)
+static int call_method(struct ha_ina_client *c, const char *method, const ProtobufCMessage *request,
+		       const ProtobufCMessageDescriptor *kind, ProtobufCMessage **answer)
 {
 	uint64_t until = ha_clock_now(&ha_clock_live) + c->options.deadline_ms * HA_NS_PER_MS;
 	size_t len = protobuf_c_message_get_packed_size(request);
@@ -140,7 +140,7 @@ static int ask(struct ha_ina_client *c, const char *method, const ProtobufCMessa
 	}
 	free(bytes);
 	if (a.status)
-		return translate(c, &a);
+		return translate_status(c, &a);
 	*answer = protobuf_c_message_unpack(kind, NULL, a.len, a.bytes);
 	free(a.bytes);
 	if (*answer)
@@ -224,8 +224,8 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec
 	if (spec->name)
 		q.name = (char *)(uintptr_t)spec->name;
 	if (box && member && number_take(c, &q))
-		err = ask(c, "/inc.INC/CreateGroup", &q.base,
-			  &inc__create_group_response__descriptor, &m);
+		err = call_method(c, "/inc.INC/CreateGroup", &q.base,
+				  &inc__create_group_response__descriptor, &m);
 	else
 		snprintf(c->error, sizeof(c->error), "no memory");
 	free(box);
@@ -244,9 +244,9 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec
 	return err;
 }
 
-static int heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease,
-		     Inc__HeartbeatRequest *q, struct ha_ina_beat *beat,
-		     Inc__HeartbeatResponse **answer)
+static int send_heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease,
+			  Inc__HeartbeatRequest *q, struct ha_ina_beat *beat,
+			  Inc__HeartbeatResponse **answer)
 {
 	const Inc__HeartbeatResponse *r;
 	ProtobufCMessage *m = NULL;
@@ -255,7 +255,8 @@ static int heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease,
 	q->groupid = lease->id;
 	q->switch_ = (char *)(uintptr_t)lease->switch_name;
 	q->key = lease->key;
-	err = ask(c, "/inc.INC/Heartbeat", &q->base, &inc__heartbeat_response__descriptor, &m);
+	err = call_method(c, "/inc.INC/Heartbeat", &q->base, &inc__heartbeat_response__descriptor,
+			  &m);
 	if (err)
 		return err;
 	*answer = (Inc__HeartbeatResponse *)m;
@@ -278,7 +279,7 @@ int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *leas
 	int err;
 
 	q.rank = (uint32_t)(rank + 1);
-	err = heartbeat(c, lease, &q, beat, &r);
+	err = send_heartbeat(c, lease, &q, beat, &r);
 	if (!err)
 		inc__heartbeat_response__free_unpacked(r, NULL);
 	return err;
@@ -317,7 +318,7 @@ int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease
 	q.rank = rank + 1;
 	q.joins = true;
 	q.incarnation = incarnation;
-	err = heartbeat(c, lease, &q, beat, &r);
+	err = send_heartbeat(c, lease, &q, beat, &r);
 	if (err)
 		return err;
 	if (beat->live && !info_take(r->group, info)) {
@@ -341,7 +342,7 @@ int ha_ina_client_leave(struct ha_ina_client *c, const struct ha_ina_lease *leas
 	q.rank = rank + 1;
 	q.leaves = true;
 	q.incarnation = incarnation;
-	err = heartbeat(c, lease, &q, beat, &r);
+	err = send_heartbeat(c, lease, &q, beat, &r);
 	if (!err)
 		inc__heartbeat_response__free_unpacked(r, NULL);
 	return err;
@@ -358,8 +359,8 @@ int ha_ina_client_destroy(struct ha_ina_client *c, uint32_t id, const char *swit
 	if (switch_name)
 		q.switch_ = (char *)(uintptr_t)switch_name;
 	q.key = key;
-	err = ask(c, "/inc.INC/DestroyGroup", &q.base, &inc__destroy_group_response__descriptor,
-		  &m);
+	err = call_method(c, "/inc.INC/DestroyGroup", &q.base,
+			  &inc__destroy_group_response__descriptor, &m);
 	if (err)
 		return err;
 	snprintf(message, sizeof(((struct ha_ina_beat *)0)->message), "%s",
@@ -377,7 +378,8 @@ int ha_ina_client_list(struct ha_ina_client *c,
 	while (more) {
 		ProtobufCMessage *m = NULL;
 		const Inc__ListResponse *r;
-		int err = ask(c, "/inc.INC/List", &q.base, &inc__list_response__descriptor, &m);
+		int err = call_method(c, "/inc.INC/List", &q.base, &inc__list_response__descriptor,
+				      &m);
 
 		if (err)
 			return err;
@@ -395,8 +397,8 @@ int ha_ina_client_switch(struct ha_ina_client *c, const struct Inc__SwitchHeartb
 			 struct Inc__SwitchHeartbeatResponse **answer)
 {
 	ProtobufCMessage *m = NULL;
-	int err = ask(c, "/inc.INC/SwitchHeartbeat", &request->base,
-		      &inc__switch_heartbeat_response__descriptor, &m);
+	int err = call_method(c, "/inc.INC/SwitchHeartbeat", &request->base,
+			      &inc__switch_heartbeat_response__descriptor, &m);
 
 	*answer = (struct Inc__SwitchHeartbeatResponse *)m;
 	return err;

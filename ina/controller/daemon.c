@@ -19,7 +19,7 @@
 
 #define ROUND_NS (20 * HA_NS_PER_MS) /* how long metrics and signals may wait for gRPC */
 
-static int complain(const char *what, const char *why)
+static int print_error(const char *what, const char *why)
 {
 	fprintf(stderr, "ha-controller: %s: %s\n", what, why);
 	return 1;
@@ -43,11 +43,11 @@ static int signals_open(struct ha_controller *c)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return complain("signals", strerror(errno));
+		return print_error("signals", strerror(errno));
 	c->signals =
 		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
 	if (c->signals.fd < 0 || ha_loop_add(&c->loop, &c->signals, EPOLLIN))
-		return complain("signals", strerror(errno));
+		return print_error("signals", strerror(errno));
 	return 0;
 }
 
@@ -85,7 +85,7 @@ static int state_open(struct ha_controller *c, const struct ha_controller_option
 
 	ha_settings_default(&c->settings);
 	if (o->settings && ha_settings_load(&c->settings, o->settings, why, sizeof(why)))
-		return complain(o->settings, why), 2;
+		return print_error(o->settings, why), 2;
 	c->store = ha_store_open(o->database, why, sizeof(why));
 	if (!c->store) {
 		if (folder_missing(o->database))
@@ -93,11 +93,11 @@ static int state_open(struct ha_controller *c, const struct ha_controller_option
 				 "its directory does not exist; make it (it holds what outlives a "
 				 "restart), "
 				 "or name another file: --database=FILE");
-		return complain(o->database, why);
+		return print_error(o->database, why);
 	}
 	if (ha_service_open(&c->service, &c->settings, c->store, ha_clock_now(&ha_clock_live), why,
 			    sizeof(why)))
-		return complain(o->database, *why ? why : "no memory");
+		return print_error(o->database, *why ? why : "no memory");
 	c->serving = true;
 	return 0;
 }
@@ -109,9 +109,9 @@ static int network_open(struct ha_controller *c, const struct ha_controller_opti
 
 	c->server = ha_server_open(&c->service, &o->server, why, sizeof(why));
 	if (!c->server)
-		return complain("--listen", why);
+		return print_error("--listen", why);
 	wrong = ha_http_open(&c->http, &c->loop, metrics_print, c, o->metrics);
-	return wrong ? complain("--metrics", wrong), 2 : 0;
+	return wrong ? print_error("--metrics", wrong), 2 : 0;
 }
 
 static const char *name_tls(const struct ha_tls *tls)
@@ -132,7 +132,7 @@ int ha_controller_open(struct ha_controller *c, const struct ha_controller_optio
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	err = ha_loop_open(&c->loop) ? complain("epoll", strerror(errno)) : signals_open(c);
+	err = ha_loop_open(&c->loop) ? print_error("epoll", strerror(errno)) : signals_open(c);
 	gpr_set_log_function(grpc_line);
 	grpc_init();
 	if (!err)

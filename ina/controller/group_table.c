@@ -12,7 +12,7 @@
 #define LINE 256
 
 /* What the controller says may have come from anybody: '?' for what a terminal should not get. */
-static const char *clean(const char *s, char *buf)
+static const char *sanitize_text(const char *s, char *buf)
 {
 	size_t at = 0;
 	int n;
@@ -44,11 +44,11 @@ static void switch_line(FILE *out, const Inc__SwitchInfo *s)
 {
 	char name[LINE], prefix[LINE], address[HA_ADDRESS_TEXT];
 
-	fprintf(out, "%-16s  %-15s  %-6s  %5u of %5u free, longest %5u  ", clean(s->name, name),
-		ha_address_text(s->ip, address), s->up ? "up" : "away", s->free, s->slots,
-		s->longest);
+	fprintf(out, "%-16s  %-15s  %-6s  %5u of %5u free, longest %5u  ",
+		sanitize_text(s->name, name), ha_address_text(s->ip, address),
+		s->up ? "up" : "away", s->free, s->slots, s->longest);
 	for (size_t i = 0; i < s->n_serves; i++)
-		fprintf(out, "%s%s", i ? "," : "", clean(s->serves[i], prefix));
+		fprintf(out, "%s%s", i ? "," : "", sanitize_text(s->serves[i], prefix));
 	fputc('\n', out);
 }
 
@@ -57,15 +57,15 @@ static void group_line(FILE *out, const Inc__GroupInfo *g)
 	char sw[LINE], name[LINE], tenant[LINE], why[LINE], address[HA_ADDRESS_TEXT];
 
 	fprintf(out, "%5u  %-16s  %5u to %5u  %5u  %-5s  %6.1f s  %-15s  ", g->groupid,
-		clean(g->switch_, sw), g->aggaddr, g->aggaddr + g->agglen - 1, g->epoch,
-		state_text(g->state), (double)g->leftms / 1000, clean(g->tenant, tenant));
+		sanitize_text(g->switch_, sw), g->aggaddr, g->aggaddr + g->agglen - 1, g->epoch,
+		state_text(g->state), (double)g->leftms / 1000, sanitize_text(g->tenant, tenant));
 	for (size_t i = 0; i < g->n_member; i++)
 		fprintf(out, "%s%s%s", i ? "," : "", ha_address_text(g->member[i]->ip, address),
 			i < 32 && g->silent & 1u << i ? "(silent)" : "");
 	if (*g->name)
-		fprintf(out, "  %s", clean(g->name, name));
+		fprintf(out, "  %s", sanitize_text(g->name, name));
 	if (*g->why)
-		fprintf(out, "  (%s)", clean(g->why, why));
+		fprintf(out, "  (%s)", sanitize_text(g->why, why));
 	fputc('\n', out);
 }
 
@@ -75,7 +75,7 @@ static json_t *text_json(const char *s)
 {
 	char buf[LINE];
 
-	return json_string(clean(s, buf));
+	return json_string(sanitize_text(s, buf));
 }
 
 static json_t *address_json(uint32_t ip)

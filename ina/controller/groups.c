@@ -36,10 +36,10 @@ bool ha_groups_switch_up(const struct ha_groups *g, const struct ha_switch *s, u
 
 /* ---- refusals ---- */
 
-static bool refuse(struct ha_refusal *why, enum ha_refusal_kind kind, const char *fmt, ...)
+static bool set_refusal(struct ha_refusal *why, enum ha_refusal_kind kind, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static bool refuse(struct ha_refusal *why, enum ha_refusal_kind kind, const char *fmt, ...)
+static bool set_refusal(struct ha_refusal *why, enum ha_refusal_kind kind, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -86,8 +86,8 @@ void ha_groups_close_all(struct ha_groups *g)
 	g->nsw = g->live = g->closed = 0;
 }
 
-static struct ha_group *add(struct ha_groups *g, struct ha_switch *s,
-			    const struct ha_group_record *r)
+static struct ha_group *add_group(struct ha_groups *g, struct ha_switch *s,
+				  const struct ha_group_record *r)
 {
 	struct ha_group *group = calloc(1, sizeof(*group));
 
@@ -178,7 +178,7 @@ struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now)
 }
 
 /* Later by so much, but nothing that was set after that time. */
-static uint64_t later(uint64_t t, uint64_t still, uint64_t most)
+static uint64_t shift_time(uint64_t t, uint64_t still, uint64_t most)
 {
 	if (t + still < most)
 		return t + still;
@@ -188,14 +188,15 @@ static uint64_t later(uint64_t t, uint64_t still, uint64_t most)
 void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now)
 {
 	for (struct ha_group *group = g->first; group; group = group->next) {
-		group->due = later(group->due, still,
+		group->due =
+			shift_time(group->due, still,
 				   now + (group->r.state == HA_GROUP_LIVE ? lease_ns(group)
 									  : g->limits.late_ns));
 		for (unsigned i = 0; i < group->r.members; i++)
-			group->last_seen[i] = later(group->last_seen[i], still, now);
+			group->last_seen[i] = shift_time(group->last_seen[i], still, now);
 	}
 	for (unsigned i = 0; i < g->nsw; i++)
-		g->sw[i]->last_seen = later(g->sw[i]->last_seen, still, now);
+		g->sw[i]->last_seen = shift_time(g->sw[i]->last_seen, still, now);
 }
 
 /* ---- what a request may be ---- */
@@ -208,19 +209,19 @@ static bool address_valid(uint32_t a)
 static bool members_valid(const struct ha_group_spec *w, struct ha_refusal *why)
 {
 	if (w->members < HA_GROUP_MEMBERS_MIN || w->members > HA_GROUP_MEMBERS_MAX)
-		return refuse(why, HA_REFUSAL_INVALID, "a group has %u to %u members, not %zu",
-			      HA_GROUP_MEMBERS_MIN, HA_GROUP_MEMBERS_MAX, w->members);
+		return set_refusal(why, HA_REFUSAL_INVALID, "a group has %u to %u members, not %zu",
+				   HA_GROUP_MEMBERS_MIN, HA_GROUP_MEMBERS_MAX, w->members);
 	for (size_t i = 0; i < w->members; i++) {
 		if (!address_valid(w->member[i]))
-			return refuse(why, HA_REFUSAL_INVALID,
-				      IP_FMT " of rank %zu is no address of a host",
-				      IP(w->member[i]), i);
+			return set_refusal(why, HA_REFUSAL_INVALID,
+					   IP_FMT " of rank %zu is no address of a host",
+					   IP(w->member[i]), i);
 		for (size_t k = 0; !w->workers && k < i; k++)
 			if (w->member[i] == w->member[k])
-				return refuse(why, HA_REFUSAL_INVALID,
-					      "ranks %zu and %zu have the same address " IP_FMT
-					      "; each rank of a group needs its own",
-					      k, i, IP(w->member[i]));
+				return set_refusal(why, HA_REFUSAL_INVALID,
+						   "ranks %zu and %zu have the same address " IP_FMT
+						   "; each rank of a group needs its own",
+						   k, i, IP(w->member[i]));
 	}
 	return true;
 }
@@ -230,26 +231,27 @@ static bool spec_valid(const struct ha_group_spec *w, struct ha_refusal *why)
 	if (!members_valid(w, why))
 		return false;
 	if (w->workers > HA_GROUP_WORKERS_MAX || w->workers & (w->workers - 1))
-		return refuse(why, HA_REFUSAL_INVALID,
-			      "the workers of a rank are a power of two, at most %u, not %u",
-			      HA_GROUP_WORKERS_MAX, w->workers);
+		return set_refusal(why, HA_REFUSAL_INVALID,
+				   "the workers of a rank are a power of two, at most %u, not %u",
+				   HA_GROUP_WORKERS_MAX, w->workers);
 	if (w->nonce_len > HA_GROUP_NONCE)
-		return refuse(why, HA_REFUSAL_INVALID,
-			      "a request's number has %u bytes at most, not %zu", HA_GROUP_NONCE,
-			      w->nonce_len);
+		return set_refusal(why, HA_REFUSAL_INVALID,
+				   "a request's number has %u bytes at most, not %zu",
+				   HA_GROUP_NONCE, w->nonce_len);
 	if (strlen(w->name) >= HA_GROUP_NAME)
-		return refuse(why, HA_REFUSAL_INVALID, "a group's name has %u bytes at most",
-			      HA_GROUP_NAME - 1);
+		return set_refusal(why, HA_REFUSAL_INVALID, "a group's name has %u bytes at most",
+				   HA_GROUP_NAME - 1);
 	if (strlen(w->tenant) >= HA_TENANT_NAME)
-		return refuse(why, HA_REFUSAL_INVALID, "a client's name has %u bytes at most",
-			      HA_TENANT_NAME - 1);
+		return set_refusal(why, HA_REFUSAL_INVALID, "a client's name has %u bytes at most",
+				   HA_TENANT_NAME - 1);
 	if (w->least > HA_BUDDY_LONGEST)
-		return refuse(why, HA_REFUSAL_INVALID,
-			      "at least %u aggregators wanted, but no group has more than %u",
-			      w->least, HA_BUDDY_LONGEST);
+		return set_refusal(why, HA_REFUSAL_INVALID,
+				   "at least %u aggregators wanted, but no group has more than %u",
+				   w->least, HA_BUDDY_LONGEST);
 	if (w->length && w->least > w->length)
-		return refuse(why, HA_REFUSAL_INVALID,
-			      "at least %u aggregators wanted, but only %u", w->least, w->length);
+		return set_refusal(why, HA_REFUSAL_INVALID,
+				   "at least %u aggregators wanted, but only %u", w->least,
+				   w->length);
 	return true;
 }
 
@@ -289,7 +291,7 @@ static bool prefix_has(const struct ha_prefix *p, uint32_t addr)
 }
 
 /* 1 + the longest prefix of the switch that the address is in; 0 = none. */
-static unsigned serves(const struct ha_switch *s, uint32_t addr)
+static unsigned match_longest_prefix(const struct ha_switch *s, uint32_t addr)
 {
 	unsigned best = 0;
 
@@ -300,12 +302,12 @@ static unsigned serves(const struct ha_switch *s, uint32_t addr)
 }
 
 /* The nearer it is to the member that is farthest, the better; 0 = it does not reach all. */
-static unsigned reach(const struct ha_switch *s, const struct ha_group_spec *w)
+static unsigned measure_reach(const struct ha_switch *s, const struct ha_group_spec *w)
 {
 	unsigned worst = 33;
 
 	for (size_t i = 0; i < w->members && worst; i++) {
-		unsigned one = serves(s, w->member[i]);
+		unsigned one = match_longest_prefix(s, w->member[i]);
 
 		worst = one < worst ? one : worst;
 	}
@@ -336,7 +338,8 @@ static uint8_t id_free(const struct ha_groups *g, const struct ha_switch *s)
  * A switch that is gone, and was the same machine under another name, and still holds groups: their
  * packets may be late.
  */
-static const struct ha_switch *rests(const struct ha_groups *g, const struct ha_switch *s)
+static const struct ha_switch *find_former_switch(const struct ha_groups *g,
+						  const struct ha_switch *s)
 {
 	for (unsigned i = 0; i < g->nsw; i++)
 		if (g->sw[i] != s && g->sw[i]->info.address == s->info.address &&
@@ -345,8 +348,8 @@ static const struct ha_switch *rests(const struct ha_groups *g, const struct ha_
 	return NULL;
 }
 
-static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reach,
-		   const struct ha_switch *best)
+static bool is_better_switch(unsigned reach, const struct ha_switch *s, unsigned best_reach,
+			     const struct ha_switch *best)
 {
 	if (!best || reach != best_reach)
 		return !best || reach > best_reach;
@@ -355,20 +358,20 @@ static bool better(unsigned reach, const struct ha_switch *s, unsigned best_reac
 	return strcmp(s->info.name, best->info.name) < 0;
 }
 
-static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group_spec *w,
-				uint32_t len, uint64_t now)
+static struct ha_switch *choose_switch(const struct ha_groups *g, const struct ha_group_spec *w,
+				       uint32_t len, uint64_t now)
 {
 	struct ha_switch *best = NULL;
 	unsigned best_reach = 0;
 
 	for (unsigned i = 0; i < g->nsw; i++) {
 		struct ha_switch *s = g->sw[i];
-		unsigned r = reach(s, w);
+		unsigned r = measure_reach(s, w);
 
 		if (!r || !ha_groups_switch_up(g, s, now) || ha_buddy_longest(&s->buddy) < len ||
-		    !id_free(g, s) || rests(g, s))
+		    !id_free(g, s) || find_former_switch(g, s))
 			continue;
-		if (better(r, s, best_reach, best)) {
+		if (is_better_switch(r, s, best_reach, best)) {
 			best = s;
 			best_reach = r;
 		}
@@ -376,20 +379,21 @@ static struct ha_switch *choose(const struct ha_groups *g, const struct ha_group
 	return best;
 }
 
-static bool unreached(const struct ha_groups *g, const struct ha_group_spec *w,
-		      struct ha_refusal *why)
+static bool refuse_unreached(const struct ha_groups *g, const struct ha_group_spec *w,
+			     struct ha_refusal *why)
 {
 	for (size_t i = 0; i < w->members; i++) {
 		bool any = false;
 
 		for (unsigned k = 0; k < g->nsw && !any; k++)
-			any = !g->sw[k]->gone && serves(g->sw[k], w->member[i]);
+			any = !g->sw[k]->gone && match_longest_prefix(g->sw[k], w->member[i]);
 		if (!any)
-			return refuse(why, HA_REFUSAL_UNREACHED,
-				      "no switch serves " IP_FMT " (rank %zu)", IP(w->member[i]),
-				      i);
+			return set_refusal(why, HA_REFUSAL_UNREACHED,
+					   "no switch serves " IP_FMT " (rank %zu)",
+					   IP(w->member[i]), i);
 	}
-	return refuse(why, HA_REFUSAL_UNREACHED, "no switch serves all %zu members", w->members);
+	return set_refusal(why, HA_REFUSAL_UNREACHED, "no switch serves all %zu members",
+			   w->members);
 }
 
 /* No switch can give `len` slots: why not. */
@@ -401,11 +405,11 @@ static bool no_room(const struct ha_groups *g, const struct ha_group_spec *w, ui
 	for (unsigned i = 0; i < g->nsw; i++) {
 		const struct ha_switch *s = g->sw[i];
 
-		if (s->gone || !reach(s, w))
+		if (s->gone || !measure_reach(s, w))
 			continue;
 		if (!ha_groups_switch_up(g, s, now))
 			away = s;
-		else if (rests(g, s))
+		else if (find_former_switch(g, s))
 			resting = s;
 		else if (!id_free(g, s))
 			ids = s;
@@ -413,20 +417,24 @@ static bool no_room(const struct ha_groups *g, const struct ha_group_spec *w, ui
 			full = s;
 	}
 	if (full)
-		return refuse(why, HA_REFUSAL_FULL,
-			      "switch %s has no %u aggregators in one piece; the longest is %u",
-			      full->info.name, len, ha_buddy_longest(&full->buddy));
+		return set_refusal(
+			why, HA_REFUSAL_FULL,
+			"switch %s has no %u aggregators in one piece; the longest is %u",
+			full->info.name, len, ha_buddy_longest(&full->buddy));
 	if (resting)
-		return refuse(why, HA_REFUSAL_FULL,
-			      "switch %s was %s, whose groups are not over yet; try again later",
-			      resting->info.name, rests(g, resting)->info.name);
+		return set_refusal(
+			why, HA_REFUSAL_FULL,
+			"switch %s was %s, whose groups are not over yet; try again later",
+			resting->info.name, find_former_switch(g, resting)->info.name);
 	if (ids)
-		return refuse(why, HA_REFUSAL_IDS,
-			      "switch %s has no group number left; %u are in use or in quarantine",
-			      ids->info.name, HA_GROUP_IDS - 1);
+		return set_refusal(
+			why, HA_REFUSAL_IDS,
+			"switch %s has no group number left; %u are in use or in quarantine",
+			ids->info.name, HA_GROUP_IDS - 1);
 	if (away)
-		return refuse(why, HA_REFUSAL_AWAY, "switch %s does not answer", away->info.name);
-	return unreached(g, w, why);
+		return set_refusal(why, HA_REFUSAL_AWAY, "switch %s does not answer",
+				   away->info.name);
+	return refuse_unreached(g, w, why);
 }
 
 /* ---- quotas ---- */
@@ -451,21 +459,22 @@ static bool quota_allows(const struct ha_quota *quota, const struct use *use, co
 			 uint32_t len, struct ha_refusal *why)
 {
 	if (use->groups >= quota->groups)
-		return refuse(why, HA_REFUSAL_QUOTA,
-			      "%s has %u groups, in quarantine or not, of %u that it may have",
-			      tenant, use->groups, quota->groups);
+		return set_refusal(why, HA_REFUSAL_QUOTA,
+				   "%s has %u groups, in quarantine or not, of %u that it may have",
+				   tenant, use->groups, quota->groups);
 	if (quota->slots < use->slots || len > quota->slots - use->slots)
-		return refuse(why, HA_REFUSAL_QUOTA,
-			      "%s has %u aggregators of %u that it may have, and wants %u more",
-			      tenant, use->slots, quota->slots, len);
+		return set_refusal(
+			why, HA_REFUSAL_QUOTA,
+			"%s has %u aggregators of %u that it may have, and wants %u more", tenant,
+			use->slots, quota->slots, len);
 	return true;
 }
 
 /* ---- create ---- */
 
 /* The longest of the lengths that will do, and where. 0 and why. */
-static uint32_t fit(const struct ha_groups *g, const struct ha_group_spec *w, uint64_t now,
-		    struct ha_switch **at, struct ha_refusal *why)
+static uint32_t choose_length(const struct ha_groups *g, const struct ha_group_spec *w,
+			      uint64_t now, struct ha_switch **at, struct ha_refusal *why)
 {
 	uint32_t usual = g->limits.length > w->least ? g->limits.length : w->least;
 	uint32_t len = power_of_two(w->length ? w->length : usual);
@@ -478,7 +487,7 @@ static uint32_t fit(const struct ha_groups *g, const struct ha_group_spec *w, ui
 	if (len < least)
 		len = least;
 	for (; len >= least && len >= HA_BUDDY_UNIT; len /= 2) {
-		*at = choose(g, w, len, now);
+		*at = choose_switch(g, w, len, now);
 		if (!*at)
 			no_room(g, w, len, now, why);
 		else if (quota_allows(quota, &use, w->tenant, len, why))
@@ -539,21 +548,22 @@ struct ha_group *ha_groups_create(struct ha_groups *g, const struct ha_group_spe
 	if (group) {
 		*again = same_members(group, w);
 		if (!*again)
-			refuse(why, HA_REFUSAL_INVALID,
-			       "another request with this number had other members, workers or "
-			       "frames");
+			set_refusal(
+				why, HA_REFUSAL_INVALID,
+				"another request with this number had other members, workers or "
+				"frames");
 		else
 			ha_groups_renew(group, -1, now);
 		return *again ? group : NULL;
 	}
-	len = fit(g, w, now, &s, why);
+	len = choose_length(g, w, now, &s, why);
 	if (!len)
 		return NULL;
 	memset(why, 0, sizeof(*why));
 	record_fill(g, &r, w, s, len);
-	group = add(g, s, &r);
+	group = add_group(g, s, &r);
 	if (!group) {
-		refuse(why, HA_REFUSAL_FULL, "the controller has no memory left");
+		set_refusal(why, HA_REFUSAL_FULL, "the controller has no memory left");
 		return NULL;
 	}
 	group->r.base = (uint32_t)ha_buddy_take(&s->buddy, len);
@@ -583,7 +593,7 @@ bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uin
 	if (!s || !record_sound(r) || s->group[r->id] ||
 	    !ha_buddy_reserve(&s->buddy, r->base, r->len))
 		return false;
-	group = add(g, s, r);
+	group = add_group(g, s, r);
 	if (!group)
 		return false;
 	if (s->epoch[r->id] < r->epoch)
@@ -651,7 +661,7 @@ static const char *check_one(const struct ha_group *group)
 }
 
 /* Slots of the group before the end of its switch. */
-static uint32_t inside(const struct ha_group *group, uint32_t slots)
+static uint32_t count_slots_inside(const struct ha_group *group, uint32_t slots)
 {
 	if (group->r.base >= slots)
 		return 0;
@@ -677,7 +687,7 @@ const char *ha_groups_check(const struct ha_groups *g)
 			const struct ha_group *group = g->sw[i]->group[id];
 
 			there += group != NULL;
-			held += group ? inside(group, g->sw[i]->buddy.slots) : 0;
+			held += group ? count_slots_inside(group, g->sw[i]->buddy.slots) : 0;
 		}
 		if (held + g->sw[i]->buddy.free != g->sw[i]->buddy.slots)
 			return "aggregators that nobody has";

@@ -39,13 +39,13 @@ static int wrong_words(const struct options *o)
 	       1;
 }
 
-static int complain(const char *what, const char *why)
+static int print_error(const char *what, const char *why)
 {
 	fprintf(stderr, "ha ina: %s: %s\n", what, why);
 	return 2;
 }
 
-static int failed(const struct ha_ina_client *client)
+static int print_client_error(const struct ha_ina_client *client)
 {
 	fprintf(stderr, "ha ina: %s\n", ha_ina_client_error(client));
 	return 1;
@@ -53,7 +53,7 @@ static int failed(const struct ha_ina_client *client)
 
 /* ---- commands ---- */
 
-static int groups(struct ha_ina_client *client, const struct options *o)
+static int list_groups(struct ha_ina_client *client, const struct options *o)
 {
 	struct ha_group_table table;
 	int err;
@@ -63,12 +63,12 @@ static int groups(struct ha_ina_client *client, const struct options *o)
 	ha_group_table_begin(&table, stdout, o->json);
 	err = ha_ina_client_list(client, ha_group_table_page, &table);
 	if (err)
-		return failed(client);
+		return print_client_error(client);
 	ha_group_table_end(&table);
 	return fflush(stdout) || ferror(stdout) ? 1 : 0;
 }
 
-static int create(struct ha_ina_client *client, const struct options *o)
+static int create_group(struct ha_ina_client *client, const struct options *o)
 {
 	uint32_t member[HA_GROUP_MEMBERS_MAX + 1];
 	struct ha_ina_group_spec spec = o->spec;
@@ -79,15 +79,15 @@ static int create(struct ha_ina_client *client, const struct options *o)
 		return wrong_words(o);
 	spec.member = member;
 	if (snprintf(list, sizeof(list), "%s", o->word[1]) >= (int)sizeof(list))
-		return complain("create", "a group has 32 members at most");
+		return print_error("create", "a group has 32 members at most");
 	for (char *one = strtok_r(list, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
 		if (spec.members > HA_GROUP_MEMBERS_MAX)
-			return complain("create", "a group has 32 members at most");
+			return print_error("create", "a group has 32 members at most");
 		if (!ha_address_parse(one, &member[spec.members++]))
-			return complain(one, "no IPv4 address");
+			return print_error(one, "no IPv4 address");
 	}
 	if (ha_ina_client_create(client, &spec, &lease))
-		return failed(client);
+		return print_client_error(client);
 	if (!lease.id) {
 		fprintf(stderr, "ha ina: no group, do without the switch: %s\n", lease.message);
 		return 3;
@@ -109,7 +109,7 @@ static bool group_number(const struct options *o, uint32_t *id)
 	return false;
 }
 
-static int renew(struct ha_ina_client *client, const struct options *o)
+static int renew_group(struct ha_ina_client *client, const struct options *o)
 {
 	struct ha_ina_lease lease = { .key = o->key };
 	struct ha_ina_beat beat;
@@ -121,7 +121,7 @@ static int renew(struct ha_ina_client *client, const struct options *o)
 	if (o->switch_name)
 		snprintf(lease.switch_name, sizeof(lease.switch_name), "%s", o->switch_name);
 	if (ha_ina_client_renew(client, &lease, o->rank, &beat))
-		return failed(client);
+		return print_client_error(client);
 	if (!beat.live) {
 		fprintf(stderr, "ha ina: %s\n", beat.message);
 		return 1;
@@ -131,7 +131,7 @@ static int renew(struct ha_ina_client *client, const struct options *o)
 	return 0;
 }
 
-static int destroy(struct ha_ina_client *client, const struct options *o)
+static int destroy_group(struct ha_ina_client *client, const struct options *o)
 {
 	char message[192];
 	uint32_t id;
@@ -139,7 +139,7 @@ static int destroy(struct ha_ina_client *client, const struct options *o)
 	if (!group_number(o, &id))
 		return 2;
 	if (ha_ina_client_destroy(client, id, o->switch_name, o->key, message))
-		return failed(client);
+		return print_client_error(client);
 	if (!*message)
 		return 0;
 	fprintf(stderr, "ha ina: %s\n", message);
@@ -149,9 +149,10 @@ static int destroy(struct ha_ina_client *client, const struct options *o)
 static const struct {
 	const char *name;
 	int (*run)(struct ha_ina_client *client, const struct options *o);
-} commands[] = {
-	{ "groups", groups }, { "create", create }, { "renew", renew }, { "destroy", destroy }
-};
+} commands[] = { { "groups", list_groups },
+		 { "create", create_group },
+		 { "renew", renew_group },
+		 { "destroy", destroy_group } };
 
 /* ---- options ---- */
 
@@ -224,7 +225,7 @@ static const struct ha_program program = {
 		 "no group, do without.",
 };
 
-static int run(const struct options *o)
+static int run_command(const struct options *o)
 {
 	struct ha_ina_client *client;
 	char why[256];
@@ -235,7 +236,7 @@ static int run(const struct options *o)
 			continue;
 		client = ha_ina_client_open(&o->client, why, sizeof(why));
 		if (!client)
-			return complain(o->client.address, why);
+			return print_error(o->client.address, why);
 		rc = commands[i].run(client, o);
 		ha_ina_client_close(client);
 		return rc;
@@ -254,5 +255,5 @@ int main(int argc, char **argv)
 	o.client.tls = (struct ha_tls) { config.controller_ca, config.controller_cert,
 					 config.controller_key };
 	result = ha_options_parse(&program, argc, argv, &o);
-	return result ? result - 1 : run(&o);
+	return result ? result - 1 : run_command(&o);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* %5B and %5D become brackets; the rest of what gRPC encodes does not occur in addresses. */
-static void decode(const char *from, char *to, size_t size)
+static void decode_brackets(const char *from, char *to, size_t size)
 {
 	size_t n = 0;
 
@@ -27,7 +27,7 @@ void ha_peer_host(const char *uri, char *host, size_t size)
 {
 	char text[128], *end;
 
-	decode(uri, text, sizeof(text));
+	decode_brackets(uri, text, sizeof(text));
 	if (!strncmp(text, "ipv4:", 5) && (end = strrchr(text, ':')) > text + 5) {
 		*end = 0;
 		snprintf(host, size, "%s", text + 5);

@@ -42,19 +42,19 @@ void ha_reply_fail(struct ha_reply *reply, enum ha_call_status status, const cha
 	va_end(ap);
 }
 
-static void nonsense(struct call *c)
+static void refuse_malformed(struct call *c)
 {
 	c->s->count.invalid++;
 	ha_reply_fail(c->reply, HA_CALL_INVALID, "the bytes are no such request; see netccl.proto");
 }
 
-static void invalid(struct call *c, const char *what)
+static void refuse_invalid(struct call *c, const char *what)
 {
 	c->s->count.invalid++;
 	ha_reply_fail(c->reply, HA_CALL_INVALID, "%s", what);
 }
 
-static void answer(struct call *c, const ProtobufCMessage *message)
+static void pack_reply(struct call *c, const ProtobufCMessage *message)
 {
 	if (!ha_answer_pack(c->reply, message))
 		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
@@ -78,8 +78,8 @@ static bool text_sound(const char *s)
 
 /* ---- CreateGroup ---- */
 
-static enum ha_call_status create(struct call *c, struct ha_group_spec *w, const char *name,
-				  bool text)
+static enum ha_call_status create_from_spec(struct call *c, struct ha_group_spec *w,
+					    const char *name, bool text)
 {
 	struct ha_refusal why;
 	struct ha_group *group;
@@ -88,7 +88,7 @@ static enum ha_call_status create(struct call *c, struct ha_group_spec *w, const
 	w->name = name;
 	w->created = (uint64_t)time(NULL);
 	if (!text_sound(name)) {
-		invalid(c, "the group's name is not printable UTF-8");
+		refuse_invalid(c, "the group's name is not printable UTF-8");
 		return HA_CALL_INVALID;
 	}
 	group = ha_service_create(c->s, w, c->now, &why);
@@ -111,7 +111,7 @@ static void create_text(struct call *c)
 	bool sound = true;
 
 	if (!q) {
-		nonsense(c);
+		refuse_malformed(c);
 		return;
 	}
 	for (size_t i = 0; i < q->n_member && i < HA_GROUP_MEMBERS_MAX && sound; i++) {
@@ -132,7 +132,7 @@ static void create_text(struct call *c)
 	w.nonce = q->requestid.data;
 	w.nonce_len = q->requestid.len;
 	if (sound)
-		create(c, &w, q->name, true);
+		create_from_spec(c, &w, q->name, true);
 	inc__create_group_text_request__free_unpacked(q, NULL);
 }
 
@@ -156,7 +156,7 @@ static void create_group(struct call *c)
 	w.extended = q->extended;
 	w.nonce = q->requestid.data;
 	w.nonce_len = q->requestid.len;
-	create(c, &w, q->name, false);
+	create_from_spec(c, &w, q->name, false);
 	inc__create_group_request__free_unpacked(q, NULL);
 }
 
@@ -170,7 +170,7 @@ static bool is_member(const struct ha_group *group, uint32_t address)
 	return false;
 }
 
-static bool may(const struct ha_caller *who, const struct ha_group *group)
+static bool may_access_group(const struct ha_caller *who, const struct ha_group *group)
 {
 	return who->admin || !strcmp(who->tenant, group->r.tenant) ||
 	       is_member(group, who->address);
@@ -195,7 +195,7 @@ static enum which which_group(const struct call *c, uint32_t id, const char *swi
 			continue;
 		if (key && key != group->r.key)
 			continue;
-		if (!key && !may(c->caller, group)) {
+		if (!key && !may_access_group(c->caller, group)) {
 			result = result == NONE ? FORBIDDEN : result;
 			continue;
 		}
@@ -244,7 +244,7 @@ static void destroy_group(struct call *c)
 	char text[64];
 
 	if (!q) {
-		nonsense(c);
+		refuse_malformed(c);
 		return;
 	}
 	snprintf(text, sizeof(text), "there is no group %u%s", q->groupid,
@@ -264,7 +264,7 @@ static void destroy_group(struct call *c)
 	 */
 	r.message = text;
 	if (!c->reply->status)
-		answer(c, &r.base);
+		pack_reply(c, &r.base);
 	inc__destroy_group_request__free_unpacked(q, NULL);
 }
 
@@ -277,7 +277,7 @@ static bool joins_or_leaves(struct call *c, const Inc__HeartbeatRequest *q, stru
 		return true;
 	if (q->rank < 1 || q->rank > group->r.members ||
 	    (q->joins && (q->leaves || !q->incarnation))) {
-		invalid(c, "a rank of the group joins with an incarnation, or leaves");
+		refuse_invalid(c, "a rank of the group joins with an incarnation, or leaves");
 		return false;
 	}
 	if (group->r.state != HA_GROUP_LIVE)
@@ -303,7 +303,7 @@ static bool joins_or_leaves(struct call *c, const Inc__HeartbeatRequest *q, stru
 	return false;
 }
 
-static void heartbeat(struct call *c)
+static void handle_heartbeat(struct call *c)
 {
 	Inc__HeartbeatRequest *q = inc__heartbeat_request__unpack(NULL, c->len, c->bytes);
 	Inc__HeartbeatResponse r = INC__HEARTBEAT_RESPONSE__INIT;
@@ -311,7 +311,7 @@ static void heartbeat(struct call *c)
 	char text[160];
 
 	if (!q) {
-		nonsense(c);
+		refuse_malformed(c);
 		return;
 	}
 	snprintf(text, sizeof(text), "there is no group %u", q->groupid);
@@ -341,17 +341,17 @@ static void heartbeat(struct call *c)
 			ha_reply_fail(c->reply, HA_CALL_INTERNAL,
 				      "the controller has no memory left");
 	} else if (!c->reply->status) {
-		answer(c, &r.base);
+		pack_reply(c, &r.base);
 	}
 	inc__heartbeat_request__free_unpacked(q, NULL);
 }
 
-static void list(struct call *c)
+static void list_groups(struct call *c)
 {
 	Inc__ListRequest *q = inc__list_request__unpack(NULL, c->len, c->bytes);
 
 	if (!q) {
-		nonsense(c);
+		refuse_malformed(c);
 		return;
 	}
 	if (!ha_answer_list(c->reply, &c->s->groups, q->after, c->now))
@@ -367,7 +367,8 @@ static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q,
 	const struct ha_switch *same;
 
 	if (!ha_switch_name_valid(q->name)) {
-		invalid(c,
+		refuse_invalid(
+			c,
 			"a switch's name has 1 to 31 letters, digits, dots, dashes or underscores");
 		return false;
 	}
@@ -377,13 +378,15 @@ static bool info_fill(struct call *c, const Inc__SwitchHeartbeatRequest *q,
 	info->registers = true;
 	if (q->slots < HA_BUDDY_UNIT || q->slots > HA_BUDDY_SLOTS || !q->ip || !q->n_serves ||
 	    q->n_serves > HA_SWITCH_PREFIXES) {
-		invalid(c,
+		refuse_invalid(
+			c,
 			"a switch has an address, 16 to 65536 slots, and serves 1 to 16 prefixes");
 		return false;
 	}
 	for (size_t i = 0; i < q->n_serves; i++)
 		if (!ha_prefix_parse(q->serves[i], &info->serves[info->nserves++])) {
-			invalid(c, "a prefix is like 10.0.0.0/24, without bits behind its length");
+			refuse_invalid(
+				c, "a prefix is like 10.0.0.0/24, without bits behind its length");
 			return false;
 		}
 	same = ha_groups_switch_same(&c->s->groups, info, c->now);
@@ -408,7 +411,7 @@ static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q,
 		return false;
 	}
 	if (!q->incarnation) {
-		invalid(c, "Incarnation 0");
+		refuse_invalid(c, "Incarnation 0");
 		return false;
 	}
 	if (sw && sw->info.configured && !sw->gone) { /* the settings know better */
@@ -419,7 +422,8 @@ static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q,
 }
 
 /* Packets of a group have come: whoever cannot renew still runs. */
-static void seen(struct call *c, const Inc__SwitchHeartbeatRequest *q, struct ha_switch *sw)
+static void renew_seen_groups(struct call *c, const Inc__SwitchHeartbeatRequest *q,
+			      struct ha_switch *sw)
 {
 	for (size_t i = 0; i < q->n_seen; i++) {
 		struct ha_group *group =
@@ -441,7 +445,7 @@ static void switch_heartbeat(struct call *c)
 	uint64_t wait, most;
 
 	if (!q) {
-		nonsense(c);
+		refuse_malformed(c);
 		return;
 	}
 	if (info_from(c, q, &info)) {
@@ -451,7 +455,7 @@ static void switch_heartbeat(struct call *c)
 				      "the controller knows %u switches already",
 				      HA_GROUPS_SWITCHES);
 		} else {
-			seen(c, q, sw);
+			renew_seen_groups(c, q, sw);
 			/* While it waits it says nothing. */
 			most = c->s->settings->limits.silence_ns / 3;
 			wait = q->waitms * HA_NS_PER_MS;
@@ -495,15 +499,15 @@ static const struct {
 } methods[] = {
 	{ "CreateGroup", create_group },
 	{ "DestroyGroup", destroy_group },
-	{ "Heartbeat", heartbeat },
-	{ "List", list },
+	{ "Heartbeat", handle_heartbeat },
+	{ "List", list_groups },
 	{ "SwitchHeartbeat", switch_heartbeat },
 	{ "Stop", refused_method },
 	{ "Init", refused_method },
 };
 
-void ha_request(struct ha_service *s, const char *method, const struct ha_caller *caller,
-		const uint8_t *bytes, size_t len, uint64_t now, struct ha_reply *reply)
+void ha_request_handle(struct ha_service *s, const char *method, const struct ha_caller *caller,
+		       const uint8_t *bytes, size_t len, uint64_t now, struct ha_reply *reply)
 {
 	struct call c = { s, caller, bytes, len, now, reply };
 	const char *slash = strrchr(method, '/');

@@ -35,8 +35,8 @@ struct ha_reply {
 };
 
 /* method: the call's path; its last part counts. The reply counts after ha_service_commit only. */
-void ha_request(struct ha_service *s, const char *method, const struct ha_caller *caller,
-		const uint8_t *bytes, size_t len, uint64_t now, struct ha_reply *reply);
+void ha_request_handle(struct ha_service *s, const char *method, const struct ha_caller *caller,
+		       const uint8_t *bytes, size_t len, uint64_t now, struct ha_reply *reply);
 /* Of a reply that waits: true when it has become an answer. */
 bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now);
 void ha_reply_fail(struct ha_reply *reply, enum ha_call_status status, const char *fmt, ...)

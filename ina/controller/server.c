@@ -70,7 +70,7 @@ struct ha_server {
 
 /* ---- a call's birth and death ---- */
 
-static void ask(struct ha_server *s)
+static void request_call(struct ha_server *s)
 {
 	struct call *c = calloc(1, sizeof(*c));
 
@@ -115,7 +115,7 @@ static void call_free(struct call *c)
 	free(c);
 }
 
-static void batch(struct call *c, const grpc_op *ops, size_t n, struct tag *tag)
+static void start_batch(struct call *c, const grpc_op *ops, size_t n, struct tag *tag)
 {
 	if (grpc_call_start_batch(c->call, ops, n, tag, NULL) == GRPC_CALL_OK) {
 		c->ops++;
@@ -157,7 +157,7 @@ static char *certificate_name(struct call *c)
 	return name ? name : strdup("");
 }
 
-static void identify(struct call *c)
+static void identify_caller(struct call *c)
 {
 	char *peer = grpc_call_get_peer(c->call), *name = NULL;
 
@@ -175,7 +175,7 @@ static void identify(struct call *c)
 
 /* ---- receiving ---- */
 
-static void begin(struct call *c)
+static void begin_call(struct call *c)
 {
 	struct ha_server *s = c->server;
 	grpc_op close = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER },
@@ -190,8 +190,8 @@ static void begin(struct call *c)
 	s->count.in_progress++;
 	s->count.calls++;
 	close.data.recv_close_on_server.cancelled = &c->cancelled;
-	batch(c, &close, 1, &c->closed);
-	identify(c);
+	start_batch(c, &close, 1, &c->closed);
+	identify_caller(c);
 	if (!c->reply.status && (s->count.in_progress > s->options.calls ||
 				 calls_of(s, c->host) > s->options.calls_per_host)) {
 		s->count.crowded++;
@@ -204,7 +204,7 @@ static void begin(struct call *c)
 	}
 	c->phase = RECEIVING;
 	receive.data.recv_message.recv_message = &c->request;
-	batch(c, &receive, 1, &c->received);
+	start_batch(c, &receive, 1, &c->received);
 }
 
 static uint8_t *bytes_of(grpc_byte_buffer *buffer, size_t *len)
@@ -225,7 +225,7 @@ static uint8_t *bytes_of(grpc_byte_buffer *buffer, size_t *len)
 	return bytes;
 }
 
-static void received(struct call *c)
+static void process_request(struct call *c)
 {
 	char method[128];
 	uint8_t *bytes;
@@ -246,8 +246,8 @@ static void received(struct call *c)
 	n = n < sizeof(method) ? n : sizeof(method) - 1;
 	memcpy(method, GRPC_SLICE_START_PTR(c->details.method), n);
 	method[n] = 0;
-	ha_request(c->server->service, method, &c->caller, bytes, len, ha_clock_now(&ha_clock_live),
-		   &c->reply);
+	ha_request_handle(c->server->service, method, &c->caller, bytes, len,
+			  ha_clock_now(&ha_clock_live), &c->reply);
 	free(bytes);
 	if (c->reply.waits)
 		c->phase = WAITING;
@@ -255,7 +255,7 @@ static void received(struct call *c)
 
 /* ---- answering ---- */
 
-static void answer(struct call *c)
+static void send_answer(struct call *c)
 {
 	grpc_op ops[3] = { { .op = GRPC_OP_SEND_INITIAL_METADATA },
 			   { .op = GRPC_OP_SEND_STATUS_FROM_SERVER },
@@ -276,7 +276,7 @@ static void answer(struct call *c)
 		ops[2].data.send_message.send_message = c->response;
 		n = 3;
 	}
-	batch(c, ops, n, &c->sent);
+	start_batch(c, ops, n, &c->sent);
 }
 
 static void over_if_done(struct call *c)
@@ -287,7 +287,7 @@ static void over_if_done(struct call *c)
 
 /* ---- events ---- */
 
-static void event(struct ha_server *s, struct tag *tag, bool success)
+static void handle_event(struct ha_server *s, struct tag *tag, bool success)
 {
 	struct call *c;
 
@@ -300,16 +300,16 @@ static void event(struct ha_server *s, struct tag *tag, bool success)
 	switch (tag->event) {
 	case ASKED:
 		if (success) {
-			begin(c);
+			begin_call(c);
 			if (!s->ending)
-				ask(s);
+				request_call(s);
 		} else {
 			c->phase = OVER;
 		}
 		break;
 	case RECEIVED:
 		if (c->phase == RECEIVING)
-			received(c);
+			process_request(c);
 		break;
 	case SENT:
 		c->phase = OVER;
@@ -341,7 +341,7 @@ static void answer_all(struct ha_server *s, const char *failure)
 			ha_reply_fail(&c->reply, HA_CALL_UNAVAILABLE, "%s", failure);
 		s->count.waiting += c->phase == WAITING;
 		if (c->phase == READY)
-			answer(c);
+			send_answer(c);
 	}
 }
 
@@ -399,7 +399,7 @@ static bool take_events(struct ha_server *s, uint64_t until)
 		look_at_clock(s, i ? 0 : until);
 		if (e.type != GRPC_OP_COMPLETE)
 			return e.type != GRPC_QUEUE_SHUTDOWN;
-		event(s, e.tag, e.success);
+		handle_event(s, e.tag, e.success);
 	}
 	return true;
 }
@@ -512,7 +512,7 @@ struct ha_server *ha_server_open(struct ha_service *service,
 	}
 	grpc_server_start(s->server);
 	for (int i = 0; i < 16; i++)
-		ask(s);
+		request_call(s);
 	return s;
 }
 
@@ -536,7 +536,7 @@ void ha_server_close(struct ha_server *s)
 							  gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
 
 		if (e.type == GRPC_OP_COMPLETE)
-			event(s, e.tag, e.success);
+			handle_event(s, e.tag, e.success);
 		for (struct call *c = s->calls; c; c = c->next)
 			if (c->phase == READY || c->phase == WAITING)
 				c->phase = OVER;

@@ -31,7 +31,7 @@ static void keep_switch(struct ha_service *s, const struct ha_switch *sw)
 
 /* ---- incarnation ---- */
 
-static int load(struct ha_service *s, uint64_t now, char *why, size_t size)
+static int load_state(struct ha_service *s, uint64_t now, char *why, size_t size)
 {
 	int err;
 
@@ -62,7 +62,7 @@ int ha_service_open(struct ha_service *s, const struct ha_settings *settings,
 	memset(s, 0, sizeof(*s));
 	s->settings = settings;
 	s->store = store;
-	err = load(s, now, why, size);
+	err = load_state(s, now, why, size);
 	if (!err && !ha_service_commit(s, now, why, size, &fatal))
 		err = -EIO;
 	if (err)
@@ -77,7 +77,7 @@ void ha_service_close(struct ha_service *s)
 
 /* ---- time ---- */
 
-static void forget(struct ha_service *s, struct ha_group *group)
+static void forget_group(struct ha_service *s, struct ha_group *group)
 {
 	s->dirty = true;
 	if (s->store)
@@ -92,7 +92,7 @@ void ha_service_tick(struct ha_service *s, uint64_t now)
 
 	while ((group = ha_groups_due(&s->groups, now)) != NULL) {
 		if (group->r.state == HA_GROUP_CLOSED) {
-			forget(s, group);
+			forget_group(s, group);
 			continue;
 		}
 		HA_INFO(group->r.switch_name,
@@ -119,7 +119,7 @@ bool ha_service_commit(struct ha_service *s, uint64_t now, char *why, size_t siz
 	HA_WARN("store", "%s; what was asked for has not happened", why);
 	ha_store_rollback(s->store);
 	ha_groups_close_all(&s->groups);
-	*fatal = load(s, now, why, size) != 0;
+	*fatal = load_state(s, now, why, size) != 0;
 	s->dirty = false; /* what loading would tidy up it will tidy up again */
 	ha_store_rollback(s->store);
 	return false;

@@ -39,7 +39,7 @@ bool ha_names_have(const struct ha_names *names, const char *name)
 	return names->any;
 }
 
-static bool number(const char *text, unsigned long least, unsigned long most, uint32_t *to)
+static bool parse_number(const char *text, unsigned long least, unsigned long most, uint32_t *to)
 {
 	unsigned long v;
 	char *end;
@@ -54,7 +54,7 @@ static bool number(const char *text, unsigned long least, unsigned long most, ui
 
 /* Each returns NULL or what is wrong. */
 
-static const char *prefixes(struct ha_switch_info *info, char *text)
+static const char *parse_prefixes(struct ha_switch_info *info, char *text)
 {
 	char *save = NULL;
 
@@ -82,7 +82,7 @@ static const char *switch_set(struct ha_settings *s, char **word, int n)
 	strcpy(info->name, word[1]);
 	if (!ha_address_parse(word[3], &info->address))
 		return "the address is no IPv4 address";
-	if (!number(word[5], HA_BUDDY_UNIT, HA_BUDDY_SLOTS, &info->slots))
+	if (!parse_number(word[5], HA_BUDDY_UNIT, HA_BUDDY_SLOTS, &info->slots))
 		return "slots are 16 to 65536";
 	for (unsigned i = 0; i < s->nsw; i++)
 		if (!strcmp(s->sw[i].name, info->name) || s->sw[i].address == info->address)
@@ -90,7 +90,7 @@ static const char *switch_set(struct ha_settings *s, char **word, int n)
 	info->configured = true;
 	info->registers = n == 9;
 	s->nsw++;
-	return prefixes(info, word[7]);
+	return parse_prefixes(info, word[7]);
 }
 
 static const char *names_set(struct ha_names *names, char *text)
@@ -127,7 +127,8 @@ static const char *quota_set(struct ha_settings *s, char **word, int n)
 	struct ha_quota q = { .groups = 0 };
 
 	if (n != 6 || strcmp(word[2], "groups") || strcmp(word[4], "slots") ||
-	    !number(word[3], 0, UINT32_MAX, &q.groups) || !number(word[5], 0, UINT32_MAX, &q.slots))
+	    !parse_number(word[3], 0, UINT32_MAX, &q.groups) ||
+	    !parse_number(word[5], 0, UINT32_MAX, &q.slots))
 		return "it is: quota NAME|* groups N slots N";
 	if (!strcmp(word[1], "*")) {
 		s->quotas.others = q;
@@ -149,7 +150,7 @@ static const char *lease_set(struct ha_settings *s, char **word, int n)
 	uint32_t v[3];
 
 	for (int i = 0; i < 3; i++)
-		if (n != 4 || !number(word[i + 1], 1, 30 * 24 * 3600, &v[i]))
+		if (n != 4 || !parse_number(word[i + 1], 1, 30 * 24 * 3600, &v[i]))
 			return "it is: lease MIN MAX PLAIN, in seconds, a month at most";
 	if (v[0] > v[1])
 		return "the shortest lease is longer than the longest";
@@ -163,7 +164,7 @@ static const char *late_set(struct ha_settings *s, char **word, int n)
 {
 	uint32_t v;
 
-	if (n != 2 || !number(word[1], 1, 3600, &v))
+	if (n != 2 || !parse_number(word[1], 1, 3600, &v))
 		return "it is: late SECONDS, 1 to 3600";
 	s->limits.late_ns = v * HA_NS_PER_S;
 	return NULL;
@@ -173,7 +174,7 @@ static const char *silence_set(struct ha_settings *s, char **word, int n)
 {
 	uint32_t v;
 
-	if (n != 2 || !number(word[1], 1, 3600, &v))
+	if (n != 2 || !parse_number(word[1], 1, 3600, &v))
 		return "it is: silence SECONDS, 1 to 3600";
 	s->limits.silence_ns = v * HA_NS_PER_S;
 	return NULL;
@@ -183,7 +184,7 @@ static const char *length_set(struct ha_settings *s, char **word, int n)
 {
 	uint32_t v;
 
-	if (n != 2 || !number(word[1], HA_BUDDY_UNIT, HA_BUDDY_LONGEST, &v) ||
+	if (n != 2 || !parse_number(word[1], HA_BUDDY_UNIT, HA_BUDDY_LONGEST, &v) ||
 	    !ha_buddy_length_valid(v))
 		return "it is: length N, a power of two from 16 to 32768";
 	s->limits.length = v;
@@ -199,7 +200,7 @@ static const struct {
 	{ "silence", silence_set }, { "length", length_set },
 };
 
-static const char *statement(struct ha_settings *s, char *line)
+static const char *parse_statement(struct ha_settings *s, char *line)
 {
 	char *word[WORDS], *save = NULL;
 	int n = 0;
@@ -225,7 +226,7 @@ int ha_settings_read(struct ha_settings *s, FILE *file, char *why, size_t size)
 	char line[LINE];
 
 	for (unsigned at = 1; fgets(line, sizeof(line), file); at++) {
-		const char *wrong = strchr(line, '\n') || feof(file) ? statement(s, line)
+		const char *wrong = strchr(line, '\n') || feof(file) ? parse_statement(s, line)
 								     : "the line is too long";
 
 		if (wrong) {

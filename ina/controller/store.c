@@ -77,7 +77,7 @@ struct ha_store {
 	char error[200];
 };
 
-static int complain(struct ha_store *s)
+static int record_error(struct ha_store *s)
 {
 	snprintf(s->error, sizeof(s->error), "%s", sqlite3_errmsg(s->db));
 	s->failed = true;
@@ -86,7 +86,7 @@ static int complain(struct ha_store *s)
 
 /* ---- opening ---- */
 
-static int64_t pragma(sqlite3 *db, const char *text)
+static int64_t query_number(sqlite3 *db, const char *text)
 {
 	sqlite3_stmt *st = NULL;
 	int64_t v = -1;
@@ -98,7 +98,7 @@ static int64_t pragma(sqlite3 *db, const char *text)
 	return v;
 }
 
-static bool wal(sqlite3 *db)
+static bool enable_wal(sqlite3 *db)
 {
 	sqlite3_stmt *st = NULL;
 	bool is = false;
@@ -111,21 +111,22 @@ static bool wal(sqlite3 *db)
 }
 
 /* NULL or what is wrong. */
-static const char *prepare(struct ha_store *s)
+static const char *prepare_database(struct ha_store *s)
 {
 	int64_t application, version;
 
 	/* The lock is taken with the first access and kept. */
 	if (sqlite3_exec(s->db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF",
 			 NULL, NULL, NULL) ||
-	    !wal(s->db) ||
+	    !enable_wal(s->db) ||
 	    sqlite3_exec(s->db, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; COMMIT", NULL, NULL,
 			 NULL))
 		return sqlite3_errcode(s->db) == SQLITE_BUSY ? "another controller has it open"
 							     : sqlite3_errmsg(s->db);
-	application = pragma(s->db, "PRAGMA application_id");
-	version = pragma(s->db, "PRAGMA user_version");
-	if (!application && !version && !pragma(s->db, "SELECT count(*) FROM sqlite_schema")) {
+	application = query_number(s->db, "PRAGMA application_id");
+	version = query_number(s->db, "PRAGMA user_version");
+	if (!application && !version &&
+	    !query_number(s->db, "SELECT count(*) FROM sqlite_schema")) {
 		if (sqlite3_exec(s->db, schema, NULL, NULL, NULL))
 			return sqlite3_errmsg(s->db);
 	} else if (application != APPLICATION) {
@@ -156,7 +157,7 @@ struct ha_store *ha_store_open(const char *path, char *why, size_t size)
 			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL))
 		wrong = sqlite3_errmsg(s->db);
 	else
-		wrong = prepare(s);
+		wrong = prepare_database(s);
 	if (!wrong)
 		return s;
 	snprintf(why, size, "%s", wrong);
@@ -176,10 +177,10 @@ void ha_store_close(struct ha_store *s)
 
 /* ---- writing ---- */
 
-static int run(struct ha_store *s, enum statement which)
+static int run_statement(struct ha_store *s, enum statement which)
 {
 	sqlite3_stmt *st = s->statement[which];
-	int rc = sqlite3_step(st), err = rc == SQLITE_DONE ? 0 : complain(s);
+	int rc = sqlite3_step(st), err = rc == SQLITE_DONE ? 0 : record_error(s);
 
 	sqlite3_reset(st);
 	sqlite3_clear_bindings(st);
@@ -187,30 +188,30 @@ static int run(struct ha_store *s, enum statement which)
 }
 
 /* The statement, inside a transaction; NULL after a failure. */
-static sqlite3_stmt *begin(struct ha_store *s, enum statement which)
+static sqlite3_stmt *begin_statement(struct ha_store *s, enum statement which)
 {
 	if (s->failed)
 		return NULL;
-	if (!s->open && run(s, BEGIN))
+	if (!s->open && run_statement(s, BEGIN))
 		return NULL;
 	s->open = true;
 	return s->statement[which];
 }
 
-static void text(sqlite3_stmt *st, int at, const char *value)
+static void bind_text(sqlite3_stmt *st, int at, const char *value)
 {
 	sqlite3_bind_text(st, at, value, -1, SQLITE_STATIC);
 }
 
 int ha_store_group(struct ha_store *s, const struct ha_group_record *r)
 {
-	sqlite3_stmt *st = begin(s, GROUP);
+	sqlite3_stmt *st = begin_statement(s, GROUP);
 	int at = 1;
 
 	if (!st)
 		return -EIO;
 	sqlite3_bind_int64(st, at++, (int64_t)r->serial);
-	text(st, at++, r->switch_name);
+	bind_text(st, at++, r->switch_name);
 	sqlite3_bind_int64(st, at++, r->id);
 	sqlite3_bind_int64(st, at++, r->epoch);
 	sqlite3_bind_int64(st, at++, r->base);
@@ -223,29 +224,29 @@ int ha_store_group(struct ha_store *s, const struct ha_group_record *r)
 	sqlite3_bind_blob(st, at++, r->member, (int)(r->members * sizeof(r->member[0])),
 			  SQLITE_STATIC);
 	sqlite3_bind_blob(st, at++, r->nonce, r->nonce_len, SQLITE_STATIC);
-	text(st, at++, r->tenant);
-	text(st, at++, r->name);
+	bind_text(st, at++, r->tenant);
+	bind_text(st, at++, r->name);
 	sqlite3_bind_int64(st, at++, r->workers);
 	sqlite3_bind_int64(st, at++, r->extended);
 	sqlite3_bind_blob(st, at++, r->joined, (int)(r->members * sizeof(r->joined[0])),
 			  SQLITE_STATIC);
-	return run(s, GROUP);
+	return run_statement(s, GROUP);
 }
 
 int ha_store_group_delete(struct ha_store *s, uint64_t serial)
 {
-	sqlite3_stmt *st = begin(s, GROUP_DELETE);
+	sqlite3_stmt *st = begin_statement(s, GROUP_DELETE);
 
 	if (!st)
 		return -EIO;
 	sqlite3_bind_int64(st, 1, (int64_t)serial);
-	return run(s, GROUP_DELETE);
+	return run_statement(s, GROUP_DELETE);
 }
 
 int ha_store_switch(struct ha_store *s, const struct ha_switch *sw)
 {
 	char serves[HA_SWITCH_PREFIXES * (HA_PREFIX_TEXT + 1) + 1] = "", one[HA_PREFIX_TEXT];
-	sqlite3_stmt *st = begin(s, SWITCH);
+	sqlite3_stmt *st = begin_statement(s, SWITCH);
 
 	if (!st)
 		return -EIO;
@@ -253,49 +254,49 @@ int ha_store_switch(struct ha_store *s, const struct ha_switch *sw)
 		strcat(serves, i ? "," : "");
 		strcat(serves, ha_prefix_text(&sw->info.serves[i], one));
 	}
-	text(st, 1, sw->info.name);
+	bind_text(st, 1, sw->info.name);
 	sqlite3_bind_int64(st, 2, sw->info.address);
 	sqlite3_bind_int64(st, 3, sw->info.slots);
-	text(st, 4, serves);
+	bind_text(st, 4, serves);
 	sqlite3_bind_int64(st, 5, sw->info.configured);
 	sqlite3_bind_int64(st, 6, sw->info.registers);
 	sqlite3_bind_int64(st, 7, (int64_t)sw->incarnation);
-	return run(s, SWITCH);
+	return run_statement(s, SWITCH);
 }
 
 int ha_store_switch_delete(struct ha_store *s, const char *name)
 {
-	sqlite3_stmt *st = begin(s, SWITCH_DELETE);
+	sqlite3_stmt *st = begin_statement(s, SWITCH_DELETE);
 
 	if (!st)
 		return -EIO;
-	text(st, 1, name);
-	if (run(s, SWITCH_DELETE))
+	bind_text(st, 1, name);
+	if (run_statement(s, SWITCH_DELETE))
 		return -EIO;
-	text(s->statement[EPOCHS_DELETE], 1, name);
-	return run(s, EPOCHS_DELETE);
+	bind_text(s->statement[EPOCHS_DELETE], 1, name);
+	return run_statement(s, EPOCHS_DELETE);
 }
 
 int ha_store_epoch(struct ha_store *s, const char *switch_name, unsigned id, uint32_t epoch)
 {
-	sqlite3_stmt *st = begin(s, EPOCH);
+	sqlite3_stmt *st = begin_statement(s, EPOCH);
 
 	if (!st)
 		return -EIO;
-	text(st, 1, switch_name);
+	bind_text(st, 1, switch_name);
 	sqlite3_bind_int64(st, 2, id);
 	sqlite3_bind_int64(st, 3, epoch);
-	return run(s, EPOCH);
+	return run_statement(s, EPOCH);
 }
 
 int ha_store_serial(struct ha_store *s, uint64_t serial)
 {
-	sqlite3_stmt *st = begin(s, SERIAL);
+	sqlite3_stmt *st = begin_statement(s, SERIAL);
 
 	if (!st)
 		return -EIO;
 	sqlite3_bind_int64(st, 1, (int64_t)serial);
-	return run(s, SERIAL);
+	return run_statement(s, SERIAL);
 }
 
 int ha_store_commit(struct ha_store *s)
@@ -304,7 +305,7 @@ int ha_store_commit(struct ha_store *s)
 		return -EIO;
 	if (!s->open)
 		return 0;
-	if (run(s, COMMIT))
+	if (run_statement(s, COMMIT))
 		return -EIO;
 	s->open = false;
 	return 0;
@@ -324,20 +325,20 @@ const char *ha_store_error(const struct ha_store *s)
 
 /* ---- loading ---- */
 
-static const char *column(sqlite3_stmt *st, int at)
+static const char *read_text(sqlite3_stmt *st, int at)
 {
 	const char *value = (const char *)sqlite3_column_text(st, at);
 
 	return value ? value : "";
 }
 
-static bool copy(char *to, size_t size, const char *from)
+static bool copy_text(char *to, size_t size, const char *from)
 {
 	return snprintf(to, size, "%s", from) < (int)size;
 }
 
 /* Number of a column, in bounds. */
-static bool within(sqlite3_stmt *st, int at, int64_t least, int64_t most, int64_t *to)
+static bool read_bounded_number(sqlite3_stmt *st, int at, int64_t least, int64_t most, int64_t *to)
 {
 	*to = sqlite3_column_int64(st, at);
 	return *to >= least && *to <= most;
@@ -359,9 +360,10 @@ static bool switch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 	int64_t address, slots;
 	char serves[512], *save = NULL;
 
-	if (!copy(info.name, sizeof(info.name), column(st, 0)) ||
-	    !copy(serves, sizeof(serves), column(st, 3)) ||
-	    !within(st, 1, 0, UINT32_MAX, &address) || !within(st, 2, 0, HA_BUDDY_SLOTS, &slots))
+	if (!copy_text(info.name, sizeof(info.name), read_text(st, 0)) ||
+	    !copy_text(serves, sizeof(serves), read_text(st, 3)) ||
+	    !read_bounded_number(st, 1, 0, UINT32_MAX, &address) ||
+	    !read_bounded_number(st, 2, 0, HA_BUDDY_SLOTS, &slots))
 		return false;
 	info.address = (uint32_t)address;
 	info.slots = (uint32_t)slots;
@@ -392,10 +394,11 @@ static bool switch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 
 static bool epoch_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 {
-	struct ha_switch *sw = ha_groups_switch_find(g, column(st, 0));
+	struct ha_switch *sw = ha_groups_switch_find(g, read_text(st, 0));
 	int64_t id, epoch;
 
-	if (!within(st, 1, 1, HA_GROUP_IDS - 1, &id) || !within(st, 2, 0, UINT32_MAX, &epoch))
+	if (!read_bounded_number(st, 1, 1, HA_GROUP_IDS - 1, &id) ||
+	    !read_bounded_number(st, 2, 0, UINT32_MAX, &epoch))
 		return false;
 	if (!sw)
 		return g->nsw == HA_GROUPS_SWITCHES; /* one that found no room */
@@ -422,15 +425,19 @@ static bool group_take(sqlite3_stmt *st, struct ha_groups *g, uint64_t now)
 	int64_t id, epoch, base, len, state, lease, workers;
 	size_t members, nonce, joined;
 
-	if (!copy(r.switch_name, sizeof(r.switch_name), column(st, 1)) ||
-	    !within(st, 2, 1, 255, &id) || !within(st, 3, 0, UINT32_MAX, &epoch) ||
-	    !within(st, 4, 0, HA_BUDDY_SLOTS, &base) || !within(st, 5, 0, HA_BUDDY_SLOTS, &len) ||
-	    !within(st, 6, 0, 255, &state) || !within(st, 7, 1, UINT32_MAX, &lease) ||
+	if (!copy_text(r.switch_name, sizeof(r.switch_name), read_text(st, 1)) ||
+	    !read_bounded_number(st, 2, 1, 255, &id) ||
+	    !read_bounded_number(st, 3, 0, UINT32_MAX, &epoch) ||
+	    !read_bounded_number(st, 4, 0, HA_BUDDY_SLOTS, &base) ||
+	    !read_bounded_number(st, 5, 0, HA_BUDDY_SLOTS, &len) ||
+	    !read_bounded_number(st, 6, 0, 255, &state) ||
+	    !read_bounded_number(st, 7, 1, UINT32_MAX, &lease) ||
 	    !bytes_take(st, 11, r.member, sizeof(r.member), &members) ||
 	    !bytes_take(st, 12, r.nonce, sizeof(r.nonce), &nonce) ||
-	    members % sizeof(r.member[0]) || !copy(r.tenant, sizeof(r.tenant), column(st, 13)) ||
-	    !copy(r.name, sizeof(r.name), column(st, 14)) ||
-	    !within(st, 15, 0, HA_GROUP_WORKERS_MAX, &workers) ||
+	    members % sizeof(r.member[0]) ||
+	    !copy_text(r.tenant, sizeof(r.tenant), read_text(st, 13)) ||
+	    !copy_text(r.name, sizeof(r.name), read_text(st, 14)) ||
+	    !read_bounded_number(st, 15, 0, HA_GROUP_WORKERS_MAX, &workers) ||
 	    !bytes_take(st, 17, r.joined, sizeof(r.joined), &joined))
 		return false;
 	r.id = (uint8_t)id;

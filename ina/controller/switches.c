@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool forgettable(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
+static bool can_forget(const struct ha_groups *g, const struct ha_switch *s, uint64_t now)
 {
 	return ha_groups_switch_empty(s) &&
 	       (s->gone || (!s->info.configured && !ha_groups_switch_up(g, s, now)));
@@ -20,7 +20,7 @@ struct ha_switch *ha_groups_switch_same(const struct ha_groups *g,
 		struct ha_switch *s = g->sw[i];
 
 		if (!s->gone && s->info.address == info->address &&
-		    strcmp(s->info.name, info->name) && !(fresh && forgettable(g, s, now)))
+		    strcmp(s->info.name, info->name) && !(fresh && can_forget(g, s, now)))
 			return s;
 	}
 	return NULL;
@@ -39,13 +39,13 @@ static struct ha_switch *place_new(struct ha_groups *g)
  * A place in the table: that of a switch that has another name now; a new one; that of a switch
  * that nobody has use for.
  */
-static struct ha_switch *place(struct ha_groups *g, uint32_t address, uint64_t now)
+static struct ha_switch *find_place(struct ha_groups *g, uint32_t address, uint64_t now)
 {
 	struct ha_switch *s;
 
 	for (unsigned i = 0; i < g->nsw; i++) {
 		s = g->sw[i];
-		if (s->info.address == address && !s->gone && forgettable(g, s, now)) {
+		if (s->info.address == address && !s->gone && can_forget(g, s, now)) {
 			memset(s, 0, sizeof(*s));
 			return s;
 		}
@@ -55,7 +55,7 @@ static struct ha_switch *place(struct ha_groups *g, uint32_t address, uint64_t n
 		return s;
 	for (unsigned i = 0; i < g->nsw; i++) {
 		s = g->sw[i];
-		if (forgettable(g, s, now)) {
+		if (can_forget(g, s, now)) {
 			memset(s, 0, sizeof(*s));
 			return s;
 		}
@@ -64,7 +64,7 @@ static struct ha_switch *place(struct ha_groups *g, uint32_t address, uint64_t n
 }
 
 /* A new allocator, with what the switch holds. */
-static void measure(struct ha_groups *g, struct ha_switch *s, uint64_t now)
+static void rebuild_allocator(struct ha_groups *g, struct ha_switch *s, uint64_t now)
 {
 	ha_buddy_open(&s->buddy, s->info.slots);
 	for (unsigned id = 0; id < HA_GROUP_IDS; id++) {
@@ -95,7 +95,7 @@ struct ha_switch *ha_groups_switch_restore(struct ha_groups *g, const struct ha_
 		return NULL;
 	s->version = ++g->versions;
 	s->info = *info;
-	measure(g, s, now);
+	rebuild_allocator(g, s, now);
 	return s;
 }
 
@@ -106,7 +106,7 @@ struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_i
 	bool fresh = !s;
 
 	if (fresh) {
-		s = place(g, info->address, now);
+		s = find_place(g, info->address, now);
 		if (!s)
 			return NULL;
 		s->version = ++g->versions;
@@ -115,7 +115,7 @@ struct ha_switch *ha_groups_switch(struct ha_groups *g, const struct ha_switch_i
 	}
 	if (fresh || s->info.slots != info->slots) {
 		s->info = *info;
-		measure(g, s, now);
+		rebuild_allocator(g, s, now);
 	}
 	s->info = *info;
 	s->gone = false;

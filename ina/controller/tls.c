@@ -14,17 +14,17 @@ struct pem {
 	char *ca, *cert, *key;
 };
 
-static bool given(const char *path)
+static bool is_given(const char *path)
 {
 	return path && *path;
 }
 
 bool ha_tls_wanted(const struct ha_tls *tls)
 {
-	return given(tls->ca) || given(tls->cert) || given(tls->key);
+	return is_given(tls->ca) || is_given(tls->cert) || is_given(tls->key);
 }
 
-static char *slurp(const char *path, char *why, size_t size)
+static char *read_pem_file(const char *path, char *why, size_t size)
 {
 	char *text = malloc(FILE_MAX + 1);
 	FILE *file = fopen(path, "re");
@@ -57,13 +57,13 @@ static void pem_free(struct pem *pem)
 static bool pem_read(const struct ha_tls *tls, struct pem *pem, char *why, size_t size)
 {
 	memset(pem, 0, sizeof(*pem));
-	if (given(tls->cert) != given(tls->key)) {
+	if (is_given(tls->cert) != is_given(tls->key)) {
 		snprintf(why, size, "a certificate and its key come together");
 		return false;
 	}
-	if ((given(tls->ca) && !(pem->ca = slurp(tls->ca, why, size))) ||
-	    (given(tls->cert) && !(pem->cert = slurp(tls->cert, why, size))) ||
-	    (given(tls->key) && !(pem->key = slurp(tls->key, why, size)))) {
+	if ((is_given(tls->ca) && !(pem->ca = read_pem_file(tls->ca, why, size))) ||
+	    (is_given(tls->cert) && !(pem->cert = read_pem_file(tls->cert, why, size))) ||
+	    (is_given(tls->key) && !(pem->key = read_pem_file(tls->key, why, size)))) {
 		pem_free(pem);
 		return false;
 	}
@@ -79,7 +79,7 @@ grpc_server_credentials *ha_tls_server(const struct ha_tls *tls, char *why, size
 
 	if (!ha_tls_wanted(tls))
 		return grpc_insecure_server_credentials_create();
-	if (!given(tls->cert)) {
+	if (!is_given(tls->cert)) {
 		snprintf(why, size, "a server with a CA needs a certificate of its own");
 		return NULL;
 	}

@@ -89,8 +89,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		now += data[2] * data[2] * 100 * HA_NS_PER_MS;
 		ha_service_tick(&service, now);
-		ha_request(&service, methods[method], &callers[data[1] % 3], data + 4, len, now,
-			   &reply);
+		ha_request_handle(&service, methods[method], &callers[data[1] % 3], data + 4, len,
+				  now, &reply);
 		CHECK(ha_service_commit(&service, now, why, sizeof(why), &fatal));
 		if (reply.waits && !ha_request_again(&service, &reply, now))
 			CHECK(ha_request_again(&service, &reply, now + 11 * HA_NS_PER_S));
