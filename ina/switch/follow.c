@@ -54,14 +54,14 @@ static void try_install(struct ina_follow *f, struct followed *l)
 			why ? why : strerror(-err));
 }
 
-static void drop(struct ina_follow *f, struct followed *l)
+static void remove_group(struct ina_follow *f, struct followed *l)
 {
 	if (l->state == LIVE || l->state == ENDED)
 		f->ops.remove(f->ops.arg, l->config.id, l->config.epoch);
 	l->state = NONE;
 }
 
-static void end(struct ina_follow *f, struct followed *l, uint64_t now)
+static void end_group(struct ina_follow *f, struct followed *l, uint64_t now)
 {
 	if (l->state == LIVE) {
 		f->ops.end(f->ops.arg, l->config.id, l->config.epoch);
@@ -72,7 +72,7 @@ static void end(struct ina_follow *f, struct followed *l, uint64_t now)
 	}
 }
 
-static bool overlaps(const struct ina_group_config *a, const struct ina_group_config *b)
+static bool have_common_slots(const struct ina_group_config *a, const struct ina_group_config *b)
 {
 	return a->base < b->base + b->len && b->base < a->base + a->len;
 }
@@ -81,8 +81,9 @@ static bool overlaps(const struct ina_group_config *a, const struct ina_group_co
 static void make_room(struct ina_follow *f, const struct ina_group_config *c)
 {
 	for (unsigned id = 1; id < INA_GROUPS; id++)
-		if (id != c->id && f->group[id].state == ENDED && overlaps(&f->group[id].config, c))
-			drop(f, &f->group[id]);
+		if (id != c->id && f->group[id].state == ENDED &&
+		    have_common_slots(&f->group[id].config, c))
+			remove_group(f, &f->group[id]);
 }
 
 /* false: this can be no group. */
@@ -128,7 +129,7 @@ static void take_group(struct ina_follow *f, const Inc__GroupInfo *info)
 			l->state = WAITING;
 		return;
 	}
-	drop(f, l);
+	remove_group(f, l);
 	l->config = c;
 	l->state = WAITING;
 }
@@ -143,7 +144,7 @@ static void take_table(struct ina_follow *f, const Inc__SwitchHeartbeatResponse 
 		take_group(f, r->group[i]);
 	for (unsigned id = 1; id < INA_GROUPS; id++)
 		if (!f->group[id].listed)
-			end(f, &f->group[id], now);
+			end_group(f, &f->group[id], now);
 }
 
 /* true: some group is still to come. */
@@ -155,7 +156,7 @@ static bool work_off(struct ina_follow *f, uint64_t now)
 		struct followed *l = &f->group[id];
 
 		if (l->state == ENDED && now >= l->remove_at)
-			drop(f, l);
+			remove_group(f, l);
 		if (l->state != WAITING)
 			continue;
 		make_room(f, &l->config);
@@ -180,7 +181,7 @@ struct words {
 	Inc__SeenGroup box[INA_GROUPS], *seen[INA_GROUPS];
 };
 
-static void say(struct ina_follow *f, struct words *w, bool waiting)
+static void fill_request(struct ina_follow *f, struct words *w, bool waiting)
 {
 	struct ina_follow_seen seen[INA_GROUPS];
 	Inc__SwitchHeartbeatRequest *q = &w->q;
@@ -204,7 +205,7 @@ static void say(struct ina_follow *f, struct words *w, bool waiting)
 	}
 }
 
-static void hear(struct ina_follow *f, const Inc__SwitchHeartbeatResponse *r)
+static void take_response(struct ina_follow *f, const Inc__SwitchHeartbeatResponse *r)
 {
 	if (f->away || !atomic_load_explicit(&f->answered, memory_order_relaxed))
 		HA_INFO(f->options.name, "the controller at %s answers", f->options.client.address);
@@ -217,7 +218,7 @@ static void hear(struct ina_follow *f, const Inc__SwitchHeartbeatResponse *r)
 	take_table(f, r, ha_clock_now(&ha_clock_live));
 }
 
-static void *run(void *arg)
+static void *run_follower(void *arg)
 {
 	struct ina_follow *f = arg;
 	struct words *w = &(struct words) { 0 };
@@ -226,7 +227,7 @@ static void *run(void *arg)
 	while (!atomic_load_explicit(&f->stop, memory_order_relaxed)) {
 		Inc__SwitchHeartbeatResponse *r = NULL;
 
-		say(f, w, waiting);
+		fill_request(f, w, waiting);
 		if (ha_ina_client_switch(f->client, &w->q, &r)) {
 			if (!f->away)
 				HA_WARN(f->options.name, "%s; groups stay as they are",
@@ -234,7 +235,7 @@ static void *run(void *arg)
 			f->away = true;
 			pause_ms(AWAY_MS);
 		} else {
-			hear(f, r);
+			take_response(f, r);
 			inc__switch_heartbeat_response__free_unpacked(r, NULL);
 		}
 		waiting = work_off(f, ha_clock_now(&ha_clock_live));
@@ -256,7 +257,7 @@ struct ina_follow *ina_follow_start(const struct ina_follow_options *options,
 	while (!f->incarnation)
 		ha_random_bytes(&f->incarnation, sizeof(f->incarnation));
 	f->client = ha_ina_client_open(&options->client, why, size);
-	if (f->client && !pthread_create(&f->thread, NULL, run, f))
+	if (f->client && !pthread_create(&f->thread, NULL, run_follower, f))
 		return f;
 	if (f->client) {
 		snprintf(why, size, "no thread for the controller");

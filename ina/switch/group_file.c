@@ -12,7 +12,7 @@
 #define LINE 1024
 #define BLANK " \t\r\n"
 
-static bool number(const char *text, unsigned long most, unsigned long *v)
+static bool parse_number(const char *text, unsigned long most, unsigned long *v)
 {
 	char *end;
 
@@ -27,8 +27,8 @@ static const char *take_slots(char **rest, struct ina_group_config *c)
 {
 	unsigned long base, len;
 
-	if (!number(strtok_r(NULL, BLANK, rest), UINT16_MAX, &base) ||
-	    !number(strtok_r(NULL, BLANK, rest), 65536, &len))
+	if (!parse_number(strtok_r(NULL, BLANK, rest), UINT16_MAX, &base) ||
+	    !parse_number(strtok_r(NULL, BLANK, rest), 65536, &len))
 		return "slots: the first one and how many, as in slots 0 1024";
 	c->base = (uint16_t)base;
 	c->len = (uint32_t)len;
@@ -61,7 +61,7 @@ static const char *take_number(const char *key, const char *text, uint64_t now,
 	if (strcmp(key, "epoch") && strcmp(key, "workers") && strcmp(key, "first") &&
 	    strcmp(key, "lease"))
 		return "not understood: epoch, slots, frames, workers, first, lease, members are";
-	if (!number(text, UINT32_MAX, &v))
+	if (!parse_number(text, UINT32_MAX, &v))
 		return "a number is missing or too large";
 	if (!strcmp(key, "epoch"))
 		c->epoch = (uint32_t)v;
@@ -83,8 +83,8 @@ const char *ina_group_line(char *line, uint64_t now, struct ina_group_config *c)
 	memset(c, 0, sizeof(*c));
 	if (!word || *word == '#')
 		return NULL;
-	if (strcmp(word, "group") || !number(strtok_r(NULL, BLANK, &rest), INA_GROUPS - 1, &id) ||
-	    !id)
+	if (strcmp(word, "group") ||
+	    !parse_number(strtok_r(NULL, BLANK, &rest), INA_GROUPS - 1, &id) || !id)
 		return "a line begins with group and its number, 1 to 255";
 	c->id = (uint8_t)id;
 	c->epoch = c->workers = 1;

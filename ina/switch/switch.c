@@ -59,7 +59,7 @@ static int check_config(const struct ina_switch *sw, const struct ina_group_conf
 	return 0;
 }
 
-static bool overlaps(const struct ina_group_config *a, const struct ina_group_config *b)
+static bool have_common_slots(const struct ina_group_config *a, const struct ina_group_config *b)
 {
 	return a->base < b->base + b->len && b->base < a->base + a->len;
 }
@@ -77,14 +77,15 @@ int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config 
 		return -ESTALE;
 	}
 	for (unsigned i = 1; i < INA_GROUPS; i++)
-		if (i != c->id && sw->group[i].installed && overlaps(c, &sw->group[i].config)) {
+		if (i != c->id && sw->group[i].installed &&
+		    have_common_slots(c, &sw->group[i].config)) {
 			*why = "another group has some of these slots";
 			return -EEXIST;
 		}
 	return 0;
 }
 
-static void changed(struct ina_switch *sw)
+static void count_change(struct ina_switch *sw)
 {
 	if (!++sw->changes)
 		sw->changes = 1;
@@ -97,7 +98,7 @@ int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *c, 
 
 	if (err)
 		return err;
-	changed(sw);
+	count_change(sw);
 	sw->group[c->id] = (struct ina_group) { .config = *c, .installed = true, .lived = true };
 	each = c->len / c->workers;
 	for (unsigned w = 0; w < c->workers; w++)
@@ -105,7 +106,7 @@ int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *c, 
 	return 0;
 }
 
-static int find(struct ina_switch *sw, uint8_t id, uint32_t epoch, struct ina_group **g)
+static int find_group(struct ina_switch *sw, uint8_t id, uint32_t epoch, struct ina_group **g)
 {
 	*g = &sw->group[id];
 	if (!(*g)->installed)
@@ -116,7 +117,7 @@ static int find(struct ina_switch *sw, uint8_t id, uint32_t epoch, struct ina_gr
 int ina_switch_renew(struct ina_switch *sw, uint8_t id, uint32_t epoch, uint64_t lease_until)
 {
 	struct ina_group *g;
-	int err = find(sw, id, epoch, &g);
+	int err = find_group(sw, id, epoch, &g);
 
 	if (err)
 		return err;
@@ -129,11 +130,11 @@ int ina_switch_renew(struct ina_switch *sw, uint8_t id, uint32_t epoch, uint64_t
 int ina_switch_remove(struct ina_switch *sw, uint8_t id, uint32_t epoch)
 {
 	struct ina_group *g;
-	int err = find(sw, id, epoch, &g);
+	int err = find_group(sw, id, epoch, &g);
 
 	if (err)
 		return err;
-	changed(sw);
+	count_change(sw);
 	g->installed = false;
 	return 0;
 }
@@ -141,7 +142,7 @@ int ina_switch_remove(struct ina_switch *sw, uint8_t id, uint32_t epoch)
 int ina_switch_end(struct ina_switch *sw, uint8_t id, uint32_t epoch)
 {
 	struct ina_group *g;
-	int err = find(sw, id, epoch, &g);
+	int err = find_group(sw, id, epoch, &g);
 
 	if (!err)
 		g->over = true;

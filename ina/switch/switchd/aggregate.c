@@ -15,7 +15,7 @@
 /* ---- contributions ---- */
 
 /* What is not plain comes seldom, and would take the place of what comes often. */
-INLINE bool predictable(const struct ina_frame *f, const struct rte_mbuf *m)
+INLINE bool is_predictable(const struct ina_frame *f, const struct rte_mbuf *m)
 {
 	return f->words && f->coll == INA_ALL_REDUCE && f->ecn == INA_ECT1 && !f->flags &&
 	       m->data_len == ina_wire_bytes(f);
@@ -23,7 +23,7 @@ INLINE bool predictable(const struct ina_frame *f, const struct rte_mbuf *m)
 
 /* Of the next packet, from one that was taken. */
 static void __attribute__((noinline))
-predict(struct ina_core *c, const struct ina_frame *f, const struct rte_mbuf *m, uint32_t each)
+predict_next(struct ina_core *c, const struct ina_frame *f, const struct rte_mbuf *m, uint32_t each)
 {
 	const struct ina_group_config *g = &c->sw.group[f->group].config;
 	struct ina_prediction *p =
@@ -33,7 +33,7 @@ predict(struct ina_core *c, const struct ina_frame *f, const struct rte_mbuf *m,
 	struct ina_frame a = *f;
 	struct ina_wire_head head;
 
-	if (!predictable(f, m))
+	if (!is_predictable(f, m))
 		return;
 	*p = (struct ina_prediction) { .comes = comes,
 				       .place = ina_place_of(f->src_mac, m->port),
@@ -76,7 +76,7 @@ INLINE bool speaks_for_rank(enum ina_reason reason)
 	}
 }
 
-INLINE void learn(struct ina_core *c, const struct ina_frame *f, uint16_t port)
+INLINE void learn_place(struct ina_core *c, const struct ina_frame *f, uint16_t port)
 {
 	ina_place *at = &c->all->where[f->group][f->rank];
 	uint64_t place = ina_place_of(f->src_mac, port);
@@ -107,7 +107,7 @@ INLINE void tell_of_end(struct ina_core *c, const struct ina_frame *f)
 }
 
 /* The same way back: what this program does with a packet when it adds nothing, to compare with. */
-INLINE void reflect(struct ina_core *c, const struct ina_frame *f, struct rte_mbuf *m)
+INLINE void reflect_packet(struct ina_core *c, const struct ina_frame *f, struct rte_mbuf *m)
 {
 	uint16_t port = m->port;
 	struct ina_frame back = *f;
@@ -116,7 +116,7 @@ INLINE void reflect(struct ina_core *c, const struct ina_frame *f, struct rte_mb
 	back.src = f->dst;
 	ina_copy_mac(back.dst_mac, f->src_mac);
 	ina_copy_mac(back.src_mac, c->all->mac);
-	m = reusable(m);
+	m = reuse_packet(m);
 	if (!m)
 		return;
 	ina_packet_encode_head(&c->all->port[port], &back, m);
@@ -125,7 +125,7 @@ INLINE void reflect(struct ina_core *c, const struct ina_frame *f, struct rte_mb
 }
 
 /* What a contribution is worth, and who learns of it. */
-INLINE void judge(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
+INLINE void judge_frame(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 {
 	struct ina_slot *s = NULL;
 	enum ina_reason reason;
@@ -140,22 +140,22 @@ INLINE void judge(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 	action = ina_step_action(reason, f->extended, &flags);
 	c->count.reason[reason]++;
 	if (likely(speaks_for_rank(reason)))
-		learn(c, f, m->port);
+		learn_place(c, f, m->port);
 	if (unlikely(reason == INA_REASON_ABORT))
 		tell_of_end(c, f);
 	if (reason == INA_REASON_TAKEN || reason == INA_REASON_COMPLETE)
-		predict(c, f, m, each);
+		predict_next(c, f, m, each);
 	if (action == INA_DROP) {
-		put(c, m);
+		put_packet(c, m);
 		return;
 	}
 	ina_step_turn_round(&c->sw, f, flags, &a);
 	if (reason == INA_REASON_COMPLETE || reason == INA_REASON_AGAIN)
 		ina_step_put_sum(s, &a);
 	if (action == INA_ANSWER_ALL)
-		answer_all(c, &a, reusable(m));
+		answer_all(c, &a, reuse_packet(m));
 	else
-		answer_one(c, &a, reusable(m));
+		answer_one(c, &a, reuse_packet(m));
 }
 
 /* Did it meet congestion on its way in? */
@@ -164,21 +164,21 @@ INLINE bool marks_ingress(struct ina_core *c)
 	return ina_mark_packet(&c->ingress, c->depth);
 }
 
-INLINE void contribute(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
+INLINE void contribute_frame(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 {
 	learn_of_end(c, f);
 	if (marks_ingress(c)) {
 		c->count.marked += f->ecn != INA_CE;
 		f->ecn = INA_CE;
 	}
-	judge(c, f, m);
+	judge_frame(c, f, m);
 }
 
 static void __attribute__((noinline, cold))
-bad(struct ina_core *c, struct rte_mbuf *m, enum ina_fault fault)
+drop_bad_packet(struct ina_core *c, struct rte_mbuf *m, enum ina_fault fault)
 {
 	c->count.fault[fault]++;
-	drop(m);
+	drop_packet(m);
 }
 
 static void __attribute__((noinline))
@@ -189,9 +189,9 @@ reflect_all(struct ina_core *c, struct rte_mbuf **m, unsigned n)
 		enum ina_fault fault = ina_packet_decode(m[i], &f);
 
 		if (fault)
-			bad(c, m[i], fault);
+			drop_bad_packet(c, m[i], fault);
 		else
-			reflect(c, &f, m[i]);
+			reflect_packet(c, &f, m[i]);
 	}
 }
 
@@ -206,9 +206,9 @@ void INA_AGGREGATE(struct ina_core *c, struct rte_mbuf **m, unsigned n)
 		enum ina_fault fault = ina_packet_decode(m[i], &f);
 
 		if (likely(!fault))
-			contribute(c, &f, m[i]);
+			contribute_frame(c, &f, m[i]);
 		else
-			bad(c, m[i], fault);
+			drop_bad_packet(c, m[i], fault);
 	}
 }
 
@@ -226,7 +226,7 @@ unsigned INA_AGGREGATE_PREDICTED(struct ina_core *c, struct rte_mbuf **m, unsign
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct ina_prediction *p =
-			predicted(&u, rows, m[i], port < 0 ? m[i]->port : (unsigned)port);
+			find_prediction(&u, rows, m[i], port < 0 ? m[i]->port : (unsigned)port);
 
 		if (likely(p))
 			contribute_as_predicted(c, &u, p, m[i]);

@@ -21,18 +21,18 @@
 
 /* ---- packets ---- */
 
-static void __attribute__((noinline, cold)) drop(struct rte_mbuf *m)
+static void __attribute__((noinline, cold)) drop_packet(struct rte_mbuf *m)
 {
 	rte_pktmbuf_free(m);
 }
 
 /* An mbuf that another user may see, or that has no room, is not written to. */
-INLINE struct rte_mbuf *reusable(struct rte_mbuf *m)
+INLINE struct rte_mbuf *reuse_packet(struct rte_mbuf *m)
 {
 	if (unlikely(rte_mbuf_refcnt_read(m) > 1 || m->nb_segs > 1 ||
 		     m->data_len + rte_pktmbuf_tailroom(m) < INA_FRAME_MAX ||
 		     !RTE_MBUF_DIRECT(m))) {
-		drop(m);
+		drop_packet(m);
 		return NULL;
 	}
 	m->ol_flags = 0;
@@ -40,15 +40,15 @@ INLINE struct rte_mbuf *reusable(struct rte_mbuf *m)
 }
 
 /* A packet that is done with. */
-INLINE void put(struct ina_core *c, struct rte_mbuf *m)
+INLINE void put_packet(struct ina_core *c, struct rte_mbuf *m)
 {
 	if (c->nspare == INA_SPARES)
-		drop(m);
-	else if ((m = reusable(m)))
+		drop_packet(m);
+	else if ((m = reuse_packet(m)))
 		c->spare[c->nspare++] = m;
 }
 
-static struct rte_mbuf *__attribute__((noinline, cold)) fresh(struct ina_core *c)
+static struct rte_mbuf *__attribute__((noinline, cold)) alloc_packet(struct ina_core *c)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(c->all->pool);
 
@@ -57,9 +57,9 @@ static struct rte_mbuf *__attribute__((noinline, cold)) fresh(struct ina_core *c
 	return m;
 }
 
-INLINE struct rte_mbuf *take(struct ina_core *c)
+INLINE struct rte_mbuf *take_packet(struct ina_core *c)
 {
-	return likely(c->nspare) ? c->spare[--c->nspare] : fresh(c);
+	return likely(c->nspare) ? c->spare[--c->nspare] : alloc_packet(c);
 }
 
 INLINE void send_answer(struct ina_core *c, unsigned port, struct rte_mbuf *m)
@@ -123,17 +123,18 @@ INLINE void write_answer(struct ina_core *c, const struct answers *a, uint8_t ra
 }
 
 /* m: a packet to be used, or NULL for a new one. Always taken. */
-INLINE void answer(struct ina_core *c, const struct answers *a, uint8_t rank, struct rte_mbuf *m)
+INLINE void answer_rank(struct ina_core *c, const struct answers *a, uint8_t rank,
+			struct rte_mbuf *m)
 {
 	uint64_t place = place_of(c, a->group, rank), ecn = a->ecn;
 
 	if (unlikely(!place)) {
 		c->count.answers_nowhere++;
-		drop(m);
+		drop_packet(m);
 		return;
 	}
 	if (!m)
-		m = take(c);
+		m = take_packet(c);
 	if (unlikely(!m))
 		return;
 	if (marks_egress(c, ina_place_port(place))) {
@@ -163,8 +164,8 @@ answer_each(struct ina_core *c, struct ina_frame *f, struct rte_mbuf *m)
 	for (unsigned i = 0; i < ranks; i++) {
 		uint8_t rank = turn_of(i, ranks, f->rank);
 
-		answer(c, ina_coll_gets(f->coll, f->root, rank) ? &with : &without, rank,
-		       rank == f->rank ? m : NULL);
+		answer_rank(c, ina_coll_gets(f->coll, f->root, rank) ? &with : &without, rank,
+			    rank == f->rank ? m : NULL);
 	}
 }
 
@@ -184,7 +185,7 @@ INLINE void answer_all(struct ina_core *c, struct ina_frame *f, struct rte_mbuf 
 	for (unsigned i = 0; i < ranks; i++) {
 		uint8_t rank = turn_of(i, ranks, sender);
 
-		answer(c, &a, rank, rank == sender ? m : NULL);
+		answer_rank(c, &a, rank, rank == sender ? m : NULL);
 	}
 }
 
@@ -195,7 +196,7 @@ INLINE void answer_one(struct ina_core *c, struct ina_frame *f, struct rte_mbuf 
 	if (f->words && !ina_coll_gets(f->coll, f->root, f->rank))
 		ina_step_leave_out(f);
 	a = answers_of(f);
-	answer(c, &a, f->rank, m);
+	answer_rank(c, &a, f->rank, m);
 }
 
 #endif

@@ -23,7 +23,7 @@ static const uint8_t reserved[5] = { 0x01, 0x80, 0xc2, 0x00, 0x00 };
 enum mark_result { MARK_NONE, MARK_DONE, MARK_DROP };
 
 /* CE in an IPv4 header that can bear it, with its checksum (RFC 1624). */
-static enum mark_result mark(struct rte_mbuf *m)
+static enum mark_result mark_ce(struct rte_mbuf *m)
 {
 	uint8_t *ip = rte_pktmbuf_mtod_offset(m, uint8_t *, INA_ETHERNET_BYTES);
 	uint16_t before, after;
@@ -47,7 +47,7 @@ static enum mark_result mark(struct rte_mbuf *m)
 	return MARK_DONE;
 }
 
-static void forward(struct ina_core *c, uint16_t port, struct rte_mbuf *m)
+static void forward_packet(struct ina_core *c, uint16_t port, struct rte_mbuf *m)
 {
 	if (unlikely(m->nb_segs > 1) && !c->all->port[port].segments &&
 	    (m->pkt_len > INA_PACKET_ROOM || rte_pktmbuf_linearize(m))) {
@@ -56,7 +56,7 @@ static void forward(struct ina_core *c, uint16_t port, struct rte_mbuf *m)
 		return;
 	}
 	if (unlikely(ina_mark_packet(&c->egress[port], ina_tx_depth(&c->tx[port])))) {
-		enum mark_result r = mark(m);
+		enum mark_result r = mark_ce(m);
 
 		if (r == MARK_DROP) {
 			c->count.wred_dropped++;
@@ -97,7 +97,7 @@ static void answer_arp(struct ina_core *c, struct rte_mbuf *m)
 
 /* ---- forwarding ---- */
 
-static void flood(struct ina_core *c, struct rte_mbuf *m)
+static void flood_packet(struct ina_core *c, struct rte_mbuf *m)
 {
 	uint16_t from = m->port;
 
@@ -109,14 +109,14 @@ static void flood(struct ina_core *c, struct rte_mbuf *m)
 			continue;
 		copy = rte_pktmbuf_clone(m, c->all->pool);
 		if (copy)
-			forward(c, p, copy);
+			forward_packet(c, p, copy);
 		else
 			c->count.no_packet++;
 	}
 	rte_pktmbuf_free(m);
 }
 
-static void drop(struct rte_mbuf *m, uint64_t *counter)
+static void drop_packet(struct rte_mbuf *m, uint64_t *counter)
 {
 	(*counter)++;
 	rte_pktmbuf_free(m);
@@ -130,7 +130,7 @@ void ina_core_bridge(struct ina_core *c, struct rte_mbuf *m)
 	uint16_t to;
 
 	if (m->data_len < INA_ETHERNET_BYTES || (!memcmp(eth, reserved, 5) && eth[5] < 16)) {
-		drop(m, &c->count.reserved);
+		drop_packet(m, &c->count.reserved);
 		return;
 	}
 	ina_mac_learn(&all->macs, eth + 6, m->port, now);
@@ -139,16 +139,16 @@ void ina_core_bridge(struct ina_core *c, struct rte_mbuf *m)
 		return;
 	}
 	if (!memcmp(eth, all->mac, 6)) {
-		drop(m, &c->count.not_spoken);
+		drop_packet(m, &c->count.not_spoken);
 		return;
 	}
 	to = eth[0] & 1 ? INA_MAC_NOWHERE : ina_mac_find(&all->macs, eth, now);
 	if (to == INA_MAC_NOWHERE) {
-		flood(c, m);
+		flood_packet(c, m);
 	} else if (to == m->port) {
-		drop(m, &c->count.stayed);
+		drop_packet(m, &c->count.stayed);
 	} else {
 		c->count.forwarded++;
-		forward(c, to, m);
+		forward_packet(c, to, m);
 	}
 }

@@ -22,7 +22,7 @@
 /* ---- whose it is ---- */
 
 /* Group and worker decide, and nothing else. */
-static unsigned owner(const struct ina_cores *all, uint8_t group, uint8_t worker)
+static unsigned owner_of(const struct ina_cores *all, uint8_t group, uint8_t worker)
 {
 	return all->ncores > 1 ? (unsigned)(group + worker) % all->ncores : 0;
 }
@@ -71,7 +71,7 @@ static inline unsigned aggregate_predicted(struct ina_core *c, struct rte_mbuf *
 }
 
 /* True: it is for this core's slots. Else it is gone. */
-static inline bool classify(struct ina_core *c, struct rte_mbuf *m)
+static inline bool classify_packet(struct ina_core *c, struct rte_mbuf *m)
 {
 	struct ina_cores *all = c->all;
 	uint32_t slot;
@@ -85,7 +85,7 @@ static inline bool classify(struct ina_core *c, struct rte_mbuf *m)
 	}
 	if (unlikely(all->trouble.on) && !ina_trouble_pass(&c->trouble, m, -1, c->now))
 		return false;
-	to = owner(all, group, (uint8_t)worker);
+	to = owner_of(all, group, (uint8_t)worker);
 	if (to == c->index) {
 		fetch_slot(c, slot);
 		return true;
@@ -106,7 +106,7 @@ static void look_behind(struct ina_core *c, uint16_t port, uint16_t queue)
 		c->depth += (uint32_t)n;
 }
 
-static unsigned receive(struct ina_core *c, uint16_t port, uint16_t queue)
+static unsigned receive_burst(struct ina_core *c, uint16_t port, uint16_t queue)
 {
 	struct rte_mbuf *m[INA_BURST];
 	unsigned n = ina_port_receive(&c->all->port[port], queue, m, INA_BURST), left, mine = 0;
@@ -119,7 +119,7 @@ static unsigned receive(struct ina_core *c, uint16_t port, uint16_t queue)
 	left = aggregate_predicted(c, m, n, port);
 	for (unsigned i = 0; i < left; i++) {
 		m[i]->port = port;
-		if (classify(c, m[i]))
+		if (classify_packet(c, m[i]))
 			m[mine++] = m[i];
 	}
 	if (mine)
@@ -156,7 +156,7 @@ static unsigned take_held(struct ina_core *c)
 		if (out >= 0) {
 			ina_tx_send(&c->tx[out], m);
 		} else if (is_ours(c->all, m, &worker, &group, &slot)) {
-			unsigned to = owner(c->all, group, (uint8_t)worker);
+			unsigned to = owner_of(c->all, group, (uint8_t)worker);
 
 			if (to == c->index)
 				c->aggregate(c, &m, 1);
@@ -167,7 +167,7 @@ static unsigned take_held(struct ina_core *c)
 	return n;
 }
 
-static bool flush(struct ina_core *c)
+static bool flush_queues(struct ina_core *c)
 {
 	bool waiting = false;
 
@@ -178,7 +178,7 @@ static bool flush(struct ina_core *c)
 	return waiting;
 }
 
-static void obey(struct ina_core *c)
+static void run_command(struct ina_core *c)
 {
 	uint64_t number = atomic_load_explicit(&c->all->command_number, memory_order_acquire);
 
@@ -197,7 +197,7 @@ static unsigned round_of(struct ina_core *c)
 	if (c->all->ncores > 1)
 		n += take_passed(c);
 	for (unsigned i = 0; i < c->nrx; i++)
-		n += receive(c, c->rx[i].port, c->rx[i].queue);
+		n += receive_burst(c, c->rx[i].port, c->rx[i].queue);
 	if (unlikely(c->all->trouble.on))
 		n += take_held(c);
 	return n;
@@ -224,9 +224,9 @@ int ina_core_run(void *arg)
 		unsigned n;
 		bool waiting;
 
-		obey(c);
+		run_command(c);
 		n = round_of(c);
-		waiting = flush(c);
+		waiting = flush_queues(c);
 		c->count.rounds++;
 		to = rte_rdtsc();
 		if (n)
@@ -256,7 +256,7 @@ void ina_cores_command(struct ina_cores *all,
 
 /* ---- set-up ---- */
 
-static void *map(size_t size)
+static void *map_memory(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -299,7 +299,8 @@ static struct ina_core *core_open(struct ina_cores *all, unsigned index)
 	c->all = all;
 	c->index = index;
 	choose_aggregate(c);
-	c->slot = map(all->nslots * sizeof(*c->slot)); /* what no group uses is never touched */
+	c->slot = map_memory(all->nslots *
+			     sizeof(*c->slot)); /* what no group uses is never touched */
 	c->prediction = ina_predictions_open();
 	if (!c->slot || !c->prediction) {
 		core_free(c);
@@ -383,7 +384,7 @@ void ina_cores_close(struct ina_cores *all)
 }
 
 /* Another thread's number, whole. */
-static uint64_t get(const uint64_t *n)
+static uint64_t read_count(const uint64_t *n)
 {
 	return __atomic_load_n(n, __ATOMIC_RELAXED);
 }
@@ -397,11 +398,11 @@ void ina_cores_count(const struct ina_cores *all, struct ina_core_counts *sum)
 		uint64_t *to = (uint64_t *)sum;
 
 		for (size_t k = 0; k < sizeof(*sum) / sizeof(*to); k++)
-			to[k] += get(&from[k]);
-		sum->passed += get(&c->spreader.passed);
-		sum->pass_dropped += get(&c->spreader.dropped);
-		sum->lost += get(&c->trouble.lost);
-		sum->repeated += get(&c->trouble.repeated);
-		sum->reordered += get(&c->trouble.reordered);
+			to[k] += read_count(&from[k]);
+		sum->passed += read_count(&c->spreader.passed);
+		sum->pass_dropped += read_count(&c->spreader.dropped);
+		sum->lost += read_count(&c->trouble.lost);
+		sum->repeated += read_count(&c->trouble.repeated);
+		sum->reordered += read_count(&c->trouble.reordered);
 	}
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* state: never 0. */
-static inline uint64_t ina_dice(uint64_t *state)
+static inline uint64_t ina_dice_roll(uint64_t *state)
 {
 	*state ^= *state >> 12;
 	*state ^= *state << 25;
@@ -19,7 +19,7 @@ static inline uint64_t ina_dice(uint64_t *state)
 
 static inline bool ina_dice_below(uint64_t *state, double probability)
 {
-	return (double)(ina_dice(state) >> 11) * 0x1p-53 < probability;
+	return (double)(ina_dice_roll(state) >> 11) * 0x1p-53 < probability;
 }
 
 #endif

@@ -98,7 +98,7 @@ static void remove_locked(struct ina_groups *g, uint8_t id, uint32_t epoch)
 	g->removes++;
 }
 
-static int install(void *arg, const struct ina_group_config *config, const char **why)
+static int install_group(void *arg, const struct ina_group_config *config, const char **why)
 {
 	struct ina_groups *g = arg;
 	int err;
@@ -109,7 +109,7 @@ static int install(void *arg, const struct ina_group_config *config, const char 
 	return err;
 }
 
-static void end(void *arg, uint8_t id, uint32_t epoch)
+static void end_group(void *arg, uint8_t id, uint32_t epoch)
 {
 	struct ina_groups *g = arg;
 
@@ -137,7 +137,7 @@ static bool take_seen(struct ina_cores *all, unsigned id)
 	return seen;
 }
 
-static size_t seen(void *arg, struct ina_follow_seen *out)
+static size_t take_seen_groups(void *arg, struct ina_follow_seen *out)
 {
 	struct ina_groups *g = arg;
 	size_t n = 0;
@@ -152,9 +152,11 @@ static size_t seen(void *arg, struct ina_follow_seen *out)
 
 struct ina_follow_ops ina_groups_ops(struct ina_groups *g)
 {
-	return (struct ina_follow_ops) {
-		.install = install, .end = end, .remove = remove_group, .seen = seen, .arg = g
-	};
+	return (struct ina_follow_ops) { .install = install_group,
+					 .end = end_group,
+					 .remove = remove_group,
+					 .seen = take_seen_groups,
+					 .arg = g };
 }
 
 bool ina_groups_is_over(const struct ina_groups *g, uint8_t id)
@@ -177,7 +179,7 @@ void ina_groups_count(struct ina_groups *g, struct ina_groups_figures *f)
 
 /* ---- what a file says ---- */
 
-static bool same(const struct ina_group_config *a, const struct ina_group_config *b)
+static bool is_same_config(const struct ina_group_config *a, const struct ina_group_config *b)
 {
 	return a->ranks == b->ranks && a->workers == b->workers && a->extended == b->extended &&
 	       a->base == b->base && a->len == b->len && a->epoch == b->epoch &&
@@ -206,8 +208,8 @@ static void make_room(struct ina_groups *g, const struct ina_group_config *wante
 }
 
 /* wanted[INA_GROUPS], by number, id 0 where there is none. */
-static int apply(struct ina_groups *g, const struct ina_group_config *wanted, char *why,
-		 size_t size)
+static int apply_groups(struct ina_groups *g, const struct ina_group_config *wanted, char *why,
+			size_t size)
 {
 	int first = 0;
 
@@ -218,7 +220,7 @@ static int apply(struct ina_groups *g, const struct ina_group_config *wanted, ch
 		const char *text = NULL;
 		int err;
 
-		if (!c->id || (g->live[id] && same(c, &g->config[id])))
+		if (!c->id || (g->live[id] && is_same_config(c, &g->config[id])))
 			continue;
 		make_room(g, wanted, c);
 		err = install_locked(g, c, &text);
@@ -238,5 +240,5 @@ int ina_groups_load(struct ina_groups *g, const char *path, bool *read, char *wh
 	int err = ina_group_file(path, ha_clock_now(&ha_clock_live), wanted, why, size);
 
 	*read = !err;
-	return err ? err : apply(g, wanted, why, size);
+	return err ? err : apply_groups(g, wanted, why, size);
 }

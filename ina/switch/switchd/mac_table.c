@@ -10,12 +10,12 @@ static unsigned set_of(uint64_t mac)
 	return (unsigned)(mac * 0x9e3779b97f4a7c15ull >> 52) % INA_MAC_SETS;
 }
 
-static bool fresh(uint32_t last_seen, uint32_t now)
+static bool is_fresh(uint32_t last_seen, uint32_t now)
 {
 	return now - last_seen < INA_MAC_AGE_S;
 }
 
-static void refresh(struct ina_mac_table *t, unsigned set, unsigned way, uint32_t now)
+static void refresh_entry(struct ina_mac_table *t, unsigned set, unsigned way, uint32_t now)
 {
 	if (atomic_load_explicit(&t->last_seen[set][way], memory_order_relaxed) != now)
 		atomic_store_explicit(&t->last_seen[set][way], now, memory_order_relaxed);
@@ -38,7 +38,7 @@ void ina_mac_learn(struct ina_mac_table *t, const uint8_t mac[6], uint16_t port,
 			if (at != place)
 				atomic_store_explicit(&t->place[set][way], place,
 						      memory_order_relaxed);
-			refresh(t, set, way, now);
+			refresh_entry(t, set, way, now);
 			return;
 		}
 		if (!at)
@@ -49,7 +49,7 @@ void ina_mac_learn(struct ina_mac_table *t, const uint8_t mac[6], uint16_t port,
 		}
 	}
 	atomic_store_explicit(&t->place[set][oldest], place, memory_order_relaxed);
-	refresh(t, set, oldest, now);
+	refresh_entry(t, set, oldest, now);
 }
 
 uint16_t ina_mac_find(const struct ina_mac_table *t, const uint8_t mac[6], uint32_t now)
@@ -61,7 +61,8 @@ uint16_t ina_mac_find(const struct ina_mac_table *t, const uint8_t mac[6], uint3
 		uint64_t at = atomic_load_explicit(&t->place[set][way], memory_order_relaxed);
 
 		if (at && (at & PLACE_MAC) == wanted &&
-		    fresh(atomic_load_explicit(&t->last_seen[set][way], memory_order_relaxed), now))
+		    is_fresh(atomic_load_explicit(&t->last_seen[set][way], memory_order_relaxed),
+			     now))
 			return ina_place_port(at);
 	}
 	return INA_MAC_NOWHERE;
@@ -80,7 +81,7 @@ unsigned ina_mac_count(const struct ina_mac_table *t, uint32_t now,
 			&t->last_seen[i / INA_MAC_WAYS][i % INA_MAC_WAYS], memory_order_relaxed);
 		uint8_t mac[6];
 
-		if (!at || !fresh(last_seen, now))
+		if (!at || !is_fresh(last_seen, now))
 			continue;
 		ina_place_mac(at, mac);
 		if (one)

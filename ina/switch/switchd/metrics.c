@@ -11,33 +11,33 @@
 
 /* ---- OpenMetrics ---- */
 
-static void head(FILE *out, const char *name, const char *type, const char *help)
+static void print_head(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# TYPE hawser_switch_%s %s\n# HELP hawser_switch_%s %s\n", name, type, name,
 		help);
 }
 
-static void counter(FILE *out, const char *name, uint64_t value, const char *help)
+static void print_counter(FILE *out, const char *name, uint64_t value, const char *help)
 {
-	head(out, name, "counter", help);
+	print_head(out, name, "counter", help);
 	fprintf(out, "hawser_switch_%s_total %" PRIu64 "\n", name, value);
 }
 
-static void gauge(FILE *out, const char *name, uint64_t value, const char *help)
+static void print_gauge(FILE *out, const char *name, uint64_t value, const char *help)
 {
-	head(out, name, "gauge", help);
+	print_head(out, name, "gauge", help);
 	fprintf(out, "hawser_switch_%s %" PRIu64 "\n", name, value);
 }
 
-static void verdicts(const struct ina_core_counts *c, FILE *out)
+static void print_frame_counters(const struct ina_core_counts *c, FILE *out)
 {
-	head(out, "frames", "counter",
-	     "Frames of aggregation, by what the slot core said of them.");
+	print_head(out, "frames", "counter",
+		   "Frames of aggregation, by what the slot core said of them.");
 	for (unsigned r = 0; r < INA_REASONS; r++)
 		fprintf(out, "hawser_switch_frames_total{reason=\"%s\"} %" PRIu64 "\n",
 			ina_reason_name(r, NULL), c->reason[r]);
-	head(out, "bad_frames", "counter",
-	     "Frames to this switch that are not taken, by what is wrong with them.");
+	print_head(out, "bad_frames", "counter",
+		   "Frames to this switch that are not taken, by what is wrong with them.");
 	for (unsigned f = INA_FAULT_NONE + 1; f < INA_FAULTS; f++)
 		fprintf(out, "hawser_switch_bad_frames_total{fault=\"%s\"} %" PRIu64 "\n",
 			ina_fault_name(f, NULL), c->fault[f]);
@@ -84,7 +84,7 @@ static const struct {
 	  ROW(driver.no_mbuf) },
 };
 
-static void ports(const struct ina_cores *all, FILE *out)
+static void print_ports(const struct ina_cores *all, FILE *out)
 {
 	struct port_row row[INA_PORTS_MAX];
 
@@ -93,7 +93,7 @@ static void ports(const struct ina_cores *all, FILE *out)
 	for (size_t i = 0; i < sizeof(of_port) / sizeof(of_port[0]); i++) {
 		const char *tail = strcmp(of_port[i].type, "counter") ? "" : "_total";
 
-		head(out, of_port[i].name, of_port[i].type, of_port[i].help);
+		print_head(out, of_port[i].name, of_port[i].type, of_port[i].help);
 		for (unsigned p = 0; p < all->nports; p++)
 			fprintf(out, "hawser_switch_%s%s{port=\"%s\"} %" PRIu64 "\n",
 				of_port[i].name, tail, all->port[p].name,
@@ -108,25 +108,27 @@ void ina_switchd_metrics(const struct ina_switchd *s, FILE *out)
 
 	ina_groups_count((struct ina_groups *)&s->groups, &groups); /* takes its lock */
 	ina_cores_count(s->all, &c);
-	verdicts(&c, out);
-#define X(name, help) counter(out, #name, c.name, help);
+	print_frame_counters(&c, out);
+#define X(name, help) print_counter(out, #name, c.name, help);
 	INA_CORE_COUNTERS(X)
 #undef X
-	gauge(out, "cycles_per_second", rte_get_tsc_hz(), "Of the counter of busy_cycles.");
-	gauge(out, "cores", s->all->ncores, "Cores that poll.");
-	gauge(out, "groups", groups.live, "Groups that there are, those that have ended included.");
-	gauge(out, "groups_over", groups.over,
-	      "Groups that have ended and whose ranks are still being informed.");
-	counter(out, "installs", groups.installs, "Incarnations of groups that have begun.");
-	counter(out, "ends", groups.ends, "Groups ended by the controller or the file.");
-	counter(out, "reloads", s->reloads, "Times that the file of groups was read.");
-	gauge(out, "addresses",
-	      ina_mac_count(&s->all->macs, (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S),
-			    NULL, NULL),
-	      "Ethernet addresses that are known.");
-	gauge(out, "controller_heard", s->follow && ina_follow_answered(s->follow),
-	      "The controller has answered.");
-	ports(s->all, out);
+	print_gauge(out, "cycles_per_second", rte_get_tsc_hz(), "Of the counter of busy_cycles.");
+	print_gauge(out, "cores", s->all->ncores, "Cores that poll.");
+	print_gauge(out, "groups", groups.live,
+		    "Groups that there are, those that have ended included.");
+	print_gauge(out, "groups_over", groups.over,
+		    "Groups that have ended and whose ranks are still being informed.");
+	print_counter(out, "installs", groups.installs, "Incarnations of groups that have begun.");
+	print_counter(out, "ends", groups.ends, "Groups ended by the controller or the file.");
+	print_counter(out, "reloads", s->reloads, "Times that the file of groups was read.");
+	print_gauge(out, "addresses",
+		    ina_mac_count(&s->all->macs,
+				  (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S), NULL,
+				  NULL),
+		    "Ethernet addresses that are known.");
+	print_gauge(out, "controller_heard", s->follow && ina_follow_answered(s->follow),
+		    "The controller has answered.");
+	print_ports(s->all, out);
 	fputs("# EOF\n", out);
 }
 

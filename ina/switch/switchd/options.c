@@ -150,7 +150,7 @@ static void set_defaults(struct ina_switch_options *o)
 }
 
 /* What depends on several options. 0: go on; else the exit status + 1. */
-static int finish(struct ina_switch_options *o)
+static int finish_options(struct ina_switch_options *o)
 {
 	if (!o->addr || !o->eal.nports)
 		return ha_program_refuse(&program, "give --address and at least one --port");
@@ -177,5 +177,5 @@ int ina_options_parse(struct ina_switch_options *o, int argc, char **argv)
 
 	set_defaults(o);
 	result = ha_options_parse(&program, argc, argv, o);
-	return result ? result : finish(o);
+	return result ? result : finish_options(o);
 }

@@ -56,8 +56,9 @@ INLINE bool is_plain(const struct rte_mbuf *m)
 }
 
 /* The one that m, from this port, is as; NULL: none. */
-INLINE const struct ina_prediction *predicted(const struct burst *u, const ina_prediction_row *rows,
-					      const struct rte_mbuf *m, unsigned port)
+INLINE const struct ina_prediction *find_prediction(const struct burst *u,
+						    const ina_prediction_row *rows,
+						    const struct rte_mbuf *m, unsigned port)
 {
 	const uint8_t *b = rte_pktmbuf_mtod(m, const uint8_t *), *at;
 	const struct ina_prediction *p;
@@ -158,7 +159,7 @@ contribute_generally(struct ina_core *c, const struct ina_prediction *p, struct 
 
 	m->port = p->port;
 	decode_again(m, false, &f);
-	contribute(c, &f, m);
+	contribute_frame(c, &f, m);
 }
 
 static void __attribute__((noinline))
@@ -168,7 +169,7 @@ judge_generally(struct ina_core *c, const struct ina_prediction *p, struct rte_m
 
 	m->port = p->port;
 	decode_again(m, marked, &f);
-	judge(c, &f, m);
+	judge_frame(c, &f, m);
 }
 
 static void __attribute__((noinline))
@@ -189,7 +190,7 @@ answer_generally(struct ina_core *c, const struct ina_slot *s, struct rte_mbuf *
 
 	sum_of(c, s, came, false, &a);
 	one = answers_of(&a);
-	answer(c, &one, rank, m);
+	answer_rank(c, &one, rank, m);
 }
 
 /* The queue to it has become too long. */
@@ -221,7 +222,7 @@ INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u,
 
 	came->ol_flags = 0;
 	for (unsigned i = 0; i < p->ranks; i++, to++) {
-		struct rte_mbuf *m = i + 1 < p->ranks ? take(c) : came;
+		struct rte_mbuf *m = i + 1 < p->ranks ? take_packet(c) : came;
 
 		if (unlikely(!m))
 			continue;
@@ -242,7 +243,7 @@ INLINE void answer_all_as_predicted(struct ina_core *c, struct burst *u,
  * once for a burst: whoever has learned of an abort sends after the word of it was written
  * (core.h), so what was received before the look has nothing that the look could miss.
  */
-INLINE bool incarnations(struct ina_core *c, struct burst *u, uint8_t group)
+INLINE bool is_group_active(struct ina_core *c, struct burst *u, uint8_t group)
 {
 	const struct ina_group *g = &c->sw.group[group];
 
@@ -276,7 +277,7 @@ INLINE struct ina_frame frame_of(const struct ina_prediction *p, const uint8_t *
 INLINE void put_plain(struct ina_core *c, struct rte_mbuf *m)
 {
 	if (unlikely(c->nspare == INA_SPARES)) {
-		drop(m);
+		drop_packet(m);
 		return;
 	}
 	m->ol_flags = 0;
@@ -293,7 +294,7 @@ INLINE void contribute_as_predicted(struct ina_core *c, struct burst *u,
 	bool marked = false;
 	struct ina_frame f;
 
-	if (unlikely(at != ina_get16(words - 6) || !incarnations(c, u, p->group))) {
+	if (unlikely(at != ina_get16(words - 6) || !is_group_active(c, u, p->group))) {
 		contribute_generally(c, p, m);
 		return;
 	}

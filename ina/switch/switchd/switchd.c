@@ -20,7 +20,7 @@
 /* between two looks at the ports' cables: a memif dials then */
 #define ROUND_NS (200 * HA_NS_PER_MS)
 
-static int complain(const char *what, const char *why)
+static int print_error(const char *what, const char *why)
 {
 	fprintf(stderr, "ha-switch: %s%s%s\n", what ? what : "", what ? ": " : "", why);
 	return 1;
@@ -28,7 +28,7 @@ static int complain(const char *what, const char *why)
 
 /* ---- signals ---- */
 
-static void reload(struct ina_switchd *s)
+static void reload_groups(struct ina_switchd *s)
 {
 	char why[256];
 	bool read;
@@ -53,7 +53,7 @@ static void signals_ready(struct ha_watch *watch, uint32_t events)
 	if (info.ssi_signo == SIGUSR1)
 		ina_switchd_dump(s, stdout);
 	else if (info.ssi_signo == SIGHUP)
-		reload(s);
+		reload_groups(s);
 	else
 		s->stop = 1;
 }
@@ -70,18 +70,18 @@ static int signals_open(struct ina_switchd *s)
 	sigaddset(&set, SIGUSR1);
 	signal(SIGPIPE, SIG_IGN);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return complain("signals", strerror(errno));
+		return print_error("signals", strerror(errno));
 	s->signals =
 		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
 	if (s->signals.fd < 0 || ha_loop_open(&s->loop) ||
 	    ha_loop_add(&s->loop, &s->signals, EPOLLIN))
-		return complain("signals", strerror(errno));
+		return print_error("signals", strerror(errno));
 	return 0;
 }
 
 /* ---- ports and cores ---- */
 
-static unsigned packets(const struct ina_switch_options *o)
+static unsigned count_packets(const struct ina_switch_options *o)
 {
 	unsigned mb = o->eal.memory_mb ? o->eal.memory_mb : 256;
 
@@ -96,9 +96,9 @@ static int ports_open(struct ina_switchd *s, const struct ina_switch_options *o)
 				     .promiscuous = true };
 	char why[256];
 
-	c.pool = s->all->pool = ina_pool_create("packets", packets(o), why, sizeof(why));
+	c.pool = s->all->pool = ina_pool_create("packets", count_packets(o), why, sizeof(why));
 	if (!c.pool)
-		return complain(NULL, why);
+		return print_error(NULL, why);
 	for (unsigned p = 0; p < o->eal.nports; p++) {
 		/*
 		 * A memif's other end says how many queues there are, and it has one unless it was
@@ -106,7 +106,7 @@ static int ports_open(struct ina_switchd *s, const struct ina_switch_options *o)
 		 */
 		c.tx_queues = strncmp(o->eal.port[p], "net_memif", 9) ? o->cores : o->queues;
 		if (ina_port_open(&s->all->port[p], o->eal.port[p], &c, why, sizeof(why)))
-			return complain("--port", why);
+			return print_error("--port", why);
 		s->all->nports++;
 	}
 	return 0;
@@ -129,11 +129,11 @@ static int cores_start(struct ina_switchd *s, const struct ina_switch_options *o
 	all->shared = o->eal.shared;
 	all->reflect = o->reflect;
 	if (ina_cores_open(all, why, sizeof(why)))
-		return complain(NULL, why);
+		return print_error(NULL, why);
 	for (unsigned i = 0; i < all->ncores; i++) {
 		err = rte_eal_remote_launch(ina_core_run, all->core[i], i + 1);
 		if (err)
-			return complain("a core does not start", rte_strerror(-err));
+			return print_error("a core does not start", rte_strerror(-err));
 		s->running++;
 	}
 	return 0;
@@ -153,14 +153,14 @@ static int groups_open(struct ina_switchd *s, const struct ina_switch_options *o
 	bool read;
 
 	if (o->groups && ina_groups_load(&s->groups, o->groups, &read, why, sizeof(why)))
-		return complain("--groups", why), 2;
+		return print_error("--groups", why), 2;
 	if (!o->follow.client.address)
 		return 0;
 	s->follow = ina_follow_start(&o->follow, &ops, why, sizeof(why));
-	return s->follow ? 0 : complain("--controller", why);
+	return s->follow ? 0 : print_error("--controller", why);
 }
 
-static int start(struct ina_switchd *s, const struct ina_switch_options *o)
+static int open_parts(struct ina_switchd *s, const struct ina_switch_options *o)
 {
 	char why[256] = "";
 	const char *wrong;
@@ -169,16 +169,16 @@ static int start(struct ina_switchd *s, const struct ina_switch_options *o)
 	if (err)
 		return err;
 	if (ina_eal_start(&o->eal, why, sizeof(why)))
-		return complain(NULL, why);
+		return print_error(NULL, why);
 	s->eal = true;
 	ina_eal_unbind_thread();
 	s->all = calloc(1, sizeof(*s->all));
 	if (!s->all)
-		return complain(NULL, "no memory");
+		return print_error(NULL, "no memory");
 	ina_groups_open(&s->groups, s->all);
 	wrong = ha_http_open(&s->http, &s->loop, metrics_print, s, o->metrics);
 	if (wrong)
-		return complain("--metrics", wrong), 2;
+		return print_error("--metrics", wrong), 2;
 	err = ports_open(s, o);
 	if (!err)
 		err = cores_start(s, o);
@@ -193,7 +193,7 @@ int ina_switchd_open(struct ina_switchd *s, const struct ina_switch_options *o)
 	memset(s, 0, sizeof(*s));
 	s->options = o;
 	s->loop.fd = s->signals.fd = -1;
-	err = start(s, o);
+	err = open_parts(s, o);
 	if (err) {
 		ina_switchd_close(s);
 		return err;

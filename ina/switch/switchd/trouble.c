@@ -20,14 +20,14 @@ void ina_trouble_close(struct ina_trouble_state *s)
 }
 
 /* False: there is no room, or m is NULL. */
-static bool hold(struct ina_trouble_state *s, struct rte_mbuf *m, int out, uint64_t now)
+static bool hold_packet(struct ina_trouble_state *s, struct rte_mbuf *m, int out, uint64_t now)
 {
 	if (!m || s->held == INA_TROUBLE_HELD) {
 		rte_pktmbuf_free(m);
 		return false;
 	}
 	s->packet[s->held++] = (struct ina_trouble_packet) {
-		m, now + 1000 + ina_dice(&s->dice) % s->config->delay_ns, out
+		m, now + 1000 + ina_dice_roll(&s->dice) % s->config->delay_ns, out
 	};
 	return true;
 }
@@ -42,10 +42,11 @@ bool ina_trouble_pass(struct ina_trouble_state *s, struct rte_mbuf *m, int out, 
 		return false;
 	}
 	if (ina_dice_below(&s->dice, c->duplicate))
-		s->repeated += hold(s, rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX), out, now);
+		s->repeated +=
+			hold_packet(s, rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX), out, now);
 	if (ina_dice_below(&s->dice, c->reorder)) {
 		s->reordered++;
-		if (!hold(s, m, out, now))
+		if (!hold_packet(s, m, out, now))
 			s->lost++;
 		return false;
 	}

@@ -101,7 +101,7 @@ static void pcap_frame(struct out *o, const uint8_t *bytes, size_t len)
 
 /* ---- a case ---- */
 
-static void install(void *arg, const struct ina_group_config *group)
+static void install_group(void *arg, const struct ina_group_config *group)
 {
 	struct out *o = arg;
 	const char *why;
@@ -114,7 +114,7 @@ static void install(void *arg, const struct ina_group_config *group)
 		stf_group(o->stf, group);
 }
 
-static void lapse(void *arg, const struct ina_group_config *group)
+static void end_lease(void *arg, const struct ina_group_config *group)
 {
 	struct out *o = arg;
 
@@ -123,7 +123,7 @@ static void lapse(void *arg, const struct ina_group_config *group)
 		fprintf(o->stf, "# its lease ends\nadd lapsed group:%u end_group()\n", group->id);
 }
 
-static void answer(struct out *o, const struct ina_verdict *v, uint8_t rank)
+static void write_answer(struct out *o, const struct ina_verdict *v, uint8_t rank)
 {
 	struct ina_frame f;
 	uint8_t bytes[INA_FRAME_MAX];
@@ -137,7 +137,7 @@ static void answer(struct out *o, const struct ina_verdict *v, uint8_t rank)
 		pcap_frame(o, bytes, len);
 }
 
-static void packet(void *arg, unsigned port, const uint8_t *bytes, size_t len)
+static void play_packet(void *arg, unsigned port, const uint8_t *bytes, size_t len)
 {
 	struct out *o = arg;
 	struct ina_frame f;
@@ -156,12 +156,12 @@ static void packet(void *arg, unsigned port, const uint8_t *bytes, size_t len)
 		pcap_frame(o, bytes, len);
 	for (uint8_t i = 0; v.action != INA_DROP && i < ina_switch_ranks(&o->sw, &v); i++)
 		if (v.action == INA_ANSWER_ALL || i == f.rank)
-			answer(o, &v, i);
+			write_answer(o, &v, i);
 }
 
 static void run_case(struct out *o, const struct ina_case *c, bool extended)
 {
-	const struct ina_case_sink sink = { install, lapse, packet, o };
+	const struct ina_case_sink sink = { install_group, end_lease, play_packet, o };
 
 	ina_switch_init(&o->sw, INA_CASE_SWITCH, ina_case_mac, o->slot, INA_CASE_SLOTS);
 	c->run(&sink, extended);

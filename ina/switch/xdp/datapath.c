@@ -50,7 +50,7 @@ static int listen_to(enum libbpf_print_level level, const char *format, va_list 
 	return 0;
 }
 
-static void explain(int err, char *why, size_t size)
+static void explain_error(int err, char *why, size_t size)
 {
 	if (err == -EPERM)
 		snprintf(why, size,
@@ -83,7 +83,7 @@ static struct bpf_map *map_named(struct bpf_object *o, const char *end)
 }
 
 /* Before it is loaded. */
-static int configure(struct ina_xdp *x, bool testable)
+static int configure_object(struct ina_xdp *x, bool testable)
 {
 	struct bpf_map *constants = map_named(x->object, ".rodata"),
 		       *slots = map_named(x->object, "slots");
@@ -114,7 +114,7 @@ static int take_files(struct ina_xdp *x, bool testable)
 	return x->groups < 0 || x->ports < 0 || x->counters < 0 ? -EINVAL : 0;
 }
 
-static int load(struct ina_xdp *x, bool testable)
+static int load_object(struct ina_xdp *x, bool testable)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "ina_switch");
 	int err;
@@ -125,7 +125,7 @@ static int load(struct ina_xdp *x, bool testable)
 					 (size_t)(ina_xdp_object_end - ina_xdp_object), &opts);
 	if (!x->object)
 		return -errno;
-	err = configure(x, testable);
+	err = configure_object(x, testable);
 	if (!err)
 		err = bpf_object__load(x->object);
 	return err ? err : take_files(x, testable);
@@ -151,15 +151,15 @@ struct ina_xdp *ina_xdp_open(const struct ina_xdp_settings *settings, bool testa
 	 */
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	x->incarnation = (uint64_t)now.tv_sec << 32;
-	err = load(x, testable);
+	err = load_object(x, testable);
 	if (!err)
 		return x;
-	explain(err, why, size);
+	explain_error(err, why, size);
 	ina_xdp_close(x);
 	return NULL;
 }
 
-static void forget(struct incarnation *l)
+static void close_maps(struct incarnation *l)
 {
 	munmap(l->shared, sizeof(*l->shared));
 	close(l->group);
@@ -171,7 +171,7 @@ void ina_xdp_close(struct ina_xdp *x)
 {
 	for (unsigned id = 0; id < INA_GROUPS; id++)
 		if (x->of[id].shared)
-			forget(&x->of[id]);
+			close_maps(&x->of[id]);
 	bpf_object__close(x->object);
 	free(x);
 }
@@ -190,7 +190,7 @@ int ina_xdp_program(const struct ina_xdp *x, const char *name)
 
 /* ---- groups ---- */
 
-static int fail(struct ina_xdp *x, const char *what, int err)
+static int set_error(struct ina_xdp *x, const char *what, int err)
 {
 	snprintf(x->why, sizeof(x->why), "%s: %s", what, strerror(-err));
 	return err;
@@ -210,15 +210,15 @@ static int make_group(struct ina_xdp *x, const struct ina_group_config *c, const
 	l->group =
 		bpf_map_create(BPF_MAP_TYPE_ARRAY, "ina_group", sizeof(zero), sizeof(g), 1, &opts);
 	if (l->group < 0)
-		return fail(x, "no map for a group", -errno);
+		return set_error(x, "no map for a group", -errno);
 	if (bpf_map_update_elem(l->group, &zero, &g, BPF_ANY)) {
-		fail(x, "a group's map", -errno);
+		set_error(x, "a group's map", -errno);
 		goto close_group;
 	}
 	l->shared = mmap(NULL, sizeof(g), PROT_READ | PROT_WRITE, MAP_SHARED, l->group, 0);
 	if (l->shared != MAP_FAILED)
 		return 0;
-	fail(x, "a group's map into memory", -errno);
+	set_error(x, "a group's map into memory", -errno);
 	l->shared = NULL;
 close_group:
 	close(l->group);
@@ -231,7 +231,7 @@ static int set_port(struct ina_xdp *x, const struct incarnation *l, uint32_t ran
 
 	if (x->answer < 0 || !bpf_map_update_elem(l->ports, &rank, &v, BPF_ANY))
 		return 0;
-	return fail(x, "a rank's port cannot be redirected to", -errno);
+	return set_error(x, "a rank's port cannot be redirected to", -errno);
 }
 
 static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const int *ifindex,
@@ -242,7 +242,7 @@ static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const
 	l->ports = bpf_map_create(BPF_MAP_TYPE_DEVMAP, "ina_ports", sizeof(uint32_t),
 				  sizeof(struct bpf_devmap_val), INA_RANKS_MAX, NULL);
 	if (l->ports < 0)
-		return fail(x, "no map for a group's ports", -errno);
+		return set_error(x, "no map for a group's ports", -errno);
 	for (uint32_t i = 0; i < c->ranks && !err; i++)
 		err = set_port(x, l, i, ifindex[i]);
 	if (err)
@@ -251,11 +251,11 @@ static int make_ports(struct ina_xdp *x, const struct ina_group_config *c, const
 }
 
 /* The ports first: whoever sees the group finds them. */
-static int publish(struct ina_xdp *x, uint32_t id, const struct incarnation *l)
+static int publish_group(struct ina_xdp *x, uint32_t id, const struct incarnation *l)
 {
 	if (bpf_map_update_elem(x->ports, &id, &l->ports, BPF_ANY) ||
 	    bpf_map_update_elem(x->groups, &id, &l->group, BPF_ANY))
-		return fail(x, "the table of groups", -errno);
+		return set_error(x, "the table of groups", -errno);
 	return 0;
 }
 
@@ -278,38 +278,38 @@ int ina_xdp_install(struct ina_xdp *x, const struct ina_group_config *c, const i
 		close(l.group);
 		return err;
 	}
-	err = publish(x, c->id, &l);
+	err = publish_group(x, c->id, &l);
 	if (err) {
-		forget(&l);
+		close_maps(&l);
 		return err;
 	}
 	if (x->of[c->id].shared)
-		forget(&x->of[c->id]);
+		close_maps(&x->of[c->id]);
 	x->of[c->id] = l;
 	x->shadow.group[c->id] =
 		(struct ina_group) { .config = *c, .installed = true, .lived = true };
 	return 0;
 }
 
-static int find(struct ina_xdp *x, uint8_t id, uint32_t epoch, struct incarnation **l)
+static int find_group(struct ina_xdp *x, uint8_t id, uint32_t epoch, struct incarnation **l)
 {
 	*l = &x->of[id];
 	if (!(*l)->shared)
-		return fail(x, "there is no such group", -ENOENT);
+		return set_error(x, "there is no such group", -ENOENT);
 	return (*l)->shared->group.config.epoch == epoch
 		       ? 0
-		       : fail(x, "the group has another epoch", -ESTALE);
+		       : set_error(x, "the group has another epoch", -ESTALE);
 }
 
 int ina_xdp_renew(struct ina_xdp *x, uint8_t id, uint32_t epoch, uint64_t lease_until)
 {
 	struct incarnation *l;
-	int err = find(x, id, epoch, &l);
+	int err = find_group(x, id, epoch, &l);
 
 	if (err)
 		return err;
 	if (l->shared->group.over)
-		return fail(x, "the group is over", -ETIME);
+		return set_error(x, "the group is over", -ETIME);
 	__atomic_store_n(&l->shared->group.config.lease_until, lease_until, __ATOMIC_RELAXED);
 	return 0;
 }
@@ -318,13 +318,13 @@ int ina_xdp_remove(struct ina_xdp *x, uint8_t id, uint32_t epoch)
 {
 	uint32_t key = id;
 	struct incarnation *l;
-	int err = find(x, id, epoch, &l);
+	int err = find_group(x, id, epoch, &l);
 
 	if (err)
 		return err;
 	bpf_map_delete_elem(x->groups, &key);
 	bpf_map_delete_elem(x->ports, &key);
-	forget(l);
+	close_maps(l);
 	x->shadow.group[id].installed = false;
 	return 0;
 }
@@ -334,7 +334,7 @@ int ina_xdp_move(struct ina_xdp *x, uint8_t id, unsigned rank, const uint8_t mac
 	struct incarnation *l = &x->of[id];
 
 	if (!l->shared || rank >= l->shared->group.config.ranks)
-		return fail(x, "there is no such rank", -ENOENT);
+		return set_error(x, "there is no such rank", -ENOENT);
 	memcpy(l->shared->group.config.member[rank].mac, mac, 6);
 	__atomic_store_n(&l->shared->port[rank], (uint32_t)ifindex, __ATOMIC_RELAXED);
 	return set_port(x, l, rank, ifindex);
@@ -360,12 +360,12 @@ int ina_xdp_count(struct ina_xdp *x, uint64_t *n)
 	uint64_t *each = cpus > 0 ? calloc((size_t)cpus, sizeof(*each)) : NULL;
 
 	if (!each)
-		return fail(x, "counters", -ENOMEM);
+		return set_error(x, "counters", -ENOMEM);
 	for (uint32_t i = 0; i < INA_XDP_COUNTERS; i++) {
 		n[i] = 0;
 		if (bpf_map_lookup_elem(x->counters, &i, each)) {
 			free(each);
-			return fail(x, "counters", -errno);
+			return set_error(x, "counters", -errno);
 		}
 		for (int c = 0; c < cpus; c++)
 			n[i] += each[c];

@@ -68,7 +68,7 @@ static const struct ha_program program = {
 };
 
 /* 0: go on; else the exit status + 1. */
-static int parse(int argc, char **argv, struct switch_xdp_options *o)
+static int parse_options(int argc, char **argv, struct switch_xdp_options *o)
 {
 	int result = ha_options_parse(&program, argc, argv, o);
 
@@ -93,6 +93,6 @@ int main(int argc, char **argv)
 	int rc;
 
 	gethostname(host, sizeof(host) - 1);
-	rc = parse(argc, argv, &o);
+	rc = parse_options(argc, argv, &o);
 	return rc ? rc - 1 : switch_xdp_run(&o);
 }

@@ -28,7 +28,7 @@ static bool driver_is(const char *name, const char *driver)
 	return is;
 }
 
-static int attach(const struct ina_xdp_port *p, int program, bool native)
+static int attach_program(const struct ina_xdp_port *p, int program, bool native)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts,
 		    .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
@@ -37,7 +37,8 @@ static int attach(const struct ina_xdp_port *p, int program, bool native)
 	return link < 0 ? -errno : link;
 }
 
-static void explain(const struct ina_xdp_port *p, int err, bool native, char *why, size_t size)
+static void explain_error(const struct ina_xdp_port *p, int err, bool native, char *why,
+			  size_t size)
 {
 	if (err == -EPERM)
 		snprintf(why, size,
@@ -71,15 +72,15 @@ int ina_xdp_port_open(struct ina_xdp_port *p, const char *name, int program, enu
 	}
 	strcpy(p->name, name);
 	p->native = mode == INA_XDP_NATIVE || (mode == INA_XDP_AUTO && !driver_is(name, "veth"));
-	p->link = attach(p, program, p->native);
+	p->link = attach_program(p, program, p->native);
 	if (p->link < 0 && p->native && mode == INA_XDP_AUTO && p->link != -EBUSY &&
 	    p->link != -EEXIST && p->link != -EPERM) {
 		p->native = false;
-		p->link = attach(p, program, false);
+		p->link = attach_program(p, program, false);
 	}
 	if (p->link >= 0)
 		return 0;
-	explain(p, p->link, p->native, why, size);
+	explain_error(p, p->link, p->native, why, size);
 	return p->link;
 }
 

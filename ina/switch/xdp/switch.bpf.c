@@ -99,7 +99,7 @@ struct {
 	__type(value, struct ina_xdp_cursor);
 } cursors SEC(".maps");
 
-INLINE void count(__u32 which)
+INLINE void increment_counter(__u32 which)
 {
 	__u64 *n = bpf_map_lookup_elem(&counters, &which);
 
@@ -117,7 +117,7 @@ INLINE struct ina_xdp_group *group_find(__u32 id)
 
 /* ---- a frame, as ina/frame/frame.c takes it ---- */
 
-INLINE __u16 checksum(const __u8 *ip)
+INLINE __u16 compute_checksum(const __u8 *ip)
 {
 	__u32 sum = 0;
 
@@ -134,7 +134,7 @@ INLINE enum ina_fault check_ip(const __u8 *ip)
 {
 	if (ip[0] != 0x45 || !ip[8])
 		return INA_FAULT_IP;
-	if (checksum(ip))
+	if (compute_checksum(ip))
 		return INA_FAULT_CHECKSUM;
 	return ina_get16(ip + 6) != 0x4000 ? INA_FAULT_FRAGMENT : INA_FAULT_NONE;
 }
@@ -187,7 +187,8 @@ INLINE enum ina_fault decode_extension(const __u8 *at, struct ina_frame *f)
 	return INA_FAULT_NONE;
 }
 
-INLINE enum ina_fault decode(const __u8 *b, const __u8 *end, struct ina_frame *f, __u32 *bytes)
+INLINE enum ina_fault decode_frame(const __u8 *b, const __u8 *end, struct ina_frame *f,
+				   __u32 *bytes)
 {
 	enum ina_fault fault = decode_ip(b, end, f, bytes);
 	const __u8 *at = b + INA_AT;
@@ -232,7 +233,7 @@ struct sum {
 };
 
 /* The frame ends `bytes` after its beginning from now on. */
-INLINE bool resize(struct xdp_md *ctx, __u32 bytes)
+INLINE bool resize_frame(struct xdp_md *ctx, __u32 bytes)
 {
 	__s32 now = (__s32)(ctx->data_end - ctx->data);
 
@@ -266,9 +267,9 @@ INLINE bool address_to(struct xdp_md *ctx, const struct ina_group_config *c, __u
 	ina_put16(b + IP_AT + 2, (__u16)(bytes - IP_AT));
 	ina_put16(b + IP_AT + 10, 0);
 	ina_put32(b + IP_AT + 16, c->member[rank].addr);
-	*(__u16 *)(b + IP_AT + 10) = checksum(b + IP_AT);
-	count(INA_XDP_ANSWERS);
-	return resize(ctx, bytes);
+	*(__u16 *)(b + IP_AT + 10) = compute_checksum(b + IP_AT);
+	increment_counter(INA_XDP_ANSWERS);
+	return resize_frame(ctx, bytes);
 }
 
 /*
@@ -293,7 +294,7 @@ INLINE bool turn_round(struct xdp_md *ctx, const struct ina_frame *f, const stru
 		b[INA_AT + 1] = flags | sum->flags;
 		b[INA_AT + 2] = sum->exponent;
 	}
-	return resize(ctx, bytes);
+	return resize_frame(ctx, bytes);
 }
 
 /* ---- the slot ---- */
@@ -315,7 +316,7 @@ struct request {
 	struct sum sum;
 };
 
-INLINE void open(struct slot_value *v, const struct request *r)
+INLINE void open_slot(struct slot_value *v, const struct request *r)
 {
 	v->incarnation = r->incarnation;
 	v->slot.psn = r->first_psn + ((r->psn - r->first_psn) & (r->each - 1));
@@ -355,7 +356,7 @@ __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
 	bpf_spin_lock(&v->lock);
 	if (v->incarnation <= r->incarnation) {
 		if (v->incarnation < r->incarnation)
-			open(v, r);
+			open_slot(v, r);
 		reason = ina_step_enter(&v->slot, r->each, &f, ranks);
 		if (reason == INA_REASON_COMPLETE || reason == INA_REASON_AGAIN) {
 			if (b + INA_PAYLOAD_BYTES <= end) {
@@ -375,9 +376,9 @@ __attribute__((noinline)) int slot_enter(struct xdp_md *ctx, struct request *r)
 }
 
 /* A frame of a living group, to its slot. INA_REASONS: there is no room for a sum. */
-INLINE enum ina_reason contribute(struct xdp_md *ctx, const struct ina_xdp_group *g,
-				  const struct ina_frame *f, bool has_words, __u32 head,
-				  struct sum *sum)
+INLINE enum ina_reason contribute_to_slot(struct xdp_md *ctx, const struct ina_xdp_group *g,
+					  const struct ina_frame *f, bool has_words, __u32 head,
+					  struct sum *sum)
 {
 	const struct ina_group_config *c = &g->group.config;
 	struct request r = { .incarnation = g->incarnation,
@@ -397,7 +398,7 @@ INLINE enum ina_reason contribute(struct xdp_md *ctx, const struct ina_xdp_group
 	r.at = ina_step_slot(c, f, &r.each);
 	if (r.at == INA_NO_SLOT)
 		return INA_REASON_WRONG_SLOT;
-	if (!has_words && !resize(ctx, head + INA_PAYLOAD_BYTES) && !(f->flags & INA_F_PROBE))
+	if (!has_words && !resize_frame(ctx, head + INA_PAYLOAD_BYTES) && !(f->flags & INA_F_PROBE))
 		return INA_REASONS;
 	reason = (enum ina_reason)slot_enter(ctx, &r);
 	*sum = r.sum;
@@ -406,8 +407,8 @@ INLINE enum ina_reason contribute(struct xdp_md *ctx, const struct ina_xdp_group
 
 /* ---- the programs ---- */
 
-INLINE int answer(struct xdp_md *ctx, const struct ina_xdp_group *g, struct ina_frame *f,
-		  enum ina_reason reason, const struct sum *sum, bool extended)
+INLINE int answer_frame(struct xdp_md *ctx, const struct ina_xdp_group *g, struct ina_frame *f,
+			enum ina_reason reason, const struct sum *sum, bool extended)
 {
 	__u32 bytes = INA_AT + INA_HEADER_BYTES + (extended ? INA_EXTENSION_BYTES : 0),
 	      id = f->group;
@@ -431,21 +432,21 @@ INLINE int answer(struct xdp_md *ctx, const struct ina_xdp_group *g, struct ina_
 }
 
 /* extended is a constant, so that every offset is. */
-INLINE int step(struct xdp_md *ctx, struct ina_xdp_group *g, struct ina_frame *f, __u32 bytes,
-		bool extended)
+INLINE int step_frame(struct xdp_md *ctx, struct ina_xdp_group *g, struct ina_frame *f, __u32 bytes,
+		      bool extended)
 {
 	const __u32 head = INA_AT + INA_HEADER_BYTES + (extended ? INA_EXTENSION_BYTES : 0);
 	struct sum sum = { 0 };
 	enum ina_reason reason = ina_step_incarnation(&g->group, bpf_ktime_get_ns(), f);
 
 	if (reason == INA_REASON_TAKEN)
-		reason = contribute(ctx, g, f, bytes > head, head, &sum);
+		reason = contribute_to_slot(ctx, g, f, bytes > head, head, &sum);
 	if (reason >= INA_REASONS) {
-		count(INA_XDP_NO_ROOM);
+		increment_counter(INA_XDP_NO_ROOM);
 		return XDP_DROP;
 	}
-	count(INA_XDP_REASONS_AT + reason);
-	return answer(ctx, g, f, reason, &sum, extended);
+	increment_counter(INA_XDP_REASONS_AT + reason);
+	return answer_frame(ctx, g, f, reason, &sum, extended);
 }
 
 /* g: the frame's group, or NULL. */
@@ -464,27 +465,28 @@ INLINE int switch_frame(struct xdp_md *ctx)
 	enum ina_fault fault;
 	__u32 bytes = 0;
 
-	fault = decode((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f,
-		       &bytes);
+	fault = decode_frame((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f,
+			     &bytes);
 	if (fault)
-		count(INA_XDP_FAULTS_AT + fault);
+		increment_counter(INA_XDP_FAULTS_AT + fault);
 	if (fault == INA_FAULT_NOT_OURS || fault == INA_FAULT_SHORT)
 		return XDP_PASS;
 	if (fault)
 		return f.dst == settings.addr ? XDP_DROP : XDP_PASS;
 	if (settings.lose && (bpf_get_prandom_u32() & 0xffff) < settings.lose) {
-		count(INA_XDP_LOST);
+		increment_counter(INA_XDP_LOST);
 		return XDP_DROP;
 	}
 	g = f.dst == settings.addr ? group_find(f.group) : NULL;
 	reason = check_sender(g, &f);
 	if (reason != INA_REASON_TAKEN || !g) {
-		count(INA_XDP_REASONS_AT + reason);
+		increment_counter(INA_XDP_REASONS_AT + reason);
 		return reason == INA_REASON_NOT_HERE ? XDP_PASS : XDP_DROP;
 	}
 	if (!g->seen)
 		g->seen = 1;
-	return f.extended ? step(ctx, g, &f, bytes, true) : step(ctx, g, &f, bytes, false);
+	return f.extended ? step_frame(ctx, g, &f, bytes, true)
+			  : step_frame(ctx, g, &f, bytes, false);
 }
 
 /* 1 if x is 0, without a branch. */
@@ -552,7 +554,7 @@ INLINE int answer_one(struct xdp_md *ctx, bool extended)
 	if (g && (!extended || of.epoch == g->group.config.epoch))
 		rank = next_rank(g, &of, settings.testable ? 0 : ctx->egress_ifindex);
 	if (!g || rank >= INA_RANKS_MAX) {
-		count(INA_XDP_GONE);
+		increment_counter(INA_XDP_GONE);
 		return XDP_DROP;
 	}
 	return address_to(ctx, &g->group.config, rank, extended) ? XDP_PASS : XDP_DROP;
@@ -597,7 +599,7 @@ INLINE bool next_frame(struct xdp_md *ctx)
 	ina_put32(b + IP_AT + 12, settings.addr - 254 + 1 + rank);
 	ina_put32(b + IP_AT + 16, settings.addr);
 	ina_put16(b + IP_AT + 10, 0);
-	*(__u16 *)(b + IP_AT + 10) = checksum(b + IP_AT);
+	*(__u16 *)(b + IP_AT + 10) = compute_checksum(b + IP_AT);
 	b[INA_AT + 1] = b[INA_AT + 2] = 0;
 	b[44] = (__u8)rank;
 	ina_put16(b + 46, (__u16)(psn % 64));
@@ -613,7 +615,8 @@ int bench_drop(struct xdp_md *ctx)
 
 	if (!next_frame(ctx))
 		return XDP_ABORTED;
-	return decode((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f, &bytes)
+	return decode_frame((const __u8 *)(long)ctx->data, (const __u8 *)(long)ctx->data_end, &f,
+			    &bytes)
 		       ? XDP_PASS
 		       : XDP_DROP;
 }

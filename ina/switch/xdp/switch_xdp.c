@@ -41,8 +41,8 @@ struct switch_xdp {
 	int stop;
 };
 
-static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *format, ...)
+static void print_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void print_message(const char *format, ...)
 {
 	char line[512];
 	va_list args;
@@ -119,7 +119,7 @@ static void look_again(struct switch_xdp *s)
 			     !memcmp(n.mac, g->config.member[r].mac, 6)))
 				continue;
 			if (ina_xdp_move(s->x, (uint8_t)id, r, n.mac, n.ifindex))
-				say("group %u, rank %u: %s", id, r, ina_xdp_why(s->x));
+				print_message("group %u, rank %u: %s", id, r, ina_xdp_why(s->x));
 			s->at[id][r] = n.ifindex;
 		}
 	}
@@ -127,14 +127,14 @@ static void look_again(struct switch_xdp *s)
 
 /* ---- groups; the lock is held ---- */
 
-static int install(struct switch_xdp *s, const struct ina_group_config *config, char *why,
-		   size_t size)
+static int install_group(struct switch_xdp *s, const struct ina_group_config *config, char *why,
+			 size_t size)
 {
 	struct ina_group_config c = *config;
 	int ifindex[INA_RANKS_MAX], err = find_ranks(s, &c, ifindex, why, size);
 
 	if (err == -EAGAIN && !s->said[c.id])
-		say("group %u waits: %s", c.id, why);
+		print_message("group %u waits: %s", c.id, why);
 	s->said[c.id] = err == -EAGAIN;
 	if (err)
 		return err;
@@ -144,8 +144,9 @@ static int install(struct switch_xdp *s, const struct ina_group_config *config, 
 		return err;
 	}
 	memcpy(s->at[c.id], ifindex, sizeof(ifindex));
-	say("group %u: epoch %u, %u ranks, %u workers, %s frames, slots %u to %u", c.id, c.epoch,
-	    c.ranks, c.workers, c.extended ? "extended" : "old", c.base, c.base + c.len - 1);
+	print_message("group %u: epoch %u, %u ranks, %u workers, %s frames, slots %u to %u", c.id,
+		      c.epoch, c.ranks, c.workers, c.extended ? "extended" : "old", c.base,
+		      c.base + c.len - 1);
 	return 0;
 }
 
@@ -160,12 +161,12 @@ static bool install_wanted(struct switch_xdp *s)
 
 		if (!s->wanted[id].id)
 			continue;
-		err = install(s, &s->wanted[id], why, sizeof(why));
+		err = install_group(s, &s->wanted[id], why, sizeof(why));
 		waiting |= err == -EAGAIN;
 		if (err == -EAGAIN)
 			continue;
 		if (err)
-			say("group %u cannot be: %s", id, why);
+			print_message("group %u cannot be: %s", id, why);
 		s->wanted[id].id = 0;
 	}
 	return waiting;
@@ -179,7 +180,7 @@ static int follow_install(void *arg, const struct ina_group_config *config, cons
 	int err;
 
 	pthread_mutex_lock(&s->lock);
-	err = install(s, config, text, sizeof(text));
+	err = install_group(s, config, text, sizeof(text));
 	pthread_mutex_unlock(&s->lock);
 	*why = text;
 	return err;
@@ -192,7 +193,7 @@ static void follow_end(void *arg, uint8_t id, uint32_t epoch)
 	pthread_mutex_lock(&s->lock);
 	ina_xdp_renew(s->x, id, epoch, 0);
 	pthread_mutex_unlock(&s->lock);
-	say("group %u: epoch %u is over", id, epoch);
+	print_message("group %u: epoch %u is over", id, epoch);
 }
 
 static void follow_remove(void *arg, uint8_t id, uint32_t epoch)
@@ -219,7 +220,7 @@ static size_t follow_seen(void *arg, struct ina_follow_seen *seen)
 	return n;
 }
 
-static struct ina_follow *follow(struct switch_xdp *s, char *why, size_t size)
+static struct ina_follow *start_follower(struct switch_xdp *s, char *why, size_t size)
 {
 	const struct switch_xdp_options *o = s->o;
 	const struct ina_follow_options options = {
@@ -245,7 +246,7 @@ static struct ina_follow *follow(struct switch_xdp *s, char *why, size_t size)
 
 /* ---- to look at ---- */
 
-static void print(struct switch_xdp *s)
+static void print_state(struct switch_xdp *s)
 {
 	uint64_t n[INA_XDP_COUNTERS];
 	const char *help;
@@ -286,16 +287,17 @@ static int open_ports(struct switch_xdp *s)
 	for (size_t i = 0; i < s->o->nports; i++) {
 		if (ina_xdp_port_open(&s->port[i], s->o->port[i], program, s->o->mode, why,
 				      sizeof(why))) {
-			say("%s", why);
+			print_message("%s", why);
 			close_ports(s, i);
 			return -1;
 		}
-		say("%s: %s XDP", s->port[i].name, s->port[i].native ? "native" : "generic");
+		print_message("%s: %s XDP", s->port[i].name,
+			      s->port[i].native ? "native" : "generic");
 	}
 	return 0;
 }
 
-static void signalled(struct ha_watch *watch, uint32_t events)
+static void handle_signal(struct ha_watch *watch, uint32_t events)
 {
 	struct switch_xdp *s =
 		(struct switch_xdp *)((char *)watch - offsetof(struct switch_xdp, signals));
@@ -308,7 +310,7 @@ static void signalled(struct ha_watch *watch, uint32_t events)
 		return;
 	}
 	pthread_mutex_lock(&s->lock);
-	print(s);
+	print_state(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -333,11 +335,11 @@ static int open_loop(struct switch_xdp *s)
 	signal(SIGPIPE, SIG_IGN);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	s->signals =
-		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signalled };
+		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), handle_signal };
 	if (s->signals.fd >= 0 && !ha_loop_open(&s->loop) &&
 	    !ha_loop_add(&s->loop, &s->signals, EPOLLIN))
 		return 0;
-	say("signals: %s", strerror(errno));
+	print_message("signals: %s", strerror(errno));
 	return 1;
 }
 
@@ -346,13 +348,13 @@ static int open_metrics(struct switch_xdp *s)
 	const char *wrong = ha_http_open(&s->http, &s->loop, print_metrics, s, s->o->metrics);
 
 	if (wrong)
-		say("--metrics: %s", wrong);
+		print_message("--metrics: %s", wrong);
 	else if (s->http.server)
-		say("metrics on port %u", s->http.port);
+		print_message("metrics on port %u", s->http.port);
 	return wrong ? 2 : 0;
 }
 
-static void run(struct switch_xdp *s)
+static void run_loop(struct switch_xdp *s)
 {
 	while (!s->stop) {
 		bool waiting;
@@ -369,27 +371,27 @@ static void run(struct switch_xdp *s)
 	}
 }
 
-static int serve(struct switch_xdp *s)
+static int serve_groups(struct switch_xdp *s)
 {
 	if (s->o->controller && !s->o->groups) {
 #ifdef INA_XDP_FOLLOW
 		char why[256];
-		struct ina_follow *f = follow(s, why, sizeof(why));
+		struct ina_follow *f = start_follower(s, why, sizeof(why));
 
 		if (!f) {
-			say("--controller: %s", why);
+			print_message("--controller: %s", why);
 			return 1;
 		}
-		run(s);
+		run_loop(s);
 		ina_follow_stop(f);
 		return 0;
 #else
-		say("built without the controller's packages (scripts/install-deps ina): "
-		    "--groups=FILE is what it can");
+		print_message("built without the controller's packages (scripts/install-deps ina): "
+			      "--groups=FILE is what it can");
 		return 2;
 #endif
 	}
-	run(s);
+	run_loop(s);
 	return 0;
 }
 
@@ -399,9 +401,9 @@ static int serve_ports(struct switch_xdp *s)
 
 	if (open_ports(s))
 		return 1;
-	rc = serve(s);
+	rc = serve_groups(s);
 	close_ports(s, s->o->nports);
-	print(s);
+	print_state(s);
 	return rc;
 }
 
@@ -415,7 +417,7 @@ int switch_xdp_run(const struct switch_xdp_options *o)
 	s.o = o;
 	if (o->groups &&
 	    ina_group_file(o->groups, ha_clock_now(&ha_clock_live), s.wanted, why, sizeof(why))) {
-		say("--groups: %s", why);
+		print_message("--groups: %s", why);
 		return 2;
 	}
 	rc = open_loop(&s);
@@ -426,7 +428,7 @@ int switch_xdp_run(const struct switch_xdp_options *o)
 		settings.redirect_one |= ina_xdp_port_tx_sleeps(o->port[i], o->mode);
 	s.x = ina_xdp_open(&settings, false, why, sizeof(why));
 	if (!s.x) {
-		say("%s", why);
+		print_message("%s", why);
 		return 1;
 	}
 	rc = open_metrics(&s);
