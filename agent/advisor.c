@@ -96,7 +96,7 @@ static const struct {
 
 /* ---- hints ---- */
 
-static uint32_t advise(void *user, unsigned at)
+static uint32_t advise_share(void *user, unsigned at)
 {
 	struct ha_advisor *a = user;
 	const struct ha_slot *slot = &a->slots->slot[at];
@@ -186,7 +186,7 @@ const char *ha_advisor_open(struct ha_advisor *a, struct ha_slots *slots, const 
 	} else if (strcmp(policy, "manual")) {
 		return "a policy is manual, static:FILE or congestion";
 	}
-	slots->advise = advise;
+	slots->advise = advise_share;
 	slots->user = a;
 	return NULL;
 }

@@ -6,7 +6,7 @@
 
 #define LOSS 10 /* marks that one lost packet is worth */
 
-static uint64_t rate(uint64_t events, uint64_t span)
+static uint64_t compute_rate(uint64_t events, uint64_t span)
 {
 	return span ? (uint64_t)((double)events * (double)HA_NS_PER_S / (double)span) : 0;
 }
@@ -15,9 +15,9 @@ void ha_trouble_update(struct ha_trouble *t, const struct ha_port *p)
 {
 	const uint64_t *d = p->delta;
 
-	t->per_second = rate(d[HA_PORT_ECN] + d[HA_PORT_CNP] + d[HA_PORT_PAUSES] +
-				     LOSS * (d[HA_PORT_DISCARDS] + d[HA_PORT_RETRANSMITS]),
-			     p->span);
+	t->per_second = compute_rate(d[HA_PORT_ECN] + d[HA_PORT_CNP] + d[HA_PORT_PAUSES] +
+					     LOSS * (d[HA_PORT_DISCARDS] + d[HA_PORT_RETRANSMITS]),
+				     p->span);
 	t->high = t->per_second >= HA_CONGESTION_HIGH ? t->high + 1 : 0;
 	t->low = t->per_second <= HA_CONGESTION_LOW ? t->low + 1 : 0;
 	if (t->high >= HA_CONGESTION_ON)
@@ -39,14 +39,14 @@ void ha_share_begin(struct ha_share *share, uint32_t value)
 	share->known = true;
 }
 
-static uint32_t toward(uint32_t from, uint32_t to, uint32_t most)
+static uint32_t step_toward(uint32_t from, uint32_t to, uint32_t most)
 {
 	if (from < to)
 		return to - from > most ? from + most : to;
 	return from - to > most ? from - most : to;
 }
 
-static uint32_t want(uint32_t now, uint32_t rest, bool sout, bool sup)
+static uint32_t want_by_congestion(uint32_t now, uint32_t rest, bool sout, bool sup)
 {
 	if (sout && sup)
 		return now;
@@ -55,8 +55,8 @@ static uint32_t want(uint32_t now, uint32_t rest, bool sout, bool sup)
 	if (sout) /* a share that is higher already, since SOUT had no link, stays */
 		return now > HA_CONGESTION_MOST
 			       ? now
-			       : toward(now, HA_CONGESTION_MOST, HA_CONGESTION_SHIFT);
-	return toward(now, rest, HA_CONGESTION_CREEP);
+			       : step_toward(now, HA_CONGESTION_MOST, HA_CONGESTION_SHIFT);
+	return step_toward(now, rest, HA_CONGESTION_CREEP);
 }
 
 static bool is_congested(const struct ha_trouble *trouble)
@@ -73,7 +73,8 @@ static uint32_t want_by_ports(uint32_t wanted, uint32_t rest, const struct ha_sh
 		return sout_up ? 0 : wanted;
 	if (!sout_up)
 		return MPIB_HINT_MAX_BW;
-	return want(wanted, rest, is_congested(at->sout_trouble), is_congested(at->sup_trouble));
+	return want_by_congestion(wanted, rest, is_congested(at->sout_trouble),
+				  is_congested(at->sup_trouble));
 }
 
 uint32_t ha_share_step(struct ha_share *share, const struct ha_share_ports *at)

@@ -22,7 +22,7 @@
 #define SWEEPS 10      /* each process is looked at once in so many sweeps */
 #define SPARE_FILES 64 /* descriptors that are not registration sockets */
 
-static int complain(const char *what, const char *why)
+static int report_error(const char *what, const char *why)
 {
 	fprintf(stderr, "ha-agent: %s: %s\n", what, why);
 	return 1;
@@ -54,7 +54,7 @@ static int folders_open(struct ha_daemon *d, const char **hints_name)
 	if (!err)
 		err = ha_folder_lock(&d->folder);
 	if (err)
-		return complain(d->folder.path, folder_error(err));
+		return report_error(d->folder.path, folder_error(err));
 	a = strrchr(d->options.socket, '/');
 	b = strrchr(d->options.hints, '/');
 	*hints_name = b ? b + 1 : d->options.hints;
@@ -64,7 +64,7 @@ static int folders_open(struct ha_daemon *d, const char **hints_name)
 	err = ha_folder_open(&d->hints_folder, d->options.hints, hints_name);
 	if (!err)
 		err = ha_folder_lock(&d->hints_folder);
-	return err ? complain(d->hints_folder.path, folder_error(err)) : 0;
+	return err ? report_error(d->hints_folder.path, folder_error(err)) : 0;
 }
 
 /* Anybody may connect where somebody besides us may register; who it is, is looked at then. */
@@ -85,12 +85,12 @@ static int listen_control(struct ha_daemon *d)
 	return fd;
 }
 
-static int complain_control(struct ha_daemon *d, int err)
+static int report_control_error(struct ha_daemon *d, int err)
 {
 	char path[sizeof(d->folder.path) + sizeof(HA_AGENT_CONTROL) + 1];
 
 	snprintf(path, sizeof(path), "%s/%s", d->folder.path, HA_AGENT_CONTROL);
-	return complain(path, strerror(-err));
+	return report_error(path, strerror(-err));
 }
 
 static int sockets_open(struct ha_daemon *d)
@@ -101,10 +101,10 @@ static int sockets_open(struct ha_daemon *d)
 		err = ha_registrar_open(&d->registrar, &d->loop, &d->slots, &d->users, fd,
 					d->options.most);
 	if (err)
-		return complain(d->options.socket, strerror(-err));
+		return report_error(d->options.socket, strerror(-err));
 	fd = listen_control(d);
 	err = fd < 0 ? fd : ha_control_open(&d->control, &d->loop, d, fd);
-	return err ? complain_control(d, err) : 0;
+	return err ? report_control_error(d, err) : 0;
 }
 
 /* Without the link our own plugins find us all the same: no reason to end. */
@@ -146,7 +146,7 @@ static int folders_reopen(struct ha_daemon *d)
 
 /* Something (a cleaner of /tmp) has removed what we made: make it again, so that newcomers find
  * it. */
-static void restore(struct ha_daemon *d)
+static void restore_files(struct ha_daemon *d)
 {
 	bool hints = ha_folder_holds(hints_folder(d), d->page.name, d->page.inode);
 	bool registration = ha_folder_holds(&d->folder, d->socket_name, d->socket_inode);
@@ -174,7 +174,7 @@ static void restore(struct ha_daemon *d)
 	if (err) {
 		/* Hints that nobody can find any more are no use; whoever starts us again gets a
 		 * clear line. */
-		complain(d->folder.path, folder_error(err));
+		report_error(d->folder.path, folder_error(err));
 		d->stop = 1;
 	}
 }
@@ -204,11 +204,11 @@ static int signals_open(struct ha_daemon *d)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return complain("signals", strerror(errno));
+		return report_error("signals", strerror(errno));
 	d->signals =
 		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
 	if (d->signals.fd < 0 || ha_loop_add(&d->loop, &d->signals, EPOLLIN))
-		return complain("signals", strerror(errno));
+		return report_error("signals", strerror(errno));
 	return 0;
 }
 
@@ -248,22 +248,22 @@ static int parts_open(struct ha_daemon *d)
 		return err;
 	err = ha_page_open(&d->page, hints_folder(d), hints_name);
 	if (err)
-		return complain(d->options.hints, strerror(-err));
+		return report_error(d->options.hints, strerror(-err));
 	ha_slots_open(&d->slots, d->page.shm, d->started);
 	wrong = ha_advisor_open(&d->advisor, &d->slots, d->options.policy, d->options.sysfs,
 				d->started);
 	if (wrong)
-		return complain("--policy", wrong), 2;
+		return report_error("--policy", wrong), 2;
 	ha_rule_file_load(d);
 	err = ha_loop_open(&d->loop);
 	if (err)
-		return complain("epoll", strerror(-err));
+		return report_error("epoll", strerror(-err));
 	err = signals_open(d);
 	if (err)
 		return err;
 	wrong = ha_http_open(&d->http, &d->loop, metrics_print, d, d->options.metrics);
 	if (wrong)
-		return complain("--metrics", wrong), 2;
+		return report_error("--metrics", wrong), 2;
 	return sockets_open(d);
 }
 
@@ -296,7 +296,7 @@ int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options)
 	return 0;
 }
 
-static void tick(struct ha_daemon *d, uint64_t now)
+static void tick_parts(struct ha_daemon *d, uint64_t now)
 {
 	ha_page_beat(&d->page);
 	ha_registrar_tick(&d->registrar, now);
@@ -306,7 +306,7 @@ static void tick(struct ha_daemon *d, uint64_t now)
 		d->next_sweep = now + SWEEP_NS;
 		ha_owner_sweep(&d->slots, d->slots.nowners / SWEEPS + 1);
 		ha_slots_expire(&d->slots, now);
-		restore(d);
+		restore_files(d);
 	}
 	if (now >= d->next_look) {
 		d->next_look = now + d->options.look_ms * HA_NS_PER_MS;
@@ -319,7 +319,7 @@ void ha_daemon_run(struct ha_daemon *d)
 	while (!d->stop) {
 		uint64_t now = ha_clock_now(&ha_clock_live);
 
-		tick(d, now);
+		tick_parts(d, now);
 		ha_loop_serve(&d->loop, now + TICK_NS, &d->stop);
 	}
 	HA_INFO("agent",

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static json_t *address(uint32_t ip)
+static json_t *address_json(uint32_t ip)
 {
 	char text[INET_ADDRSTRLEN] = "";
 
@@ -25,10 +25,10 @@ static json_t *slot_json(const struct ha_daemon *d, unsigned at)
 	const struct ha_slot *slot = &d->slots.slot[at];
 
 	return json_pack("{si, so, so, so, so, si, si, ss}", "slot", (int)at, "sout_source",
-			 address(slot->src), "sout_destination", address(slot->dst), "sup_source",
-			 address(slot->sup_src), "sup_destination", address(slot->sup_dst),
-			 "connections", (int)slot->refs, "share", (int)slot->value, "from",
-			 ha_advisor_source(&d->advisor, at));
+			 address_json(slot->src), "sout_destination", address_json(slot->dst),
+			 "sup_source", address_json(slot->sup_src), "sup_destination",
+			 address_json(slot->sup_dst), "connections", (int)slot->refs, "share",
+			 (int)slot->value, "from", ha_advisor_source(&d->advisor, at));
 }
 
 static json_t *slots_json(const struct ha_daemon *d)
@@ -88,7 +88,7 @@ struct number {
 
 #define NUMBERS 18
 
-static void numbers(const struct ha_daemon *d, struct number n[NUMBERS])
+static void collect_numbers(const struct ha_daemon *d, struct number n[NUMBERS])
 {
 	const struct ha_registrar *r = &d->registrar;
 	uint64_t up = (ha_clock_now(&ha_clock_live) - d->started) / HA_NS_PER_S;
@@ -132,7 +132,7 @@ void ha_dump(const struct ha_daemon *d, FILE *out)
 				d->options.metrics, "metrics_port", (int)d->http.port);
 	json_t *counts = json_object();
 
-	numbers(d, n);
+	collect_numbers(d, n);
 	for (int i = 0; i < NUMBERS; i++)
 		json_object_set_new(counts, n[i].name, json_integer((json_int_t)n[i].value));
 	json_object_set_new(all, "numbers", counts);
@@ -146,7 +146,7 @@ void ha_dump(const struct ha_daemon *d, FILE *out)
 
 /* ---- OpenMetrics ---- */
 
-static void head(FILE *out, const char *name, const char *type, const char *help)
+static void print_head(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# TYPE hawser_agent_%s %s\n# HELP hawser_agent_%s %s\n", name, type, name,
 		help);
@@ -161,8 +161,8 @@ static void ports_print(const struct ha_daemon *d, FILE *out)
 
 		/* A counter's: it may go back to 0 with its driver. */
 		snprintf(name, sizeof(name), "port_%s", ha_port_counter_names[c]);
-		head(out, name, "counter",
-		     "Summed over the sources of the port; see docs/operations.md.");
+		print_head(out, name, "counter",
+			   "Summed over the sources of the port; see docs/operations.md.");
 		for (unsigned i = 0; i < ports->n; i++)
 			fprintf(out,
 				"hawser_agent_%s_total{device=\"%s\",port=\"%d\",interface=\"%s\"} "
@@ -171,13 +171,13 @@ static void ports_print(const struct ha_daemon *d, FILE *out)
 				ports->port[i].interface,
 				(unsigned long long)ports->port[i].count[c]);
 	}
-	head(out, "port_up", "gauge", "The port has a link.");
+	print_head(out, "port_up", "gauge", "The port has a link.");
 	for (unsigned i = 0; i < ports->n; i++)
 		fprintf(out,
 			"hawser_agent_port_up{device=\"%s\",port=\"%d\",interface=\"%s\"} %d\n",
 			ports->port[i].device, ports->port[i].number, ports->port[i].interface,
 			ports->port[i].up);
-	head(out, "port_congested", "gauge", "The port counts as congested.");
+	print_head(out, "port_congested", "gauge", "The port counts as congested.");
 	for (unsigned i = 0; i < ports->n; i++)
 		fprintf(out,
 			"hawser_agent_port_congested{device=\"%s\",port=\"%d\",interface=\"%s\"} "
@@ -188,7 +188,7 @@ static void ports_print(const struct ha_daemon *d, FILE *out)
 
 static void slots_print(const struct ha_daemon *d, FILE *out)
 {
-	head(out, "share", "gauge", "SUP's share of a flow, parts per 1024.");
+	print_head(out, "share", "gauge", "SUP's share of a flow, parts per 1024.");
 	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
 		const struct ha_slot *slot = &d->slots.slot[i];
 		char src[INET_ADDRSTRLEN], dst[INET_ADDRSTRLEN];
@@ -208,9 +208,9 @@ void ha_dump_metrics(const struct ha_daemon *d, FILE *out)
 {
 	struct number n[NUMBERS];
 
-	numbers(d, n);
+	collect_numbers(d, n);
 	for (int i = 0; i < NUMBERS; i++) {
-		head(out, n[i].name, n[i].counter ? "counter" : "gauge", n[i].help);
+		print_head(out, n[i].name, n[i].counter ? "counter" : "gauge", n[i].help);
 		fprintf(out, "hawser_agent_%s%s %llu\n", n[i].name, n[i].counter ? "_total" : "",
 			(unsigned long long)n[i].value);
 	}

@@ -14,7 +14,7 @@
 
 #define COUNTERS_MAX 16384 /* mlx5 has about 1500 */
 
-static int command(int fd, const char *interface, void *data)
+static int send_command(int fd, const char *interface, void *data)
 {
 	struct ifreq request = { .ifr_data = data };
 
@@ -22,7 +22,7 @@ static int command(int fd, const char *interface, void *data)
 	return ioctl(fd, SIOCETHTOOL, &request) ? -errno : 0;
 }
 
-static int fetch(int fd, const char *interface, uint32_t n, ha_ethtool_fn fn, void *user)
+static int fetch_counters(int fd, const char *interface, uint32_t n, ha_ethtool_fn fn, void *user)
 {
 	struct ethtool_gstrings *names = calloc(1, sizeof(*names) + (size_t)n * ETH_GSTRING_LEN);
 	struct ethtool_stats *values = calloc(1, sizeof(*values) + (size_t)n * sizeof(uint64_t));
@@ -34,10 +34,10 @@ static int fetch(int fd, const char *interface, uint32_t n, ha_ethtool_fn fn, vo
 		names->len = n;
 		values->cmd = ETHTOOL_GSTATS;
 		values->n_stats = n;
-		err = command(fd, interface, names);
+		err = send_command(fd, interface, names);
 	}
 	if (!err)
-		err = command(fd, interface, values);
+		err = send_command(fd, interface, values);
 	for (uint32_t i = 0; !err && i < n && i < values->n_stats && i < names->len; i++) {
 		char name[ETH_GSTRING_LEN + 1] = "";
 
@@ -56,11 +56,11 @@ static int ask_driver(const char *interface, ha_ethtool_fn fn, void *user)
 
 	if (fd < 0)
 		return -errno;
-	err = command(fd, interface, &info);
+	err = send_command(fd, interface, &info);
 	if (!err && info.n_stats > COUNTERS_MAX)
 		err = -E2BIG;
 	if (!err && info.n_stats)
-		err = fetch(fd, interface, info.n_stats, fn, user);
+		err = fetch_counters(fd, interface, info.n_stats, fn, user);
 	close(fd);
 	return err;
 }

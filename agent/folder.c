@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static int parent(const char *file, char *dir, size_t size, const char **name)
+static int split_path(const char *file, char *dir, size_t size, const char **name)
 {
 	const char *slash = strrchr(file, '/');
 	size_t len = slash ? (size_t)(slash - file) : 0;
@@ -33,7 +33,7 @@ static int parent(const char *file, char *dir, size_t size, const char **name)
 int ha_folder_open(struct ha_folder *folder, const char *file, const char **name)
 {
 	struct stat st;
-	int err = parent(file, folder->path, sizeof(folder->path), name);
+	int err = split_path(file, folder->path, sizeof(folder->path), name);
 
 	folder->fd = -1;
 	if (err)
@@ -64,7 +64,7 @@ int ha_folder_lock(const struct ha_folder *folder)
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
-static void temporary(const char *name, char *temp, size_t size)
+static void format_temp_name(const char *name, char *temp, size_t size)
 {
 	snprintf(temp, size, ".%.60s.new", name);
 }
@@ -74,7 +74,7 @@ static int bind_at(int fd, const struct ha_folder *folder, const char *name, mod
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	char temp[80];
 
-	temporary(name, temp, sizeof(temp));
+	format_temp_name(name, temp, sizeof(temp));
 	unlinkat(folder->fd, temp, 0);
 	/* There is no bindat(2); this is the same, and short enough for any path. */
 	snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", folder->fd, temp);
@@ -119,7 +119,7 @@ int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mod
 	char temp[80];
 	int fd, err;
 
-	temporary(name, temp, sizeof(temp));
+	format_temp_name(name, temp, sizeof(temp));
 	unlinkat(folder->fd, temp, 0);
 	fd = openat(folder->fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)

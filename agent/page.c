@@ -11,7 +11,7 @@
 
 #define MODE 0644
 
-static int map(struct ha_page *p, const struct ha_folder *folder)
+static int map_page(struct ha_page *p, const struct ha_folder *folder)
 {
 	int fd = openat(folder->fd, p->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
@@ -36,12 +36,12 @@ static bool holds_hints(const struct mpib_hint_shm *shm)
 	       shm->header.max_entries == MPIB_HINT_MAX_ENTRIES;
 }
 
-static int make(struct ha_page *p, const struct ha_folder *folder,
-		const struct mpib_hint_shm *content)
+static int create_page(struct ha_page *p, const struct ha_folder *folder,
+		       const struct mpib_hint_shm *content)
 {
 	int err = ha_folder_write(folder, p->name, MODE, content, sizeof(*content));
 
-	return err ? err : map(p, folder);
+	return err ? err : map_page(p, folder);
 }
 
 int ha_page_open(struct ha_page *p, const struct ha_folder *folder, const char *name)
@@ -52,19 +52,19 @@ int ha_page_open(struct ha_page *p, const struct ha_folder *folder, const char *
 	memset(p, 0, sizeof(*p));
 	if (snprintf(p->name, sizeof(p->name), "%s", name) >= (int)sizeof(p->name))
 		return -ENAMETOOLONG;
-	if (!map(p, folder)) {
+	if (!map_page(p, folder)) {
 		p->inherited = holds_hints(p->shm);
 		if (p->inherited)
 			return 0;
 		ha_page_close(p);
 	}
-	return make(p, folder, &empty);
+	return create_page(p, folder, &empty);
 }
 
 int ha_page_again(struct ha_page *p, const struct ha_folder *folder)
 {
 	struct mpib_hint_shm *old = p->shm;
-	int err = make(p, folder, old);
+	int err = create_page(p, folder, old);
 
 	if (!err)
 		munmap(old, sizeof(*old));

@@ -101,7 +101,7 @@ static const struct source in_ethtool[] = {
 /* ---- counting ---- */
 
 /* A counter that is there: its number. Drivers print -1 or text for what they do not have. */
-static bool number(const char *text, uint64_t *value)
+static bool parse_number(const char *text, uint64_t *value)
 {
 	char *end;
 
@@ -120,7 +120,7 @@ static bool read_sources(const struct ha_ports *ports, const char *folder,
 
 		if (ha_sysfs_read(ports->root, text, sizeof(text), "%s/%s", folder,
 				  sources[i].name) <= 0 ||
-		    !number(text, &value))
+		    !parse_number(text, &value))
 			continue;
 		count[sources[i].counter] += value * sources[i].unit;
 		found = true;
@@ -194,7 +194,7 @@ static uint64_t read_speed(const struct ha_ports *ports, const struct ha_port *p
 	return mbps > 0 ? (uint64_t)mbps : 0;
 }
 
-static void look(const struct ha_ports *ports, struct ha_port *p, uint64_t now)
+static void read_port(const struct ha_ports *ports, struct ha_port *p, uint64_t now)
 {
 	uint64_t count[HA_PORT_COUNTERS] = { 0 };
 
@@ -215,7 +215,7 @@ static void look(const struct ha_ports *ports, struct ha_port *p, uint64_t now)
 void ha_ports_look(struct ha_ports *ports, uint64_t now)
 {
 	for (unsigned i = 0; i < ports->n; i++)
-		look(ports, &ports->port[i], now);
+		read_port(ports, &ports->port[i], now);
 }
 
 /* ---- finding ---- */
@@ -224,8 +224,8 @@ typedef bool (*entry_fn)(struct ha_ports *ports, const char *name, struct ha_por
 			 const char *wanted);
 
 /* Calls fn for the entries of a folder of sysfs until one is what is wanted. */
-static bool each(struct ha_ports *ports, const char *folder, entry_fn fn, struct ha_port *found,
-		 const char *wanted)
+static bool find_entry(struct ha_ports *ports, const char *folder, entry_fn fn,
+		       struct ha_port *found, const char *wanted)
 {
 	char path[512];
 	struct dirent *entry;
@@ -273,7 +273,7 @@ static bool device_has(struct ha_ports *ports, const char *name, struct ha_port 
 
 	snprintf(found->device, sizeof(found->device), "%.63s", name);
 	snprintf(folder, sizeof(folder), "/sys/class/infiniband/%s/ports", name);
-	return each(ports, folder, port_has, found, wanted);
+	return find_entry(ports, folder, port_has, found, wanted);
 }
 
 static bool first_device(struct ha_ports *ports, const char *name, struct ha_port *found,
@@ -307,21 +307,21 @@ static bool find_interface(struct ha_ports *ports, uint32_t ip, struct ha_port *
 	if (!*found->interface)
 		return false;
 	snprintf(folder, sizeof(folder), "/sys/class/net/%s/device/infiniband", found->interface);
-	each(ports, folder, first_device, found, "");
+	find_entry(ports, folder, first_device, found, "");
 	return true;
 }
 
 /* Names go into JSON and metrics, and back into paths: what is neither letter, digit nor one of
  * these is not used. */
-static bool plain(const char *name)
+static bool is_plain_name(const char *name)
 {
 	return !name[strspn(name,
 			    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:@")];
 }
 
-static int enter(struct ha_ports *ports, const struct ha_port *found)
+static int find_or_add_port(struct ha_ports *ports, const struct ha_port *found)
 {
-	if (!plain(found->device) || !plain(found->interface))
+	if (!is_plain_name(found->device) || !is_plain_name(found->interface))
 		return -1;
 	for (unsigned i = 0; i < ports->n; i++) {
 		const struct ha_port *p = &ports->port[i];
@@ -336,7 +336,7 @@ static int enter(struct ha_ports *ports, const struct ha_port *found)
 	return (int)ports->n++;
 }
 
-static int search(struct ha_ports *ports, uint32_t ip, uint64_t now)
+static int search_port(struct ha_ports *ports, uint32_t ip, uint64_t now)
 {
 	struct ha_port found = { 0 };
 	uint32_t host = ntohl(ip);
@@ -345,14 +345,14 @@ static int search(struct ha_ports *ports, uint32_t ip, uint64_t now)
 
 	snprintf(gid, sizeof(gid), "0000:0000:0000:0000:0000:ffff:%04x:%04x", host >> 16,
 		 host & 0xffff);
-	if (!each(ports, "/sys/class/infiniband", device_has, &found, gid)) {
+	if (!find_entry(ports, "/sys/class/infiniband", device_has, &found, gid)) {
 		memset(&found, 0, sizeof(found));
 		if (!find_interface(ports, ip, &found))
 			return -1;
 	}
-	at = enter(ports, &found);
+	at = find_or_add_port(ports, &found);
 	if (at >= 0 && !ports->port[at].looks)
-		look(ports, &ports->port[at], now);
+		read_port(ports, &ports->port[at], now);
 	return at;
 }
 
@@ -372,7 +372,7 @@ int ha_ports_find(struct ha_ports *ports, uint32_t ip, uint64_t now)
 		a = &ports->address[ip % HA_PORTS_ADDRESSES];
 	a->ip = ip;
 	a->checked = now;
-	a->port = search(ports, ip, now);
+	a->port = search_port(ports, ip, now);
 	return a->port;
 }
 

@@ -39,13 +39,13 @@ static void hang_up(struct ha_conn *c, bool dropped)
 	free(c);
 }
 
-static uint64_t handled(const struct ha_session_counts *counts)
+static uint64_t count_handled(const struct ha_session_counts *counts)
 {
 	return counts->registered + counts->deregistered + counts->no_slot + counts->invalid;
 }
 
 /* false: it is gone. */
-static bool flush(struct ha_conn *c)
+static bool flush_answers(struct ha_conn *c)
 {
 	struct ha_session *x = &c->session;
 	ssize_t n =
@@ -71,7 +71,7 @@ static void wait_for(struct ha_conn *c, uint32_t events)
 }
 
 /* Never more than the answers have room for, so the session uses all of it. */
-static ssize_t receive(struct ha_conn *c, uint8_t *data, size_t size)
+static ssize_t receive_bytes(struct ha_conn *c, uint8_t *data, size_t size)
 {
 	size_t room = (HA_SESSION_OUT - c->session.out_len) / sizeof(struct mpib_register_response);
 	size_t most = room ? (room - 1) * PER_ANSWER : 0;
@@ -92,7 +92,7 @@ static bool take_received(struct ha_conn *c)
 {
 	struct ha_registrar *r = c->registrar;
 	uint8_t data[2048];
-	ssize_t n = receive(c, data, sizeof(data));
+	ssize_t n = receive_bytes(c, data, sizeof(data));
 
 	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		/* Its end, in the middle of something or not. */
@@ -114,21 +114,21 @@ static void conn_ready(struct ha_watch *watch, uint32_t events)
 {
 	struct ha_conn *c = (struct ha_conn *)watch; /* its first member */
 	struct ha_registrar *r = c->registrar;
-	uint64_t before = handled(&r->counts);
+	uint64_t before = count_handled(&r->counts);
 
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !take_received(c))
 		return;
-	if (!flush(c))
+	if (!flush_answers(c))
 		return;
 	/* Whoever does not take its answers is not listened to. */
 	wait_for(c, c->session.out_len ? EPOLLOUT : EPOLLIN);
-	if (!is_half_done(c) || handled(&r->counts) != before)
+	if (!is_half_done(c) || count_handled(&r->counts) != before)
 		c->stuck_since = 0; /* nothing is half done, or something has been done whole */
 	if (is_half_done(c) && !c->stuck_since)
 		c->stuck_since = ha_clock_now(&ha_clock_live);
 }
 
-static void welcome(struct ha_registrar *r, int fd, const struct ucred *peer)
+static void open_conn(struct ha_registrar *r, int fd, const struct ucred *peer)
 {
 	struct ha_owner *owner = ha_owner_get(r->slots, peer->pid, peer->uid);
 	struct ha_conn *c =
@@ -155,7 +155,7 @@ static void welcome(struct ha_registrar *r, int fd, const struct ucred *peer)
 		hang_up(c, true);
 }
 
-static void admit(struct ha_registrar *r, int fd)
+static void admit_socket(struct ha_registrar *r, int fd)
 {
 	struct ucred peer;
 
@@ -171,7 +171,7 @@ static void admit(struct ha_registrar *r, int fd)
 				r->nconns);
 		close(fd);
 	} else {
-		welcome(r, fd, &peer);
+		open_conn(r, fd, &peer);
 	}
 }
 
@@ -183,7 +183,7 @@ static void listener_ready(struct ha_watch *watch, uint32_t events)
 		int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			admit(r, fd);
+			admit_socket(r, fd);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {

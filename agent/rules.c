@@ -14,13 +14,13 @@ void ha_rules_free(struct ha_rules *rules)
 	memset(rules, 0, sizeof(*rules));
 }
 
-static uint32_t mask(unsigned len)
+static uint32_t make_mask(unsigned len)
 {
 	return len ? UINT32_MAX << (32 - len) : 0;
 }
 
 /* A decimal number and nothing else; false: it is none, or past `most`. */
-static bool number(const char *text, unsigned long most, unsigned long *value)
+static bool parse_number(const char *text, unsigned long most, unsigned long *value)
 {
 	char *end;
 
@@ -48,13 +48,13 @@ bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len)
 	slash = strchr(word, '/');
 	if (slash) {
 		*slash = 0;
-		if (!number(slash + 1, 32, &bits))
+		if (!parse_number(slash + 1, 32, &bits))
 			return false;
 	}
 	if (inet_pton(AF_INET, word, &in) != 1)
 		return false;
 	*len = (uint8_t)bits;
-	*address = ntohl(in.s_addr) & mask(*len);
+	*address = ntohl(in.s_addr) & make_mask(*len);
 	return true;
 }
 
@@ -66,7 +66,7 @@ const char *ha_rule_parse(const char *src, const char *dst, const char *share, s
 		return "the source is no IPv4 address, network or *";
 	if (!ha_rule_end_parse(dst, &rule->dst, &rule->dst_len))
 		return "the destination is no IPv4 address, network or *";
-	if (!number(share, MPIB_HINT_MAX_BW, &value))
+	if (!parse_number(share, MPIB_HINT_MAX_BW, &value))
 		return "the share is no number from 0 to 1024";
 	rule->share = (uint16_t)value;
 	return NULL;
@@ -204,7 +204,8 @@ const struct ha_rule *ha_rules_match(const struct ha_rules *rules, uint32_t src,
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct ha_rule *r = &rules->rule[i];
 
-		if ((src & mask(r->src_len)) == r->src && (dst & mask(r->dst_len)) == r->dst &&
+		if ((src & make_mask(r->src_len)) == r->src &&
+		    (dst & make_mask(r->dst_len)) == r->dst &&
 		    (!best || r->src_len + r->dst_len >= best->src_len + best->dst_len))
 			best = r;
 	}

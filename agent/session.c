@@ -6,7 +6,7 @@
 
 #define ANSWER_MAX sizeof(struct mpib_register_response)
 
-static void answer(struct ha_session *x, uint32_t status, uint32_t slot, size_t size)
+static void append_answer(struct ha_session *x, uint32_t status, uint32_t slot, size_t size)
 {
 	struct mpib_register_response r = {
 		.header = { MPIB_REG_MAGIC, (uint16_t)size, MPIB_MSG_RESPONSE, 0 },
@@ -18,7 +18,7 @@ static void answer(struct ha_session *x, uint32_t status, uint32_t slot, size_t 
 	x->out_len += size;
 }
 
-static void count(struct ha_session_counts *counts, uint32_t status, uint64_t *well)
+static void count_outcome(struct ha_session_counts *counts, uint32_t status, uint64_t *well)
 {
 	if (status == MPIB_STATUS_OK)
 		(*well)++;
@@ -28,8 +28,8 @@ static void count(struct ha_session_counts *counts, uint32_t status, uint64_t *w
 		counts->invalid++;
 }
 
-static void handle(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner,
-		   struct ha_session_counts *counts, const struct mpib_msg_header *h)
+static void handle_message(struct ha_session *x, struct ha_slots *s, struct ha_owner *owner,
+			   struct ha_session_counts *counts, const struct mpib_msg_header *h)
 {
 	uint32_t status = MPIB_STATUS_INVALID, slot = MPIB_NO_SLOT;
 	struct mpib_deregister bye;
@@ -40,20 +40,20 @@ static void handle(struct ha_session *x, struct ha_slots *s, struct ha_owner *ow
 			memcpy(&m, x->in, sizeof(m));
 			status = ha_slots_register(s, owner, &m, &slot);
 		}
-		count(counts, status, &counts->registered);
-		answer(x, status, slot, sizeof(struct mpib_register_response));
+		count_outcome(counts, status, &counts->registered);
+		append_answer(x, status, slot, sizeof(struct mpib_register_response));
 		return;
 	}
 	if (h->type == MPIB_MSG_DEREGISTER && h->length == sizeof(bye)) {
 		memcpy(&bye, x->in, sizeof(bye));
 		status = ha_slots_deregister(s, owner, bye.conn_id);
 	}
-	count(counts, status, &counts->deregistered);
-	answer(x, status, slot, sizeof(struct mpib_deregister_response));
+	count_outcome(counts, status, &counts->deregistered);
+	append_answer(x, status, slot, sizeof(struct mpib_deregister_response));
 }
 
 /* Bytes that are missing until the message in x->in is whole; -EPROTO. */
-static int missing(const struct ha_session *x, struct mpib_msg_header *h)
+static int count_missing(const struct ha_session *x, struct mpib_msg_header *h)
 {
 	if (x->in_len < sizeof(*h))
 		return (int)(sizeof(*h) - x->in_len);
@@ -70,14 +70,14 @@ ssize_t ha_session_feed(struct ha_session *x, struct ha_slots *s, struct ha_owne
 	size_t used = 0;
 
 	for (;;) {
-		int more = missing(x, &h);
+		int more = count_missing(x, &h);
 
 		if (more < 0)
 			return more;
 		if (!more) {
 			if (sizeof(x->out) - x->out_len < ANSWER_MAX)
 				return (ssize_t)used;
-			handle(x, s, owner, counts, &h);
+			handle_message(x, s, owner, counts, &h);
 			x->in_len = 0;
 			continue;
 		}

@@ -18,7 +18,7 @@ struct ha_registration {
 
 /* ---- slots ---- */
 
-static void put(struct ha_slots *s, unsigned at)
+static void write_entry(struct ha_slots *s, unsigned at)
 {
 	struct ha_slot *slot = &s->slot[at];
 
@@ -33,17 +33,17 @@ void ha_slots_write(struct ha_slots *s, unsigned at, uint32_t value)
 	if (s->slot[at].value == value)
 		return;
 	s->slot[at].value = value;
-	put(s, at);
+	write_entry(s, at);
 }
 
-static void release(struct ha_slots *s, unsigned at)
+static void release_slot(struct ha_slots *s, unsigned at)
 {
 	memset(&s->slot[at], 0, sizeof(s->slot[at]));
 	s->used--;
-	put(s, at);
+	write_entry(s, at);
 }
 
-static int find(const struct ha_slots *s, uint32_t src, uint32_t dst)
+static int find_slot(const struct ha_slots *s, uint32_t src, uint32_t dst)
 {
 	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
 		if (s->slot[i].src == src && s->slot[i].dst == dst)
@@ -58,7 +58,7 @@ void ha_slots_open(struct ha_slots *s, struct mpib_hint_shm *shm, uint64_t now)
 	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
 		const struct mpib_hint_entry *e = &shm->entries[i];
 		struct ha_slot *slot = &s->slot[i];
-		bool wanted = (e->src_ip || e->dst_ip) && find(s, e->src_ip, e->dst_ip) < 0;
+		bool wanted = (e->src_ip || e->dst_ip) && find_slot(s, e->src_ip, e->dst_ip) < 0;
 
 		if (wanted) {
 			slot->src = e->src_ip;
@@ -70,7 +70,7 @@ void ha_slots_open(struct ha_slots *s, struct mpib_hint_shm *shm, uint64_t now)
 		}
 		if (e->seq & 1 || e->sup_bw != slot->value || e->src_ip != slot->src ||
 		    e->dst_ip != slot->dst)
-			put(s, i); /* its writer died over it, or it is nonsense */
+			write_entry(s, i); /* its writer died over it, or it is nonsense */
 	}
 }
 
@@ -96,13 +96,13 @@ void ha_slots_expire(struct ha_slots *s, uint64_t now)
 {
 	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++)
 		if (ha_slot_used(&s->slot[i]) && !s->slot[i].refs && now >= s->slot[i].keep_until)
-			release(s, i);
+			release_slot(s, i);
 }
 
 /* ---- registrations ---- */
 
-static struct ha_registration **bucket(struct ha_slots *s, const struct ha_owner *owner,
-				       uint32_t conn_id)
+static struct ha_registration **find_bucket(struct ha_slots *s, const struct ha_owner *owner,
+					    uint32_t conn_id)
 {
 	uint64_t h = ((uint64_t)(uintptr_t)owner >> 4) + conn_id * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -110,17 +110,17 @@ static struct ha_registration **bucket(struct ha_slots *s, const struct ha_owner
 }
 
 /* What points to the registration; to NULL: there is none. */
-static struct ha_registration **lookup(struct ha_slots *s, const struct ha_owner *owner,
-				       uint32_t conn_id)
+static struct ha_registration **find_registration(struct ha_slots *s, const struct ha_owner *owner,
+						  uint32_t conn_id)
 {
-	struct ha_registration **link = bucket(s, owner, conn_id);
+	struct ha_registration **link = find_bucket(s, owner, conn_id);
 
 	while (*link && ((*link)->owner != owner || (*link)->conn_id != conn_id))
 		link = &(*link)->next;
 	return link;
 }
 
-static void drop(struct ha_slots *s, struct ha_registration **link)
+static void drop_registration(struct ha_slots *s, struct ha_registration **link)
 {
 	struct ha_registration *r = *link;
 
@@ -129,14 +129,15 @@ static void drop(struct ha_slots *s, struct ha_registration **link)
 	if (r->of_owner)
 		r->of_owner->owner_link = r->owner_link;
 	if (!--s->slot[r->slot].refs)
-		release(s, r->slot);
+		release_slot(s, r->slot);
 	s->nregistrations--;
 	free(r);
 }
 
-static bool add(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id, unsigned at)
+static bool add_registration(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id,
+			     unsigned at)
 {
-	struct ha_registration **link = bucket(s, owner, conn_id), *r;
+	struct ha_registration **link = find_bucket(s, owner, conn_id), *r;
 
 	r = s->nregistrations < HA_SLOTS_REGISTRATIONS ? calloc(1, sizeof(*r)) : NULL;
 	if (!r)
@@ -157,12 +158,12 @@ static bool add(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id, un
 }
 
 /* The flow's slot, a new one if it has none. */
-static int claim(struct ha_slots *s, const struct mpib_register *m)
+static int claim_slot(struct ha_slots *s, const struct mpib_register *m)
 {
-	int at = find(s, m->sout_src_ip, m->sout_dst_ip);
+	int at = find_slot(s, m->sout_src_ip, m->sout_dst_ip);
 
 	if (at < 0) {
-		at = find(s, 0, 0);
+		at = find_slot(s, 0, 0);
 		if (at < 0)
 			return -1;
 		memset(&s->slot[at], 0, sizeof(s->slot[at]));
@@ -176,20 +177,20 @@ static int claim(struct ha_slots *s, const struct mpib_register *m)
 }
 
 /* A flow that got its first registration: the hint is there before the answer. */
-static void greet(struct ha_slots *s, unsigned at)
+static void write_first_hint(struct ha_slots *s, unsigned at)
 {
 	struct ha_slot *slot = &s->slot[at];
 	uint32_t value = s->advise ? s->advise(s->user, at) : 0;
 
 	slot->inherited = false;
 	slot->value = value <= MPIB_HINT_MAX_BW ? value : MPIB_HINT_MAX_BW;
-	put(s, at);
+	write_entry(s, at);
 }
 
 uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner,
 			   const struct mpib_register *m, uint32_t *slot)
 {
-	const struct ha_registration *known = *lookup(s, owner, m->conn_id);
+	const struct ha_registration *known = *find_registration(s, owner, m->conn_id);
 	int at;
 
 	*slot = MPIB_NO_SLOT;
@@ -203,27 +204,27 @@ uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner,
 		*slot = known->slot;
 		return MPIB_STATUS_OK;
 	}
-	at = claim(s, m);
+	at = claim_slot(s, m);
 	if (at < 0)
 		return MPIB_STATUS_NO_SLOT;
-	if (!add(s, owner, m->conn_id, (unsigned)at)) {
+	if (!add_registration(s, owner, m->conn_id, (unsigned)at)) {
 		if (!s->slot[at].refs && !s->slot[at].inherited)
-			release(s, (unsigned)at);
+			release_slot(s, (unsigned)at);
 		return MPIB_STATUS_NO_SLOT;
 	}
 	if (s->slot[at].refs == 1)
-		greet(s, (unsigned)at);
+		write_first_hint(s, (unsigned)at);
 	*slot = (uint32_t)at;
 	return MPIB_STATUS_OK;
 }
 
 uint32_t ha_slots_deregister(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id)
 {
-	struct ha_registration **link = lookup(s, owner, conn_id);
+	struct ha_registration **link = find_registration(s, owner, conn_id);
 
 	if (!*link)
 		return MPIB_STATUS_INVALID;
-	drop(s, link);
+	drop_registration(s, link);
 	return MPIB_STATUS_OK;
 }
 
@@ -255,12 +256,12 @@ struct ha_owner *ha_owner_get(struct ha_slots *s, pid_t pid, uid_t uid)
 	return owner;
 }
 
-static void forget(struct ha_slots *s, struct ha_owner *owner)
+static void remove_owner(struct ha_slots *s, struct ha_owner *owner)
 {
 	struct ha_owner **link = &s->owners;
 
 	while (owner->registrations) {
-		drop(s, lookup(s, owner, owner->registrations->conn_id));
+		drop_registration(s, find_registration(s, owner, owner->registrations->conn_id));
 		s->reclaimed++;
 	}
 	while (*link != owner)
@@ -277,7 +278,7 @@ void ha_owner_hang_up(struct ha_slots *s, struct ha_owner *owner)
 	if (--owner->sockets)
 		return;
 	if (!owner->pid || !owner->registrations)
-		forget(s, owner);
+		remove_owner(s, owner);
 }
 
 void ha_owner_sweep(struct ha_slots *s, unsigned most)
@@ -293,12 +294,13 @@ void ha_owner_sweep(struct ha_slots *s, unsigned most)
 		/* A child may still hold its socket; that one is closed by whoever holds it, and is
 		 * nobody's now. */
 		while (owner->registrations) {
-			drop(s, lookup(s, owner, owner->registrations->conn_id));
+			drop_registration(s, find_registration(s, owner,
+							       owner->registrations->conn_id));
 			s->reclaimed++;
 		}
 		owner->pid = 0;
 		if (!owner->sockets)
-			forget(s, owner);
+			remove_owner(s, owner);
 	}
 	s->sweep = owner;
 }
