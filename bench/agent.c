@@ -64,7 +64,7 @@ static void in_windows(int fd, int pairs)
 	}
 }
 
-static void registrations(const struct rig *r)
+static void measure_registrations(const struct rig *r)
 {
 	uint64_t start = ha_clock_now(&ha_clock_live);
 	int fd = rig_dial(r);
@@ -102,7 +102,7 @@ static void *write_for_ever(void *arg)
 	return NULL;
 }
 
-static void reads(const char *what)
+static void measure_reads(const char *what)
 {
 	uint64_t start = ha_clock_now(&ha_clock_live), taken = 0, torn = 0;
 	struct ha_hints hints;
@@ -131,13 +131,13 @@ int main(int argc, char **argv)
 	rig_program = argv[1];
 	rig_make(&r);
 	rig_start(&r, NULL);
-	registrations(&r);
+	measure_registrations(&r);
 	rig_remove(&r);
 	for (int i = 0; i < 64; i++)
 		mpib_hint_put(&shm.entries[i], 512, 1, 2);
-	reads("writer at rest:");
+	measure_reads("writer at rest:");
 	CHECK(!pthread_create(&writer, NULL, write_for_ever, NULL));
-	reads("writer without pause:");
+	measure_reads("writer without pause:");
 	atomic_store(&stop, true);
 	pthread_join(writer, NULL);
 	return 0;

@@ -19,7 +19,7 @@ static unsigned segments = 96; /* of a round; a few are enough to count instruct
 #define IN_FLIGHT 4u
 #define ROUNDS 5
 
-static double seconds(uint64_t from)
+static double seconds_since(uint64_t from)
 {
 	return (double)(ha_clock_now(&ha_clock_live) - from) / 1e9;
 }
@@ -42,7 +42,7 @@ static double copy_speed(void)
 			       a + i % IN_FLIGHT * HA_INA_SEGMENT, HA_INA_SEGMENT);
 			__asm__ volatile("" ::: "memory");
 		}
-		speed = segments * (double)HA_INA_SEGMENT / 4 / seconds(from) / 1e6;
+		speed = segments * (double)HA_INA_SEGMENT / 4 / seconds_since(from) / 1e6;
 		best = speed > best ? speed : best;
 	}
 	free(a);
@@ -50,7 +50,7 @@ static double copy_speed(void)
 	return best;
 }
 
-static double run(struct rig_client *c, uint32_t handle, uint8_t type)
+static double run_segments(struct rig_client *c, uint32_t handle, uint8_t type)
 {
 	struct rig_request q = {
 		.handle = handle, .bytes = HA_INA_SEGMENT, .coll = HA_INA_ALL_REDUCE, .type = type
@@ -67,10 +67,10 @@ static double run(struct rig_client *c, uint32_t handle, uint8_t type)
 		}
 		CHECK_INT(rig_response(c).result, 0);
 	}
-	return segments * (double)HA_INA_SEGMENT / 4 / seconds(from) / 1e6;
+	return segments * (double)HA_INA_SEGMENT / 4 / seconds_since(from) / 1e6;
 }
 
-static void measure(const char *name, struct rig_options o, unsigned ranks, double copy)
+static void measure_mode(const char *name, struct rig_options o, unsigned ranks, double copy)
 {
 	static const char *const type[] = { "", "int32", "float32" };
 	uint32_t member[INA_RANKS_MAX], handle;
@@ -89,7 +89,7 @@ static void measure(const char *name, struct rig_options o, unsigned ranks, doub
 		double best = 0;
 
 		for (int round = 0; round < ROUNDS; round++) {
-			double speed = run(&c, handle, t);
+			double speed = run_segments(&c, handle, t);
 
 			best = speed > best ? speed : best;
 		}
@@ -134,10 +134,10 @@ int main(int argc, char **argv)
 	ha_log_configure(NULL, NULL, 1);
 	printf("%u worker%s, %u ranks, segments of 2 MiB, best of %d\n%-18s %8.0f Melem/s\n",
 	       workers, workers > 1 ? "s" : "", ranks, ROUNDS, "memcpy", copy);
-	measure("balancer", (struct rig_options) { .workers = workers, .loop_balancer = true },
-		ranks, copy);
-	measure("worker", (struct rig_options) { .workers = workers, .loop_worker = true }, ranks,
-		copy);
-	measure("packet", (struct rig_options) { .workers = workers }, ranks, copy);
+	measure_mode("balancer", (struct rig_options) { .workers = workers, .loop_balancer = true },
+		     ranks, copy);
+	measure_mode("worker", (struct rig_options) { .workers = workers, .loop_worker = true },
+		     ranks, copy);
+	measure_mode("packet", (struct rig_options) { .workers = workers }, ranks, copy);
 	return 0;
 }

@@ -32,7 +32,7 @@ struct bench {
 	uint64_t sent, seen; /* signals to the other rank, and from it */
 };
 
-static double now(void)
+static double read_clock(void)
 {
 	struct timespec t;
 
@@ -41,14 +41,14 @@ static double now(void)
 }
 
 /* Only two processors: who waits lets NCCL's threads run. */
-static void await(struct bench *b, uint64_t signals)
+static void await_signals(struct bench *b, uint64_t signals)
 {
 	while (gin_signal(&b->kernel, 0, 0) < signals)
 		sched_yield();
 	b->seen = signals;
 }
 
-static void put(struct bench *b, size_t size)
+static void enqueue_put(struct bench *b, size_t size)
 {
 	struct gin_operation o = { .peer = 1 - b->me->rank,
 				   .source = 0,
@@ -63,37 +63,37 @@ static void put(struct bench *b, size_t size)
 }
 
 /* Microseconds one way. */
-static double latency(struct bench *b)
+static double measure_latency(struct bench *b)
 {
-	double begun = now();
+	double begun = read_clock();
 
 	for (int i = 0; i < PINGS; i++) {
 		if (!b->me->rank)
-			put(b, 8);
-		await(b, b->seen + 1);
+			enqueue_put(b, 8);
+		await_signals(b, b->seen + 1);
 		if (b->me->rank)
-			put(b, 8);
+			enqueue_put(b, 8);
 	}
-	return (now() - begun) * 1e6 / PINGS / 2;
+	return (read_clock() - begun) * 1e6 / PINGS / 2;
 }
 
 /* Puts a second, rank 0 to rank 1; the time is that of the last one's signal, and of its answer. */
-static double rate(struct bench *b, int n, size_t size)
+static double measure_rate(struct bench *b, int n, size_t size)
 {
-	double begun = now();
+	double begun = read_clock();
 
 	if (b->me->rank) {
-		await(b, b->seen + (unsigned)n);
-		put(b, 0);
+		await_signals(b, b->seen + (unsigned)n);
+		enqueue_put(b, 0);
 	} else {
 		for (int i = 0; i < n; i++)
-			put(b, size);
-		await(b, b->seen + 1);
+			enqueue_put(b, size);
+		await_signals(b, b->seen + 1);
 	}
-	return n / (now() - begun);
+	return n / (read_clock() - begun);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -102,21 +102,21 @@ static int compare(const void *a, const void *b)
 
 static double median(double *x)
 {
-	qsort(x, SAMPLES, sizeof(*x), compare);
+	qsort(x, SAMPLES, sizeof(*x), compare_doubles);
 	return x[SAMPLES / 2];
 }
 
-static void measure(struct bench *b)
+static void run_samples(struct bench *b)
 {
 	double us[SAMPLES], small[SAMPLES], large[SAMPLES];
 
-	latency(b);
+	measure_latency(b);
 	for (int i = 0; i < SAMPLES; i++) {
-		us[i] = latency(b);
+		us[i] = measure_latency(b);
 		rank_barrier(b->me);
-		small[i] = rate(b, SMALL, 64);
+		small[i] = measure_rate(b, SMALL, 64);
 		rank_barrier(b->me);
-		large[i] = rate(b, LARGE, LARGE_BYTES) * LARGE_BYTES / 1e6;
+		large[i] = measure_rate(b, LARGE, LARGE_BYTES) * LARGE_BYTES / 1e6;
 		rank_barrier(b->me);
 	}
 	if (!b->me->rank)
@@ -124,7 +124,7 @@ static void measure(struct bench *b)
 		       median(us), median(small), median(large));
 }
 
-static void live(struct rank *me)
+static void run_rank(struct rank *me)
 {
 	static struct bench b;
 	int (*create)(nccl_comm, const struct gin_requirements *, struct gin_device_comm *);
@@ -166,7 +166,7 @@ static void live(struct rank *me)
 	CHECK_INT(register_window(comm, b.kernel.memory, BYTES, &window, NCCL_WIN_SYMMETRIC), 0);
 	b.kernel.window = window;
 	rank_barrier(me);
-	measure(&b);
+	run_samples(&b);
 	CHECK_INT(deregister_window(comm, window), 0);
 	CHECK_INT(destroy(comm, &b.kernel.comm), 0);
 	CHECK_INT(me->library.nccl.comm_destroy(comm), 0);
@@ -185,6 +185,6 @@ int main(int argc, char **argv)
 	setenv("NCCL_GIN_NCONNECTIONS", "1", 1);
 	setenv("NCCL_CUMEM_ENABLE", "1", 1);
 	setenv("TEST_NET", own ? "IB" : "HA", 1);
-	ranks_run(2, live, NULL);
+	ranks_run(2, run_rank, NULL);
 	return 0;
 }

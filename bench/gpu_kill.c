@@ -61,7 +61,7 @@ static uint64_t at[STAMPS]; /* 0: not yet */
 static uint64_t made, watching, stop, nics_stop, done, limits;
 static char root[80];
 
-static void stamp(enum stamp which)
+static void note_time(enum stamp which)
 {
 	uint64_t none = 0;
 
@@ -89,10 +89,10 @@ static int noted_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
 	int r;
 
 	if (e == 0)
-		stamp(DETECTED);
+		note_time(DETECTED);
 	r = ha_gpu_soft_ops.qp_modify(qp, to, link);
 	if (e < PES && r == -EIO)
-		stamp(e ? PEER_FENCED : FENCED); /* gone: nothing of it lands any more */
+		note_time(e ? PEER_FENCED : FENCED); /* gone: nothing of it lands any more */
 	return r;
 }
 
@@ -102,7 +102,7 @@ static int noted_drained(struct ha_gpu_hw_qp *qp)
 	int r = ha_gpu_soft_ops.qp_drained(qp);
 
 	if (!r && e < PES)
-		stamp(e ? PEER_FENCED : FENCED);
+		note_time(e ? PEER_FENCED : FENCED);
 	return r;
 }
 
@@ -114,16 +114,16 @@ static struct ha_gpu_hw_ops noted_ops;
  * Also notes what the agent and the kernel cannot: when the error is written, when the log is
  * posted again, when something lands over path 1.
  */
-static void look(uint64_t errors, uint64_t came)
+static void note_progress(uint64_t errors, uint64_t came)
 {
 	if (!ha_gpu_load(&watching))
 		return;
 	if (fabric->nic[0].count.errors != errors)
-		stamp(SAID);
+		note_time(SAID);
 	if (ha_gpu_load(&conn[0]->active) == 1)
-		stamp(REPLAYED);
+		note_time(REPLAYED);
 	if (ha_gpu_load(&conn[1]->mail->slot[1][0]) != came)
-		stamp(TRAFFIC);
+		note_time(TRAFFIC);
 }
 
 static void *run_nics(void *arg)
@@ -137,7 +137,7 @@ static void *run_nics(void *arg)
 		worked = false;
 		for (unsigned i = 0; i < PES * NICS; i++)
 			worked |= soft_nic_step(&fabric->nic[i]);
-		look(errors, came);
+		note_progress(errors, came);
 		if (!worked)
 			sched_yield();
 	}
@@ -145,16 +145,16 @@ static void *run_nics(void *arg)
 }
 
 /* Until it is done; time limits that pass are counted. */
-static void insist(enum ha_gpu_result r)
+static void count_timeout(enum ha_gpu_result r)
 {
 	CHECK(r == HA_GPU_DONE || r == HA_GPU_TIMEOUT);
 	if (r == HA_GPU_TIMEOUT) {
 		ha_gpu_add(&limits, 1);
-		stamp(LIMIT_PASSED);
+		note_time(LIMIT_PASSED);
 	}
 }
 
-static void *kernel(void *arg)
+static void *run_kernel(void *arg)
 {
 	struct ha_gpu_conn *c = conn[0];
 	enum ha_gpu_result r;
@@ -164,27 +164,27 @@ static void *kernel(void *arg)
 
 		memset(from, (int)(m / WINDOW + m), PIECE);
 		do
-			insist(r = ha_gpu_put_nbi(c, c->remote + m % WINDOW * PIECE, from, PIECE,
-						  HA_GPU_LATER, LIMIT));
+			count_timeout(r = ha_gpu_put_nbi(c, c->remote + m % WINDOW * PIECE, from,
+							 PIECE, HA_GPU_LATER, LIMIT));
 		while (r != HA_GPU_DONE);
 		do
-			insist(r = ha_gpu_signal(c, 0, 1, 0, LIMIT));
+			count_timeout(r = ha_gpu_signal(c, 0, 1, 0, LIMIT));
 		while (r != HA_GPU_DONE);
 		ha_gpu_store(&done, m + 1);
 		if (m % WINDOW == WINDOW - 1)
 			do
-				insist(r = ha_gpu_quiet(c, LIMIT));
+				count_timeout(r = ha_gpu_quiet(c, LIMIT));
 			while (r != HA_GPU_DONE);
 	}
 	do
-		insist(r = ha_gpu_quiet(c, LIMIT));
+		count_timeout(r = ha_gpu_quiet(c, LIMIT));
 	while (r != HA_GPU_DONE);
 	return NULL;
 }
 
 /* ---- a cut ---- */
 
-static void rest(uint64_t ns)
+static void sleep_ns(uint64_t ns)
 {
 	const struct timespec t = { (time_t)(ns / (1000 * MS)), (long)(ns % (1000 * MS)) };
 
@@ -210,7 +210,7 @@ static void wait_until(bool (*holds)(void), const char *what)
 			fprintf(stderr, "bench-gpu-kill: after a minute %s\n", what);
 			exit(1);
 		}
-		rest(200 * US);
+		sleep_ns(200 * US);
 	}
 }
 
@@ -219,14 +219,14 @@ static bool seen_over_the_other(void)
 	return ha_gpu_load(&at[TRAFFIC]);
 }
 
-static void cut(enum trigger by)
+static void cut_nic(enum trigger by)
 {
 	struct soft_nic *n = &fabric->nic[0];
 
 	for (unsigned i = 0; i < STAMPS; i++)
 		ha_gpu_store(&at[i], 0);
 	ha_gpu_store(&watching, 1);
-	stamp(CUT);
+	note_time(CUT);
 	if (by == BY_ERROR) {
 		ha_gpu_store(&n->link, 0);
 	} else {
@@ -235,15 +235,15 @@ static void cut(enum trigger by)
 	}
 }
 
-static void one(enum trigger by, unsigned number)
+static void measure_cut(enum trigger by, unsigned number)
 {
 	uint64_t before = ha_gpu_load(&done), ns[STAMPS];
 
 	wait_until(both_good, "a path is not back");
-	rest(2 * MS + (uint64_t)rand() % (3 * MS));
+	sleep_ns(2 * MS + (uint64_t)rand() % (3 * MS));
 	while (ha_gpu_load(&done) == before)
-		rest(100 * US);
-	cut(by);
+		sleep_ns(100 * US);
+	cut_nic(by);
 	wait_until(seen_over_the_other, "nothing came over the other path");
 	ha_gpu_store(&watching, 0);
 	for (unsigned i = 0; i < STAMPS; i++) {
@@ -306,7 +306,7 @@ static void *tear_down(void *arg)
 	return NULL;
 }
 
-static void both(struct pe *pe, void *(*body)(void *))
+static void run_on_both(struct pe *pe, void *(*body)(void *))
 {
 	pthread_t t[PES];
 
@@ -316,7 +316,7 @@ static void both(struct pe *pe, void *(*body)(void *))
 		pthread_join(t[i], NULL);
 }
 
-static void verify(void)
+static void check_heap(void)
 {
 	uint64_t sent = ha_gpu_load(&done);
 
@@ -365,16 +365,16 @@ int main(int argc, char **argv)
 		CHECK((heap[i] = soft_alloc(fabric, WINDOW * PIECE)));
 	CHECK(!ha_gpu_stream_free_local(root));
 	CHECK(!pthread_create(&nics, NULL, run_nics, NULL));
-	both(pe, set_up);
+	run_on_both(pe, set_up);
 	ha_gpu_store(&made, 1);
-	CHECK(!pthread_create(&gpu, NULL, kernel, NULL));
+	CHECK(!pthread_create(&gpu, NULL, run_kernel, NULL));
 	for (unsigned i = 0; i < o.cuts; i++)
-		one(o.by, i);
+		measure_cut(o.by, i);
 	wait_until(both_good, "a path is not back");
 	ha_gpu_store(&stop, 1);
 	pthread_join(gpu, NULL);
-	verify();
-	both(pe, tear_down);
+	check_heap();
+	run_on_both(pe, tear_down);
 	ha_gpu_store(&nics_stop, 1);
 	pthread_join(nics, NULL);
 	soft_fabric_close(fabric);

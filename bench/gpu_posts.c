@@ -104,7 +104,8 @@ static void close_rig(struct rig *r)
 }
 
 /* ns per put. */
-static double measure(struct rig *r, unsigned variant, unsigned bytes, unsigned batch, uint64_t n)
+static double measure_put(struct rig *r, unsigned variant, unsigned bytes, unsigned batch,
+			  uint64_t n)
 {
 	struct posts p = { r->pair.end[0].conn,
 			   r->pair.end[0].heap,
@@ -117,34 +118,37 @@ static double measure(struct rig *r, unsigned variant, unsigned bytes, unsigned 
 	return (double)loop[variant](&p) / (double)n;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static double at(double *v, unsigned n, double part)
+static double find_quantile(double *v, unsigned n, double part)
 {
-	qsort(v, n, sizeof(*v), compare);
+	qsort(v, n, sizeof(*v), compare_doubles);
 	return v[(unsigned)((n - 1) * part + 0.5)];
 }
 
-static void print(const char *name, unsigned bytes, unsigned batch, unsigned rounds,
-		  double ns[][ROUNDS_MAX], double ratio[][ROUNDS_MAX])
+static void print_row(const char *name, unsigned bytes, unsigned batch, unsigned rounds,
+		      double ns[][ROUNDS_MAX], double ratio[][ROUNDS_MAX])
 {
 	printf("%-5s %5u B, %2u per doorbell: %6.1f ns per put without, %6.1f with: ratio of posts "
 	       "per second %.3f (quartiles %.3f, %.3f); "
 	       "without, again %.3f (%.3f, %.3f)\n",
-	       name, bytes, batch, at(ns[PLAIN], rounds, 0.5), at(ns[PROTECTED], rounds, 0.5),
-	       at(ratio[PROTECTED], rounds, 0.5), at(ratio[PROTECTED], rounds, 0.25),
-	       at(ratio[PROTECTED], rounds, 0.75), at(ratio[AGAIN], rounds, 0.5),
-	       at(ratio[AGAIN], rounds, 0.25), at(ratio[AGAIN], rounds, 0.75));
+	       name, bytes, batch, find_quantile(ns[PLAIN], rounds, 0.5),
+	       find_quantile(ns[PROTECTED], rounds, 0.5),
+	       find_quantile(ratio[PROTECTED], rounds, 0.5),
+	       find_quantile(ratio[PROTECTED], rounds, 0.25),
+	       find_quantile(ratio[PROTECTED], rounds, 0.75),
+	       find_quantile(ratio[AGAIN], rounds, 0.5), find_quantile(ratio[AGAIN], rounds, 0.25),
+	       find_quantile(ratio[AGAIN], rounds, 0.75));
 	fflush(stdout);
 }
 
-static void row(const char *name, unsigned bytes, unsigned batch, bool nic, unsigned rounds,
-		uint64_t n)
+static void measure_row(const char *name, unsigned bytes, unsigned batch, bool nic, unsigned rounds,
+			uint64_t n)
 {
 	static double ns[VARIANTS][ROUNDS_MAX], ratio[VARIANTS][ROUNDS_MAX];
 	struct rig r[VARIANTS];
@@ -157,8 +161,8 @@ static void row(const char *name, unsigned bytes, unsigned batch, bool nic, unsi
 
 			if (nic)
 				open_rig(&r[v], true, v == PROTECTED);
-			measure(&r[v], v, bytes, batch, n / 8); /* not counted */
-			ns[v][i] = measure(&r[v], v, bytes, batch, n);
+			measure_put(&r[v], v, bytes, batch, n / 8); /* not counted */
+			ns[v][i] = measure_put(&r[v], v, bytes, batch, n);
 			if (nic)
 				close_rig(&r[v]);
 		}
@@ -167,7 +171,7 @@ static void row(const char *name, unsigned bytes, unsigned batch, bool nic, unsi
 	}
 	for (unsigned v = 0; v < VARIANTS && !nic; v++)
 		close_rig(&r[v]);
-	print(name, bytes, batch, rounds, ns, ratio);
+	print_row(name, bytes, batch, rounds, ns, ratio);
 }
 
 struct options {
@@ -209,11 +213,11 @@ int main(int argc, char **argv)
 	proof_every = o.proof_every;
 	if (ha_gpu_settings_check(&s))
 		return 2;
-	row("alone", 64, 1, false, o.rounds, o.alone);
-	row("alone", 64, 4, false, o.rounds, o.alone);
-	row("alone", 64, 32, false, o.rounds, o.alone);
-	row("NIC", 64, 1, true, o.rounds, o.with_nic);
-	row("NIC", 64, 4, true, o.rounds, o.with_nic);
-	row("NIC", 4096, 4, true, o.rounds, o.with_nic);
+	measure_row("alone", 64, 1, false, o.rounds, o.alone);
+	measure_row("alone", 64, 4, false, o.rounds, o.alone);
+	measure_row("alone", 64, 32, false, o.rounds, o.alone);
+	measure_row("NIC", 64, 1, true, o.rounds, o.with_nic);
+	measure_row("NIC", 64, 4, true, o.rounds, o.with_nic);
+	measure_row("NIC", 4096, 4, true, o.rounds, o.with_nic);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <time.h>
 
 /* Alone, the time of this thread: what others do with its processor meanwhile is not in it. */
-static uint64_t now(const struct posts *p)
+static uint64_t read_clock(const struct posts *p)
 {
 	struct timespec t;
 
@@ -17,7 +17,7 @@ static uint64_t now(const struct posts *p)
 }
 
 /* What a NIC does that takes no time: the last entry that was rung is acknowledged. */
-static void acknowledge(struct ha_gpu_conn *c)
+static void acknowledge_last(struct ha_gpu_conn *c)
 {
 	struct ha_gpu_path *p = &c->path[0];
 	uint16_t last = (uint16_t)(ha_gpu_be32(p->dbrec[HA_GPU_DBR_SEND]) - 1);
@@ -27,7 +27,7 @@ static void acknowledge(struct ha_gpu_conn *c)
 	ha_gpu_poll(c);
 }
 
-static __attribute__((noinline)) void post(const struct posts *p, unsigned how)
+static __attribute__((noinline)) void post_put(const struct posts *p, unsigned how)
 {
 	if (ha_gpu_put_nbi(p->conn, p->to, p->from, p->bytes, how, HA_GPU_FOREVER) != HA_GPU_DONE)
 		abort();
@@ -36,17 +36,18 @@ static __attribute__((noinline)) void post(const struct posts *p, unsigned how)
 uint64_t POSTS(const struct posts *p)
 {
 	struct ha_gpu_conn *c = p->conn;
-	uint64_t start = now(p), half = c->nwqes / 2, i = 0;
+	uint64_t start = read_clock(p), half = c->nwqes / 2, i = 0;
 
 	while (i < p->n) {
 		for (uint64_t end = i + half; i < end && i < p->n; i++)
-			post(p, i % p->batch == p->batch - 1 || i + 1 == p->n ? 0 : HA_GPU_LATER);
+			post_put(p,
+				 i % p->batch == p->batch - 1 || i + 1 == p->n ? 0 : HA_GPU_LATER);
 		if (!p->nic) {
 			ha_gpu_ring(c);
-			acknowledge(c);
+			acknowledge_last(c);
 		}
 	}
 	while (ha_gpu_index_of(ha_gpu_poll(c)) != ha_gpu_load(&c->ready))
 		ha_gpu_pause();
-	return now(p) - start;
+	return read_clock(p) - start;
 }

@@ -3,7 +3,7 @@
  * gpu_put.c - what one put costs the thread that posts it, by the host compiler: bench-gpu-put, and
  * bench-gpu-put-plain without protection
  *
- * Arguments: how many puts; how many share a doorbell. post() is what is measured:
+ * Arguments: how many puts; how many share a doorbell. post_put() is what is measured:
  * bench/gpu-instructions counts its instructions by callgrind; without it the program prints
  * nanoseconds per put. The NIC is stepped outside of it.
  */
@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void post(struct ha_gpu_conn *c, uint64_t remote, const void *local, unsigned how);
+void post_put(struct ha_gpu_conn *c, uint64_t remote, const void *local, unsigned how);
 
-__attribute__((noinline)) void post(struct ha_gpu_conn *c, uint64_t remote, const void *local,
-				    unsigned how)
+__attribute__((noinline)) void post_put(struct ha_gpu_conn *c, uint64_t remote, const void *local,
+					unsigned how)
 {
 	if (ha_gpu_put_nbi(c, remote, local, 64, how, HA_GPU_FOREVER) != HA_GPU_DONE)
 		abort();
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < puts; i += batch) {
 		start = ha_gpu_now();
 		for (unsigned long j = 1; j <= batch; j++)
-			post(c, c->remote + 4096, memory + 64, j < batch ? HA_GPU_LATER : 0);
+			post_put(c, c->remote + 4096, memory + 64, j < batch ? HA_GPU_LATER : 0);
 		spent += ha_gpu_now() - start;
 		while (soft_nic_step(&f->nic[0]))
 			;

@@ -16,7 +16,7 @@
 #define PPM 1000000u
 
 /* So many ranks all-reduce 8 times 300 packets over cables of 40 Gbit/s and 2 us. */
-static void steady(struct ina_sim_scenario *sc, uint64_t seed, unsigned ranks, bool extended)
+static void make_steady(struct ina_sim_scenario *sc, uint64_t seed, unsigned ranks, bool extended)
 {
 	*sc = (struct ina_sim_scenario) {
 		.seed = seed,
@@ -54,7 +54,7 @@ static void at_loss(uint32_t ppm, unsigned ranks, bool extended, bool first)
 		struct ina_sim_scenario sc;
 		struct ina_sim_result r;
 
-		steady(&sc, 1 + run, ranks, extended);
+		make_steady(&sc, 1 + run, ranks, extended);
 		sc.up.drop_ppm = sc.down.drop_ppm = ppm;
 		ina_sim_run(&sc, false, &r);
 		must_be_right(&sc, &r);
@@ -72,7 +72,7 @@ static void at_loss(uint32_t ppm, unsigned ranks, bool extended, bool first)
 	       64e3 * (double)sent / ranks / (double)ns);
 }
 
-static void losses(void)
+static void measure_losses(void)
 {
 	static const uint32_t ppm[] = { 0, 100, 300, 1000, 3000, 10000, 30000, 50000 };
 	bool first = true;
@@ -90,7 +90,7 @@ struct windows {
 	double last[INA_RANKS_MAX];
 };
 
-static void window(void *arg, unsigned rank, uint64_t ns, const struct ina_worker *w)
+static void print_window(void *arg, unsigned rank, uint64_t ns, const struct ina_worker *w)
 {
 	struct windows *all = arg;
 
@@ -103,15 +103,15 @@ static void window(void *arg, unsigned rank, uint64_t ns, const struct ina_worke
 }
 
 /* Rank 0's cable does a tenth: it marks, and all ranks go as slowly as it must. */
-static void windows(void)
+static void measure_windows(void)
 {
 	struct windows all = { .first = true };
-	struct ina_sim_watch watch = { window, &all };
+	struct ina_sim_watch watch = { print_window, &all };
 	struct ina_sim_scenario sc;
 	struct ina_sim_result r;
 	double packets;
 
-	steady(&sc, 1, 4, true);
+	make_steady(&sc, 1, 4, true);
 	sc.len = 512;
 	sc.slow_bytes_per_us = 500;
 	printf("\"window\": [");
@@ -127,7 +127,7 @@ static void windows(void)
 
 int main(void)
 {
-	losses();
-	windows();
+	measure_losses();
+	measure_windows();
 	return 0;
 }

@@ -45,7 +45,7 @@ static struct figure figures[CASES][ROUNDS_MAX];
 static char cpus[32];
 static unsigned only = CASES; /* of all cases; CASES: all */
 
-static uint64_t drive(uint64_t until, bool go_on)
+static uint64_t drive_traffic(uint64_t until, bool go_on)
 {
 	uint64_t came = 0;
 
@@ -58,7 +58,7 @@ static uint64_t drive(uint64_t until, bool go_on)
 
 /* ---- a measurement ---- */
 
-static struct figure measure(unsigned which, unsigned ms)
+static struct figure measure_case(unsigned which, unsigned ms)
 {
 	uint64_t cycles, packets, from, came,
 		hz = switch_rig_metric(&r, "hawser_switch_cycles_per_second");
@@ -68,19 +68,19 @@ static struct figure measure(unsigned which, unsigned ms)
 	for (uint32_t i = 0; i < INA_TRAFFIC_IN_FLIGHT; i++) {
 		ina_traffic_send(&t, r.pool, i % t.ranks);
 		if (i % 64 == 63)
-			drive(0, true);
+			drive_traffic(0, true);
 	}
-	drive(ha_clock_now(&ha_clock_live) + ms / 5 * HA_NS_PER_MS, true);
+	drive_traffic(ha_clock_now(&ha_clock_live) + ms / 5 * HA_NS_PER_MS, true);
 	cycles = switch_rig_metric(&r, "hawser_switch_short_cycles_total");
 	packets = switch_rig_metric(&r, "hawser_switch_short_packets_total");
 	from = ha_clock_now(&ha_clock_live);
-	came = drive(from + ms * HA_NS_PER_MS, true);
+	came = drive_traffic(from + ms * HA_NS_PER_MS, true);
 	wall = (double)(ha_clock_now(&ha_clock_live) - from) / 1e9;
 	packets = switch_rig_metric(&r, "hawser_switch_short_packets_total") - packets;
 	busy = (double)(switch_rig_metric(&r, "hawser_switch_short_cycles_total") - cycles) /
 	       (double)hz;
 	CHECK(came > 1000);
-	drive(ha_clock_now(&ha_clock_live) + 50 * HA_NS_PER_MS, false);
+	drive_traffic(ha_clock_now(&ha_clock_live) + 50 * HA_NS_PER_MS, false);
 	CHECK_INT(switch_rig_metric(&r, "hawser_switch_frames_total{reason=\"early\"}") +
 			  switch_rig_metric(&r,
 					    "hawser_switch_frames_total{reason=\"wrong-slot\"}"),
@@ -124,7 +124,7 @@ static void choose_processor(void)
 }
 
 /* With or without --reflect; psns begin at 0 with every incarnation of the switch. */
-static void live(unsigned round, bool reflect, unsigned ms)
+static void run_switch(unsigned round, bool reflect, unsigned ms)
 {
 	const char *options[] = {
 		"--idle-us=0", "--queue=1024", "--memory=128", cpus, reflect ? "--reflect" : NULL,
@@ -138,18 +138,18 @@ static void live(unsigned round, bool reflect, unsigned ms)
 		switch_rig_connect(&r);
 	switch_rig_await_up(&r);
 	if (reflect) {
-		figures[REFLECT][round] = measure(REFLECT, ms);
+		figures[REFLECT][round] = measure_case(REFLECT, ms);
 	} else {
 		for (unsigned i = 0; i <= FORWARD; i++)
 			if (only == CASES || only == i)
-				figures[i][round] = measure(i, ms);
+				figures[i][round] = measure_case(i, ms);
 	}
 	switch_rig_stop(&r, SIGTERM);
 }
 
 /* ---- the table ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
@@ -158,11 +158,11 @@ static int compare(const void *a, const void *b)
 
 static double median(double *v, unsigned n)
 {
-	qsort(v, n, sizeof(*v), compare);
+	qsort(v, n, sizeof(*v), compare_doubles);
 	return v[n / 2];
 }
 
-static double rate(unsigned which, unsigned against, unsigned rounds, bool wall)
+static double median_rate(unsigned which, unsigned against, unsigned rounds, bool wall)
 {
 	double v[ROUNDS_MAX];
 
@@ -174,12 +174,12 @@ static double rate(unsigned which, unsigned against, unsigned rounds, bool wall)
 	return median(v, rounds);
 }
 
-static void print(unsigned rounds)
+static void print_table(unsigned rounds)
 {
 	printf("%-9s %12s %12s %12s %9s %9s %12s\n", "", "Mpackets/s", "Melem/s", "ns/packet",
 	       "/forward", "/reflect", "wall Mpkt/s");
 	for (unsigned i = 0; i < CASES; i++) {
-		double pps = rate(i, CASES, rounds, false);
+		double pps = median_rate(i, CASES, rounds, false);
 
 		if (only < CASES && i != only)
 			continue;
@@ -190,11 +190,11 @@ static void print(unsigned rounds)
 			printf("%12s ", "");
 		printf("%12.0f ", 1e9 / pps);
 		if (only == CASES)
-			printf("%9.2f %9.2f ", rate(i, FORWARD, rounds, false),
-			       rate(i, REFLECT, rounds, false));
+			printf("%9.2f %9.2f ", median_rate(i, FORWARD, rounds, false),
+			       median_rate(i, REFLECT, rounds, false));
 		else
 			printf("%9s %9s ", "", "");
-		printf("%12.2f\n", rate(i, CASES, rounds, true) / 1e6);
+		printf("%12.2f\n", median_rate(i, CASES, rounds, true) / 1e6);
 	}
 }
 
@@ -242,10 +242,10 @@ int main(int argc, char **argv)
 	switch_rig_make(&r, o.program, 2);
 	write_groups();
 	for (unsigned i = 0; i < o.rounds; i++) {
-		live(i, false, o.ms);
-		live(i, true, o.ms);
+		run_switch(i, false, o.ms);
+		run_switch(i, true, o.ms);
 	}
-	print(o.rounds);
+	print_table(o.rounds);
 	switch_rig_end(&r);
 	return 0;
 }

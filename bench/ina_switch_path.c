@@ -57,7 +57,7 @@ static void remove_folder(void)
 	rmdir(top);
 }
 
-static void fail(const char *what)
+static void exit_with_error(const char *what)
 {
 	fprintf(stderr, "bench-ina-switch-path: %s\n", what);
 	exit(1);
@@ -117,7 +117,7 @@ static void start_dpdk(void)
 
 	made = mkdtemp(top);
 	if (!made || atexit(remove_folder))
-		fail("no folder for the sockets can be made in /tmp");
+		exit_with_error("no folder for the sockets can be made in /tmp");
 	for (unsigned p = 0; p < 2; p++) {
 		snprintf(server[p], sizeof(server[p]),
 			 "net_memif%u,role=server,socket=%s/m%u,socket-abstract=no", p, top, p);
@@ -132,11 +132,11 @@ static void start_dpdk(void)
 		o.port[p + 2] = client[p];
 	}
 	if (ina_eal_start(&o, why, sizeof(why)))
-		fail(why);
+		exit_with_error(why);
 	all.pool = ina_pool_create("packets", 20480, why, sizeof(why));
 	pool = ina_pool_create("sender", 8192, why, sizeof(why));
 	if (!all.pool || !pool)
-		fail(why);
+		exit_with_error(why);
 }
 
 static void open_ports(void)
@@ -148,9 +148,9 @@ static void open_ports(void)
 	for (unsigned p = 0; p < 2; p++) {
 		if (ina_port_open(&all.port[p], server[p], &theirs, why, sizeof(why)) ||
 		    ina_port_open(&port[p], client[p], &ours, why, sizeof(why)))
-			fail(why);
+			exit_with_error(why);
 		if (ina_tx_open(&tx[p], &port[p], 0, 1, INA_TRAFFIC_IN_FLIGHT))
-			fail("out of memory");
+			exit_with_error("out of memory");
 	}
 }
 
@@ -162,7 +162,8 @@ static void await_cables(void)
 	for (unsigned p = 0; p < 2; p++) {
 		while (!ina_port_up(&port[p]) || !ina_port_up(&all.port[p])) {
 			if (ha_clock_now(&ha_clock_live) > until)
-				fail("the two ends of a memif did not find each other within 10 s");
+				exit_with_error("the two ends of a memif did not find each other "
+						"within 10 s");
 			usleep(1000);
 		}
 		time_driver(&all.port[p]);
@@ -184,12 +185,12 @@ static void open_core(void)
 	all.mark = (struct ina_mark_config) { .min = 64, .max = 256, .probability = 0.1 };
 	all.queue = INA_TRAFFIC_IN_FLIGHT;
 	if (ina_cores_open(&all, why, sizeof(why)))
-		fail(why);
+		exit_with_error(why);
 	for (unsigned i = 0; i < INA_TRAFFIC_SIZES; i++) {
 		struct ina_group_config g = ina_traffic_group(i);
 
 		if (ina_switch_install(&all.core[0]->sw, &g, &no))
-			fail(no);
+			exit_with_error(no);
 	}
 }
 
@@ -203,7 +204,7 @@ static struct {
 	uint64_t from, received; /* when this round began; packets before it */
 } block;
 
-static void account(uint64_t cycles, uint64_t came)
+static void count_round(uint64_t cycles, uint64_t came)
 {
 	if (came)
 		block.seen++;
@@ -238,7 +239,7 @@ static void between_rounds(void *arg, struct ina_switch *sw, unsigned core)
 	bool go_on = block.seen < block.wanted + WARM;
 
 	if (block.from)
-		account(now - block.from, came);
+		count_round(now - block.from, came);
 	if (!take_turn(go_on) && !came && block.from)
 		all.stop = true;
 	atomic_fetch_add_explicit(&all.command_number, 1, memory_order_relaxed);
@@ -247,7 +248,7 @@ static void between_rounds(void *arg, struct ina_switch *sw, unsigned core)
 	block.from = rte_rdtsc();
 }
 
-static int compare(const void *a, const void *b)
+static int compare_cycles(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
@@ -269,9 +270,10 @@ static void run_block(struct ina_traffic *t, bool reflect, unsigned rounds, doub
 		ina_tx_flush(&tx[p]);
 	ina_core_run(all.core[0]);
 	if (block.n < rounds / 2)
-		fail("packets were lost: fewer than half of the rounds had two whole bursts");
+		exit_with_error(
+			"packets were lost: fewer than half of the rounds had two whole bursts");
 	for (unsigned part = 0; part < PARTS; part++) {
-		qsort(block.cycles[part], block.n, sizeof(uint32_t), compare);
+		qsort(block.cycles[part], block.n, sizeof(uint32_t), compare_cycles);
 		ns[part] = block.cycles[part][block.n * 3 / 10] * 1e9 / (double)rte_get_tsc_hz() /
 			   FULL;
 	}
@@ -285,8 +287,8 @@ static void check_verdicts(void)
 	ina_cores_count(&all, &c);
 	if (c.reason[INA_REASON_EARLY] || c.reason[INA_REASON_WRONG_SLOT] || c.answers_nowhere ||
 	    c.no_packet || c.not_spoken)
-		fail("packets were refused by the slot core, or had no answer: what was measured "
-		     "is not a sum's way");
+		exit_with_error("packets were refused by the slot core, or had no answer: what was "
+				"measured is not a sum's way");
 }
 
 /* ---- the table ---- */
@@ -300,7 +302,7 @@ static int compare_figures(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double median(unsigned which, enum part part, unsigned blocks)
+static double median_figure(unsigned which, enum part part, unsigned blocks)
 {
 	double v[BLOCKS_MAX];
 
@@ -311,16 +313,17 @@ static double median(unsigned which, enum part part, unsigned blocks)
 
 static double of_row(unsigned which, unsigned row, unsigned blocks)
 {
-	double all_of_it = median(which, ALL, blocks), receives = median(which, RECEIVES, blocks),
-	       sends = median(which, SENDS, blocks);
+	double all_of_it = median_figure(which, ALL, blocks),
+	       receives = median_figure(which, RECEIVES, blocks),
+	       sends = median_figure(which, SENDS, blocks);
 	double rows[] = { receives, sends, all_of_it - receives - sends, all_of_it,
-			  median(INA_TRAFFIC_FORWARD, ALL, blocks) / all_of_it };
+			  median_figure(INA_TRAFFIC_FORWARD, ALL, blocks) / all_of_it };
 
 	return rows[row];
 }
 
 /* forward and reflect first, as everything else is held against them. */
-static void print(unsigned only, unsigned blocks)
+static void print_table(unsigned only, unsigned blocks)
 {
 	static const unsigned order[INA_TRAFFIC_CASES] = {
 		INA_TRAFFIC_FORWARD, INA_TRAFFIC_REFLECT, 0, 1, 2, 3, 4
@@ -343,7 +346,7 @@ static void print(unsigned only, unsigned blocks)
 	}
 }
 
-static void measure(unsigned only, unsigned blocks, unsigned rounds)
+static void measure_cases(unsigned only, unsigned blocks, unsigned rounds)
 {
 	static struct ina_traffic traffic[INA_TRAFFIC_CASES]; /* psns go on from block to block */
 
@@ -352,7 +355,7 @@ static void measure(unsigned only, unsigned blocks, unsigned rounds)
 	for (unsigned part = 0; part < PARTS; part++) {
 		block.cycles[part] = calloc(rounds, sizeof(uint32_t));
 		if (!block.cycles[part])
-			fail("out of memory");
+			exit_with_error("out of memory");
 	}
 	for (unsigned b = 0; b < blocks; b++)
 		for (unsigned i = 0; i < INA_TRAFFIC_CASES; i++) {
@@ -409,9 +412,9 @@ int main(int argc, char **argv)
 	open_core();
 	all.command = between_rounds;
 	all.command_number = 1;
-	measure(o.only, o.blocks, o.rounds);
+	measure_cases(o.only, o.blocks, o.rounds);
 	check_verdicts();
-	print(o.only, o.blocks);
+	print_table(o.only, o.blocks);
 	ina_cores_close(&all);
 	for (unsigned p = 0; p < 2; p++)
 		ina_tx_close(&tx[p]);

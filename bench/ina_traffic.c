@@ -96,7 +96,7 @@ void ina_traffic_make(struct ina_traffic *t, unsigned which, struct ina_port por
 }
 
 /* The next one of rank k, in this packet. */
-static void fill(struct ina_traffic *t, struct rte_mbuf *m, unsigned k)
+static void send_sample(struct ina_traffic *t, struct rte_mbuf *m, unsigned k)
 {
 	uint8_t *b = rte_pktmbuf_mtod(m, uint8_t *);
 	uint32_t psn = t->psn[k]++;
@@ -114,7 +114,7 @@ void ina_traffic_send(struct ina_traffic *t, struct rte_mempool *pool, unsigned 
 	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
 
 	CHECK(m);
-	fill(t, m, rank);
+	send_sample(t, m, rank);
 }
 
 /*
@@ -139,7 +139,7 @@ unsigned ina_traffic_answer(struct ina_traffic *t, unsigned port, bool go_on)
 
 	for (unsigned i = 0; i < n; i++) {
 		if (go_on && is_of_now(t, m[i]))
-			fill(t, m[i], next_rank(t, port, m[i]));
+			send_sample(t, m[i], next_rank(t, port, m[i]));
 		else
 			rte_pktmbuf_free(m[i]);
 	}

@@ -21,45 +21,45 @@ struct work {
 	size_t n;
 };
 
-static void copy(const struct work *w)
+static void run_copy(const struct work *w)
 {
 	memcpy(w->words, w->x, 4 * w->n);
 	__asm__ volatile("" ::"r"(w->words) : "memory");
 }
 
-static void scale(const struct work *w)
+static void run_scale(const struct work *w)
 {
 	w->q->scale(w->x, w->words, w->n, 1000);
 }
 
-static void unscale(const struct work *w)
+static void run_unscale(const struct work *w)
 {
 	w->q->unscale(w->words, w->x, w->n, 1000);
 }
 
-static void blocks(const struct work *w)
+static void run_blocks(const struct work *w)
 {
 	ina_quant_blocks(w->q, w->x, w->n, 5, (uint8_t *)w->words, w->block);
 }
 
-static void unblocks(const struct work *w)
+static void run_unblocks(const struct work *w)
 {
 	ina_quant_unblocks(w->q, (const uint8_t *)w->words, w->block, w->x, w->n);
 }
 
-static void swap(const struct work *w)
+static void run_swap(const struct work *w)
 {
 	w->q->swap(w->x, w->words, w->n);
 }
 
-static void largest(const struct work *w)
+static void run_largest(const struct work *w)
 {
 	volatile uint32_t most = w->q->largest(w->x, w->n);
 
 	(void)most;
 }
 
-static double seconds(void (*run)(const struct work *), const struct work *w, unsigned times)
+static double time_runs(void (*run)(const struct work *), const struct work *w, unsigned times)
 {
 	struct timespec a, b;
 
@@ -71,13 +71,13 @@ static double seconds(void (*run)(const struct work *), const struct work *w, un
 }
 
 /* The best round of each, taken in turns, so that what disturbs the machine disturbs both. */
-static void measure(const char *name, void (*run)(const struct work *), const struct work *w)
+static void measure_way(const char *name, void (*run)(const struct work *), const struct work *w)
 {
 	unsigned times = (unsigned)((16u << 20) / (4 * w->n) + 1);
 	double mine = 1e9, memcpys = 1e9;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		double m = seconds(run, w, times), c = seconds(copy, w, times);
+		double m = time_runs(run, w, times), c = time_runs(run_copy, w, times);
 
 		mine = m < mine ? m : mine;
 		memcpys = c < memcpys ? c : memcpys;
@@ -93,8 +93,9 @@ static void measure_all(double megabytes)
 		const char *name;
 		void (*run)(const struct work *);
 	} ways[] = {
-		{ "largest", largest }, { "scale", scale },       { "unscale", unscale },
-		{ "blocks", blocks },   { "unblocks", unblocks }, { "swap", swap },
+		{ "largest", run_largest },   { "scale", run_scale },
+		{ "unscale", run_unscale },   { "blocks", run_blocks },
+		{ "unblocks", run_unblocks }, { "swap", run_swap },
 	};
 	struct work w = { .n = (size_t)(megabytes * 1e6 / 256) * 64 };
 
@@ -107,7 +108,7 @@ static void measure_all(double megabytes)
 			w.x[i] = (float)(i % 1000) - 500;
 		if (w.q && w.x && w.words && w.block)
 			for (unsigned i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-				measure(ways[i].name, ways[i].run, &w);
+				measure_way(ways[i].name, ways[i].run, &w);
 	}
 	free(w.x);
 	free(w.words);

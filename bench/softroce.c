@@ -66,7 +66,7 @@ struct card {
 	uint64_t addr;
 };
 
-static double now(void)
+static double read_clock(void)
 {
 	struct timespec ts;
 
@@ -74,7 +74,7 @@ static double now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-static double cpu(void)
+static double read_cpu_time(void)
 {
 	struct rusage use;
 
@@ -189,13 +189,13 @@ static double writes_best(struct ibv_qp *qp, struct node *node, struct node *oth
 	double best = 1e9;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = now(), before = cpu();
+		double start = read_clock(), before = read_cpu_time();
 
 		writes_run(qp, node, other, to, size, count);
-		start = (now() - start) / count;
+		start = (read_clock() - start) / count;
 		if (start < best) {
 			best = start;
-			*used = (cpu() - before) / count;
+			*used = (read_cpu_time() - before) / count;
 		}
 	}
 	return best;
@@ -309,10 +309,10 @@ static int cmd_queues(unsigned n, uint32_t size, unsigned count)
 	queues_connect(queue, n, &a, &b);
 	for (int round = 0; round < 2 * ROUNDS; round++) { /* in turns */
 		unsigned many = round % 2 ? n : 1;
-		double start = now();
+		double start = read_clock();
 
 		queues_run(queue, many, &a, &b, size, count / ROUNDS / many);
-		start = (now() - start) / (count / ROUNDS / many * many);
+		start = (read_clock() - start) / (count / ROUNDS / many * many);
 		best[round % 2] = start < best[round % 2] ? start : best[round % 2];
 	}
 	printf("queues, %u B: %.0f messages/s from one queue pair, %.0f from %u (%.2f times)\n",
@@ -322,16 +322,16 @@ static int cmd_queues(unsigned n, uint32_t size, unsigned count)
 
 /* ---- latency ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-static void report(const char *what, double *rtt, unsigned n)
+static void print_latency(const char *what, double *rtt, unsigned n)
 {
-	qsort(rtt, n, sizeof(*rtt), compare);
+	qsort(rtt, n, sizeof(*rtt), compare_doubles);
 	printf("latency, %-24s %.2f us median, %.2f us at 99 %% (half a round trip)\n", what,
 	       rtt[n / 2] / 2 * 1e6, rtt[n - n / 100 - 1] / 2 * 1e6);
 }
@@ -341,7 +341,7 @@ static void ping_udp(int fd, bool first, unsigned count, double *rtt)
 	uint64_t word = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		double start = now();
+		double start = read_clock();
 
 		if (first)
 			MUST(send(fd, &word, 8, 0) == 8);
@@ -349,7 +349,7 @@ static void ping_udp(int fd, bool first, unsigned count, double *rtt)
 			sched_yield();
 		if (!first)
 			MUST(send(fd, &word, 8, 0) == 8);
-		rtt[i] = now() - start;
+		rtt[i] = read_clock() - start;
 	}
 }
 
@@ -384,7 +384,7 @@ static void ping_verbs(int fd, bool first, unsigned count, double *rtt)
 	MUST(write(fd, "", 1) == 1 && read(fd, &(char) { 0 }, 1) == 1);
 	for (uint64_t i = 0; i < count; i++) {
 		struct ibv_wc wc[16];
-		double start = now();
+		double start = read_clock();
 
 		if (first) {
 			*(uint64_t *)node.buf = i + 1000;
@@ -400,7 +400,7 @@ static void ping_verbs(int fd, bool first, unsigned count, double *rtt)
 			*(uint64_t *)node.buf = i + 1000;
 			write_post(qp, &node, &theirs, 8, true);
 		}
-		rtt[i] = now() - start;
+		rtt[i] = read_clock() - start;
 	}
 	MUST(write(fd, "", 1) == 1 && read(fd, &(char) { 0 }, 1) == 1);
 }
@@ -419,19 +419,19 @@ static int cmd_latency(unsigned count)
 	for (int round = 0; round < 3; round++) {
 		ping_udp(udp[!child], child, count, rtt);
 		if (child)
-			report("UDP sockets, polled:", rtt, count);
+			print_latency("UDP sockets, polled:", rtt, count);
 	}
 	ping_verbs(pair[!child], child, count, rtt);
 	if (!child)
 		_exit(0);
-	report("8-byte WRITE:", rtt, count);
+	print_latency("8-byte WRITE:", rtt, count);
 	MUST(waitpid(child, NULL, 0) == child);
 	return 0;
 }
 
 /* ---- queue pairs ---- */
 
-static double resident(void)
+static double read_resident_bytes(void)
 {
 	long pages = 0;
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -460,23 +460,24 @@ static int cmd_queue_pairs(unsigned n)
 	for (unsigned i = 0; i < 2; i++)
 		qp_connect(qp[i], &card[!i]);
 	alone = writes_best(qp[0], &node[0], &node[1], &card[1], 8, 20000, &used);
-	before = resident();
-	start = now();
+	before = read_resident_bytes();
+	start = read_clock();
 	for (unsigned i = 2; i < n; i++) {
 		qp[i] = qp_create(&node[i & 1], 16);
 		card[i] = card_of(&node[i & 1], qp[i]);
 	}
 	for (unsigned i = 2; i < n; i++)
 		qp_connect(qp[i], &card[i ^ 1]);
-	start = now() - start;
+	start = read_clock() - start;
 	printf("queue pairs: %u in this process, each %.0f bytes and %.1f us to create and "
 	       "connect: %.0f connections a second\n",
-	       n, (resident() - before) / (n - 2), start / (n - 2) * 1e6, (n - 2) / start / 2);
+	       n, (read_resident_bytes() - before) / (n - 2), start / (n - 2) * 1e6,
+	       (n - 2) / start / 2);
 	among = writes_best(qp[0], &node[0], &node[1], &card[1], 8, 20000, &used);
-	start = now();
+	start = read_clock();
 	for (unsigned i = 0; i < n; i += 2)
 		writes_run(qp[i], &node[0], &node[1], &card[i + 1], 8, 1);
-	all = now() - start;
+	all = read_clock() - start;
 	printf("queue pairs: 8-byte WRITEs take %.2f us alone, %.2f us among %u idle ones (%.2f "
 	       "times); "
 	       "one on each in turn, waited for: %.1f us\n",
@@ -507,7 +508,7 @@ static void *lane_run(void *arg)
 	}
 	for (int i = 0; i < 2; i++)
 		qp_connect(qp[i], &card[!i]);
-	for (end = now() + lane->seconds; now() < end; lane->moved += 32.0)
+	for (end = read_clock() + lane->seconds; read_clock() < end; lane->moved += 32.0)
 		writes_run(qp[0], &node[0], &node[1], &card[1], 1 << 20, 32);
 	return NULL;
 }
@@ -533,7 +534,7 @@ static int cmd_devices(double seconds)
 	list = devices_get(MAX_DEVICES);
 	for (int pairs = 1; pairs <= MAX_DEVICES / 2; pairs *= 2) {
 		struct lane lane[MAX_DEVICES / 2] = { 0 };
-		double start = now(), used = cpu(), moved = 0;
+		double start = read_clock(), used = read_cpu_time(), moved = 0;
 
 		for (int i = 0; i < pairs; i++) {
 			lane[i].device[0] = list[2 * i];
@@ -545,12 +546,12 @@ static int cmd_devices(double seconds)
 			MUST(!pthread_join(lane[i].thread, NULL));
 			moved += lane[i].moved;
 		}
-		moved /= now() - start;
+		moved /= read_clock() - start;
 		one = pairs == 1 ? moved : one;
 		printf("devices: %d pair%s of NICs: %.0f MB/s, %.2f times one pair's; %.1f "
 		       "processors busy\n",
 		       pairs, pairs > 1 ? "s" : "", moved, moved / one,
-		       (cpu() - used) / (now() - start));
+		       (read_cpu_time() - used) / (read_clock() - start));
 	}
 	return 0;
 }
@@ -575,10 +576,10 @@ static int cmd_idle(double seconds)
 	qp_connect(qb, &ca);
 	writes_run(qa, &a, &b, &cb, 8, 1000);
 	usleep(100000);
-	used = cpu();
+	used = read_cpu_time();
 	usleep((useconds_t)(seconds * 1e6));
 	printf("idle: %.4f %% of a processor for two connected devices\n",
-	       (cpu() - used) / seconds * 100);
+	       (read_cpu_time() - used) / seconds * 100);
 	return 0;
 }
 

@@ -54,13 +54,13 @@
 
 static bool checked;
 
-static void die(const char *what)
+static void exit_with_error(const char *what)
 {
 	perror(what);
 	exit(1);
 }
 
-static double now(void)
+static double read_clock(void)
 {
 	struct timespec ts;
 
@@ -74,16 +74,16 @@ static int socket_make(struct sockaddr_in *own)
 	socklen_t len = sizeof(*own);
 
 	if (fd < 0)
-		die("socket");
+		exit_with_error("socket");
 	own->sin_family = AF_INET;
 	own->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (bind(fd, (struct sockaddr *)own, sizeof(*own)) ||
 	    getsockname(fd, (struct sockaddr *)own, &len))
-		die("bind");
+		exit_with_error("bind");
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
 	if (setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)))
-		die("UDP_GRO");
+		exit_with_error("UDP_GRO");
 	return fd;
 }
 
@@ -142,11 +142,11 @@ static void run_send(int fd, const struct sockaddr_in *to, const char *buf, size
 	memcpy(CMSG_DATA(cmsg), &segment, sizeof(segment));
 	run_gather(iov, buf, at);
 	if (sendmsg(fd, &msg, 0) < 0)
-		die("sendmsg");
+		exit_with_error("sendmsg");
 }
 
 /* Milliseconds of processor time per GiB. */
-static double cost(int who, uint64_t bytes)
+static double measure_cost(int who, uint64_t bytes)
 {
 	struct rusage usage;
 
@@ -156,14 +156,14 @@ static double cost(int who, uint64_t bytes)
 	       ((double)bytes / (1 << 30));
 }
 
-static uint64_t sender(int fd, const struct sockaddr_in *to, double seconds)
+static uint64_t send_stream(int fd, const struct sockaddr_in *to, double seconds)
 {
 	char *buf = malloc(MESSAGE);
 	uint64_t sent = 0, acked = 0;
-	double start = now(), end;
+	double start = read_clock(), end;
 
 	memset(buf, 1, MESSAGE);
-	while ((end = now()) - start < seconds) {
+	while ((end = read_clock()) - start < seconds) {
 		acked = progress_read(fd, acked, 0);
 		while (sent - acked >= WINDOW) {
 			uint64_t before = acked;
@@ -200,7 +200,7 @@ static size_t run_place(const char *run, size_t len, char *memory, uint64_t at)
 	return placed;
 }
 
-static void receiver(int fd, const struct sockaddr_in *to)
+static void receive_stream(int fd, const struct sockaddr_in *to)
 {
 	char *buf = malloc(RECEIVE_SIZE), *memory = malloc(MESSAGE);
 	uint64_t got = 0, reported = 0;
@@ -209,7 +209,7 @@ static void receiver(int fd, const struct sockaddr_in *to)
 		ssize_t n = recv(fd, buf, RECEIVE_SIZE, 0);
 
 		if (n <= 0)
-			die("recv");
+			exit_with_error("recv");
 		if (checked)
 			got += run_place(buf, n, memory, got);
 		else
@@ -230,7 +230,7 @@ static void cpu_bind(const char *cpu)
 	CPU_ZERO(&set);
 	CPU_SET(atoi(cpu), &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
-		die("sched_setaffinity");
+		exit_with_error("sched_setaffinity");
 }
 
 int main(int argc, char **argv)
@@ -247,14 +247,15 @@ int main(int argc, char **argv)
 	seconds = argc > 1 ? atof(argv[1]) : 1;
 	child = fork();
 	if (child < 0)
-		die("fork");
+		exit_with_error("fork");
 	if (argc > 3)
 		cpu_bind(argv[child ? 2 : 3]);
 	if (!child)
-		receiver(two, &a);
-	moved = sender(one, &b, seconds > 0 ? seconds : 1);
+		receive_stream(two, &a);
+	moved = send_stream(one, &b, seconds > 0 ? seconds : 1);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	printf(" %.0f %.0f\n", cost(RUSAGE_SELF, moved), cost(RUSAGE_CHILDREN, moved));
+	printf(" %.0f %.0f\n", measure_cost(RUSAGE_SELF, moved),
+	       measure_cost(RUSAGE_CHILDREN, moved));
 	return 0;
 }

@@ -20,7 +20,7 @@
 #define ADDR 0x0a0000feu
 #define ROUNDS 9
 
-static uint32_t run(int program, const uint8_t *bytes, size_t len, int repeat)
+static uint32_t run_program(int program, const uint8_t *bytes, size_t len, int repeat)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_size_in = (uint32_t)len,
 		    .repeat = repeat);
@@ -32,7 +32,7 @@ static uint32_t run(int program, const uint8_t *bytes, size_t len, int repeat)
 	return o.duration;
 }
 
-static uint64_t counted(struct ina_xdp *x, unsigned which)
+static uint64_t read_counter(struct ina_xdp *x, unsigned which)
 {
 	uint64_t n[INA_XDP_COUNTERS] = { 0 };
 
@@ -41,7 +41,7 @@ static uint64_t counted(struct ina_xdp *x, unsigned which)
 }
 
 /* One line. 0, or it could not be measured. */
-static int measure(uint8_t ranks, int repeat)
+static int measure_ranks(uint8_t ranks, int repeat)
 {
 	static const uint8_t words[INA_PAYLOAD_BYTES] = { 0, 1 };
 	struct ina_group_config group = { .id = 1,
@@ -76,12 +76,13 @@ static int measure(uint8_t ranks, int repeat)
 		return 1;
 	}
 	for (int i = 0; i < ROUNDS; i++) {
-		ns = run(ina_xdp_program(x, "bench_switch"), bytes, len, repeat - repeat % ranks);
+		ns = run_program(ina_xdp_program(x, "bench_switch"), bytes, len,
+				 repeat - repeat % ranks);
 		whole = ns < whole ? ns : whole;
 	}
-	sums = counted(x, INA_XDP_REASONS_AT + INA_REASON_COMPLETE);
+	sums = read_counter(x, INA_XDP_REASONS_AT + INA_REASON_COMPLETE);
 	for (int i = 0; i < ROUNDS; i++) {
-		ns = run(ina_xdp_program(x, "bench_drop"), bytes, len, repeat);
+		ns = run_program(ina_xdp_program(x, "bench_drop"), bytes, len, repeat);
 		drop = ns < drop ? ns : drop;
 	}
 	printf("%2u ranks: decode and drop %4u ns, switch %4u ns a packet, %.2f times; %llu sums\n",
@@ -116,6 +117,6 @@ int main(int argc, char **argv)
 	if (rc)
 		return rc - 1;
 	for (uint8_t ranks = 2; ranks <= 32; ranks *= 2)
-		rc |= measure(ranks, o.repeat);
+		rc |= measure_ranks(ranks, o.repeat);
 	return rc;
 }
