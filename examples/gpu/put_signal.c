@@ -32,7 +32,7 @@ struct outcome {
  * The kernel, by one thread. A heap has room for two messages that go and two that come: rounds
  * take turns, so a message is overwritten only when the peer has answered it.
  */
-HA_GPU_FN void exchange(struct ha_gpu_world *world, uint64_t *heap, struct outcome *o)
+HA_GPU_FN void exchange_messages(struct ha_gpu_world *world, uint64_t *heap, struct outcome *o)
 {
 	struct ha_gpu_conn *c = ha_gpu_world_conn(world, 0, !world->pe);
 	enum ha_gpu_result r = HA_GPU_DONE;
@@ -68,9 +68,9 @@ HA_GPU_FN void exchange(struct ha_gpu_world *world, uint64_t *heap, struct outco
 static struct ha_gpu_cuda cuda;
 static struct ha_gpu_mlx5 nics;
 
-__global__ void kernel(struct ha_gpu_world *world, uint64_t *heap, struct outcome *o)
+__global__ void run_kernel(struct ha_gpu_world *world, uint64_t *heap, struct outcome *o)
 {
-	exchange(world, heap, o);
+	exchange_messages(world, heap, o);
 }
 
 static int before_fork(void)
@@ -78,7 +78,7 @@ static int before_fork(void)
 	return 0;
 }
 
-static int start(struct ha_gpu_host_config *c, struct outcome **o)
+static int open_hardware(struct ha_gpu_host_config *c, struct outcome **o)
 {
 	struct ha_gpu_mlx5_memory memory;
 	struct ha_verbs_ops *verbs;
@@ -98,14 +98,14 @@ static int start(struct ha_gpu_host_config *c, struct outcome **o)
 	return ha_gpu_mlx5_init(&nics, verbs, &memory);
 }
 
-static void run(struct ha_gpu_world *world, void *heap, struct outcome *o)
+static void run_exchange(struct ha_gpu_world *world, void *heap, struct outcome *o)
 {
-	kernel<<<1, 1>>>(world, (uint64_t *)heap, o);
+	run_kernel<<<1, 1>>>(world, (uint64_t *)heap, o);
 	if (cudaDeviceSynchronize())
 		o->result = HA_GPU_REFUSED;
 }
 
-static void stop(void)
+static void close_hardware(void)
 {
 	ha_gpu_mlx5_fini(&nics);
 	ha_gpu_cuda_close(&cuda);
@@ -124,7 +124,7 @@ static int before_fork(void)
 	return fabric ? 0 : -1;
 }
 
-static int start(struct ha_gpu_host_config *c, struct outcome **o)
+static int open_hardware(struct ha_gpu_host_config *c, struct outcome **o)
 {
 	c->ops = &ha_gpu_soft_ops;
 	c->hw = &nics;
@@ -135,12 +135,12 @@ static int start(struct ha_gpu_host_config *c, struct outcome **o)
 	return ha_gpu_soft_start(&nics, fabric, 2 * (unsigned)c->bootstrap->rank, 2);
 }
 
-static void run(struct ha_gpu_world *world, void *heap, struct outcome *o)
+static void run_exchange(struct ha_gpu_world *world, void *heap, struct outcome *o)
 {
-	exchange(world, heap, o);
+	exchange_messages(world, heap, o);
 }
 
-static void stop(void)
+static void close_hardware(void)
 {
 	ha_gpu_soft_stop(&nics);
 }
@@ -160,18 +160,18 @@ static int run_rank(int rank, const char *root)
 	if (ha_gpu_settings_load_env(&config.settings) ||
 	    ha_gpu_bootstrap_tcp(&bootstrap, root, rank, 2, 1, 60000))
 		return 1;
-	if (ha_gpu_bootstrap_agree(&bootstrap, start(&config, &o)) ||
+	if (ha_gpu_bootstrap_agree(&bootstrap, open_hardware(&config, &o)) ||
 	    ha_gpu_host_open(&config, &host) || ha_gpu_host_connect(host, 1, 1) ||
 	    ha_gpu_host_launch(host, 0))
 		return 1;
-	run(ha_gpu_host_world(host), config.heap, o);
+	run_exchange(ha_gpu_host_world(host), config.heap, o);
 	ha_gpu_host_stats(host, &stats);
 	printf("rank %d: %d rounds of %d, %d wrong words, %d changes of path: %s\n", rank,
 	       (int)o->rounds, ROUNDS, (int)o->wrong, (int)stats.switches,
 	       o->result == HA_GPU_DONE ? "done" : "FAILED");
 	ha_gpu_host_finalize(host, 10000);
 	ha_gpu_bootstrap_close(&bootstrap);
-	stop();
+	close_hardware();
 	return o->result != HA_GPU_DONE || o->wrong;
 }
 
