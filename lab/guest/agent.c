@@ -54,7 +54,7 @@ struct job {
 static struct job jobs[JOBS];
 static int port;
 
-static void die(const char *what)
+static void exit_with_error(const char *what)
 {
 	fprintf(stderr, "agent: %s: %s\n", what, strerror(errno));
 	exit(1);
@@ -72,7 +72,7 @@ static void port_read(void *data, size_t length)
 			at += n;
 			length -= (size_t)n;
 		} else if (n < 0 && errno != EINTR) {
-			die("read");
+			exit_with_error("read");
 		} else {
 			usleep(10000);
 		}
@@ -90,7 +90,7 @@ static void port_write(const void *data, size_t length)
 			at += n;
 			length -= (size_t)n;
 		} else if (n < 0 && errno != EINTR && errno != EAGAIN) {
-			die("write");
+			exit_with_error("write");
 		} else {
 			usleep(1000);
 		}
@@ -141,7 +141,7 @@ static void job_start(uint32_t number, const char *command)
 		job_exec(command, ends[1]);
 	close(ends[1]);
 	if (job->pid < 0)
-		die("fork");
+		exit_with_error("fork");
 }
 
 static void job_kill(uint32_t number, int signal)
@@ -175,7 +175,7 @@ static void frame_take(void)
 	port_read(&header, sizeof(header));
 	if (header.length > LONGEST) {
 		errno = EMSGSIZE;
-		die("a frame");
+		exit_with_error("a frame");
 	}
 	port_read(text, header.length);
 	text[header.length] = 0;
@@ -239,7 +239,7 @@ static void pulse_tell(void)
 	clock_tell(KIND_PULSE, 0);
 }
 
-static void serve(int signals)
+static void serve_once(int signals)
 {
 	struct pollfd fds[JOBS + 2] = { { .fd = port, .events = POLLIN },
 					{ .fd = signals, .events = POLLIN } };
@@ -249,7 +249,7 @@ static void serve(int signals)
 		fds[i + 2] = (struct pollfd) { .fd = jobs[i].pid ? jobs[i].output : -1,
 					       .events = POLLIN };
 	if (poll(fds, JOBS + 2, PULSE) < 0 && errno != EINTR)
-		die("poll");
+		exit_with_error("poll");
 	pulse_tell();
 	for (int i = 0; i < JOBS; i++)
 		if (fds[i + 2].revents)
@@ -277,17 +277,17 @@ static void serve_port(const char *path)
 		jobs[i].output = -1;
 	port = open(path, O_RDWR | O_CLOEXEC);
 	if (port < 0)
-		die(path);
+		exit_with_error(path);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &child, NULL);
 	signals = signalfd(-1, &child, SFD_CLOEXEC);
 	if (signals < 0)
-		die("signalfd");
+		exit_with_error("signalfd");
 	setpriority(PRIO_PROCESS, 0, -10); /* the ranks poll, and there is one processor */
 	frame_send(KIND_HELLO, 0, NULL, 0);
 	for (;;)
-		serve(signals);
+		serve_once(signals);
 }
 
 int main(int argc, char **argv)
