@@ -38,7 +38,7 @@ bool ha_arp_decode(const uint8_t *b, size_t len, struct ha_arp *a)
 	return true;
 }
 
-static bool await(int fd, uint32_t sender, uint64_t until, uint8_t mac[6])
+static bool await_reply(int fd, uint32_t sender, uint64_t until, uint8_t mac[6])
 {
 	struct pollfd ready = { fd, POLLIN, 0 };
 	struct ha_arp reply;
@@ -67,8 +67,8 @@ int ha_arp_ask(int fd, const struct ha_arp *question, unsigned tries, unsigned w
 	while (tries--) {
 		if (send(fd, bytes, sizeof(bytes), 0) < 0 && errno != EAGAIN && errno != ENOBUFS)
 			return -errno;
-		if (await(fd, question->target,
-			  ha_clock_now(&ha_clock_live) + wait_ms * HA_NS_PER_MS, mac))
+		if (await_reply(fd, question->target,
+				ha_clock_now(&ha_clock_live) + wait_ms * HA_NS_PER_MS, mac))
 			return 0;
 	}
 	return -EHOSTUNREACH;

@@ -15,12 +15,12 @@ struct controller {
 	struct ha_ina_client *client;
 };
 
-static struct controller *of(struct ha_authority *a)
+static struct controller *to_controller(struct ha_authority *a)
 {
 	return (struct controller *)a;
 }
 
-static int failed(struct controller *c, int err, char *why, size_t size)
+static int explain_error(struct controller *c, int err, char *why, size_t size)
 {
 	snprintf(why, size, "%s", ha_ina_client_error(c->client));
 	return err;
@@ -37,7 +37,7 @@ static struct ha_ina_lease lease_of(const struct ha_group_facts *g)
 static int create(struct ha_authority *a, const struct ina_shm_create *spec,
 		  struct ha_group_facts *g, char *why, size_t size)
 {
-	struct controller *c = of(a);
+	struct controller *c = to_controller(a);
 	struct ha_ina_group_spec w = { .member = spec->member,
 				       .members = spec->ranks,
 				       .length = c->defaults.slots,
@@ -49,7 +49,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec,
 	int err = ha_ina_client_create(c->client, &w, &lease);
 
 	if (err)
-		return failed(c, err, why, size);
+		return explain_error(c, err, why, size);
 	if (!lease.id) {
 		snprintf(why, size, "no group, do without the switch: %s", lease.message);
 		return -EAGAIN;
@@ -71,7 +71,8 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec,
 }
 
 /* Does the ticket say what the controller says? NULL, or what not. */
-static const char *differs(const struct ha_group_facts *g, const struct ha_ina_group_info *i)
+static const char *find_difference(const struct ha_group_facts *g,
+				   const struct ha_ina_group_info *i)
 {
 	if (g->epoch != i->epoch)
 		return "the switch has lost its memory since the ticket was made: ask for another "
@@ -88,7 +89,7 @@ static const char *differs(const struct ha_group_facts *g, const struct ha_ina_g
 static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 		uint64_t incarnation, char *why, size_t size)
 {
-	struct controller *c = of(a);
+	struct controller *c = to_controller(a);
 	struct ha_ina_lease lease = lease_of(g);
 	struct ha_ina_group_info info;
 	struct ha_ina_beat beat;
@@ -96,8 +97,8 @@ static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 	int err = ha_ina_client_join(c->client, &lease, rank, incarnation, &info, &beat);
 
 	if (err)
-		return failed(c, err, why, size);
-	wrong = beat.live ? differs(g, &info) : beat.message;
+		return explain_error(c, err, why, size);
+	wrong = beat.live ? find_difference(g, &info) : beat.message;
 	if (wrong) {
 		snprintf(why, size, "group %u: %s", g->id, wrong);
 		return beat.live ? -EINVAL : -ECANCELED;
@@ -109,14 +110,14 @@ static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
 		 uint64_t incarnation, char *why, size_t size)
 {
-	struct controller *c = of(a);
+	struct controller *c = to_controller(a);
 	struct ha_ina_lease lease = lease_of(g);
 	struct ha_ina_beat beat;
 	int err = ha_ina_client_renew(c->client, &lease, (int)rank, &beat);
 	uint32_t silent;
 
 	if (err) /* the controller's silence is not the group's end, which -ETIMEDOUT says here */
-		return failed(c, err == -ETIMEDOUT ? -EAGAIN : err, why, size);
+		return explain_error(c, err == -ETIMEDOUT ? -EAGAIN : err, why, size);
 	silent = beat.silent & ~(1u << rank);
 	if (!beat.live)
 		snprintf(why, size, "group %u, rank %u: the controller says: %s", g->id, rank,
@@ -145,13 +146,13 @@ static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 	struct ha_ina_lease lease = lease_of(g);
 	struct ha_ina_beat beat;
 
-	return ha_ina_client_leave(of(a)->client, &lease, rank, incarnation, &beat);
+	return ha_ina_client_leave(to_controller(a)->client, &lease, rank, incarnation, &beat);
 }
 
 static void close_it(struct ha_authority *a)
 {
-	ha_ina_client_close(of(a)->client);
-	free(of(a));
+	ha_ina_client_close(to_controller(a)->client);
+	free(to_controller(a));
 }
 
 static const struct ha_authority_ops ops = { create, join, renew, leave, close_it };

@@ -24,12 +24,12 @@ struct local {
 	uint8_t last;
 };
 
-static struct local *of(struct ha_authority *a)
+static struct local *to_local(struct ha_authority *a)
 {
 	return (struct local *)a;
 }
 
-static void end(struct local *l, unsigned id)
+static void end_group(struct local *l, unsigned id)
 {
 	l->group[id].ranks = 0;
 	if (l->net->loopback)
@@ -42,13 +42,13 @@ static void end_forgotten(struct local *l, uint64_t now)
 	for (unsigned id = 1; id < GROUPS; id++)
 		if (l->group[id].ranks && !l->group[id].joined &&
 		    now - l->group[id].created > l->defaults.lease_ms * HA_NS_PER_MS)
-			end(l, id);
+			end_group(l, id);
 }
 
 static int create(struct ha_authority *a, const struct ina_shm_create *spec,
 		  struct ha_group_facts *g, char *why, size_t size)
 {
-	struct local *l = of(a);
+	struct local *l = to_local(a);
 	uint64_t now = ha_clock_now(&ha_clock_live);
 	unsigned tries = GROUPS;
 
@@ -81,7 +81,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec,
 static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 		uint64_t incarnation, char *why, size_t size)
 {
-	struct local *l = of(a);
+	struct local *l = to_local(a);
 
 	if (l->group[g->id].ranks != g->ranks || l->group[g->id].epoch != g->epoch) {
 		snprintf(why, size,
@@ -111,17 +111,17 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
 		 uint64_t incarnation)
 {
-	struct local *l = of(a);
+	struct local *l = to_local(a);
 
 	l->group[g->id].left |= 1u << rank;
 	if (l->group[g->id].left == l->group[g->id].joined)
-		end(l, g->id);
+		end_group(l, g->id);
 	return 0;
 }
 
 static void close_it(struct ha_authority *a)
 {
-	free(of(a));
+	free(to_local(a));
 }
 
 static const struct ha_authority_ops ops = { create, join, renew, leave, close_it };

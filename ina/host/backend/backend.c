@@ -17,7 +17,7 @@
 
 /* ---- clients ---- */
 
-static void came(void *arg, struct ina_shm_peer *shm)
+static void attach_client(void *arg, struct ina_shm_peer *shm)
 {
 	struct ha_backend *b = arg;
 	struct ha_peer *p = ha_peer_create(shm, b->net->workers);
@@ -61,7 +61,7 @@ static void remove_member(struct ha_backend *b, struct ha_member *m, bool asked,
 	ha_mailbox_send(&b->balancer.mailbox, &m->remove, HA_MESSAGE_REMOVE, m);
 }
 
-static void gone(void *arg, struct ina_shm_peer *shm, const char *why)
+static void detach_client(void *arg, struct ina_shm_peer *shm, const char *why)
 {
 	struct ha_backend *b = arg;
 	struct ha_peer *p = ina_shm_peer_get(shm);
@@ -103,7 +103,7 @@ static uint32_t new_handle(struct ha_backend *b)
 
 /* ---- what clients ask ---- */
 
-static struct ha_question *ask(struct ha_peer *p, uint32_t serial)
+static struct ha_question *make_question(struct ha_peer *p, uint32_t serial)
 {
 	struct ha_question *q = calloc(1, sizeof(*q));
 
@@ -126,7 +126,7 @@ static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial,
 		   const struct ina_shm_create *spec)
 {
 	struct ha_backend *b = arg;
-	struct ha_question *q = ask(ina_shm_peer_get(shm), serial);
+	struct ha_question *q = make_question(ina_shm_peer_get(shm), serial);
 
 	if (!q)
 		return;
@@ -135,8 +135,8 @@ static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial,
 }
 
 /* A sentence about what is wrong for this host, or NULL. */
-static const char *unfit(const struct ha_backend *b, const struct ha_group_facts *g, unsigned rank,
-			 char *text, size_t size)
+static const char *check_group(const struct ha_backend *b, const struct ha_group_facts *g,
+			       unsigned rank, char *text, size_t size)
 {
 	if (rank >= g->ranks)
 		snprintf(text, size, "rank %u: the group has ranks 0 to %u", rank, g->ranks - 1);
@@ -165,13 +165,13 @@ static void join(void *arg, struct ina_shm_peer *shm, uint32_t serial,
 	char text[INA_SHM_TEXT];
 
 	if (!ha_ticket_read(ticket, &group, &wrong))
-		wrong = unfit(b, &group, rank, text, sizeof(text));
+		wrong = check_group(b, &group, rank, text, sizeof(text));
 	if (wrong) {
 		b->count.join_refused++;
 		ina_shm_answer_refused(shm, serial, -EINVAL, wrong);
 		return;
 	}
-	q = ask(ina_shm_peer_get(shm), serial);
+	q = make_question(ina_shm_peer_get(shm), serial);
 	if (!q)
 		return;
 	q->group = group;
@@ -193,18 +193,19 @@ static void leave(void *arg, struct ina_shm_peer *shm, uint32_t serial, uint32_t
 	remove_member(b, m, true, err, "this rank has left the group");
 }
 
-static void bell(void *arg, struct ina_shm_peer *shm)
+static void wake_balancer(void *arg, struct ina_shm_peer *shm)
 {
 	struct ha_backend *b = arg;
 
 	ha_sleeper_wake(&b->balancer.sleeper);
 }
 
-static const struct ina_shm_server_ops server_ops = { came, create, join, leave, bell, gone };
+static const struct ina_shm_server_ops server_ops = { attach_client, create,        join,
+						      leave,         wake_balancer, detach_client };
 
 /* ---- what the registrar answers ---- */
 
-static void created(struct ha_backend *b, struct ha_question *q)
+static void answer_create(struct ha_backend *b, struct ha_question *q)
 {
 	uint8_t ticket[HA_INA_TICKET];
 
@@ -271,7 +272,7 @@ static void join_answered(struct ha_backend *b, struct ha_question *q)
 	ina_shm_answer_refused(q->peer->shm, q->serial, q->err ? q->err : -ENOTCONN, q->why);
 }
 
-static void lost(struct ha_backend *b, const struct ha_question *q)
+static void end_member(struct ha_backend *b, const struct ha_question *q)
 {
 	struct ha_member *m = b->members;
 
@@ -287,7 +288,7 @@ static void lost(struct ha_backend *b, const struct ha_question *q)
 
 /* ---- what the balancer says ---- */
 
-static void added(struct ha_backend *b, struct ha_member *m)
+static void confirm_join(struct ha_backend *b, struct ha_member *m)
 {
 	char name[24];
 
@@ -302,7 +303,7 @@ static void added(struct ha_backend *b, struct ha_member *m)
 	ina_shm_answer_joined(m->peer->shm, m->serial, m->handle, m->rank, m->group.ranks);
 }
 
-static void ended(struct ha_backend *b, struct ha_member *m)
+static void report_end(struct ha_backend *b, struct ha_member *m)
 {
 	b->count.ended++;
 	HA_WARN("ina", "%s", m->why);
@@ -310,7 +311,7 @@ static void ended(struct ha_backend *b, struct ha_member *m)
 		ina_shm_peer_state(m->peer->shm, m->handle, m->err, m->why);
 }
 
-static void removed(struct ha_backend *b, struct ha_member *m)
+static void drop_member(struct ha_backend *b, struct ha_member *m)
 {
 	struct ha_member **at = &b->members;
 
@@ -332,11 +333,11 @@ static void take_question(struct ha_backend *b, struct ha_question *q, int kind)
 	struct ha_peer *p = q->peer;
 
 	if (kind == HA_QUESTION_CREATE)
-		created(b, q);
+		answer_create(b, q);
 	else if (kind == HA_QUESTION_JOIN)
 		join_answered(b, q);
 	else
-		lost(b, q);
+		end_member(b, q);
 	free(q);
 	if (p) {
 		p->asked--;
@@ -348,13 +349,13 @@ static void take_message(struct ha_backend *b, struct ha_message *message)
 {
 	switch (message->kind) {
 	case HA_MESSAGE_ADDED:
-		added(b, message->what);
+		confirm_join(b, message->what);
 		break;
 	case HA_MESSAGE_ENDED:
-		ended(b, message->what);
+		report_end(b, message->what);
 		break;
 	case HA_MESSAGE_REMOVED:
-		removed(b, message->what);
+		drop_member(b, message->what);
 		break;
 	case HA_MESSAGE_DROPPED:
 		((struct ha_peer *)message->what)->dropped_by_balancer = true;
@@ -373,7 +374,7 @@ static void take_messages(struct ha_backend *b)
 		take_message(b, message);
 }
 
-static void tick(struct ha_backend *b)
+static void tick_net(struct ha_backend *b)
 {
 	uint64_t now;
 
@@ -396,7 +397,7 @@ void ha_backend_serve(struct ha_backend *b, int timeout_ms)
 				timeout_ms < 0 ? UINT64_MAX : (uint64_t)timeout_ms * HA_NS_PER_MS);
 	take_messages(b);
 	ina_shm_server_poll(b->server, 0);
-	tick(b);
+	tick_net(b);
 }
 
 /* ---- beginning and end ---- */
@@ -487,7 +488,7 @@ struct ha_backend *ha_backend_open(const struct ha_backend_options *o, struct ha
 }
 
 /* What is on its way to nobody. */
-static void drain(struct ha_backend *b)
+static void drain_mailbox(struct ha_backend *b)
 {
 	struct ha_message *message;
 
@@ -500,7 +501,7 @@ void ha_backend_close(struct ha_backend *b)
 {
 	atomic_store_explicit(&b->balancer.closing, true, memory_order_relaxed);
 	if (b->server)
-		/* gone() for each: their ranks are removed, and tell the switch */
+		/* detach_client() for each: their ranks are removed, and tell the switch */
 		ina_shm_server_close(b->server);
 	b->server = NULL;
 	while (b->nmembers) {
@@ -519,7 +520,7 @@ void ha_backend_close(struct ha_backend *b)
 	}
 	free(b->worker);
 	ha_balancer_close(&b->balancer);
-	drain(b);
+	drain_mailbox(b);
 	while (b->peers) {
 		struct ha_peer *p = b->peers;
 

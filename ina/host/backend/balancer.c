@@ -19,14 +19,14 @@
 #define CREDIT (HA_SPSC_NOTES / 2)
 static_assert(HA_SPSC_NOTES - CREDIT >= 4 * HA_MEMBERS, "room for what is not a part");
 
-static void count(_Atomic uint64_t *counter, uint64_t n)
+static void add_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 }
 
-static void tell(struct ha_balancer *b, unsigned worker, enum ha_note_kind kind, int err,
-		 void *what)
+static void push_note(struct ha_balancer *b, unsigned worker, enum ha_note_kind kind, int err,
+		      void *what)
 {
 	struct ha_note note = { kind, err, what };
 	bool pushed = ha_spsc_push(&b->worker[worker]->in, &note);
@@ -38,18 +38,18 @@ static void tell(struct ha_balancer *b, unsigned worker, enum ha_note_kind kind,
 
 /* ---- responses ---- */
 
-static void respond(struct ha_balancer *b, struct ha_peer *p, uint64_t sequence, int result,
-		    uint32_t met, uint64_t bytes)
+static void send_response(struct ha_balancer *b, struct ha_peer *p, uint64_t sequence, int result,
+			  uint32_t met, uint64_t bytes)
 {
 	struct ina_shm_response r = { .sequence = sequence, .result = result, .met = met };
 
 	/* Relaxed: set before the messages that the ends of ranks come from. */
 	if (result == -ECANCELED && atomic_load_explicit(&b->closing, memory_order_relaxed))
 		r.result = -ENOTCONN;
-	count(&b->stats.failed, result != 0);
-	count(&b->stats.saturated, !!(met & HA_INA_SATURATED));
-	count(&b->stats.nonfinite, !!(met & HA_INA_NONFINITE));
-	count(&b->stats.bytes, result ? 0 : bytes);
+	add_count(&b->stats.failed, result != 0);
+	add_count(&b->stats.saturated, !!(met & HA_INA_SATURATED));
+	add_count(&b->stats.nonfinite, !!(met & HA_INA_NONFINITE));
+	add_count(&b->stats.bytes, result ? 0 : bytes);
 	ina_shm_peer_respond(p->shm, &r);
 }
 
@@ -78,7 +78,8 @@ static void answer_done(struct ha_balancer *b, struct ha_member *m)
 		m->head = job->next;
 		if (!m->head)
 			m->tail = NULL;
-		respond(b, p, job->sequence, job->result, job->met, bytes_of(job, m->nstreams));
+		send_response(b, p, job->sequence, job->result, job->met,
+			      bytes_of(job, m->nstreams));
 		ha_peer_job_end(p, job);
 	}
 }
@@ -109,7 +110,7 @@ static void end_member(struct ha_balancer *b, struct ha_member *m, int err, cons
 	snprintf(m->why, sizeof(m->why), "%s", why);
 	for (unsigned i = 0; i < m->nstreams; i++)
 		if (&m->stream[i] != but)
-			tell(b, i, HA_NOTE_ABORT, err, &m->stream[i]);
+			push_note(b, i, HA_NOTE_ABORT, err, &m->stream[i]);
 	ha_mailbox_send(b->control, &m->ended, HA_MESSAGE_ENDED, m);
 }
 
@@ -160,8 +161,8 @@ static struct ha_member *member_of(const struct ha_balancer *b, const struct ha_
 }
 
 /* 0, or what the request ends with at once. */
-static int check(const struct ha_balancer *b, const struct ha_peer *p, const struct ha_member *m,
-		 const struct ina_shm_request *r)
+static int check_request(const struct ha_balancer *b, const struct ha_peer *p,
+			 const struct ha_member *m, const struct ina_shm_request *r)
 {
 	uint32_t at = r->group % HA_MEMBERS;
 
@@ -187,7 +188,7 @@ static bool has_credit(const struct ha_balancer *b)
 	return true;
 }
 
-static void split(struct ha_balancer *b, struct ha_job *job, const struct ina_shm_request *r)
+static void split_job(struct ha_balancer *b, struct ha_job *job, const struct ina_shm_request *r)
 {
 	struct ha_member *m = job->member;
 	uint32_t blocks = ina_shm_blocks(r->bytes) / INA_SHM_BLOCK;
@@ -211,12 +212,12 @@ static void split(struct ha_balancer *b, struct ha_job *job, const struct ina_sh
 	}
 	for (unsigned i = 0; i < parts; i++) {
 		b->own.out[i]++;
-		tell(b, i, HA_NOTE_POST, 0, &job->part[i]);
+		push_note(b, i, HA_NOTE_POST, 0, &job->part[i]);
 	}
 }
 
 /* NETCCL_LB_LOOPBACK: done here and now. */
-static void loop(struct ha_balancer *b, struct ha_job *job, const struct ina_shm_request *r)
+static void loop_job(struct ha_balancer *b, struct ha_job *job, const struct ina_shm_request *r)
 {
 	const struct ha_member *m = job->member;
 	struct ha_part *part = &job->part[0];
@@ -228,21 +229,21 @@ static void loop(struct ha_balancer *b, struct ha_job *job, const struct ina_shm
 	part->type = r->type;
 	part->met = 0;
 	ha_part_loop(part, m->rank, m->group.ranks);
-	respond(b, job->peer, r->sequence, 0, part->met, ina_shm_blocks(r->bytes));
+	send_response(b, job->peer, r->sequence, 0, part->met, ina_shm_blocks(r->bytes));
 	ha_peer_job_end(job->peer, job);
 }
 
-static void begin(struct ha_balancer *b, struct ha_peer *p, const struct ina_shm_request *r)
+static void begin_request(struct ha_balancer *b, struct ha_peer *p, const struct ina_shm_request *r)
 {
 	struct ha_member *m = member_of(b, p, r->group);
 	struct ha_job *job;
 	int err;
 
-	count(&b->stats.requests, 1);
-	err = check(b, p, m, r);
+	add_count(&b->stats.requests, 1);
+	err = check_request(b, p, m, r);
 	if (err) {
-		count(&b->stats.refused, 1);
-		respond(b, p, r->sequence, err, 0, 0);
+		add_count(&b->stats.refused, 1);
+		send_response(b, p, r->sequence, err, 0, 0);
 		return;
 	}
 	job = ha_peer_job(p);
@@ -254,7 +255,7 @@ static void begin(struct ha_balancer *b, struct ha_peer *p, const struct ina_shm
 	job->met = 0;
 	job->next = NULL;
 	if (b->loop) {
-		loop(b, job, r);
+		loop_job(b, job, r);
 		return;
 	}
 	if (m->tail)
@@ -262,7 +263,7 @@ static void begin(struct ha_balancer *b, struct ha_peer *p, const struct ina_shm
 	else
 		m->head = job;
 	m->tail = job;
-	split(b, job, r);
+	split_job(b, job, r);
 }
 
 static bool take_requests(struct ha_balancer *b, struct ha_peer *p)
@@ -278,7 +279,7 @@ static bool take_requests(struct ha_balancer *b, struct ha_peer *p)
 		if (got <= 0)
 			break;
 		any = true;
-		begin(b, p, &r);
+		begin_request(b, p, &r);
 	}
 	return any;
 }
@@ -291,7 +292,7 @@ static void add_member(struct ha_balancer *b, struct ha_member *m)
 	m->peer->members++;
 	m->streams_left = m->nstreams;
 	for (unsigned i = 0; i < m->nstreams; i++)
-		tell(b, i, HA_NOTE_ADD, 0, &m->stream[i]);
+		push_note(b, i, HA_NOTE_ADD, 0, &m->stream[i]);
 	ha_mailbox_send(b->control, &m->add, HA_MESSAGE_ADDED, m);
 }
 
@@ -312,7 +313,7 @@ static void remove_member(struct ha_balancer *b, struct ha_member *m)
 	b->own.left[m->handle % HA_MEMBERS].peer = m->peer;
 	b->own.left[m->handle % HA_MEMBERS].handle = m->handle;
 	for (unsigned i = 0; i < m->nstreams; i++)
-		tell(b, i, HA_NOTE_REMOVE, err, &m->stream[i]);
+		push_note(b, i, HA_NOTE_REMOVE, err, &m->stream[i]);
 }
 
 static void remove_peer(struct ha_balancer *b, struct ha_peer *p)
@@ -373,11 +374,11 @@ static bool all_asleep(struct ha_balancer *b)
 	       !atomic_load_explicit(&b->stop, memory_order_acquire);
 }
 
-static void rest(struct ha_balancer *b)
+static void wait_for_work(struct ha_balancer *b)
 {
 	ha_sleeper_announce(&b->sleeper);
 	if (all_asleep(b)) {
-		count(&b->stats.balancer_sleeps, 1);
+		add_count(&b->stats.balancer_sleeps, 1);
 		ha_sleeper_wait(&b->sleeper, -1, UINT64_MAX);
 	} else {
 		ha_sleeper_stay(&b->sleeper);
@@ -400,12 +401,12 @@ static void round_of(struct ha_balancer *b)
 	if (worked)
 		b->own.worked_at = now;
 	else if (now - b->own.worked_at >= b->idle_ns)
-		rest(b);
+		wait_for_work(b);
 	else if (b->shared && !ha_yield(&b->own.yield))
-		rest(b);
+		wait_for_work(b);
 }
 
-static void *run(void *arg)
+static void *run_balancer(void *arg)
 {
 	struct ha_balancer *b = arg;
 	cpu_set_t set;
@@ -439,7 +440,7 @@ int ha_balancer_open(struct ha_balancer *b)
 
 int ha_balancer_start(struct ha_balancer *b)
 {
-	int err = -pthread_create(&b->thread, NULL, run, b);
+	int err = -pthread_create(&b->thread, NULL, run_balancer, b);
 
 	b->running = !err;
 	return err;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* "2-5,8" in its order; how many, or -EINVAL. */
-static int parse(const char *text, int *cpu, int max)
+static int parse_list(const char *text, int *cpu, int max)
 {
 	int n = 0;
 
@@ -49,7 +49,7 @@ static int of_node(int node, int *cpu, int max)
 	if (!f)
 		return 0;
 	if (fgets(line, sizeof(line), f))
-		n = parse(line, cpu, max);
+		n = parse_list(line, cpu, max);
 	fclose(f);
 	return n < 0 ? 0 : n;
 }
@@ -65,7 +65,7 @@ static int of_process(const cpu_set_t *may, int *cpu, int max)
 }
 
 /* Those that the process may use, in the same order. */
-static int only(const cpu_set_t *may, int *cpu, int n)
+static int keep_usable(const cpu_set_t *may, int *cpu, int n)
 {
 	int kept = 0;
 
@@ -83,13 +83,13 @@ int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shar
 
 	if (sched_getaffinity(0, sizeof(may), &may))
 		return -errno;
-	found = list ? parse(list, all, CPU_SETSIZE) : of_node(node, all, CPU_SETSIZE);
+	found = list ? parse_list(list, all, CPU_SETSIZE) : of_node(node, all, CPU_SETSIZE);
 	if (found < 0) {
 		snprintf(why, size, "processors \"%s\": write numbers and ranges, as in 2-5,8",
 			 list);
 		return found;
 	}
-	usable = only(&may, all, found);
+	usable = keep_usable(&may, all, found);
 	if (list && usable < found) {
 		snprintf(why, size,
 			 "processors \"%s\": this process may not use all of them (taskset -p, "

@@ -36,7 +36,7 @@ static void on_signal(int signal)
 	stop = 1;
 }
 
-static int complain(const char *what, const char *why)
+static int report_error(const char *what, const char *why)
 {
 	fprintf(stderr, "ha-backend: %s: %s\n", what, why);
 	return 1;
@@ -47,7 +47,7 @@ static void grpc_line(gpr_log_func_args *args)
 	HA_TRACE("grpc", "%s", args->message);
 }
 
-static void print(const void *daemon, FILE *out)
+static void print_metrics(const void *daemon, FILE *out)
 {
 	ha_backend_metrics(((const struct daemon *)daemon)->backend, out);
 }
@@ -85,7 +85,7 @@ static int set_cores(struct daemon *d, struct ha_backend_settings *s, int node)
 	bool shared;
 
 	if (ha_cores_choose(s->cpus, node, 1 + s->workers, d->cpu, &shared, why, sizeof(why)))
-		return complain("--cpus", why);
+		return report_error("--cpus", why);
 	s->backend.limits.shared |= shared;
 	s->backend.cpu = s->backend.limits.shared ? NULL : d->cpu;
 	return 0;
@@ -98,7 +98,7 @@ static int open_backend(struct daemon *d, struct ha_backend_settings *s)
 	struct ha_authority *a;
 
 	if (!net)
-		return complain("the card", why);
+		return report_error("the card", why);
 	if (set_cores(d, s, net->node)) {
 		ha_net_close(net);
 		return 2;
@@ -106,12 +106,12 @@ static int open_backend(struct daemon *d, struct ha_backend_settings *s)
 	a = open_authority(s, net, why, sizeof(why));
 	if (!a) {
 		ha_net_close(net);
-		return complain("--controller", why);
+		return report_error("--controller", why);
 	}
 	s->backend.switch_mac = s->has_switch_mac ? s->switch_mac : NULL;
 	d->backend = ha_backend_open(&s->backend, net, a, why, sizeof(why));
 	if (!d->backend)
-		return complain("it cannot start", why);
+		return report_error("it cannot start", why);
 	HA_INFO(NULL, "card %s (%s), %u.%u.%u.%u, %u workers; clients at %s; groups: %s",
 		net->device, net->ops->name, net->addr >> 24, net->addr >> 16 & 255,
 		net->addr >> 8 & 255, net->addr & 255, net->workers, s->backend.server.path,
@@ -127,12 +127,12 @@ static int open_metrics(struct daemon *d, const struct ha_backend_settings *s)
 	const char *wrong;
 
 	if (ha_loop_open(&d->loop))
-		return complain("epoll", strerror(errno));
-	wrong = ha_http_open(&d->http, &d->loop, print, d, s->metrics);
-	return wrong ? complain("--metrics", wrong), 2 : 0;
+		return report_error("epoll", strerror(errno));
+	wrong = ha_http_open(&d->http, &d->loop, print_metrics, d, s->metrics);
+	return wrong ? report_error("--metrics", wrong), 2 : 0;
 }
 
-static void run(struct daemon *d, const struct ha_backend_settings *s)
+static void run_daemon(struct daemon *d, const struct ha_backend_settings *s)
 {
 	uint64_t now = ha_clock_now(&ha_clock_live), log_at = now, look_at = now;
 	const int go_on = 0;
@@ -186,7 +186,7 @@ int main(int argc, char **argv)
 	if (!rc) {
 		rc = open_metrics(&d, &settings);
 		if (!rc)
-			run(&d, &settings);
+			run_daemon(&d, &settings);
 		ha_http_close(&d.http);
 		ha_loop_close(&d.loop);
 		ha_backend_close(d.backend);

@@ -50,7 +50,7 @@ struct receiver {
 	unsigned worker;
 };
 
-static struct dpdk_net *of(struct ha_net *net)
+static struct dpdk_net *to_dpdk(struct ha_net *net)
 {
 	return (struct dpdk_net *)net;
 }
@@ -87,7 +87,7 @@ static void on_arp(struct dpdk_net *d, unsigned worker, const struct ha_arp *pac
 	send_arp(d, worker, &answer);
 }
 
-static void other(void *arg, struct rte_mbuf *m)
+static void take_other(void *arg, struct rte_mbuf *m)
 {
 	struct receiver *r = arg;
 	struct ha_arp packet;
@@ -125,7 +125,7 @@ static bool arp_found(struct dpdk_net *d, uint8_t mac[6])
 
 static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *why, size_t size)
 {
-	struct dpdk_net *d = of(net);
+	struct dpdk_net *d = to_dpdk(net);
 
 	pthread_mutex_lock(&d->lock);
 	d->wanted = addr;
@@ -149,7 +149,7 @@ static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *wh
 
 /* ---- packets ---- */
 
-static void release(struct queue *q)
+static void free_held(struct queue *q)
 {
 	for (unsigned i = 0; i < q->nheld; i++)
 		rte_pktmbuf_free(q->held[i]);
@@ -164,7 +164,7 @@ static unsigned receive_any(struct dpdk_net *d, unsigned worker, struct rte_mbuf
 		return ina_port_receive(&d->port, (uint16_t)worker, m, (uint16_t)n);
 	if (rte_spinlock_trylock(&d->receiving)) {
 		for (uint16_t q = 0; q < d->port.rx_queues; q++)
-			ina_spread_burst(&d->spreader, &d->port, q, other, &r);
+			ina_spread_burst(&d->spreader, &d->port, q, take_other, &r);
 		rte_spinlock_unlock(&d->receiving);
 	}
 	return ina_spread_receive(&d->spread, worker, m, n);
@@ -173,18 +173,18 @@ static unsigned receive_any(struct dpdk_net *d, unsigned worker, struct rte_mbuf
 static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet,
 			unsigned n)
 {
-	struct dpdk_net *d = of(net);
+	struct dpdk_net *d = to_dpdk(net);
 	struct queue *q = &d->queue[worker];
 	struct receiver r = { d, worker };
 	struct rte_mbuf *m[HA_NET_BURST];
 	unsigned got;
 
-	release(q);
+	free_held(q);
 	ask_arp(d, worker);
 	got = receive_any(d, worker, m, n < HA_NET_BURST ? n : HA_NET_BURST);
 	for (unsigned i = 0; i < got; i++) {
 		if (ina_packet_worker(m[i]) < 0) {
-			other(&r, m[i]);
+			take_other(&r, m[i]);
 			continue;
 		}
 		if (m[i]->nb_segs > 1 && rte_pktmbuf_linearize(m[i])) {
@@ -200,7 +200,7 @@ static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packe
 
 static void send_frame(struct ha_net *net, unsigned worker, const struct ina_frame *frame)
 {
-	struct dpdk_net *d = of(net);
+	struct dpdk_net *d = to_dpdk(net);
 	struct rte_mbuf *m = ina_packet_make(&d->port, d->pool, frame);
 
 	if (likely(m))
@@ -209,7 +209,7 @@ static void send_frame(struct ha_net *net, unsigned worker, const struct ina_fra
 
 static void flush(struct ha_net *net, unsigned worker)
 {
-	struct queue *q = &of(net)->queue[worker];
+	struct queue *q = &to_dpdk(net)->queue[worker];
 
 	if (ina_tx_depth(&q->tx))
 		ina_tx_flush(&q->tx);
@@ -224,14 +224,14 @@ static uint64_t lost(struct ha_net *net)
 {
 	struct ina_port_counts c;
 
-	ina_port_count(&of(net)->port, &c);
+	ina_port_count(&to_dpdk(net)->port, &c);
 	return c.rx_missed + c.rx_errors + c.no_mbuf + c.tx_errors;
 }
 
 /* A memif client dials. */
 static void tick(struct ha_net *net)
 {
-	ina_port_up(&of(net)->port);
+	ina_port_up(&to_dpdk(net)->port);
 }
 
 /* ---- threads ---- */
@@ -247,8 +247,8 @@ static void begin(struct ha_net *net, unsigned worker)
 
 static void end(struct ha_net *net, unsigned worker)
 {
-	release(&of(net)->queue[worker]);
-	ina_tx_close(&of(net)->queue[worker].tx);
+	free_held(&to_dpdk(net)->queue[worker]);
+	ina_tx_close(&to_dpdk(net)->queue[worker].tx);
 	rte_thread_unregister();
 }
 
@@ -256,7 +256,7 @@ static void end(struct ha_net *net, unsigned worker)
 
 static void close_it(struct ha_net *net)
 {
-	struct dpdk_net *d = of(net);
+	struct dpdk_net *d = to_dpdk(net);
 
 	if (d->steered)
 		ina_steer_close(&d->port);
@@ -269,7 +269,7 @@ static void close_it(struct ha_net *net)
 	free(d);
 }
 
-static int start(const char *port, unsigned memory_mb, char *why, size_t size)
+static int start_eal(const char *port, unsigned memory_mb, char *why, size_t size)
 {
 	struct ina_eal_options o = { .program = "ha-backend",
 				     .port = { port },
@@ -324,7 +324,7 @@ static const struct ha_net_ops ops = {
  * The device's queues, the workers' rings and what is on its way; no more than half of the memory,
  * the rest is the devices'.
  */
-static unsigned packets(unsigned workers, unsigned memory_mb)
+static unsigned choose_pool_size(unsigned workers, unsigned memory_mb)
 {
 	unsigned wanted = 4096 + workers * 8192,
 		 room = ((memory_mb ? memory_mb : 256) << 20) / 2 / (INA_PACKET_ROOM + 512);
@@ -337,7 +337,7 @@ struct ha_net *ha_net_dpdk_open(unsigned workers, uint32_t addr, const char *por
 {
 	struct dpdk_net *d = calloc(1, sizeof(*d));
 	struct ina_port_config config = { .rx_queues = workers, .tx_queues = workers };
-	int err = d ? start(port, memory_mb, why, size) : -ENOMEM;
+	int err = d ? start_eal(port, memory_mb, why, size) : -ENOMEM;
 
 	if (err) {
 		free(d);
@@ -345,7 +345,7 @@ struct ha_net *ha_net_dpdk_open(unsigned workers, uint32_t addr, const char *por
 	}
 	pthread_mutex_init(&d->lock, NULL);
 	d->net = (struct ha_net) { .ops = &ops, .workers = workers, .addr = addr };
-	d->pool = ina_pool_create("backend", packets(workers, memory_mb), why, size);
+	d->pool = ina_pool_create("backend", choose_pool_size(workers, memory_mb), why, size);
 	config.pool = d->pool;
 	/* its two ends have to have the same number, and it steers nothing */
 	if (!strncmp(port, "net_memif", 9))

@@ -26,7 +26,7 @@ struct loopback {
 	_Atomic uint8_t ranks[256]; /* of each group, 0: none */
 };
 
-static struct loopback *of(struct ha_net *net)
+static struct loopback *to_loopback(struct ha_net *net)
 {
 	return (struct loopback *)net;
 }
@@ -34,7 +34,7 @@ static struct loopback *of(struct ha_net *net)
 static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet,
 			unsigned n)
 {
-	struct queue *q = &of(net)->queue[worker];
+	struct queue *q = &to_loopback(net)->queue[worker];
 	unsigned i;
 
 	q->head += q->given;
@@ -80,7 +80,7 @@ static void put_sum(const struct ina_frame *f, unsigned ranks, struct ina_slot *
 
 static void send(struct ha_net *net, unsigned worker, const struct ina_frame *f)
 {
-	struct loopback *l = of(net);
+	struct loopback *l = to_loopback(net);
 	struct queue *q = &l->queue[worker];
 	unsigned ranks = atomic_load_explicit(&l->ranks[f->group], memory_order_relaxed);
 	struct ina_frame answer = *f;
@@ -122,12 +122,12 @@ static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *wh
 
 static uint64_t lost(struct ha_net *net)
 {
-	return atomic_load_explicit(&of(net)->lost, memory_order_relaxed);
+	return atomic_load_explicit(&to_loopback(net)->lost, memory_order_relaxed);
 }
 
 static void close_it(struct ha_net *net)
 {
-	struct loopback *l = of(net);
+	struct loopback *l = to_loopback(net);
 
 	for (unsigned i = 0; l->queue && i < net->workers; i++)
 		free(l->queue[i].packet);
@@ -148,7 +148,8 @@ static const struct ha_net_ops ops = {
 
 void ha_net_loopback_group(struct ha_net *net, uint8_t group, unsigned ranks)
 {
-	atomic_store_explicit(&of(net)->ranks[group], (uint8_t)ranks, memory_order_relaxed);
+	atomic_store_explicit(&to_loopback(net)->ranks[group], (uint8_t)ranks,
+			      memory_order_relaxed);
 }
 
 struct ha_net *ha_net_loopback_open(unsigned workers, uint32_t addr, char *why, size_t size)

@@ -46,7 +46,7 @@ struct packet_net {
 	_Atomic uint64_t lost;
 };
 
-static struct packet_net *of(struct ha_net *net)
+static struct packet_net *to_packet_net(struct ha_net *net)
 {
 	return (struct packet_net *)net;
 }
@@ -54,7 +54,7 @@ static struct packet_net *of(struct ha_net *net)
 static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packet *packet,
 			unsigned n)
 {
-	struct queue *q = &of(net)->queue[worker];
+	struct queue *q = &to_packet_net(net)->queue[worker];
 	int got = recvmmsg(q->fd, q->in, n < HA_NET_BURST ? n : HA_NET_BURST, MSG_DONTWAIT, NULL);
 
 	for (int i = 0; i < got; i++)
@@ -65,7 +65,7 @@ static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packe
 /* What the socket does not take is lost, like any packet. */
 static void flush(struct ha_net *net, unsigned worker)
 {
-	struct queue *q = &of(net)->queue[worker];
+	struct queue *q = &to_packet_net(net)->queue[worker];
 	unsigned sent = 0;
 
 	while (sent < q->waiting) {
@@ -76,13 +76,14 @@ static void flush(struct ha_net *net, unsigned worker)
 		sent += (unsigned)n;
 	}
 	if (sent < q->waiting)
-		atomic_fetch_add_explicit(&of(net)->lost, q->waiting - sent, memory_order_relaxed);
+		atomic_fetch_add_explicit(&to_packet_net(net)->lost, q->waiting - sent,
+					  memory_order_relaxed);
 	q->waiting = 0;
 }
 
 static void send_frame(struct ha_net *net, unsigned worker, const struct ina_frame *frame)
 {
-	struct queue *q = &of(net)->queue[worker];
+	struct queue *q = &to_packet_net(net)->queue[worker];
 
 	q->out_part[q->waiting].iov_len = ina_frame_encode(frame, q->out_bytes[q->waiting]);
 	if (++q->waiting == SEND_ROOM)
@@ -91,12 +92,12 @@ static void send_frame(struct ha_net *net, unsigned worker, const struct ina_fra
 
 static int fd(struct ha_net *net, unsigned worker)
 {
-	return of(net)->queue[worker].fd;
+	return to_packet_net(net)->queue[worker].fd;
 }
 
 static uint64_t lost(struct ha_net *net)
 {
-	struct packet_net *p = of(net);
+	struct packet_net *p = to_packet_net(net);
 
 	for (unsigned i = 0; i < net->workers; i++) {
 		struct tpacket_stats s;
@@ -212,7 +213,7 @@ static int ask_who_has(const struct packet_net *p, int s, uint32_t hop, uint8_t 
 
 static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *why, size_t size)
 {
-	struct packet_net *p = of(net);
+	struct packet_net *p = to_packet_net(net);
 	uint32_t hop = ha_route_hop(addr, p->ifindex);
 	int s, err;
 
@@ -235,7 +236,7 @@ static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *wh
 
 static void close_it(struct ha_net *net)
 {
-	struct packet_net *p = of(net);
+	struct packet_net *p = to_packet_net(net);
 
 	for (unsigned i = 0; p->queue && i < net->workers; i++)
 		if (p->queue[i].fd >= 0)

@@ -124,7 +124,7 @@ static const struct ha_program program = {
 		 "wrongly.",
 };
 
-static int wrong(const char *what)
+static int report_error(const char *what)
 {
 	fprintf(stderr, "ha-backend: %s\n", what);
 	return 3;
@@ -138,22 +138,22 @@ static bool says_yes(const char *name)
 	return set && *set && strcmp(set, "0");
 }
 
-static const char *text(const char *set)
+static const char *text_or_null(const char *set)
 {
 	return *set ? set : NULL;
 }
 
-static int environment(struct ha_backend_settings *s, const struct ha_config *config)
+static int read_environment(struct ha_backend_settings *s, const struct ha_config *config)
 {
 	const char *bind = getenv("NETCCL_BIND_ADDR"), *socket = getenv("NETCCL_BACKEND");
 
 	if (bind && !ha_address_parse(bind, &s->addr))
-		return wrong("NETCCL_BIND_ADDR is no IPv4 address");
+		return report_error("NETCCL_BIND_ADDR is no IPv4 address");
 	if (ha_config_is_set(config, HA_CFG_controller_addr))
 		s->controller.address = config->controller_addr;
-	s->controller.tls =
-		(struct ha_tls) { text(config->controller_ca), text(config->controller_cert),
-				  text(config->controller_key) };
+	s->controller.tls = (struct ha_tls) { text_or_null(config->controller_ca),
+					      text_or_null(config->controller_cert),
+					      text_or_null(config->controller_key) };
 	s->backend.server.path = socket && *socket ? socket : SOCKET;
 	s->backend.limits.loop = says_yes("NETCCL_WORKER_LOOPBACK");
 	s->backend.loop = says_yes("NETCCL_LB_LOOPBACK");
@@ -163,27 +163,29 @@ static int environment(struct ha_backend_settings *s, const struct ha_config *co
 }
 
 /* What no card is needed for has no controller either: its groups are this host's alone. */
-static int check(struct ha_backend_settings *s)
+static int check_settings(struct ha_backend_settings *s)
 {
 	s->groups.workers = s->workers;
 	s->groups.lease_ms = (uint32_t)(s->lease_ns / HA_NS_PER_MS);
 	if (s->groups.slots && s->groups.slots < 2 * s->workers)
-		return wrong("--slots: two for each worker at least");
+		return report_error("--slots: two for each worker at least");
 	if (s->cpus && s->backend.limits.shared)
-		return wrong("--cpus and --shared: either processors of its own or shared ones "
-			     "(taskset says which)");
+		return report_error(
+			"--cpus and --shared: either processors of its own or shared ones "
+			"(taskset says which)");
 	if (s->net == HA_BACKEND_NET_LOOPBACK) {
 		s->addr = s->addr ? s->addr : 0x7f000001;
 		s->controller.address = NULL;
 		return 0;
 	}
 	if (!s->addr)
-		return wrong("--bind (NETCCL_BIND_ADDR): the IPv4 address of the card");
+		return report_error("--bind (NETCCL_BIND_ADDR): the IPv4 address of the card");
 	if (!s->controller.address)
-		return wrong("--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is, as in "
-			     "10.0.0.1:50051");
+		return report_error(
+			"--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is, as in "
+			"10.0.0.1:50051");
 	if (s->net == HA_BACKEND_NET_DPDK && !s->port)
-		return wrong("--net=dpdk: --port says which");
+		return report_error("--net=dpdk: --port says which");
 	return 0;
 }
 
@@ -203,8 +205,8 @@ int ha_backend_options_parse(int argc, char **argv, const struct ha_config *conf
 					 .switch_ns = 2 * HA_NS_PER_S,
 					 .idle_ns = HA_NS_PER_MS } },
 	};
-	rc = environment(s, config);
+	rc = read_environment(s, config);
 	if (!rc)
 		rc = ha_options_parse(&program, argc, argv, s);
-	return rc ? rc : check(s);
+	return rc ? rc : check_settings(s);
 }

@@ -20,13 +20,13 @@ struct ha_registrar_lease {
 
 /* ---- questions ---- */
 
-static void create(struct ha_registrar *r, struct ha_question *q)
+static void create_group(struct ha_registrar *r, struct ha_question *q)
 {
 	q->err = r->authority->ops->create(r->authority, &q->spec, &q->group, q->why,
 					   sizeof(q->why));
 }
 
-static uint64_t interval(const struct ha_group_facts *g)
+static uint64_t interval_of(const struct ha_group_facts *g)
 {
 	return g->lease_ms ? g->lease_ms * HA_NS_PER_MS / 3 : UINT64_MAX / 2;
 }
@@ -44,7 +44,7 @@ static int find_switch(struct ha_registrar *r, struct ha_group_facts *g, char *w
 	return r->net->ops->neighbour(r->net, g->switch_addr, g->switch_mac, why, size);
 }
 
-static void join(struct ha_registrar *r, struct ha_question *q)
+static void join_group(struct ha_registrar *r, struct ha_question *q)
 {
 	struct ha_registrar_lease *lease = calloc(1, sizeof(*lease));
 
@@ -67,12 +67,12 @@ static void join(struct ha_registrar *r, struct ha_question *q)
 	lease->group = q->group;
 	lease->rank = q->rank;
 	lease->incarnation = q->incarnation;
-	lease->due = ha_clock_now(&ha_clock_live) + interval(&q->group);
+	lease->due = ha_clock_now(&ha_clock_live) + interval_of(&q->group);
 	lease->next = r->leases;
 	r->leases = lease;
 }
 
-static struct ha_registrar_lease **find(struct ha_registrar *r, uint64_t incarnation)
+static struct ha_registrar_lease **find_lease(struct ha_registrar *r, uint64_t incarnation)
 {
 	struct ha_registrar_lease **at = &r->leases;
 
@@ -81,7 +81,7 @@ static struct ha_registrar_lease **find(struct ha_registrar *r, uint64_t incarna
 	return at;
 }
 
-static void forget(struct ha_registrar_lease **at)
+static void remove_lease(struct ha_registrar_lease **at)
 {
 	struct ha_registrar_lease *lease = *at;
 
@@ -89,31 +89,31 @@ static void forget(struct ha_registrar_lease **at)
 	free(lease);
 }
 
-static int leave(struct ha_registrar *r, uint64_t incarnation)
+static int leave_group(struct ha_registrar *r, uint64_t incarnation)
 {
-	struct ha_registrar_lease **at = find(r, incarnation);
+	struct ha_registrar_lease **at = find_lease(r, incarnation);
 	int err;
 
 	if (!*at)
 		return 0;
 	err = r->authority->ops->leave(r->authority, &(*at)->group, (*at)->rank, incarnation);
-	forget(at);
+	remove_lease(at);
 	return err;
 }
 
-static void answer(struct ha_registrar *r, struct ha_message *message)
+static void answer_question(struct ha_registrar *r, struct ha_message *message)
 {
 	struct ha_question *q = message->what;
 
 	switch (message->kind) {
 	case HA_QUESTION_CREATE:
-		create(r, q);
+		create_group(r, q);
 		break;
 	case HA_QUESTION_JOIN:
-		join(r, q);
+		join_group(r, q);
 		break;
 	default:
-		leave(r, q->incarnation);
+		leave_group(r, q->incarnation);
 		free(q);
 		return;
 	}
@@ -122,8 +122,8 @@ static void answer(struct ha_registrar *r, struct ha_message *message)
 
 /* ---- leases ---- */
 
-static void lost(struct ha_registrar *r, const struct ha_registrar_lease *lease, int err,
-		 const char *why)
+static void report_lost_lease(struct ha_registrar *r, const struct ha_registrar_lease *lease,
+			      int err, const char *why)
 {
 	struct ha_question *q = calloc(1, sizeof(*q));
 
@@ -136,15 +136,15 @@ static void lost(struct ha_registrar *r, const struct ha_registrar_lease *lease,
 }
 
 /* True: it is over. */
-static bool renew(struct ha_registrar *r, struct ha_registrar_lease *lease)
+static bool renew_lease(struct ha_registrar *r, struct ha_registrar_lease *lease)
 {
 	char why[320] = "", name[24];
 	int err = r->authority->ops->renew(r->authority, &lease->group, lease->rank,
 					   lease->incarnation, why, sizeof(why));
 
-	lease->due = ha_clock_now(&ha_clock_live) + interval(&lease->group);
+	lease->due = ha_clock_now(&ha_clock_live) + interval_of(&lease->group);
 	if (err == -ECANCELED || err == -ETIMEDOUT) {
-		lost(r, lease, err, why);
+		report_lost_lease(r, lease, err, why);
 		return true;
 	}
 	snprintf(name, sizeof(name), "group %u rank %u", lease->group.id, lease->rank);
@@ -165,8 +165,8 @@ static void renew_next(struct ha_registrar *r)
 	for (struct ha_registrar_lease **at = &r->leases; *at; at = &(*at)->next)
 		if ((*at)->due <= now && (!next || (*at)->due < (*next)->due))
 			next = at;
-	if (next && renew(r, *next))
-		forget(next);
+	if (next && renew_lease(r, *next))
+		remove_lease(next);
 }
 
 static uint64_t next_due(const struct ha_registrar *r)
@@ -180,7 +180,7 @@ static uint64_t next_due(const struct ha_registrar *r)
 
 /* ---- the thread ---- */
 
-static void rest(struct ha_registrar *r)
+static void wait_for_work(struct ha_registrar *r)
 {
 	uint64_t due = next_due(r), now = ha_clock_now(&ha_clock_live), wait = due;
 
@@ -193,7 +193,7 @@ static void rest(struct ha_registrar *r)
 		ha_sleeper_wait(&r->sleeper, -1, wait);
 }
 
-static void *run(void *arg)
+static void *run_registrar(void *arg)
 {
 	struct ha_registrar *r = arg;
 	struct ha_message *message;
@@ -205,10 +205,10 @@ static void *run(void *arg)
 	 * question for more than one lease.
 	 */
 	while (!atomic_load_explicit(&r->stop, memory_order_acquire)) {
-		rest(r);
+		wait_for_work(r);
 		message = ha_mailbox_take(&r->mailbox);
 		if (message)
-			answer(r, message);
+			answer_question(r, message);
 		if (!atomic_load_explicit(&r->stop, memory_order_acquire))
 			renew_next(r);
 	}
@@ -217,13 +217,13 @@ static void *run(void *arg)
 		struct ha_question *q = message->what;
 
 		if (message->kind == HA_QUESTION_LEAVE && !err)
-			err = leave(r, q->incarnation);
+			err = leave_group(r, q->incarnation);
 		free(q);
 	}
 	while (r->leases && !err)
-		err = leave(r, r->leases->incarnation);
+		err = leave_group(r, r->leases->incarnation);
 	while (r->leases)
-		forget(&r->leases);
+		remove_lease(&r->leases);
 	return NULL;
 }
 
@@ -234,7 +234,7 @@ int ha_registrar_start(struct ha_registrar *r)
 	if (err)
 		return err;
 	ha_mailbox_open(&r->mailbox, &r->sleeper);
-	err = -pthread_create(&r->thread, NULL, run, r);
+	err = -pthread_create(&r->thread, NULL, run_registrar, r);
 	if (err)
 		ha_sleeper_close(&r->sleeper);
 	r->running = !err;

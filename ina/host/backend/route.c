@@ -20,7 +20,7 @@ struct question {
 	uint8_t attributes[64];
 };
 
-static void add(struct question *q, uint16_t type, const void *value, size_t size)
+static void add_attribute(struct question *q, uint16_t type, const void *value, size_t size)
 {
 	struct rtattr *a = (struct rtattr *)(void *)((char *)q + NLMSG_ALIGN(q->head.nlmsg_len));
 
@@ -31,7 +31,7 @@ static void add(struct question *q, uint16_t type, const void *value, size_t siz
 }
 
 /* The answer's bytes in buf, 0: none. */
-static size_t ask(struct question *q, void *buf, size_t size)
+static size_t send_question(struct question *q, void *buf, size_t size)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	struct timeval time_limit = { .tv_sec = 1 };
@@ -52,7 +52,8 @@ static size_t ask(struct question *q, void *buf, size_t size)
 }
 
 /* An attribute of the first message, or NULL. */
-static const void *attribute(const struct nlmsghdr *answer, size_t head, uint16_t type, size_t size)
+static const void *find_attribute(const struct nlmsghdr *answer, size_t head, uint16_t type,
+				  size_t size)
 {
 	const struct rtattr *a =
 		(const struct rtattr *)(const void *)((const char *)NLMSG_DATA(answer) +
@@ -74,12 +75,12 @@ uint32_t ha_route_hop(uint32_t addr, int ifindex)
 	uint32_t to = htonl(addr), gateway;
 	const void *via;
 
-	add(&q, RTA_DST, &to, sizeof(to));
-	add(&q, RTA_OIF, &ifindex, sizeof(ifindex));
-	if (!ask(&q, buf, sizeof(buf)))
+	add_attribute(&q, RTA_DST, &to, sizeof(to));
+	add_attribute(&q, RTA_OIF, &ifindex, sizeof(ifindex));
+	if (!send_question(&q, buf, sizeof(buf)))
 		return addr;
-	via = attribute((const struct nlmsghdr *)(const void *)buf, sizeof(struct rtmsg),
-			RTA_GATEWAY, sizeof(gateway));
+	via = find_attribute((const struct nlmsghdr *)(const void *)buf, sizeof(struct rtmsg),
+			     RTA_GATEWAY, sizeof(gateway));
 	if (!via)
 		return addr;
 	memcpy(&gateway, via, sizeof(gateway));
@@ -97,14 +98,14 @@ bool ha_route_neighbour(uint32_t hop, int ifindex, uint8_t mac[6])
 	uint32_t to = htonl(hop);
 	const void *found;
 
-	add(&q, NDA_DST, &to, sizeof(to));
-	if (!ask(&q, buf, sizeof(buf)))
+	add_attribute(&q, NDA_DST, &to, sizeof(to));
+	if (!send_question(&q, buf, sizeof(buf)))
 		return false;
 	n = NLMSG_DATA(answer);
 	if (answer->nlmsg_type != RTM_NEWNEIGH ||
 	    n->ndm_state & (NUD_INCOMPLETE | NUD_FAILED | NUD_NONE))
 		return false;
-	found = attribute(answer, sizeof(*n), NDA_LLADDR, 6);
+	found = find_attribute(answer, sizeof(*n), NDA_LLADDR, 6);
 	if (found)
 		memcpy(mac, found, 6);
 	return found != NULL;

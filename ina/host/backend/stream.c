@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-static bool adds(uint8_t coll)
+static bool is_reduction(uint8_t coll)
 {
 	return coll == INA_ALL_REDUCE || coll == INA_REDUCE || coll == INA_REDUCE_SCATTER;
 }
@@ -25,7 +25,7 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 	struct ha_stream *s = p->stream;
 	const uint8_t *from = p->data + (size_t)index * INA_PAYLOAD_BYTES;
 
-	if (!adds(p->op.coll) || p->type == HA_INA_BYTES)
+	if (!is_reduction(p->op.coll) || p->type == HA_INA_BYTES)
 		memcpy(words, from, INA_PAYLOAD_BYTES);
 	else if (p->type == HA_INA_INT32)
 		s->quant->swap(from, words, INA_WORDS);
@@ -47,7 +47,7 @@ static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_blo
 	p->met |= met_of(block.flags);
 	if (!words)
 		return;
-	if (!adds(p->op.coll) || p->type == HA_INA_BYTES)
+	if (!is_reduction(p->op.coll) || p->type == HA_INA_BYTES)
 		memcpy(to, words, INA_PAYLOAD_BYTES);
 	else if (p->type == HA_INA_INT32)
 		s->quant->swap(words, to, INA_WORDS);
@@ -100,7 +100,7 @@ void ha_part_loop(struct ha_part *p, unsigned rank, unsigned ranks)
 
 	if (!ina_coll_gets(p->op.coll, p->op.root, (uint8_t)rank))
 		return;
-	if (!adds(p->op.coll))
+	if (!is_reduction(p->op.coll))
 		memset(p->data, 0, bytes); /* what the other rank would bring */
 	else if (p->type == HA_INA_FLOAT32)
 		loop_floats(p, bytes / 4, ranks);

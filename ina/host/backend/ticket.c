@@ -11,7 +11,7 @@
 
 static const uint8_t magic[4] = { 'H', 'A', 'T', 1 };
 
-static uint32_t crc32(const uint8_t *bytes, size_t n)
+static uint32_t compute_crc32(const uint8_t *bytes, size_t n)
 {
 	uint32_t crc = UINT32_MAX;
 
@@ -44,10 +44,10 @@ void ha_ticket_write(const struct ha_group_facts *g, uint8_t t[HA_INA_TICKET])
 	memcpy(t + 28, g->switch_name, strnlen(g->switch_name, sizeof(g->switch_name) - 1));
 	for (unsigned i = 0; i < g->ranks; i++)
 		ina_put32(t + 60 + 4 * i, g->member[i]);
-	ina_put32(t + CHECKED, crc32(t, CHECKED));
+	ina_put32(t + CHECKED, compute_crc32(t, CHECKED));
 }
 
-static bool zeros(const uint8_t *bytes, size_t n)
+static bool is_all_zero(const uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (bytes[i])
@@ -65,7 +65,7 @@ static bool name_is_sound(const uint8_t *name)
 	for (size_t i = 0; i < n; i++)
 		if (name[i] < ' ' || name[i] == 0x7f)
 			return false;
-	return zeros(name + n, 32 - n);
+	return is_all_zero(name + n, 32 - n);
 }
 
 static bool can_be(const uint8_t *t)
@@ -73,8 +73,9 @@ static bool can_be(const uint8_t *t)
 	unsigned ranks = t[5], workers = t[6] & ~EXTENDED, slots = t[7];
 
 	return t[4] && ranks >= 2 && ranks <= INA_RANKS_MAX && workers <= 6 && slots <= 15 &&
-	       slots > workers && zeros(t + 10, 2) && ina_get16(t + 8) + (1u << slots) <= 65536 &&
-	       name_is_sound(t + 28) && zeros(t + 60 + 4 * ranks, 4 * (INA_RANKS_MAX - ranks));
+	       slots > workers && is_all_zero(t + 10, 2) &&
+	       ina_get16(t + 8) + (1u << slots) <= 65536 && name_is_sound(t + 28) &&
+	       is_all_zero(t + 60 + 4 * ranks, 4 * (INA_RANKS_MAX - ranks));
 }
 
 int ha_ticket_read(const uint8_t t[HA_INA_TICKET], struct ha_group_facts *g, const char **why)
@@ -83,7 +84,7 @@ int ha_ticket_read(const uint8_t t[HA_INA_TICKET], struct ha_group_facts *g, con
 		*why = "this is no ticket: hand round what ha_ina_group_create() gave, all of it";
 	else if (t[3] != magic[3])
 		*why = "the ticket is of another version: all hosts must have the same release";
-	else if (ina_get32(t + CHECKED) != crc32(t, CHECKED))
+	else if (ina_get32(t + CHECKED) != compute_crc32(t, CHECKED))
 		*why = "the ticket was damaged on its way: hand round all of its bytes";
 	else if (!can_be(t))
 		*why = "the ticket names a group that cannot be";

@@ -16,7 +16,7 @@
 /* ---- to the balancer ---- */
 
 /* There is always room: the balancer counts what it has out (balancer.c, "credit"). */
-static void tell(struct ha_worker_thread *w, enum ha_note_kind kind, int err, void *what)
+static void push_note(struct ha_worker_thread *w, enum ha_note_kind kind, int err, void *what)
 {
 	struct ha_note note = { kind, err, what };
 	bool pushed = ha_spsc_push(&w->out, &note);
@@ -28,28 +28,28 @@ static void tell(struct ha_worker_thread *w, enum ha_note_kind kind, int err, vo
 
 static void part_done(struct ha_part *part, void *arg)
 {
-	tell(arg, HA_NOTE_DONE, part->result, part);
+	push_note(arg, HA_NOTE_DONE, part->result, part);
 }
 
-static void report(struct ha_worker_thread *w, struct ha_stream *s)
+static void report_failure(struct ha_worker_thread *w, struct ha_stream *s)
 {
 	if (!s->worker.error || s->reported || s->leaving)
 		return;
 	s->reported = true;
-	tell(w, HA_NOTE_FAILED, s->worker.error, s);
+	push_note(w, HA_NOTE_FAILED, s->worker.error, s);
 }
 
 /* ---- streams ---- */
 
-static void send(void *arg, const struct ina_frame *frame)
+static void send_frame(void *arg, const struct ina_frame *frame)
 {
 	struct ha_worker_thread *w = arg;
 
 	w->net->ops->send(w->net, w->number, frame);
 }
 
-static void configure(const struct ha_worker_thread *w, const struct ha_member *m,
-		      struct ina_worker_config *c)
+static void fill_config(const struct ha_worker_thread *w, const struct ha_member *m,
+			struct ina_worker_config *c)
 {
 	const struct ha_group_facts *g = &m->group;
 
@@ -80,9 +80,10 @@ static void add_stream(struct ha_worker_thread *w, struct ha_stream *s)
 	const char *why = NULL;
 	int err;
 
-	configure(w, m, &c);
+	fill_config(w, m, &c);
 	err = ina_worker_init(&s->worker, &c, &w->own.clock.clock,
-			      &(struct ina_worker_ops) { send, w }, s->entry, s->capacity, &why);
+			      &(struct ina_worker_ops) { send_frame, w }, s->entry, s->capacity,
+			      &why);
 	if (err) { /* a group that cannot be: whoever gave it is wrong */
 		memset(&s->worker, 0, sizeof(s->worker));
 		s->worker.config = c;
@@ -95,7 +96,7 @@ static void add_stream(struct ha_worker_thread *w, struct ha_stream *s)
 	w->own.first = s;
 	s->same = *chain;
 	*chain = s;
-	report(w, s);
+	report_failure(w, s);
 }
 
 static void unlink_stream(struct ha_worker_thread *w, struct ha_stream *s)
@@ -133,11 +134,11 @@ static bool has_left(struct ha_worker_thread *w, struct ha_stream *s)
 	if (!s->leaving || ina_worker_telling(&s->worker))
 		return false;
 	unlink_stream(w, s);
-	tell(w, HA_NOTE_REMOVED, 0, s);
+	push_note(w, HA_NOTE_REMOVED, 0, s);
 	return true;
 }
 
-static void post(struct ha_worker_thread *w, struct ha_part *p)
+static void post_part(struct ha_worker_thread *w, struct ha_part *p)
 {
 	int err;
 
@@ -171,11 +172,11 @@ static bool take_notes(struct ha_worker_thread *w)
 			add_stream(w, s);
 			break;
 		case HA_NOTE_POST:
-			post(w, note.what);
+			post_part(w, note.what);
 			break;
 		case HA_NOTE_ABORT:
 			ina_worker_abort(&s->worker, note.err, s->member->why);
-			report(w, s);
+			report_failure(w, s);
 			break;
 		case HA_NOTE_REMOVE:
 			remove_stream(s, note.err);
@@ -223,7 +224,7 @@ static void take_packet(struct ha_worker_thread *w, const struct ha_net_packet *
 		return;
 	}
 	ina_worker_receive(&s->worker, &f);
-	report(w, s);
+	report_failure(w, s);
 }
 
 static bool take_packets(struct ha_worker_thread *w)
@@ -248,7 +249,7 @@ static bool poll_streams(struct ha_worker_thread *w)
 		if (has_left(w, s) || ina_worker_due(&s->worker) > w->own.clock.now)
 			continue;
 		sent |= ina_worker_poll(&s->worker);
-		report(w, s);
+		report_failure(w, s);
 	}
 	return sent;
 }
@@ -265,12 +266,12 @@ static uint64_t next_due(const struct ha_worker_thread *w)
 	return due;
 }
 
-static void set(_Atomic uint64_t *to, uint64_t value)
+static void store_counter(_Atomic uint64_t *to, uint64_t value)
 {
 	atomic_store_explicit(to, value, memory_order_relaxed);
 }
 
-static void publish(struct ha_worker_thread *w)
+static void publish_stats(struct ha_worker_thread *w)
 {
 	struct ina_counters sum = w->own.gone;
 	const struct ha_stream *b = w->own.busy ? w->own.busy : w->own.first;
@@ -283,10 +284,10 @@ static void publish(struct ha_worker_thread *w)
 		streams++;
 		window += ina_worker_in_flight(&s->worker);
 	}
-#define X(name, help) set(&w->stats.name, sum.name);
+#define X(name, help) store_counter(&w->stats.name, sum.name);
 	INA_COUNTER_LIST(X)
 #undef X
-#define X(name, help) set(&w->stats.name, w->own.name);
+#define X(name, help) store_counter(&w->stats.name, w->own.name);
 	HA_WORKER_COUNTERS(X)
 #undef X
 	atomic_store_explicit(&w->stats.streams, streams, memory_order_relaxed);
@@ -298,13 +299,13 @@ static void publish(struct ha_worker_thread *w)
 	w->own.published_at = w->own.clock.now;
 }
 
-static void rest(struct ha_worker_thread *w)
+static void wait_for_work(struct ha_worker_thread *w)
 {
 	int fd = w->net->ops->fd(w->net, w->number);
 	uint64_t due = next_due(w), now = ha_clock_now(w->own.source), wait = due,
 		 most = UINT64_MAX;
 
-	publish(w);
+	publish_stats(w);
 	ha_sleeper_announce(&w->sleeper);
 	if (!ha_spsc_empty(&w->in) || atomic_load_explicit(&w->stop, memory_order_acquire)) {
 		ha_sleeper_stay(&w->sleeper);
@@ -329,18 +330,18 @@ static void round_of(struct ha_worker_thread *w)
 	worked |= poll_streams(w);
 	w->net->ops->flush(w->net, w->number);
 	if (w->own.clock.now - w->own.published_at >= PUBLISH_NS)
-		publish(w);
+		publish_stats(w);
 	if (worked)
 		w->own.worked_at = w->own.clock.now;
 	else if (w->own.clock.now - w->own.worked_at >= w->limits.idle_ns)
-		rest(w);
+		wait_for_work(w);
 	else if (w->limits.shared && !ha_yield(&w->own.yield))
-		rest(w);
+		wait_for_work(w);
 }
 
 /* ---- the thread ---- */
 
-static void pin(int cpu)
+static void pin_thread(int cpu)
 {
 	cpu_set_t set;
 
@@ -355,14 +356,14 @@ static void pin(int cpu)
 			cpu);
 }
 
-static void *run(void *arg)
+static void *run_worker(void *arg)
 {
 	struct ha_worker_thread *w = arg;
 	char name[16];
 
 	snprintf(name, sizeof(name), "ina-worker-%u", w->number);
 	pthread_setname_np(pthread_self(), name);
-	pin(w->cpu);
+	pin_thread(w->cpu);
 	ha_nap_exactly();
 	if (w->net->ops->begin)
 		w->net->ops->begin(w->net, w->number);
@@ -382,7 +383,7 @@ int ha_worker_thread_start(struct ha_worker_thread *w)
 		return err;
 	w->own.source = &ha_clock_live;
 	w->own.clock = (struct ha_clock_virtual)HA_CLOCK_VIRTUAL_INIT(ha_clock_now(&ha_clock_live));
-	err = -pthread_create(&w->thread, NULL, run, w);
+	err = -pthread_create(&w->thread, NULL, run_worker, w);
 	if (err)
 		ha_sleeper_close(&w->sleeper);
 	w->running = !err;
