@@ -60,7 +60,7 @@ static const struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char missing[CUDA_WHY]; /* empty: it is there */
 
-static void load(void)
+static void load_runtime(void)
 {
 	static const char *const names[] = { "libcudart.so", "libcudart.so.13", "libcudart.so.12",
 					     "libcudart.so.11.0" };
@@ -88,7 +88,7 @@ static void load(void)
 	}
 }
 
-static int failed(int error, const char *call, char why[CUDA_WHY])
+static int explain_error(int error, const char *call, char why[CUDA_WHY])
 {
 	snprintf(why, CUDA_WHY, "%s: %s (%d)", call, cuda.error_string(error), error);
 	return -EIO;
@@ -104,7 +104,7 @@ static int failed(int error, const char *call, char why[CUDA_WHY])
 	} while (0)
 
 /* The memory is pinned once for all devices, so that copies do not wait for the processor. */
-static int pin(struct ina_cuda_buffer *b, void *memory, size_t bytes, char why[CUDA_WHY])
+static int pin_memory(struct ina_cuda_buffer *b, void *memory, size_t bytes, char why[CUDA_WHY])
 {
 	int error;
 
@@ -112,7 +112,7 @@ static int pin(struct ina_cuda_buffer *b, void *memory, size_t bytes, char why[C
 		return 0;
 	error = cuda.host_register(memory, bytes, REGISTER_PORTABLE);
 	if (error && error != ALREADY_REGISTERED)
-		return failed(error, "cudaHostRegister of the copy buffer", why);
+		return explain_error(error, "cudaHostRegister of the copy buffer", why);
 	b->memory = memory;
 	return 0;
 }
@@ -123,21 +123,21 @@ int ina_cuda_use(struct ina_cuda_buffer *b, void *memory, size_t bytes,
 	struct ina_cuda_stream *s;
 	int device = 0, error, err;
 
-	pthread_once(&once, load);
+	pthread_once(&once, load_runtime);
 	if (*missing) {
 		snprintf(why, CUDA_WHY, "%s", missing);
 		return -ENOSYS;
 	}
 	error = cuda.get_device(&device);
 	if (error || device < 0 || device >= CUDA_DEVICES)
-		return failed(error, "cudaGetDevice", why);
-	err = pin(b, memory, bytes, why);
+		return explain_error(error, "cudaGetDevice", why);
+	err = pin_memory(b, memory, bytes, why);
 	if (err)
 		return err;
 	if (!b->stream[device]) {
 		s = calloc(1, sizeof(*s));
 		if (!s)
-			return failed(2, "no memory for streams", why);
+			return explain_error(2, "no memory for streams", why);
 		s->device = device;
 		error = cuda.stream_create(&s->in, STREAM_NON_BLOCKING);
 		if (!error)
@@ -146,7 +146,7 @@ int ina_cuda_use(struct ina_cuda_buffer *b, void *memory, size_t bytes,
 			if (s->in)
 				cuda.stream_destroy(s->in);
 			free(s);
-			return failed(error, "cudaStreamCreateWithFlags", why);
+			return explain_error(error, "cudaStreamCreateWithFlags", why);
 		}
 		b->stream[device] = s;
 	}
@@ -177,13 +177,13 @@ int ina_cuda_mark(void *callers, void **event, char why[CUDA_WHY])
 	int error = cuda.event_create(event, EVENT_DISABLE_TIMING);
 
 	if (error)
-		return failed(error, "cudaEventCreateWithFlags", why);
+		return explain_error(error, "cudaEventCreateWithFlags", why);
 	error = cuda.event_record(*event, callers);
 	if (!error)
 		return 0;
 	cuda.event_destroy(*event);
 	*event = NULL;
-	return failed(error, "cudaEventRecord on the caller's stream", why);
+	return explain_error(error, "cudaEventRecord on the caller's stream", why);
 }
 
 void ina_cuda_forget(void *event)
@@ -208,8 +208,8 @@ failed:
 }
 
 /* From the copy's start on its memory is CUDA's, whatever fails after it. */
-static int copy(struct ina_cuda_copy *c, void *stream, int device, void *to, const void *from,
-		size_t bytes, int kind, void *after, char why[CUDA_WHY])
+static int queue_copy(struct ina_cuda_copy *c, void *stream, int device, void *to, const void *from,
+		      size_t bytes, int kind, void *after, char why[CUDA_WHY])
 {
 	const char *at = NULL, **step = &at;
 	int error;
@@ -224,19 +224,19 @@ static int copy(struct ina_cuda_copy *c, void *stream, int device, void *to, con
 	if (!error)
 		return 0;
 failed:
-	return failed(error, at, why);
+	return explain_error(error, at, why);
 }
 
 int ina_cuda_from_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes,
 			 void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
 {
-	return copy(c, s->in, s->device, to, from, bytes, DEVICE_TO_HOST, after, why);
+	return queue_copy(c, s->in, s->device, to, from, bytes, DEVICE_TO_HOST, after, why);
 }
 
 int ina_cuda_to_device(struct ina_cuda_stream *s, void *to, const void *from, size_t bytes,
 		       void *after, struct ina_cuda_copy *c, char why[CUDA_WHY])
 {
-	return copy(c, s->out, s->device, to, from, bytes, HOST_TO_DEVICE, after, why);
+	return queue_copy(c, s->out, s->device, to, from, bytes, HOST_TO_DEVICE, after, why);
 }
 
 int ina_cuda_done(struct ina_cuda_copy *c, char why[CUDA_WHY])
@@ -252,6 +252,6 @@ int ina_cuda_done(struct ina_cuda_copy *c, char why[CUDA_WHY])
 	ina_cuda_forget(c->event);
 	*c = (struct ina_cuda_copy) { .stream = NULL };
 	if (error)
-		return failed(error, "a copy", why);
+		return explain_error(error, "a copy", why);
 	return 1;
 }

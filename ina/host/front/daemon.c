@@ -20,7 +20,7 @@
 
 /* ---- what the backend says ---- */
 
-static void hear(struct ha_ina *ctx, const struct ina_shm_message *m)
+static void handle_message(struct ha_ina *ctx, const struct ina_shm_message *m)
 {
 	if (m->type == INA_SHM_STATE) {
 		for (struct ha_ina_group *g = ctx->groups; g; g = g->next)
@@ -44,7 +44,7 @@ static void hear(struct ha_ina *ctx, const struct ina_shm_message *m)
 }
 
 /* What the backend says; false: nothing more will come, and *why says why. */
-static bool messages(struct ha_ina *ctx, const char **why)
+static bool receive_messages(struct ha_ina *ctx, const char **why)
 {
 	struct ina_shm_message m;
 	int file, got;
@@ -55,7 +55,7 @@ static bool messages(struct ha_ina *ctx, const char **why)
 			*why = NULL;
 			return false;
 		}
-		hear(ctx, &m);
+		handle_message(ctx, &m);
 	}
 	if (got == -ENOTCONN)
 		*why = "the backend has gone: ha_ina_open() again when it is back";
@@ -63,7 +63,7 @@ static bool messages(struct ha_ina *ctx, const char **why)
 }
 
 /* Nothing comes from the backend any more, and nothing goes there. */
-static void lose(struct ha_ina *ctx, const char *why)
+static void fail_context(struct ha_ina *ctx, const char *why)
 {
 	if (why && !*ctx->error_why)
 		snprintf(ctx->error_why, sizeof(ctx->error_why), "%s", why);
@@ -74,7 +74,7 @@ static void lose(struct ha_ina *ctx, const char *why)
 }
 
 /* The memory goes as soon as nobody copies. */
-static void drop(struct ha_ina *ctx)
+static void release_memory(struct ha_ina *ctx)
 {
 	if (!ctx->error || ctx->ops || !ctx->client.memory.map)
 		return;
@@ -107,7 +107,7 @@ static void apply_states(struct ha_ina *ctx)
 	}
 }
 
-static void notify(struct ha_ina *ctx)
+static void run_callbacks(struct ha_ina *ctx)
 {
 	struct ha_ina_op *op;
 
@@ -131,19 +131,19 @@ static void notify(struct ha_ina *ctx)
 static bool listen_to_backend(struct ha_ina *ctx)
 {
 	const char *why = NULL;
-	bool there = ctx->loopback || messages(ctx, &why);
+	bool there = ctx->loopback || receive_messages(ctx, &why);
 	/* what it gave before it went, or ended a group, is good */
 	int got = ina_front_responses(ctx);
 
 	apply_states(ctx);
 	if (got < 0)
-		lose(ctx, NONSENSE);
+		fail_context(ctx, NONSENSE);
 	else if (!there)
-		lose(ctx, why);
+		fail_context(ctx, why);
 	return got != 0 || !there;
 }
 
-static bool work(struct ha_ina *ctx)
+static bool do_round(struct ha_ina *ctx)
 {
 	bool moved = false;
 
@@ -156,12 +156,12 @@ static bool work(struct ha_ina *ctx)
 	moved |= ina_front_pump(ctx);
 	/* found while pushing: nothing can be asked any more */
 	if (!ctx->error && ctx->client.memory.requests.torn) {
-		lose(ctx, NONSENSE);
+		fail_context(ctx, NONSENSE);
 		moved = true;
 	}
 	moved |= ctx->to_notify != NULL;
-	notify(ctx);
-	drop(ctx);
+	run_callbacks(ctx);
+	release_memory(ctx);
 	return moved;
 }
 
@@ -178,7 +178,7 @@ static bool cuda_copies(const struct ha_ina *ctx)
 	return false;
 }
 
-static void nap(struct ha_ina *ctx)
+static void sleep_for_copies(struct ha_ina *ctx)
 {
 	const struct timespec t = { 0, COPY_NS };
 
@@ -207,10 +207,10 @@ static void sleep_until_woken(struct ha_ina *ctx)
 		ina_shm_ring_awake(&ctx->client.memory.responses);
 }
 
-static void rest(struct ha_ina *ctx)
+static void wait_for_work(struct ha_ina *ctx)
 {
 	if (cuda_copies(ctx)) {
-		nap(ctx);
+		sleep_for_copies(ctx);
 	} else if (ctx->free_slots < INA_SHM_ENTRIES && !ctx->error && ctx->idle++ < SPINS) {
 		pthread_mutex_unlock(&ctx->lock);
 		sched_yield();
@@ -228,10 +228,10 @@ void *ina_front_daemon(void *arg)
 	pthread_setname_np(pthread_self(), "hawser-ina");
 	pthread_mutex_lock(&ctx->lock);
 	while (!ctx->forked && (!ctx->closing || ctx->ops || ctx->to_notify)) {
-		if (work(ctx))
+		if (do_round(ctx))
 			ctx->idle = 0;
 		else
-			rest(ctx);
+			wait_for_work(ctx);
 	}
 	pthread_cond_broadcast(&ctx->changed);
 	pthread_mutex_unlock(&ctx->lock);

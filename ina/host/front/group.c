@@ -101,17 +101,17 @@ int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t
 }
 
 /* The first lines of every call: 0, or the error that the context is in. */
-static int usable(struct ha_ina *ctx)
+static int check_context(struct ha_ina *ctx)
 {
 	ina_front_begin(ctx);
 	return ctx->error ? ina_front_fail(ctx, ctx->error, "%s", ctx->error_why) : 0;
 }
 
-static int create(struct ha_ina *ctx, const uint32_t *member, unsigned ranks, const char *name,
-		  uint8_t ticket[HA_INA_TICKET])
+static int create_group(struct ha_ina *ctx, const uint32_t *member, unsigned ranks,
+			const char *name, uint8_t ticket[HA_INA_TICKET])
 {
 	struct ina_shm_message m = { .type = INA_SHM_CREATE, .create.ranks = ranks }, answer;
-	int err = usable(ctx);
+	int err = check_context(ctx);
 
 	if (err)
 		return err;
@@ -143,7 +143,7 @@ int ha_ina_group_create(struct ha_ina *ctx, const uint32_t *member, unsigned ran
 
 	pthread_mutex_lock(&ctx->lock);
 	ctx->refs++; /* another thread may close it meanwhile */
-	err = create(ctx, member, ranks, name, ticket);
+	err = create_group(ctx, member, ranks, name, ticket);
 	ina_front_put(ctx);
 	return err;
 }
@@ -175,7 +175,7 @@ void ina_front_joined(struct ha_ina_group *g, const struct ina_shm_joined *joine
 	ctx->refs++;
 }
 
-static void unlist(struct ha_ina_group *g)
+static void unlist_group(struct ha_ina_group *g)
 {
 	struct ha_ina_group **link = &g->ctx->groups;
 
@@ -219,12 +219,12 @@ void ina_front_tell_left(struct ha_ina *ctx)
 }
 
 /* The group's memory is the caller's as long as this fails. */
-static int join(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank,
-		struct ha_ina_group *group)
+static int join_group(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank,
+		      struct ha_ina_group *group)
 {
 	struct ina_shm_message m = { .type = INA_SHM_JOIN, .join.rank = rank }, answer = { 0 };
 	unsigned most = ctx->buffer.segments < GROUPS_MAX ? ctx->buffer.segments : GROUPS_MAX;
-	int err = usable(ctx);
+	int err = check_context(ctx);
 
 	if (err)
 		return err;
@@ -259,9 +259,9 @@ int ha_ina_group_join(struct ha_ina *ctx, const uint8_t ticket[HA_INA_TICKET], u
 	*group = NULL;
 	pthread_mutex_lock(&ctx->lock);
 	ctx->refs++; /* another thread may close it meanwhile */
-	err = g ? join(ctx, ticket, rank, g) : ina_front_fail(ctx, -ENOMEM, "out of memory");
+	err = g ? join_group(ctx, ticket, rank, g) : ina_front_fail(ctx, -ENOMEM, "out of memory");
 	if (err && g && g->listed) { /* the backend has it, and the caller will not */
-		unlist(g);
+		unlist_group(g);
 		let_go(g);
 		ctx->refs--;
 		g = NULL;
@@ -315,7 +315,7 @@ void ha_ina_group_leave(struct ha_ina_group *g)
 	ina_front_kick(ctx);
 	while (g->first)
 		pthread_cond_wait(&ctx->changed, &ctx->lock);
-	unlist(g);
+	unlist_group(g);
 	ctx->group_count--;
 	let_go(g);
 	ina_front_put(ctx);

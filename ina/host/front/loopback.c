@@ -43,7 +43,7 @@ static unsigned ranks_of(const struct ha_ina *ctx, uint32_t handle)
 	return 0; /* it has been left; nobody looks at the result */
 }
 
-static unsigned answer(struct ha_ina *ctx, const struct ina_shm_request *q)
+static unsigned answer_request(struct ha_ina *ctx, const struct ina_shm_request *q)
 {
 	void *data = ctx->other.buffer + q->offset;
 	unsigned ranks = ranks_of(ctx, q->group);
@@ -60,7 +60,7 @@ bool ina_front_loopback(struct ha_ina *ctx)
 	bool any = false;
 
 	while (ina_shm_ring_pop(&ctx->other.requests, &q) > 0) {
-		struct ina_shm_response r = { q.sequence, 0, answer(ctx, &q) };
+		struct ina_shm_response r = { q.sequence, 0, answer_request(ctx, &q) };
 
 		if (ina_shm_ring_push(&ctx->other.responses, &r))
 			return any;

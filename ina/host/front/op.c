@@ -53,7 +53,7 @@ bool ha_ina_test(struct ha_ina_op *op, int *result)
 	return true;
 }
 
-static struct timespec later(uint64_t ns)
+static struct timespec to_deadline(uint64_t ns)
 {
 	struct timespec t;
 	uint64_t sum;
@@ -68,7 +68,7 @@ static struct timespec later(uint64_t ns)
 
 int ha_ina_wait(struct ha_ina_op *op, uint64_t timeout_ns)
 {
-	struct timespec until = later(timeout_ns);
+	struct timespec until = to_deadline(timeout_ns);
 	int err = 0;
 
 	if (!atomic_load_explicit(&op->ended, memory_order_acquire)) {

@@ -85,7 +85,7 @@ static void watch_fork(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-static void remember(struct ha_ina *ctx)
+static void list_context(struct ha_ina *ctx)
 {
 	pthread_once(&fork_once, watch_fork);
 	pthread_mutex_lock(&all_lock);
@@ -94,7 +94,7 @@ static void remember(struct ha_ina *ctx)
 	pthread_mutex_unlock(&all_lock);
 }
 
-static void forget(struct ha_ina *ctx)
+static void unlist_context(struct ha_ina *ctx)
 {
 	pthread_mutex_lock(&all_lock);
 	for (struct ha_ina **link = &all; *link; link = &(*link)->next)
@@ -147,8 +147,8 @@ static bool says_yes(const char *name)
 	return set && *set && strcmp(set, "0");
 }
 
-static int attach(struct ha_ina *ctx, const struct ha_ina_options *options, uint32_t segments,
-		  char *why, size_t size)
+static int attach_backend(struct ha_ina *ctx, const struct ha_ina_options *options,
+			  uint32_t segments, char *why, size_t size)
 {
 	const char *set = getenv("NETCCL_BACKEND"), *backend = set && *set ? set : SOCKET;
 	int file = -1, err;
@@ -170,7 +170,7 @@ static int attach(struct ha_ina *ctx, const struct ha_ina_options *options, uint
 	return 0;
 }
 
-static int start(struct ha_ina *ctx, char *why, size_t size)
+static int start_daemon(struct ha_ina *ctx, char *why, size_t size)
 {
 	sigset_t every, before;
 	int err;
@@ -227,9 +227,9 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 	ctx->loopback = (options && options->loopback) || says_yes("NETCCL_FRONTEND_LOOPBACK");
 	ina_shm_buffer_init(&ctx->buffer, ctx->segment, segments);
 	slots_init(ctx);
-	err = attach(ctx, options, segments, why, size);
+	err = attach_backend(ctx, options, segments, why, size);
 	if (!err)
-		err = start(ctx, why, size);
+		err = start_daemon(ctx, why, size);
 	if (err) {
 		ina_shm_client_close(&ctx->client);
 		if (ctx->kick >= 0)
@@ -238,7 +238,7 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 		return err;
 	}
 	ina_front_begin(ctx); /* one that was at this address has said its last */
-	remember(ctx);
+	list_context(ctx);
 	*ina = ctx;
 	return 0;
 }
@@ -247,7 +247,7 @@ void ha_ina_close(struct ha_ina *ctx)
 {
 	if (!ctx)
 		return;
-	forget(ctx);
+	unlist_context(ctx);
 	pthread_mutex_lock(&ctx->lock);
 	ctx->closing = true;
 	for (struct ha_ina_group *g = ctx->groups; g; g = g->next)

@@ -2,23 +2,23 @@
 /* part.c - operations cut into collectives that the frames know, each of one segment at most */
 #include "ina/host/front/front.h"
 
-static size_t cut(size_t bytes)
+static size_t count_segments(size_t bytes)
 {
 	return (bytes + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT;
 }
 
-static uint32_t rest(size_t bytes, size_t at)
+static uint32_t bytes_of_segment(size_t bytes, size_t at)
 {
 	return (uint32_t)(bytes - at < HA_INA_SEGMENT ? bytes - at : HA_INA_SEGMENT);
 }
 
-static const uint8_t *plus(const void *p, size_t at)
+static const uint8_t *add_offset(const void *p, size_t at)
 {
 	return p ? (const uint8_t *)p + at : NULL;
 }
 
 /* All-reduce, reduce, broadcast: segments of one buffer. */
-static struct ina_front_part whole(const struct ha_ina_op *op, size_t index)
+static struct ina_front_part part_of_buffer(const struct ha_ina_op *op, size_t index)
 {
 	const struct ha_ina_request *q = &op->request;
 	size_t at = index * HA_INA_SEGMENT;
@@ -27,13 +27,13 @@ static struct ina_front_part whole(const struct ha_ina_op *op, size_t index)
 				    .root = (uint8_t)q->root };
 	bool is_root = op->rank == q->root;
 
-	p.bytes = rest(q->bytes, at);
+	p.bytes = bytes_of_segment(q->bytes, at);
 	if (q->coll == HA_INA_ALL_REDUCE)
 		p.root = 0;
 	if (q->coll != HA_INA_BROADCAST || is_root || op->ctx->loopback)
-		p.in = plus(q->in, at);
+		p.in = add_offset(q->in, at);
 	if (q->coll != HA_INA_REDUCE || is_root)
-		p.out = (uint8_t *)plus(q->out, at);
+		p.out = (uint8_t *)add_offset(q->out, at);
 	if (q->coll == HA_INA_BROADCAST && (p.in == p.out || (op->ctx->loopback && !p.in)))
 		p.out = NULL; /* the root has it */
 	return p;
@@ -43,22 +43,22 @@ static struct ina_front_part whole(const struct ha_ina_op *op, size_t index)
  * Reduce-scatter, all-gather: each rank's part is a collective with that root; parts take turns, so
  * that no rank is the root for long.
  */
-static struct ina_front_part parts(const struct ha_ina_op *op, size_t index)
+static struct ina_front_part part_of_rank(const struct ha_ina_op *op, size_t index)
 {
 	const struct ha_ina_request *q = &op->request;
-	size_t part = q->bytes / op->ranks, per = cut(part), root = index % op->ranks,
+	size_t part = q->bytes / op->ranks, per = count_segments(part), root = index % op->ranks,
 	       at = index / op->ranks * HA_INA_SEGMENT;
 	struct ina_front_part p = { .segment = root * per + index / op->ranks,
 				    .coll = (uint8_t)q->coll,
 				    .root = (uint8_t)root };
 
-	p.bytes = rest(part, at);
+	p.bytes = bytes_of_segment(part, at);
 	if (q->coll == HA_INA_REDUCE_SCATTER) {
-		p.in = plus(q->in, root * part + at);
-		p.out = root == op->rank ? (uint8_t *)plus(q->out, at) : NULL;
+		p.in = add_offset(q->in, root * part + at);
+		p.out = root == op->rank ? (uint8_t *)add_offset(q->out, at) : NULL;
 	} else {
-		p.in = root == op->rank || op->ctx->loopback ? plus(q->in, at) : NULL;
-		p.out = (uint8_t *)plus(q->out, root * part + at);
+		p.in = root == op->rank || op->ctx->loopback ? add_offset(q->in, at) : NULL;
+		p.out = (uint8_t *)add_offset(q->out, root * part + at);
 		if (p.out == p.in)
 			p.out = NULL; /* in place: its own part is there */
 	}
@@ -75,8 +75,8 @@ struct ina_front_part ina_front_part(const struct ha_ina_op *op, size_t index)
 						 .coll = HA_INA_ALL_REDUCE };
 	case HA_INA_REDUCE_SCATTER:
 	case HA_INA_ALL_GATHER:
-		return parts(op, index);
+		return part_of_rank(op, index);
 	default:
-		return whole(op, index);
+		return part_of_buffer(op, index);
 	}
 }

@@ -10,7 +10,7 @@ struct extent {
 	size_t bytes;
 };
 
-static bool reduces(enum ha_ina_coll coll)
+static bool is_reduction(enum ha_ina_coll coll)
 {
 	return coll == HA_INA_ALL_REDUCE || coll == HA_INA_REDUCE || coll == HA_INA_REDUCE_SCATTER;
 }
@@ -20,7 +20,7 @@ static bool in_parts(enum ha_ina_coll coll)
 	return coll == HA_INA_REDUCE_SCATTER || coll == HA_INA_ALL_GATHER;
 }
 
-static bool brings(const struct ha_ina_request *q, unsigned rank)
+static bool must_bring(const struct ha_ina_request *q, unsigned rank)
 {
 	return q->coll != HA_INA_BROADCAST || rank == q->root;
 }
@@ -32,7 +32,7 @@ static bool must_get(const struct ha_ina_request *q, unsigned rank)
 					: q->coll != HA_INA_BROADCAST || rank != q->root;
 }
 
-static bool apart(struct extent a, struct extent b)
+static bool are_disjoint(struct extent a, struct extent b)
 {
 	return a.at + a.bytes <= b.at || b.at + b.bytes <= a.at;
 }
@@ -49,7 +49,7 @@ static bool places_are_sound(const struct ha_ina_request *q, unsigned rank, unsi
 		in_place = out.at == in.at + rank * part;
 	else if (q->coll == HA_INA_ALL_GATHER)
 		in_place = in.at == out.at + rank * part;
-	return !in.at || !out.at || !q->bytes || in_place || apart(in, out);
+	return !in.at || !out.at || !q->bytes || in_place || are_disjoint(in, out);
 }
 
 /* Of the collective itself: NULL, or what cannot be. */
@@ -57,7 +57,8 @@ static const char *check_shape(const struct ha_ina_request *q, unsigned ranks)
 {
 	size_t unit = q->type == HA_INA_BYTES ? 1 : 4;
 
-	if ((unsigned)q->type > HA_INA_FLOAT32 || (reduces(q->coll) && q->type == HA_INA_BYTES))
+	if ((unsigned)q->type > HA_INA_FLOAT32 ||
+	    (is_reduction(q->coll) && q->type == HA_INA_BYTES))
 		return "type: a switch adds HA_INA_INT32 and HA_INA_FLOAT32; HA_INA_BYTES go with "
 		       "broadcast and all-gather";
 	if ((q->coll == HA_INA_REDUCE || q->coll == HA_INA_BROADCAST) && q->root >= ranks)
@@ -72,11 +73,11 @@ static const char *check_shape(const struct ha_ina_request *q, unsigned ranks)
 /* Of its buffers. */
 static const char *check_buffers(const struct ha_ina_request *q, unsigned rank, unsigned ranks)
 {
-	if (q->bytes && !q->in && brings(q, rank))
+	if (q->bytes && !q->in && must_bring(q, rank))
 		return "in is NULL, and this rank brings something";
 	if (q->bytes && !q->out && must_get(q, rank))
 		return "out is NULL, and this rank gets something";
-	if (brings(q, rank) && !places_are_sound(q, rank, ranks))
+	if (must_bring(q, rank) && !places_are_sound(q, rank, ranks))
 		return "in and out overlap, and are not in place";
 	if (q->memory != HA_INA_HOST && q->memory != HA_INA_CUDA)
 		return "memory is neither HA_INA_HOST nor HA_INA_CUDA";
@@ -106,7 +107,7 @@ static size_t pieces_of(const struct ha_ina_request *q, unsigned ranks)
 	return in_parts(q->coll) ? per * ranks : per;
 }
 
-static struct ha_ina_op *make(struct ha_ina_group *g, const struct ha_ina_request *q)
+static struct ha_ina_op *make_op(struct ha_ina_group *g, const struct ha_ina_request *q)
 {
 	struct ha_ina_op *op = calloc(1, sizeof(*op));
 	size_t pieces = pieces_of(q, g->ranks);
@@ -135,7 +136,7 @@ static struct ha_ina_op *make(struct ha_ina_group *g, const struct ha_ina_reques
  * The caller's stream is marked here, in the caller's thread: what comes before `stream` now comes
  * before the copies.
  */
-static int mark(struct ha_ina_op *op)
+static int mark_stream(struct ha_ina_op *op)
 {
 	struct ha_ina *ctx = op->ctx;
 	struct ina_shm_memory *m = &ctx->client.memory;
@@ -150,7 +151,7 @@ static int mark(struct ha_ina_op *op)
 	return err ? ina_front_fail(ctx, err, "%s", why) : 0;
 }
 
-static int post(struct ha_ina_group *g, const struct ha_ina_request *q, struct ha_ina_op **op)
+static int post_op(struct ha_ina_group *g, const struct ha_ina_request *q, struct ha_ina_op **op)
 {
 	struct ha_ina *ctx = g->ctx;
 	const char *what = check_request(q, g->rank, g->ranks);
@@ -167,10 +168,10 @@ static int post(struct ha_ina_group *g, const struct ha_ina_request *q, struct h
 	if (ctx->ops >= OPS_MAX)
 		return ina_front_fail(ctx, -EAGAIN, "%u operations have not ended yet: test some",
 				      ctx->ops);
-	*op = make(g, q);
+	*op = make_op(g, q);
 	if (!*op)
 		return ina_front_fail(ctx, -ENOMEM, "out of memory");
-	err = mark(*op);
+	err = mark_stream(*op);
 	if (err) {
 		free((*op)->piece);
 		free(*op);
@@ -195,7 +196,7 @@ int ha_ina_post(struct ha_ina_group *g, const struct ha_ina_request *request, st
 
 	*op = NULL;
 	pthread_mutex_lock(&g->ctx->lock);
-	err = post(g, request, op);
+	err = post_op(g, request, op);
 	pthread_mutex_unlock(&g->ctx->lock);
 	return err;
 }

@@ -22,7 +22,7 @@ static void set_state(struct ina_front_piece *p, enum piece_state state)
 	atomic_store_explicit(&p->state, state, memory_order_release);
 }
 
-static uint8_t *place(struct ha_ina *ctx, const struct ina_front_asked *a)
+static uint8_t *place_of(struct ha_ina *ctx, const struct ina_front_asked *a)
 {
 	return ctx->client.memory.buffer + a->offset;
 }
@@ -38,7 +38,7 @@ static void give_back(struct ha_ina *ctx, struct ina_front_asked *a)
 }
 
 /* Between host memory and the buffer, with the lock let go. */
-static void copy(struct ha_ina *ctx, void *to, const void *from, size_t bytes)
+static void copy_unlocked(struct ha_ina *ctx, void *to, const void *from, size_t bytes)
 {
 	pthread_mutex_unlock(&ctx->lock);
 	memcpy(to, from, bytes);
@@ -71,11 +71,11 @@ static struct ina_front_asked *take_place(struct ha_ina_group *g, struct ha_ina_
 	return a;
 }
 
-static void fill(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_front_part part,
-		 struct ina_front_asked *a)
+static void fill_piece(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_front_part part,
+		       struct ina_front_asked *a)
 {
 	struct ina_front_piece *p = &op->piece[part.segment];
-	uint8_t *to = place(g->ctx, a);
+	uint8_t *to = place_of(g->ctx, a);
 	char why[CUDA_WHY];
 
 	p->slot = (uint16_t)(a - g->ctx->asked);
@@ -91,7 +91,7 @@ static void fill(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_front_
 		return;
 	}
 	if (part.in)
-		copy(g->ctx, to, part.in, part.bytes);
+		copy_unlocked(g->ctx, to, part.in, part.bytes);
 	set_state(p, FULL);
 }
 
@@ -107,14 +107,14 @@ static bool fill_next(struct ha_ina_group *g)
 	part = ina_front_part(g->filling, g->filling->filled);
 	a = take_place(g, g->filling, part.bytes);
 	if (a)
-		fill(g, g->filling, part, a);
+		fill_piece(g, g->filling, part, a);
 	return a != NULL;
 }
 
 /* ---- to the backend ---- */
 
 /* True: its copy in has ended, one way or the other. */
-static bool filled(struct ha_ina_group *g, struct ina_front_piece *p)
+static bool poll_copy_in(struct ha_ina_group *g, struct ina_front_piece *p)
 {
 	char why[CUDA_WHY];
 	int done;
@@ -145,7 +145,7 @@ static bool ask_next(struct ha_ina_group *g)
 		return false;
 	part = ina_front_part(op, op->asked);
 	p = &op->piece[part.segment];
-	if (!filled(g, p) || g->error)
+	if (!poll_copy_in(g, p) || g->error)
 		return false;
 	a = &g->ctx->asked[p->slot];
 	q = (struct ina_shm_request) { .sequence = a->sequence,
@@ -156,7 +156,7 @@ static bool ask_next(struct ha_ina_group *g)
 				       .type = (uint8_t)op->request.type,
 				       .root = part.root };
 	if (ina_shm_ring_push(&g->ctx->client.memory.requests, &q))
-		return false; /* torn: daemon.c, work */
+		return false; /* torn: daemon.c, do_round */
 	op->asked++;
 	a->pushed = true;
 	set_state(p, ASKED);
@@ -167,14 +167,14 @@ static bool ask_next(struct ha_ina_group *g)
 
 /* ---- out ---- */
 
-static void finished(struct ha_ina *ctx, struct ina_front_asked *a, enum piece_state state)
+static void finish_piece(struct ha_ina *ctx, struct ina_front_asked *a, enum piece_state state)
 {
 	a->op->finished += state == DONE;
 	set_state(piece_of(a), state);
 	give_back(ctx, a);
 }
 
-static void empty(struct ha_ina *ctx, struct ina_front_asked *a)
+static void empty_piece(struct ha_ina *ctx, struct ina_front_asked *a)
 {
 	struct ina_front_part part = ina_front_part(a->op, a->index);
 	struct ina_front_piece *p = &a->op->piece[part.segment];
@@ -183,7 +183,7 @@ static void empty(struct ha_ina *ctx, struct ina_front_asked *a)
 
 	set_state(p, EMPTYING);
 	if (part.out && op->cuda) {
-		int err = ina_cuda_to_device(op->cuda, part.out, place(ctx, a), part.bytes,
+		int err = ina_cuda_to_device(op->cuda, part.out, place_of(ctx, a), part.bytes,
 					     op->waited_out ? NULL : op->ready, &p->copy, why);
 
 		op->waited_out = true;
@@ -192,12 +192,12 @@ static void empty(struct ha_ina *ctx, struct ina_front_asked *a)
 		if (err)
 			ina_front_group_fail(a->group, -EIO, true, "%s", why);
 		if (!a->emptying)
-			finished(ctx, a, FAILED);
+			finish_piece(ctx, a, FAILED);
 		return;
 	}
 	if (part.out)
-		copy(ctx, part.out, place(ctx, a), part.bytes);
-	finished(ctx, a, DONE);
+		copy_unlocked(ctx, part.out, place_of(ctx, a), part.bytes);
+	finish_piece(ctx, a, DONE);
 }
 
 static bool copies_out(struct ha_ina *ctx)
@@ -214,7 +214,7 @@ static bool copies_out(struct ha_ina *ctx)
 		if (done < 0)
 			ina_front_group_fail(a->group, -EIO, true, "%s", why);
 		ctx->emptying--;
-		finished(ctx, a, done < 0 ? FAILED : DONE);
+		finish_piece(ctx, a, done < 0 ? FAILED : DONE);
 		moved = true;
 	}
 	return moved;
@@ -224,7 +224,7 @@ static bool copies_out(struct ha_ina *ctx)
  * The group has ended. Its operations do so with the backend's sentence (daemon.c, apply_states),
  * which may be behind this answer.
  */
-static void refused(struct ha_ina_group *g, int result)
+static void note_refusal(struct ha_ina_group *g, int result)
 {
 	if (g->refused)
 		return;
@@ -247,11 +247,11 @@ int ina_front_responses(struct ha_ina *ctx)
 		if (!a->op) {
 			give_back(ctx, a);
 		} else if (r.result) {
-			refused(a->group, r.result);
-			finished(ctx, a, FAILED);
+			note_refusal(a->group, r.result);
+			finish_piece(ctx, a, FAILED);
 		} else {
 			a->op->met |= r.met & (HA_INA_SATURATED | HA_INA_NONFINITE);
-			empty(ctx, a);
+			empty_piece(ctx, a);
 		}
 	}
 	return got < 0 ? got : moved;
@@ -270,14 +270,14 @@ static bool let_go(struct ha_ina_group *g, struct ha_ina_op *op)
 	for (size_t i = 0; i < op->filled; i++) {
 		struct ina_front_piece *p = &op->piece[ina_front_part(op, i).segment];
 
-		if (p->state == EMPTYING || !filled(g, p))
+		if (p->state == EMPTYING || !poll_copy_in(g, p))
 			return false;
 	}
 	for (size_t i = 0; i < op->filled; i++) {
 		struct ina_front_piece *p = &op->piece[ina_front_part(op, i).segment];
 
 		if (p->state == FULL)
-			finished(ctx, &ctx->asked[p->slot], FAILED);
+			finish_piece(ctx, &ctx->asked[p->slot], FAILED);
 		if (p->state != ASKED)
 			continue;
 		ctx->asked[p->slot].op = NULL;
@@ -288,7 +288,7 @@ static bool let_go(struct ha_ina_group *g, struct ha_ina_op *op)
 	return true;
 }
 
-static int outcome(struct ha_ina_group *g, struct ha_ina_op *op)
+static int check_result(struct ha_ina_group *g, struct ha_ina_op *op)
 {
 	if (op->request.coll != HA_INA_BARRIER || (uint32_t)op->token == op->ranks)
 		return 0;
@@ -303,7 +303,7 @@ static bool end_some(struct ha_ina_group *g)
 
 	for (struct ha_ina_op *op = g->first; op; op = g->first) {
 		if (op->finished == op->pieces)
-			ina_front_end(op, outcome(g, op));
+			ina_front_end(op, check_result(g, op));
 		else if (g->error && let_go(g, op))
 			ina_front_end(op, g->error);
 		else
