@@ -128,7 +128,7 @@ static void on_signal(int sig)
 }
 
 /* 0, or the exit status. */
-static int operation(struct rank *r, uint32_t number)
+static int run_operation(struct rank *r, uint32_t number)
 {
 	static struct job j;
 	uint64_t began = ha_clock_now(&ha_clock_live);
@@ -183,7 +183,7 @@ static void print_counters(const struct rank *r)
 
 /* ---- hostile ---- */
 
-static struct ina_frame lie(const struct options *o, uint32_t n)
+static struct ina_frame make_bad_frame(const struct options *o, uint32_t n)
 {
 	struct ina_frame f = { .src = o->c.addr,
 			       .dst = o->c.switch_addr,
@@ -222,7 +222,7 @@ static struct ina_frame lie(const struct options *o, uint32_t n)
 }
 
 /* One frame in four is not even one: a byte of its headers is wrong. 1: something answered. */
-static int hostile(struct rank *r)
+static int send_bad_frames(struct rank *r)
 {
 	uint8_t bytes[INA_FRAME_MAX] = { 0 }, words[INA_PAYLOAD_BYTES] = { 1 }, in[2048];
 	struct timespec t = { 0, HOSTILE_MS * 1000000L };
@@ -230,7 +230,7 @@ static int hostile(struct rank *r)
 	size_t len;
 
 	for (uint32_t n = 0; n < r->o->hostile; n++) {
-		f = lie(r->o, n);
+		f = make_bad_frame(r->o, n);
 		f.words = n % 3 ? words : NULL;
 		len = ina_frame_encode(&f, bytes);
 		if (n % 4 == 0)
@@ -270,7 +270,7 @@ static int find_switch(struct options *o)
 	return err;
 }
 
-static int run(struct options *o)
+static int run_rank(struct options *o)
 {
 	static struct rank r;
 	struct ina_worker_ops ops = { .send = send_frame, .arg = &r };
@@ -290,7 +290,7 @@ static int run(struct options *o)
 	if (find_switch(o))
 		return 1;
 	if (o->hostile)
-		return hostile(&r);
+		return send_bad_frames(&r);
 	if (ina_worker_init(&r.worker, &o->c, &ha_clock_live, &ops, r.entry, ENTRIES, &wrong)) {
 		fprintf(stderr, "ina-rank: %s\n", wrong);
 		return 2;
@@ -298,7 +298,7 @@ static int run(struct options *o)
 	signal(SIGTERM, on_signal);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (uint32_t n = 0; n < o->operations && !rc && !stop; n++)
-		rc = operation(&r, o->first + n);
+		rc = run_operation(&r, o->first + n);
 	finish_telling(&r);
 	print_counters(&r);
 	packet_close(&r.socket);
@@ -326,5 +326,5 @@ int main(int argc, char **argv)
 			       "--interface, --switch, --group, --ranks and --len are needed") -
 		       1;
 	o.c.switch_ns = o.c.peer_ns;
-	return run(&o);
+	return run_rank(&o);
 }

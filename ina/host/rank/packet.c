@@ -68,7 +68,7 @@ void packet_send(struct packet_socket *s, const void *bytes, size_t len)
 	s->sent++;
 }
 
-static bool happens(struct packet_socket *s, double p)
+static bool draw_fault(struct packet_socket *s, double p)
 {
 	s->dice = s->dice * 6364136223846793005u + 1442695040888963407u;
 	return (double)(s->dice >> 40) / (1 << 24) < p;
@@ -84,7 +84,7 @@ static void send_late(struct packet_socket *s)
 		}
 }
 
-static bool hold(struct packet_socket *s, const uint8_t *bytes, size_t len)
+static bool hold_frame(struct packet_socket *s, const uint8_t *bytes, size_t len)
 {
 	for (unsigned i = 0; i < PACKET_HELD; i++)
 		if (!s->held[i].len) {
@@ -102,13 +102,13 @@ void packet_send_frame(struct packet_socket *s, const struct ina_frame *f)
 	uint8_t bytes[INA_FRAME_MAX];
 	size_t len = ina_frame_encode(f, bytes);
 
-	if (p->lose > 0 && happens(s, p->lose)) {
+	if (p->lose > 0 && draw_fault(s, p->lose)) {
 		s->lost++;
-	} else if (p->late > 0 && happens(s, p->late) && hold(s, bytes, len)) {
+	} else if (p->late > 0 && draw_fault(s, p->late) && hold_frame(s, bytes, len)) {
 		s->delayed++;
 	} else {
 		packet_send(s, bytes, len);
-		if (p->twice > 0 && happens(s, p->twice)) {
+		if (p->twice > 0 && draw_fault(s, p->twice)) {
 			packet_send(s, bytes, len);
 			s->doubled++;
 		}
