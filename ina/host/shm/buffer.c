@@ -10,7 +10,8 @@ void ina_shm_buffer_init(struct ina_shm_buffer *b, struct ina_shm_segment *segme
 }
 
 /* The owner's segment that still has room, else a free one; UINT32_MAX. */
-static uint32_t find(const struct ina_shm_buffer *b, uint32_t owner, uint32_t share, uint32_t bytes)
+static uint32_t find_segment(const struct ina_shm_buffer *b, uint32_t owner, uint32_t share,
+			     uint32_t bytes)
 {
 	uint32_t held = 0, free = UINT32_MAX;
 
@@ -32,8 +33,9 @@ static uint32_t find(const struct ina_shm_buffer *b, uint32_t owner, uint32_t sh
 bool ina_shm_buffer_take(struct ina_shm_buffer *b, uint32_t owner, uint32_t share, uint32_t bytes,
 			 uint64_t *offset)
 {
-	uint32_t room = ina_shm_blocks(bytes),
-		 i = bytes && bytes <= HA_INA_SEGMENT ? find(b, owner, share, room) : UINT32_MAX;
+	uint32_t room = ina_shm_blocks(bytes), i = bytes && bytes <= HA_INA_SEGMENT
+							   ? find_segment(b, owner, share, room)
+							   : UINT32_MAX;
 	struct ina_shm_segment *s;
 
 	if (i == UINT32_MAX)

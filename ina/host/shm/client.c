@@ -33,7 +33,7 @@ static int try_for_a_while(int fd, const struct sockaddr_un *address, const int 
 	return err;
 }
 
-static int dial(const char *path, const int *give_up, char *why, size_t size)
+static int connect_backend(const char *path, const int *give_up, char *why, size_t size)
 {
 	struct sockaddr_un address;
 	int fd, err = ina_shm_address(path, &address);
@@ -75,8 +75,8 @@ static int dial(const char *path, const int *give_up, char *why, size_t size)
 }
 
 /* Asks, and waits for this type of answer. */
-static int ask(int fd, const struct ina_shm_message *question, int file, uint32_t type,
-	       const int *give_up, struct ina_shm_message *m, char *why, size_t size)
+static int ask_backend(int fd, const struct ina_shm_message *question, int file, uint32_t type,
+		       const int *give_up, struct ina_shm_message *m, char *why, size_t size)
 {
 	int64_t until = ha_monotonic_ms() + INA_SHM_TIME_LIMIT_MS, left;
 	const char *what = "";
@@ -120,10 +120,10 @@ int ina_shm_client_open(struct ina_shm_client *client, const char *path, uint32_
 			       got;
 	int file = -1, err;
 
-	*client = (struct ina_shm_client) { .fd = dial(path, give_up, why, size) };
+	*client = (struct ina_shm_client) { .fd = connect_backend(path, give_up, why, size) };
 	if (client->fd < 0)
 		return client->fd;
-	err = ask(client->fd, &m, -1, INA_SHM_WELCOME, give_up, &got, why, size);
+	err = ask_backend(client->fd, &m, -1, INA_SHM_WELCOME, give_up, &got, why, size);
 	if (err)
 		goto failed;
 	client->address = got.hello.address;
@@ -140,7 +140,7 @@ int ina_shm_client_open(struct ina_shm_client *client, const char *path, uint32_
 	m = (struct ina_shm_message) { .type = INA_SHM_ATTACH,
 				       .serial = 2,
 				       .bytes = client->memory.bytes };
-	err = ask(client->fd, &m, file, INA_SHM_ATTACHED, give_up, &got, why, size);
+	err = ask_backend(client->fd, &m, file, INA_SHM_ATTACHED, give_up, &got, why, size);
 	close(file);
 	if (!err)
 		return 0;

@@ -17,7 +17,7 @@ static bool ready;
 
 /* ---- in the signal's handler: nothing but atomics and system calls ---- */
 
-static bool replaced(uintptr_t at, uint64_t bytes)
+static bool replace_pages(uintptr_t at, uint64_t bytes)
 {
 	void *to = (void *)at; // NOLINT(performance-no-int-to-ptr)
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
@@ -42,7 +42,8 @@ static bool made_good(uintptr_t at)
 		if (!begin || at < begin || at - begin >= bytes)
 			continue;
 		atomic_store_explicit(&g->lost, true, memory_order_seq_cst);
-		return replaced(begin, bytes) || replaced(at & ~(uintptr_t)(PAGE - 1), PAGE);
+		return replace_pages(begin, bytes) ||
+		       replace_pages(at & ~(uintptr_t)(PAGE - 1), PAGE);
 	}
 	return false;
 }
@@ -64,7 +65,7 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 
 /* ---- guards ---- */
 
-static void install(void)
+static void install_handler(void)
 {
 	struct sigaction ours = { .sa_sigaction = on_bus,
 				  .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK };
@@ -73,7 +74,7 @@ static void install(void)
 	ready = !sigaction(SIGBUS, NULL, &before) && !sigaction(SIGBUS, &ours, NULL);
 }
 
-static void count(unsigned n)
+static void raise_used(unsigned n)
 {
 	unsigned was = atomic_load_explicit(&used, memory_order_relaxed);
 
@@ -84,7 +85,7 @@ static void count(unsigned n)
 
 struct ina_shm_guard *ina_shm_guard_put(void *map, uint64_t bytes)
 {
-	pthread_once(&once, install);
+	pthread_once(&once, install_handler);
 	for (unsigned i = 0; ready && i < INA_SHM_GUARDS; i++) {
 		struct ina_shm_guard *g = &guards[i];
 
@@ -93,7 +94,7 @@ struct ina_shm_guard *ina_shm_guard_put(void *map, uint64_t bytes)
 		atomic_store_explicit(&g->lost, false, memory_order_relaxed);
 		atomic_store_explicit(&g->bytes, bytes, memory_order_relaxed);
 		atomic_store_explicit(&g->begin, (uintptr_t)map, memory_order_release);
-		count(i + 1);
+		raise_used(i + 1);
 		return g;
 	}
 	return NULL;

@@ -44,7 +44,7 @@ int ina_shm_header_check(const struct ina_shm_header *header, uint64_t bytes, ui
 	return -EPROTO;
 }
 
-static bool reduces(uint8_t coll)
+static bool is_reduction(uint8_t coll)
 {
 	return coll == HA_INA_ALL_REDUCE || coll == HA_INA_REDUCE || coll == HA_INA_REDUCE_SCATTER;
 }
@@ -52,7 +52,7 @@ static bool reduces(uint8_t coll)
 static bool type_is_known(const struct ina_shm_request *request)
 {
 	return request->type <= HA_INA_FLOAT32 &&
-	       (!reduces(request->coll) || request->type != HA_INA_BYTES);
+	       (!is_reduction(request->coll) || request->type != HA_INA_BYTES);
 }
 
 static bool lies_inside(const struct ina_shm_request *request, uint64_t buffer_bytes)

@@ -19,7 +19,7 @@
 #endif
 #define NODES 1024 /* the kernel's most */
 
-static void ends(struct ina_shm_memory *memory)
+static void init_rings(struct ina_shm_memory *memory)
 {
 	struct ina_shm_control *control = (struct ina_shm_control *)(memory->map + INA_SHM_CONTROL);
 
@@ -35,7 +35,7 @@ static void ends(struct ina_shm_memory *memory)
  * Copies run on any node and the card sits on one: spread evenly. Where the kernel does not let us,
  * pages lie where they are first touched.
  */
-static void interleave(void *map, uint64_t bytes)
+static void interleave_pages(void *map, uint64_t bytes)
 {
 	unsigned long node[NODES / (8 * sizeof(long))] = { 0 };
 	unsigned nodes = 0;
@@ -65,7 +65,7 @@ static int map_it(struct ina_shm_memory *memory, int file, uint64_t bytes)
  * All pages are there. A signal may end fallocate(), which then has done nothing: by segments it
  * comes to its end.
  */
-static int fill(int file, uint64_t bytes)
+static int allocate_pages(int file, uint64_t bytes)
 {
 	for (uint64_t at = 0; at < bytes; at += HA_INA_SEGMENT)
 		while (fallocate(file, 0, (off_t)at, HA_INA_SEGMENT))
@@ -91,17 +91,17 @@ int ina_shm_memory_make(struct ina_shm_memory *memory, uint32_t segments, int *f
 	err = map_it(memory, fd, bytes);
 	if (err)
 		goto failed;
-	interleave(memory->map, bytes);
+	interleave_pages(memory->map, bytes);
 	/* where the system gives shared memory huge pages on request */
 	madvise(memory->map, bytes, MADV_HUGEPAGE);
 	madvise(memory->map, bytes, MADV_DONTFORK);
 	step = "fallocate";
-	err = fill(fd, bytes);
+	err = allocate_pages(fd, bytes);
 	if (err)
 		goto failed;
 	ina_shm_header_fill((struct ina_shm_header *)memory->map, segments);
 	memory->segments = segments;
-	ends(memory);
+	init_rings(memory);
 	*file = fd;
 	return 0;
 failed:
@@ -120,7 +120,7 @@ failed:
  * file, none that can shrink, none that runs out of huge pages. What else may go wrong with it is
  * the guard's.
  */
-static const char *unfit(int file, uint64_t most, uint64_t *bytes)
+static const char *check_file(int file, uint64_t most, uint64_t *bytes)
 {
 	struct stat st;
 	struct statfs fs;
@@ -145,8 +145,8 @@ static const char *unfit(int file, uint64_t most, uint64_t *bytes)
 /*
  * No holes, not now and not later. Where both sides have their mappings the file is sealed against
  * further ones that write; that seal also forbids to punch holes (Linux 5.1; before, only the guard
- * helps). Pages beyond the end may hide holes from unfit(), so those are filled, at this side's
- * cost, at most once.
+ * helps). Pages beyond the end may hide holes from check_file(), so those are filled, at this
+ * side's cost, at most once.
  */
 static const char *keep_pages(int file, uint64_t bytes)
 {
@@ -154,7 +154,7 @@ static const char *keep_pages(int file, uint64_t bytes)
 
 	if (fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) && errno != EINVAL)
 		return "the file cannot be sealed against holes: it has a last seal already";
-	err = fill(file, bytes);
+	err = allocate_pages(file, bytes);
 	return err ? strerror(-err) : NULL;
 }
 
@@ -167,7 +167,7 @@ int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, 
 	int err = -EPROTO;
 
 	memset(memory, 0, sizeof(*memory));
-	what = unfit(file, most, &bytes);
+	what = check_file(file, most, &bytes);
 	if (!what) {
 		err = map_it(memory, file, bytes);
 		what = err ? strerror(-err) : NULL;
@@ -187,7 +187,7 @@ int ina_shm_memory_take(struct ina_shm_memory *memory, int file, uint64_t most, 
 		return err ? err : -EPROTO;
 	}
 	madvise(memory->map, bytes, MADV_DONTFORK);
-	ends(memory);
+	init_rings(memory);
 	return 0;
 }
 

@@ -22,7 +22,7 @@ static _Atomic uint64_t *slot_of(struct ina_shm_ring *ring)
 }
 
 /* How far `ahead` is before `behind`; -EPROTO when that cannot be. */
-static int64_t distance(struct ina_shm_ring *ring, uint32_t ahead, uint32_t behind)
+static int64_t measure_distance(struct ina_shm_ring *ring, uint32_t ahead, uint32_t behind)
 {
 	uint32_t n = ahead - behind;
 
@@ -42,7 +42,7 @@ int ina_shm_ring_push(struct ina_shm_ring *ring, const void *entry)
 		int64_t used;
 
 		ring->other = atomic_load_explicit(&ring->ends->head.value, memory_order_acquire);
-		used = distance(ring, ring->mine, ring->other);
+		used = measure_distance(ring, ring->mine, ring->other);
 		if (used < 0 || used == ring->size)
 			return used < 0 ? -EPROTO : -EAGAIN;
 	}
@@ -62,12 +62,12 @@ bool ina_shm_ring_bell(struct ina_shm_ring *ring)
 }
 
 /* Entries that are there; -EPROTO. */
-static int64_t filled(struct ina_shm_ring *ring)
+static int64_t count_filled(struct ina_shm_ring *ring)
 {
 	if (ring->torn)
 		return -EPROTO;
 	ring->other = atomic_load_explicit(&ring->ends->tail.value, memory_order_acquire);
-	return distance(ring, ring->other, ring->mine);
+	return measure_distance(ring, ring->other, ring->mine);
 }
 
 int ina_shm_ring_pop(struct ina_shm_ring *ring, void *entry)
@@ -76,7 +76,7 @@ int ina_shm_ring_pop(struct ina_shm_ring *ring, void *entry)
 	_Atomic uint64_t *slot = slot_of(ring);
 
 	if (ring->torn || ring->mine == ring->other) {
-		int64_t n = filled(ring);
+		int64_t n = count_filled(ring);
 
 		if (n <= 0)
 			return (int)n;
@@ -92,7 +92,7 @@ bool ina_shm_ring_sleep(struct ina_shm_ring *ring)
 {
 	atomic_store_explicit(&ring->ends->sleeps.value, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (ring->mine == ring->other && filled(ring) == 0)
+	if (ring->mine == ring->other && count_filled(ring) == 0)
 		return true;
 	ina_shm_ring_awake(ring);
 	return false;

@@ -60,7 +60,7 @@ struct ina_shm_server {
  * What an event is about: the peer's address; plus 1: its process has ended; NULL: the listening
  * socket.
  */
-static int watch(struct ina_shm_server *server, int fd, struct ina_shm_peer *peer, bool process)
+static int watch_fd(struct ina_shm_server *server, int fd, struct ina_shm_peer *peer, bool process)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = (char *)peer + process };
 
@@ -90,7 +90,7 @@ struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *c
 	if (ina_shm_listen(path, config->mode ? config->mode : 0660, &server->place, why, size))
 		goto failed;
 	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (server->epoll >= 0 && !watch(server, server->place.fd, NULL, false))
+	if (server->epoll >= 0 && !watch_fd(server, server->place.fd, NULL, false))
 		return server;
 	snprintf(why, size, "%s: epoll: %s", path, strerror(errno));
 	if (server->epoll >= 0)
@@ -131,7 +131,7 @@ void ina_shm_peer_end(struct ina_shm_peer *peer, const char *why)
 }
 
 /* Control thread: nothing is received from the peer from here on. */
-static void gone(struct ina_shm_peer *peer, const char *reason)
+static void remove_peer(struct ina_shm_peer *peer, const char *reason)
 {
 	struct ina_shm_server *server = peer->server;
 	struct ina_shm_peer **link = &server->first;
@@ -164,7 +164,7 @@ void ina_shm_server_close(struct ina_shm_server *server)
 	if (!server)
 		return;
 	while (server->first)
-		gone(server->first, "the backend ends");
+		remove_peer(server->first, "the backend ends");
 	ina_shm_unlisten(server->config.path, &server->place);
 	close(server->epoll);
 	free((char *)server->config.path);
@@ -182,11 +182,11 @@ static bool make_room(struct ina_shm_server *server)
 		if (p->stage != ATTACHED)
 			oldest = p;
 	if (oldest)
-		gone(oldest, "it did not attach");
+		remove_peer(oldest, "it did not attach");
 	return oldest != NULL;
 }
 
-static void refuse(int fd, const char *text)
+static void refuse_client(int fd, const char *text)
 {
 	struct ina_shm_message m = { .type = INA_SHM_REFUSED, .state.result = -EAGAIN };
 
@@ -243,14 +243,15 @@ static void accept_one(struct ina_shm_server *server)
 	}
 	server->warned = false;
 	if (server->peers >= server->config.peers && !make_room(server)) {
-		refuse(fd, "the backend has as many clients as it takes: a larger limit there, or "
-			   "fewer processes on this host");
+		refuse_client(
+			fd, "the backend has as many clients as it takes: a larger limit there, or "
+			    "fewer processes on this host");
 		return;
 	}
 	peer = calloc(1, sizeof(*peer));
 	if (!peer || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer->cred, &size)) {
 		free(peer);
-		refuse(fd, "the backend is out of memory");
+		refuse_client(fd, "the backend is out of memory");
 		return;
 	}
 	peer->server = server;
@@ -259,16 +260,16 @@ static void accept_one(struct ina_shm_server *server)
 	peer->next = server->first;
 	server->first = peer;
 	server->peers++;
-	if (watch(server, fd, peer, false))
-		gone(peer, "epoll has no room");
+	if (watch_fd(server, fd, peer, false))
+		remove_peer(peer, "epoll has no room");
 	else if (peer->pidfd >= 0)
 		/* without it, the socket's end still tells */
-		(void)watch(server, peer->pidfd, peer, true);
+		(void)watch_fd(server, peer->pidfd, peer, true);
 }
 
 /* ---- messages ---- */
 
-static void answer(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+static void send_answer(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 {
 	int err = ina_shm_message_send(peer->fd, m, -1);
 
@@ -276,7 +277,7 @@ static void answer(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 		ina_shm_peer_end(peer, "it does not read its messages");
 }
 
-static void hello(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+static void answer_hello(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 {
 	struct ina_shm_message yes = { .type = INA_SHM_WELCOME, .serial = m->serial };
 
@@ -288,10 +289,10 @@ static void hello(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 	yes.hello = (struct ina_shm_hello) { INA_SHM_MAGIC, INA_SHM_VERSION,
 					     peer->server->config.address };
 	peer->stage = WELCOMED;
-	answer(peer, &yes);
+	send_answer(peer, &yes);
 }
 
-static void attach(struct ina_shm_peer *peer, const struct ina_shm_message *m, int file)
+static void attach_peer(struct ina_shm_peer *peer, const struct ina_shm_message *m, int file)
 {
 	struct ina_shm_message yes = { .type = INA_SHM_ATTACHED, .serial = m->serial };
 	struct ina_shm_server *server = peer->server;
@@ -304,14 +305,14 @@ static void attach(struct ina_shm_peer *peer, const struct ina_shm_message *m, i
 	}
 	peer->stage = ATTACHED;
 	server->ops->came(server->arg, peer); /* before the client may push */
-	answer(peer, &yes);
+	send_answer(peer, &yes);
 }
 
 /*
  * Of an attached client. Whatever it says wakes the data thread: when its socket was full, it could
  * not ring (ina_shm_client_bell).
  */
-static void told(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+static void handle_request(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 {
 	struct ina_shm_server *server = peer->server;
 
@@ -326,7 +327,7 @@ static void told(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 	server->ops->bell(server->arg, peer);
 }
 
-static void hear(struct ina_shm_peer *peer)
+static void receive_message(struct ina_shm_peer *peer)
 {
 	struct ina_shm_message m;
 	const char *why = "";
@@ -335,7 +336,7 @@ static void hear(struct ina_shm_peer *peer)
 	if (!err)
 		return;
 	if (err == -ENOTCONN) {
-		gone(peer, "its socket was closed");
+		remove_peer(peer, "its socket was closed");
 		return;
 	}
 	if (err < 0)
@@ -343,11 +344,11 @@ static void hear(struct ina_shm_peer *peer)
 	else if (atomic_load(&peer->ending) != RUNNING)
 		; /* it has been told that this is the end */
 	else if (peer->stage == ATTACHED)
-		told(peer, &m);
+		handle_request(peer, &m);
 	else if (peer->stage == NEW && m.type == INA_SHM_HELLO)
-		hello(peer, &m);
+		answer_hello(peer, &m);
 	else if (peer->stage == WELCOMED && m.type == INA_SHM_ATTACH)
-		attach(peer, &m, file);
+		attach_peer(peer, &m, file);
 	else
 		ina_shm_peer_end(peer, "HELLO comes first, then ATTACH");
 	if (file >= 0)
@@ -368,9 +369,9 @@ void ina_shm_server_poll(struct ina_shm_server *server, int timeout_ms)
 		if (!peer)
 			accept_one(server);
 		else if ((uintptr_t)event.data.ptr & 1)
-			gone(peer, "the process has ended");
+			remove_peer(peer, "the process has ended");
 		else
-			hear(peer);
+			receive_message(peer);
 	}
 }
 
@@ -433,7 +434,7 @@ void ina_shm_peer_respond(struct ina_shm_peer *peer, const struct ina_shm_respon
 	if (ina_shm_ring_push(&peer->memory.responses, response))
 		ina_shm_peer_end(peer, "its response ring is torn, or it does not read it");
 	else if (ina_shm_ring_bell(&peer->memory.responses))
-		answer(peer, &bell);
+		send_answer(peer, &bell);
 }
 
 bool ina_shm_peer_sleep(struct ina_shm_peer *peer)
@@ -455,7 +456,7 @@ void ina_shm_answer_ticket(struct ina_shm_peer *peer, uint32_t serial,
 	struct ina_shm_message m = { .type = INA_SHM_TICKET, .serial = serial };
 
 	memcpy(m.ticket, ticket, HA_INA_TICKET);
-	answer(peer, &m);
+	send_answer(peer, &m);
 }
 
 void ina_shm_answer_joined(struct ina_shm_peer *peer, uint32_t serial, uint32_t handle,
@@ -465,18 +466,18 @@ void ina_shm_answer_joined(struct ina_shm_peer *peer, uint32_t serial, uint32_t 
 				     .serial = serial,
 				     .joined = { handle, rank, ranks } };
 
-	answer(peer, &m);
+	send_answer(peer, &m);
 }
 
 void ina_shm_answer_left(struct ina_shm_peer *peer, uint32_t serial, uint32_t handle)
 {
 	struct ina_shm_message m = { .type = INA_SHM_LEFT, .serial = serial, .handle = handle };
 
-	answer(peer, &m);
+	send_answer(peer, &m);
 }
 
-static void state(struct ina_shm_peer *peer, uint32_t type, uint32_t serial, uint32_t handle,
-		  int err, const char *text)
+static void send_state(struct ina_shm_peer *peer, uint32_t type, uint32_t serial, uint32_t handle,
+		       int err, const char *text)
 {
 	struct ina_shm_message m = { .type = type,
 				     .serial = serial,
@@ -485,15 +486,15 @@ static void state(struct ina_shm_peer *peer, uint32_t type, uint32_t serial, uin
 	snprintf(m.state.text, sizeof(m.state.text), "%s", text);
 	for (char *c = m.state.text; *c; c++)
 		*c = (unsigned char)*c < ' ' ? ' ' : *c; /* one line */
-	answer(peer, &m);
+	send_answer(peer, &m);
 }
 
 void ina_shm_answer_refused(struct ina_shm_peer *peer, uint32_t serial, int err, const char *text)
 {
-	state(peer, INA_SHM_REFUSED, serial, 0, err, text);
+	send_state(peer, INA_SHM_REFUSED, serial, 0, err, text);
 }
 
 void ina_shm_peer_state(struct ina_shm_peer *peer, uint32_t handle, int err, const char *text)
 {
-	state(peer, INA_SHM_STATE, 0, handle, err, text);
+	send_state(peer, INA_SHM_STATE, 0, handle, err, text);
 }
