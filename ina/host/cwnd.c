@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/cwnd.h"
 
-static double least(const struct ina_cwnd *c)
+static double least_window(const struct ina_cwnd *c)
 {
 	return c->max < INA_CWND_MIN ? c->max : INA_CWND_MIN;
 }
@@ -34,16 +34,16 @@ void ina_cwnd_spurious(struct ina_cwnd *c)
 
 void ina_cwnd_timeout(struct ina_cwnd *c, uint64_t now)
 {
-	if (c->cwnd > least(c))
+	if (c->cwnd > least_window(c))
 		c->target = c->before = c->cwnd;
-	c->cwnd = least(c);
+	c->cwnd = least_window(c);
 	c->decreased_at = c->adjusted_at = now;
 	c->count = -INA_CWND_RECOVERY;
 	c->troubled = false;
 	c->decreases++;
 }
 
-static void decrease(struct ina_cwnd *c)
+static void decrease_window(struct ina_cwnd *c)
 {
 	c->alpha = (1 - INA_CWND_G) * c->alpha + INA_CWND_G;
 	c->target = c->cwnd;
@@ -52,7 +52,7 @@ static void decrease(struct ina_cwnd *c)
 	c->decreases++;
 }
 
-static void increase(struct ina_cwnd *c)
+static void increase_window(struct ina_cwnd *c)
 {
 	c->alpha *= 1 - INA_CWND_G;
 	if (c->reached && c->count >= 0)
@@ -74,15 +74,15 @@ void ina_cwnd_adjust(struct ina_cwnd *c, uint32_t in_flight, uint64_t interval, 
 	if (!c->answered || now - c->decreased_at < interval)
 		return;
 	if (c->troubled) {
-		decrease(c);
+		decrease_window(c);
 		c->decreased_at = now;
 	} else {
 		if (now - c->adjusted_at < interval)
 			return;
-		increase(c);
+		increase_window(c);
 	}
 	c->adjusted_at = now;
 	c->answered = c->troubled = c->reached = false;
-	if (c->cwnd < least(c))
-		c->cwnd = least(c);
+	if (c->cwnd < least_window(c))
+		c->cwnd = least_window(c);
 }

@@ -166,8 +166,8 @@ static uint16_t slot_of(const struct ina_worker *w, uint32_t psn)
 	return (uint16_t)(w->config.base + w->config.worker * w->each + (psn & (w->each - 1)));
 }
 
-static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t root,
-		 struct ina_frame *f)
+static void fill_header(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t root,
+			struct ina_frame *f)
 {
 	*f = w->blank;
 	f->coll = coll;
@@ -180,7 +180,7 @@ static void fill(const struct ina_worker *w, uint32_t psn, uint8_t coll, uint8_t
  * The answer may come, and the operation be done, inside of send(): neither the entry nor the
  * operation is touched after it.
  */
-static void transmit(struct ina_worker *w, uint32_t psn, bool probe)
+static void transmit_packet(struct ina_worker *w, uint32_t psn, bool probe)
 {
 	struct ina_entry *e = entry_of(w, psn);
 	const struct ina_op *op = e->op;
@@ -188,7 +188,7 @@ static void transmit(struct ina_worker *w, uint32_t psn, bool probe)
 	struct ina_block block = { 0 };
 	struct ina_frame f;
 
-	fill(w, psn, op->coll, op->root, &f);
+	fill_header(w, psn, op->coll, op->root, &f);
 	if (probe) {
 		f.flags = INA_F_PROBE;
 	} else if (ina_coll_brings(op->coll, op->root, w->config.rank)) {
@@ -209,7 +209,7 @@ static void transmit(struct ina_worker *w, uint32_t psn, bool probe)
 }
 
 /* A packet in flight once more: its words, or the question for them. */
-static void repeat(struct ina_worker *w, uint32_t at, bool probe)
+static void repeat_packet(struct ina_worker *w, uint32_t at, bool probe)
 {
 	struct ina_entry *e = &w->entry[at];
 	uint32_t psn = w->left + ((at - w->left) & (w->capacity - 1));
@@ -220,10 +220,10 @@ static void repeat(struct ina_worker *w, uint32_t at, bool probe)
 		w->count.probes++;
 	else
 		w->count.again_words++;
-	transmit(w, psn, probe);
+	transmit_packet(w, psn, probe);
 }
 
-static uint32_t window(const struct ina_worker *w)
+static uint32_t window_of(const struct ina_worker *w)
 {
 	uint32_t most = ina_worker_window(&w->config);
 	uint32_t cwnd = (uint32_t)w->cwnd.cwnd;
@@ -251,7 +251,7 @@ static bool send_new(struct ina_worker *w, uint64_t now)
 {
 	uint32_t n = 0;
 
-	while (n < w->config.burst && w->feeding && ina_worker_in_flight(w) < window(w)) {
+	while (n < w->config.burst && w->feeding && ina_worker_in_flight(w) < window_of(w)) {
 		struct ina_op *op = w->feeding;
 
 		if (w->next == w->left)
@@ -261,7 +261,7 @@ static bool send_new(struct ina_worker *w, uint64_t now)
 			w->feeding = op->next;
 		w->count.sent++;
 		n++;
-		transmit(w, w->next++, false);
+		transmit_packet(w, w->next++, false);
 	}
 	return n > 0;
 }
@@ -287,7 +287,7 @@ int ina_worker_post(struct ina_worker *w, struct ina_op *op)
 
 /* ---- the end ---- */
 
-static void fail(struct ina_worker *w, int err)
+static void fail_worker(struct ina_worker *w, int err)
 {
 	struct ina_op *op = w->head, *next;
 
@@ -302,7 +302,7 @@ static void fail(struct ina_worker *w, int err)
 }
 
 /* The answer may come inside of send(). */
-static void tell(struct ina_worker *w)
+static void send_abort(struct ina_worker *w)
 {
 	w->telling--;
 	w->count.aborts++;
@@ -311,25 +311,25 @@ static void tell(struct ina_worker *w)
 	w->ops.send(w->ops.arg, &w->last_word);
 }
 
-static void tell_all(struct ina_worker *w)
+static void begin_abort(struct ina_worker *w)
 {
 	const struct ina_op *op = w->head;
 
 	if (!w->config.extended)
 		return;
-	fill(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &w->last_word);
+	fill_header(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &w->last_word);
 	w->last_word.flags = INA_F_ABORT;
 	w->telling = INA_TELLS;
 	set_rto(w);
-	tell(w);
+	send_abort(w);
 }
 
 /* True: something was sent. */
-static bool tell_again(struct ina_worker *w)
+static bool repeat_abort(struct ina_worker *w)
 {
 	if (!w->telling || ha_clock_now(w->clock) < w->timer)
 		return false;
-	tell(w);
+	send_abort(w);
 	return true;
 }
 
@@ -340,8 +340,8 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why)
 	snprintf(w->why, sizeof(w->why), "%s", why);
 	/* before the switch can answer: to this rank it says the same, with another reason */
 	w->error = err;
-	tell_all(w);
-	fail(w, err);
+	begin_abort(w);
+	fail_worker(w, err);
 }
 
 /*
@@ -434,7 +434,7 @@ static void time_out(struct ina_worker *w, uint64_t now)
 	n = repeated_at_once(w, in_vain);
 	for (; n-- && at != INA_NO_ENTRY && (int32_t)(w->entry[at].order - last) < 0;
 	     at = oldest_entry(w)) {
-		repeat(w, at, w->config.extended);
+		repeat_packet(w, at, w->config.extended);
 		w->count.full_retrans_pkt++;
 	}
 	w->rto = w->rto * 2 < w->config.rto_max_ns ? w->rto * 2 : w->config.rto_max_ns;
@@ -447,7 +447,7 @@ bool ina_worker_poll(struct ina_worker *w)
 	uint32_t order = w->order;
 
 	if (w->error)
-		return tell_again(w);
+		return repeat_abort(w);
 	if (ina_worker_in_flight(w)) {
 		forgive_absence(w, now);
 		if (look_at_deadlines(w, now))
@@ -469,7 +469,7 @@ uint64_t ina_worker_due(const struct ina_worker *w)
 
 	if (w->error)
 		return w->telling ? w->timer : UINT64_MAX;
-	if (w->feeding && ina_worker_in_flight(w) < window(w))
+	if (w->feeding && ina_worker_in_flight(w) < window_of(w))
 		return 0;
 	if (!ina_worker_in_flight(w))
 		return UINT64_MAX;
@@ -490,7 +490,7 @@ static bool is_ours(const struct ina_worker *w, const struct ina_frame *f)
 }
 
 /* RFC 6298, of packets that were sent once. */
-static void measure(struct ina_worker *w, uint64_t rtt)
+static void measure_rtt(struct ina_worker *w, uint64_t rtt)
 {
 	uint64_t off = rtt > w->srtt ? rtt - w->srtt : w->srtt - rtt;
 
@@ -523,7 +523,7 @@ static uint32_t send_older(struct ina_worker *w, const struct ina_entries *all, 
 	while (has_older(w, all, order) && n < most) {
 		if ((int32_t)(w->entry[all->oldest].order - last) >= 0)
 			break;
-		repeat(w, all->oldest, w->config.extended);
+		repeat_packet(w, all->oldest, w->config.extended);
 		n++;
 	}
 	return n;
@@ -563,7 +563,7 @@ static void finish_ops(struct ina_worker *w)
 }
 
 /* What the callbacks may see and change is settled before each of them: see worker.h. */
-static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_frame *f)
+static void take_answer(struct ina_worker *w, struct ina_entry *e, const struct ina_frame *f)
 {
 	uint64_t now = w->received_at;
 	uint32_t order = e->order;
@@ -579,7 +579,7 @@ static void take(struct ina_worker *w, struct ina_entry *e, const struct ina_fra
 	w->count.marked += f->ecn == INA_CE;
 	ina_cwnd_answered(&w->cwnd, f->ecn == INA_CE);
 	if (!e->again)
-		measure(w, now - e->sent_at);
+		measure_rtt(w, now - e->sent_at);
 	set_rto(w);
 	w->progress_at = now;
 	w->timer = now + w->rto;
@@ -607,7 +607,7 @@ static void take_word(struct ina_worker *w, uint32_t at, const struct ina_frame 
 	w->count.need++;
 	if (!e->probed)
 		return; /* a second copy: the words are on their way already */
-	repeat(w, at, false);
+	repeat_packet(w, at, false);
 	ina_cwnd_lost(&w->cwnd);
 	set_rto(w);
 	w->timer = ha_clock_now(w->clock) + w->rto;
@@ -634,7 +634,7 @@ static void take_abort(struct ina_worker *w)
 		 "not renewed, or it "
 		 "has begun a new incarnation; ask the controller",
 		 w->config.group, w->config.rank);
-	fail(w, -ECANCELED);
+	fail_worker(w, -ECANCELED);
 }
 
 void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
@@ -681,5 +681,5 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 		w->count.refused++;
 		return;
 	}
-	take(w, e, f);
+	take_answer(w, e, f);
 }
