@@ -159,7 +159,7 @@ long long now_ns(void)
 	return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void clock_tell(enum kind kind, uint32_t number)
+static void send_clock(enum kind kind, uint32_t number)
 {
 	char text[32];
 	int n = snprintf(text, sizeof(text), "%lld", now_ns());
@@ -184,7 +184,7 @@ static void frame_take(void)
 	else if (header.kind == KIND_KILL)
 		job_kill(header.number, atoi(text));
 	else if (header.kind == KIND_CLOCK)
-		clock_tell(KIND_CLOCK, header.number);
+		send_clock(KIND_CLOCK, header.number);
 }
 
 /* What the command has printed so far; at the end of the file nothing more is asked of it. */
@@ -228,7 +228,7 @@ static void jobs_reap(void)
 		}
 }
 
-static void pulse_tell(void)
+static void send_pulse(void)
 {
 	static long long last;
 	long long now = now_ns();
@@ -236,7 +236,7 @@ static void pulse_tell(void)
 	if (now - last < PULSE * 1000000LL)
 		return;
 	last = now;
-	clock_tell(KIND_PULSE, 0);
+	send_clock(KIND_PULSE, 0);
 }
 
 static void serve_once(int signals)
@@ -250,7 +250,7 @@ static void serve_once(int signals)
 					       .events = POLLIN };
 	if (poll(fds, JOBS + 2, PULSE) < 0 && errno != EINTR)
 		exit_with_error("poll");
-	pulse_tell();
+	send_pulse();
 	for (int i = 0; i < JOBS; i++)
 		if (fds[i + 2].revents)
 			output_take(&jobs[i]);

@@ -157,7 +157,7 @@ static int set_filter(int s, uint32_t addr, unsigned worker)
 	return 0;
 }
 
-static int open_deaf(uint8_t protocol)
+static int open_dropping_socket(uint8_t protocol)
 {
 	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
 	struct sock_fprog program = { 1, code };
@@ -341,8 +341,8 @@ struct ha_net *ha_net_packet_open(unsigned workers, uint32_t addr, const char *i
 	if (!err)
 		err = open_queues(p);
 	if (!err) {
-		p->deaf[0] = open_deaf(INA_PROTOCOL_OLD);
-		p->deaf[1] = open_deaf(INA_PROTOCOL_EXTENDED);
+		p->deaf[0] = open_dropping_socket(INA_PROTOCOL_OLD);
+		p->deaf[1] = open_dropping_socket(INA_PROTOCOL_EXTENDED);
 		return &p->net;
 	}
 	snprintf(why, size, "packet sockets on %s: %s%s", p->net.device, strerror(-err),

@@ -131,7 +131,7 @@ static int report_error(const char *what)
 }
 
 /* Set, to anything but 0. */
-static bool says_yes(const char *name)
+static bool is_enabled(const char *name)
 {
 	const char *set = getenv(name);
 
@@ -155,9 +155,9 @@ static int read_environment(struct ha_backend_settings *s, const struct ha_confi
 					      text_or_null(config->controller_cert),
 					      text_or_null(config->controller_key) };
 	s->backend.server.path = socket && *socket ? socket : SOCKET;
-	s->backend.limits.loop = says_yes("NETCCL_WORKER_LOOPBACK");
-	s->backend.loop = says_yes("NETCCL_LB_LOOPBACK");
-	if (says_yes("NETCCL_PACKET_LOOPBACK") || s->backend.limits.loop || s->backend.loop)
+	s->backend.limits.loop = is_enabled("NETCCL_WORKER_LOOPBACK");
+	s->backend.loop = is_enabled("NETCCL_LB_LOOPBACK");
+	if (is_enabled("NETCCL_PACKET_LOOPBACK") || s->backend.limits.loop || s->backend.loop)
 		s->net = HA_BACKEND_NET_LOOPBACK;
 	return 0;
 }

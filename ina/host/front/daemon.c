@@ -128,7 +128,7 @@ static void run_callbacks(struct ha_ina *ctx)
 	}
 }
 
-static bool listen_to_backend(struct ha_ina *ctx)
+static bool take_from_backend(struct ha_ina *ctx)
 {
 	const char *why = NULL;
 	bool there = ctx->loopback || receive_messages(ctx, &why);
@@ -148,11 +148,11 @@ static bool do_round(struct ha_ina *ctx)
 	bool moved = false;
 
 	if (!ctx->error)
-		moved |= listen_to_backend(ctx);
+		moved |= take_from_backend(ctx);
 	if (!ctx->error && ctx->loopback)
 		moved |= ina_front_loopback(ctx);
 	ctx->untold = false;
-	ina_front_tell_left(ctx);
+	ina_front_send_leaves(ctx);
 	moved |= ina_front_pump(ctx);
 	/* found while pushing: nothing can be asked any more */
 	if (!ctx->error && ctx->client.memory.requests.torn) {

@@ -178,9 +178,9 @@ void ina_front_joined_late(struct ha_ina *ctx, uint32_t handle);
  * Leaves at the backend: it ends the group for all ranks, and answers what it still has of it.
  * False: the socket is full, try again.
  */
-bool ina_front_tell(struct ha_ina_group *group);
+bool ina_front_send_leave(struct ha_ina_group *group);
 /* Those that have been left. */
-void ina_front_tell_left(struct ha_ina *ctx);
+void ina_front_send_leaves(struct ha_ina *ctx);
 /* for the backend's answer to a question; less in a test */
 extern unsigned ina_front_time_limit_ms;
 

@@ -190,7 +190,7 @@ static void let_go(struct ha_ina_group *g)
 {
 	struct ha_ina *ctx = g->ctx;
 
-	if (ctx->closing || ina_front_tell(g)) {
+	if (ctx->closing || ina_front_send_leave(g)) {
 		free(g);
 		return;
 	}
@@ -210,9 +210,9 @@ void ina_front_joined_late(struct ha_ina *ctx, uint32_t handle)
 	let_go(g);
 }
 
-void ina_front_tell_left(struct ha_ina *ctx)
+void ina_front_send_leaves(struct ha_ina *ctx)
 {
-	for (struct ha_ina_group *g; (g = ctx->leaving) && ina_front_tell(g);) {
+	for (struct ha_ina_group *g; (g = ctx->leaving) && ina_front_send_leave(g);) {
 		ctx->leaving = g->next;
 		free(g);
 	}
@@ -287,7 +287,7 @@ void ina_front_group_fail(struct ha_ina_group *g, int err, bool own, const char 
 	g->own_error = own;
 }
 
-bool ina_front_tell(struct ha_ina_group *g)
+bool ina_front_send_leave(struct ha_ina_group *g)
 {
 	struct ha_ina *ctx = g->ctx;
 	struct ina_shm_message m = { .type = INA_SHM_LEAVE,

@@ -140,7 +140,7 @@ static uint32_t segments_of(const struct ha_ina_options *options, char *why, siz
 }
 
 /* As NetCCL has it: the variable is set, to whatever; 0 or nothing says no. */
-static bool says_yes(const char *name)
+static bool is_enabled(const char *name)
 {
 	const char *set = getenv(name);
 
@@ -224,7 +224,7 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 	ctx->notify_end = &ctx->to_notify;
 	ctx->kick = ctx->client.fd = -1;
 	ctx->give_up = options ? options->give_up : NULL;
-	ctx->loopback = (options && options->loopback) || says_yes("NETCCL_FRONTEND_LOOPBACK");
+	ctx->loopback = (options && options->loopback) || is_enabled("NETCCL_FRONTEND_LOOPBACK");
 	ina_shm_buffer_init(&ctx->buffer, ctx->segment, segments);
 	slots_init(ctx);
 	err = attach_backend(ctx, options, segments, why, size);

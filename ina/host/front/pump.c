@@ -323,7 +323,7 @@ bool ina_front_pump(struct ha_ina *ctx)
 			moved = true;
 		moved |= end_some(g);
 		if (g->error && g->own_error && !g->told)
-			ina_front_tell(g);
+			ina_front_send_leave(g);
 	}
 	return moved;
 }

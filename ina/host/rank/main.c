@@ -157,7 +157,7 @@ static int run_operation(struct rank *r, uint32_t number)
 }
 
 /* A rank that has given up is not gone before the switch knows. */
-static void finish_telling(struct rank *r)
+static void finish_abort(struct rank *r)
 {
 	while (ina_worker_telling(&r->worker) && !stop) {
 		receive_all(r);
@@ -299,7 +299,7 @@ static int run_rank(struct options *o)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (uint32_t n = 0; n < o->operations && !rc && !stop; n++)
 		rc = run_operation(&r, o->first + n);
-	finish_telling(&r);
+	finish_abort(&r);
 	print_counters(&r);
 	packet_close(&r.socket);
 	return rc;

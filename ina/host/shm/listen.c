@@ -20,7 +20,7 @@ int ina_shm_address(const char *path, struct sockaddr_un *address)
 	return 0;
 }
 
-static bool is_dead(const struct sockaddr_un *address)
+static bool is_stale(const struct sockaddr_un *address)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
@@ -93,7 +93,7 @@ static int bind_it(int fd, const struct sockaddr_un *address, const char **step)
 		return 0;
 	if (errno != EADDRINUSE)
 		return -errno;
-	if (!is_dead(address)) {
+	if (!is_stale(address)) {
 		*step = "another backend, or something else, is there";
 		return -EADDRINUSE;
 	}

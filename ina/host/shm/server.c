@@ -199,7 +199,7 @@ static void refuse_client(int fd, const char *text)
  * Who connects waits in the socket's queue, and would make it readable without end: it is left
  * alone for a while.
  */
-static void go_deaf(struct ina_shm_server *server, int err)
+static void pause_accepting(struct ina_shm_server *server, int err)
 {
 	struct epoll_event none = { 0 };
 
@@ -216,7 +216,7 @@ static void go_deaf(struct ina_shm_server *server, int err)
 }
 
 /* How long epoll may wait, of timeout_ms: no longer than new clients are to. */
-static int listen_again(struct ina_shm_server *server, int timeout_ms)
+static int resume_accepting(struct ina_shm_server *server, int timeout_ms)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	uint64_t now = ha_clock_now(&ha_clock_live);
@@ -238,7 +238,7 @@ static void accept_one(struct ina_shm_server *server)
 	socklen_t size = sizeof(peer->cred);
 
 	if (fd < 0) {
-		go_deaf(server, errno);
+		pause_accepting(server, errno);
 		return;
 	}
 	server->warned = false;
@@ -359,7 +359,7 @@ void ina_shm_server_poll(struct ina_shm_server *server, int timeout_ms)
 {
 	struct epoll_event event;
 
-	timeout_ms = listen_again(server, timeout_ms);
+	timeout_ms = resume_accepting(server, timeout_ms);
 	/* One at a time: what is done for one event may free what the next would be about. */
 	for (unsigned n = 0;
 	     n < 256 && epoll_wait(server->epoll, &event, 1, n ? 0 : timeout_ms) == 1; n++) {
