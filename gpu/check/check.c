@@ -12,7 +12,7 @@ struct said {
 };
 
 /* The worse of both; of two that are alike rank 0's words. */
-static int one(struct ha_gpu_check *k, const struct ha_gpu_check_item *item)
+static int run_item(struct ha_gpu_check *k, const struct ha_gpu_check_item *item)
 {
 	static const char *const words[] = { "ok", "not here", "FAILED" };
 	struct said mine = { 0 }, all[2];
@@ -48,7 +48,7 @@ int ha_gpu_check_run(struct ha_gpu_check *k)
 	for (unsigned i = 0; i < ha_gpu_check_nitems && !r; i++)
 		if (!k->only || ha_gpu_check_items[i].unconnected ||
 		    !strcmp(k->only, ha_gpu_check_items[i].name))
-			r = one(k, &ha_gpu_check_items[i]);
+			r = run_item(k, &ha_gpu_check_items[i]);
 	if (k->host && ha_gpu_host_finalize(k->host, 2000) && !r)
 		k->count[HA_GPU_CHECK_FAILED]++;
 	k->host = NULL;

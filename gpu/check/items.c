@@ -2,9 +2,9 @@
 /*
  * items.c - what is tried, in the order in which hardware is likely to say no
  *
- * Both ranks run every item. meet() is a barrier; whoever is about to fail still goes to all of
- * them, so that nobody waits in vain.
- * The heap of each rank: a megabyte to send from, one that the other writes, one that is read into.
+ * Both ranks run every item. sync_ranks() is a barrier; whoever is about to fail still goes to all
+ * of them, so that nobody waits in vain. The heap of each rank: a megabyte to send from, one that
+ * the other writes, one that is read into.
  */
 #include "gpu/check/check.h"
 
@@ -33,33 +33,33 @@ enum ha_gpu_verdict ha_gpu_check_say(struct ha_gpu_check *k, enum ha_gpu_verdict
 
 /* ---- both ranks ---- */
 
-static bool meet(struct ha_gpu_check *k, bool good)
+static bool sync_ranks(struct ha_gpu_check *k, bool good)
 {
 	return !ha_gpu_bootstrap_agree(k->config.bootstrap, good ? 0 : -EIO);
 }
 
-static uint8_t *sent(struct ha_gpu_check *k)
+static uint8_t *source_of(struct ha_gpu_check *k)
 {
 	return k->heap;
 }
 
-static uint8_t *came(struct ha_gpu_check *k)
+static uint8_t *destination_of(struct ha_gpu_check *k)
 {
 	return k->heap + PART;
 }
 
-static uint64_t there(const struct ha_gpu_check *k, uint64_t offset)
+static uint64_t peer_address(const struct ha_gpu_check *k, uint64_t offset)
 {
 	return k->conn->remote + PART + offset;
 }
 
-static void fill(uint8_t *p, size_t n, unsigned seed)
+static void fill_pattern(uint8_t *p, size_t n, unsigned seed)
 {
 	for (size_t i = 0; i < n; i++)
 		p[i] = (uint8_t)(i * 7 + (i >> 8) * 13 + seed * 31 + 1);
 }
 
-static bool holds(const uint8_t *p, size_t n, unsigned seed)
+static bool has_pattern(const uint8_t *p, size_t n, unsigned seed)
 {
 	for (size_t i = 0; i < n; i++)
 		if (p[i] != (uint8_t)(i * 7 + (i >> 8) * 13 + seed * 31 + 1))
@@ -67,12 +67,12 @@ static bool holds(const uint8_t *p, size_t n, unsigned seed)
 	return true;
 }
 
-static bool done(enum ha_gpu_result r)
+static bool is_done(enum ha_gpu_result r)
 {
 	return r == HA_GPU_DONE;
 }
 
-static void nap(unsigned ms)
+static void sleep_ms(unsigned ms)
 {
 	const struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
 
@@ -80,9 +80,9 @@ static void nap(unsigned ms)
 }
 
 /* Until the word, which an agent or a NIC changes, is that; false: it took too long. */
-static bool becomes(const uint64_t *word, uint64_t value, uint64_t limit)
+static bool await_value(const uint64_t *word, uint64_t value, uint64_t limit)
 {
-	for (uint64_t end = ha_gpu_now() + limit; ha_gpu_load(word) != value; nap(1))
+	for (uint64_t end = ha_gpu_now() + limit; ha_gpu_load(word) != value; sleep_ms(1))
 		if (ha_gpu_now() > end)
 			return false;
 	return true;
@@ -90,7 +90,7 @@ static bool becomes(const uint64_t *word, uint64_t value, uint64_t limit)
 
 /* ---- set-up ---- */
 
-static enum ha_gpu_verdict ports(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_ports(struct ha_gpu_check *k)
 {
 	struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
 	const struct ha_gpu_backup_map *map;
@@ -119,7 +119,7 @@ static enum ha_gpu_verdict ports(struct ha_gpu_check *k)
 		   list[map->of[first]].name);
 }
 
-static enum ha_gpu_verdict queues(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_queues(struct ha_gpu_check *k)
 {
 	int r = k->host ? ha_gpu_host_connect(k->host, 2, 2) : -ENODEV;
 
@@ -142,19 +142,19 @@ static enum ha_gpu_verdict queues(struct ha_gpu_check *k)
 
 /* ---- one thing at a time ---- */
 
-static enum ha_gpu_verdict put(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_put(struct ha_gpu_check *k)
 {
 	struct ha_gpu_conn *c = k->conn;
 	uint64_t before = ha_gpu_signal_value(c, SIGNAL);
 	bool good, same;
 
-	fill(sent(k), 4096, 1 + (unsigned)k->rank);
-	meet(k, true);
-	good = done(ha_gpu_put_nbi(c, there(k, 0), sent(k), 4096, 0, LIMIT)) &&
-	       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
-	       done(ha_gpu_wait(c, SIGNAL, before + 1, LIMIT));
-	same = holds(came(k), 4096, 1 + (unsigned)!k->rank);
-	meet(k, true);
+	fill_pattern(source_of(k), 4096, 1 + (unsigned)k->rank);
+	sync_ranks(k, true);
+	good = is_done(ha_gpu_put_nbi(c, peer_address(k, 0), source_of(k), 4096, 0, LIMIT)) &&
+	       is_done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+	       is_done(ha_gpu_wait(c, SIGNAL, before + 1, LIMIT));
+	same = has_pattern(destination_of(k), 4096, 1 + (unsigned)!k->rank);
+	sync_ranks(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED,
 			   "a put and a signal, and nothing came (error word 0x%llx)",
@@ -164,7 +164,7 @@ static enum ha_gpu_verdict put(struct ha_gpu_check *k)
 }
 
 /* Rows 0 and 1 have a queue pair each; their registers may lie on one page. */
-static enum ha_gpu_verdict doorbells(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_doorbells(struct ha_gpu_check *k)
 {
 	struct ha_gpu_conn *c[2] = { k->conn, ha_gpu_world_conn(ha_gpu_host_world(k->host), 1,
 								(uint32_t)!k->rank) };
@@ -174,33 +174,33 @@ static enum ha_gpu_verdict doorbells(struct ha_gpu_check *k)
 	for (unsigned i = 0; i < 2; i++)
 		page[i] = (uint64_t)(uintptr_t)c[i]->path[0].bf >> 12;
 	for (unsigned i = 0; i < 20 * k->rounds && good; i++)
-		good = done(ha_gpu_signal(c[i & 1], SIGNAL + 1, 1, 0, LIMIT));
+		good = is_done(ha_gpu_signal(c[i & 1], SIGNAL + 1, 1, 0, LIMIT));
 	for (unsigned i = 0; i < 2 && good; i++)
-		good = done(ha_gpu_quiet(c[i], LIMIT));
+		good = is_done(ha_gpu_quiet(c[i], LIMIT));
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "two queue pairs in turns: one stood still");
 	return say(k, HA_GPU_CHECK_OK, "%u in turns on two queue pairs, whose registers lie on %s",
 		   20 * k->rounds, page[0] == page[1] ? "one page" : "two pages");
 }
 
-static enum ha_gpu_verdict order(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_order(struct ha_gpu_check *k)
 {
 	struct ha_gpu_conn *c = k->conn;
 	uint64_t before = ha_gpu_signal_value(c, SIGNAL);
 	unsigned n = 2 * k->rounds, torn = 0;
 	bool good = true;
 
-	meet(k, true);
+	sync_ranks(k, true);
 	for (unsigned i = 1; i <= n && good; i++) {
-		fill(sent(k), 65536, i);
-		good = done(ha_gpu_put_nbi(c, there(k, (i & 1) * 65536), sent(k), 65536,
-					   HA_GPU_LATER, LIMIT)) &&
-		       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
-		       done(ha_gpu_wait(c, SIGNAL, before + i, LIMIT));
-		torn += good && !holds(came(k) + (i & 1) * 65536, 65536, i);
-		good = good && done(ha_gpu_quiet(c, LIMIT));
+		fill_pattern(source_of(k), 65536, i);
+		good = is_done(ha_gpu_put_nbi(c, peer_address(k, (i & 1) * 65536), source_of(k),
+					      65536, HA_GPU_LATER, LIMIT)) &&
+		       is_done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+		       is_done(ha_gpu_wait(c, SIGNAL, before + i, LIMIT));
+		torn += good && !has_pattern(destination_of(k) + (i & 1) * 65536, 65536, i);
+		good = good && is_done(ha_gpu_quiet(c, LIMIT));
 	}
-	meet(k, true);
+	sync_ranks(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "it stands still");
 	return torn ? say(k, HA_GPU_CHECK_FAILED,
@@ -211,19 +211,20 @@ static enum ha_gpu_verdict order(struct ha_gpu_check *k)
 }
 
 /* What quiet() says is placed, the other rank finds in memory, without a signal. */
-static enum ha_gpu_verdict proof(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_proof(struct ha_gpu_check *k)
 {
 	unsigned n = k->rounds / 5 + 1, missing = 0;
 	bool good = true;
 
 	for (unsigned i = 1; i <= n; i++) {
-		fill(sent(k), 32768, i + 100);
+		fill_pattern(source_of(k), 32768, i + 100);
 		good = good &&
-		       done(ha_gpu_put_nbi(k->conn, there(k, 0), sent(k), 32768, 0, LIMIT)) &&
-		       done(ha_gpu_quiet(k->conn, LIMIT));
-		meet(k, true);
-		missing += !holds(came(k), 32768, i + 100);
-		meet(k, true);
+		       is_done(ha_gpu_put_nbi(k->conn, peer_address(k, 0), source_of(k), 32768, 0,
+					      LIMIT)) &&
+		       is_done(ha_gpu_quiet(k->conn, LIMIT));
+		sync_ranks(k, true);
+		missing += !has_pattern(destination_of(k), 32768, i + 100);
+		sync_ranks(k, true);
 	}
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "the read behind a put does not come back");
@@ -235,27 +236,28 @@ static enum ha_gpu_verdict proof(struct ha_gpu_check *k)
 			     n);
 }
 
-static enum ha_gpu_verdict inlined(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_inline(struct ha_gpu_check *k)
 {
-	uint64_t *at = (uint64_t *)(void *)came(k), value, torn = 0, end = ha_gpu_now() + LIMIT;
+	uint64_t *at = (uint64_t *)(void *)destination_of(k), value, torn = 0,
+		 end = ha_gpu_now() + LIMIT;
 	unsigned n = 50 * k->rounds;
 	bool good = true;
 
 	ha_gpu_store(at, 0);
-	meet(k, true);
+	sync_ranks(k, true);
 	if (!k->rank)
 		for (uint64_t i = 1; i <= n && good; i++) {
 			value = i << 32 | i;
-			good = done(ha_gpu_put_inline(k->conn, there(k, 0), &value, 8,
-						      i % 4 ? HA_GPU_LATER : 0, LIMIT));
+			good = is_done(ha_gpu_put_inline(k->conn, peer_address(k, 0), &value, 8,
+							 i % 4 ? HA_GPU_LATER : 0, LIMIT));
 		}
 	for (value = 0; k->rank && (uint32_t)value != n && ha_gpu_now() < end;) {
 		value = ha_gpu_load(at);
 		torn += (uint32_t)value != value >> 32;
 		ha_gpu_pause();
 	}
-	good = good && (k->rank ? (uint32_t)value == n : done(ha_gpu_quiet(k->conn, LIMIT)));
-	meet(k, true);
+	good = good && (k->rank ? (uint32_t)value == n : is_done(ha_gpu_quiet(k->conn, LIMIT)));
+	sync_ranks(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "the last of %u did not come", n);
 	return torn ? say(k, HA_GPU_CHECK_FAILED, "%llu torn values of 8 bytes were seen",
@@ -267,7 +269,7 @@ static enum ha_gpu_verdict inlined(struct ha_gpu_check *k)
  * A read of much, a fence, a signal: when the other rank has the signal it overwrites what was
  * read.
  */
-static enum ha_gpu_verdict fence(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_fence(struct ha_gpu_check *k)
 {
 	struct ha_gpu_conn *c = k->conn;
 	uint64_t before = ha_gpu_signal_value(c, SIGNAL);
@@ -275,21 +277,21 @@ static enum ha_gpu_verdict fence(struct ha_gpu_check *k)
 	bool good = true;
 
 	for (unsigned i = 1; i <= n; i++) {
-		fill(came(k), 262144, i + 7);
-		meet(k, true);
+		fill_pattern(destination_of(k), 262144, i + 7);
+		sync_ranks(k, true);
 		if (!k->rank) {
 			good = good &&
-			       done(ha_gpu_get_nbi(c, k->heap + 2 * PART, there(k, 0), 262144,
-						   HA_GPU_LATER, LIMIT)) &&
-			       done(ha_gpu_fence(c, LIMIT)) &&
-			       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
-			       done(ha_gpu_quiet(c, LIMIT));
-			early += good && !holds(k->heap + 2 * PART, 262144, i + 7);
+			       is_done(ha_gpu_get_nbi(c, k->heap + 2 * PART, peer_address(k, 0),
+						      262144, HA_GPU_LATER, LIMIT)) &&
+			       is_done(ha_gpu_fence(c, LIMIT)) &&
+			       is_done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+			       is_done(ha_gpu_quiet(c, LIMIT));
+			early += good && !has_pattern(k->heap + 2 * PART, 262144, i + 7);
 		} else {
-			good = good && done(ha_gpu_wait(c, SIGNAL, before + i, LIMIT));
-			memset(came(k), 0, 262144);
+			good = good && is_done(ha_gpu_wait(c, SIGNAL, before + i, LIMIT));
+			memset(destination_of(k), 0, 262144);
 		}
-		meet(k, true);
+		sync_ranks(k, true);
 	}
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED,
@@ -301,19 +303,19 @@ static enum ha_gpu_verdict fence(struct ha_gpu_check *k)
 			   n);
 }
 
-static enum ha_gpu_verdict completions(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_completions(struct ha_gpu_check *k)
 {
 	unsigned n = 700 * k->rounds;
 	bool good = true;
 
 	for (unsigned i = 0; i < n && good; i++) {
-		good = done(
+		good = is_done(
 			ha_gpu_signal(k->conn, SIGNAL + 2, 1, i % 16 ? HA_GPU_LATER : 0, LIMIT));
 		if (good && i % 997 == 0)
-			good = done(ha_gpu_quiet(k->conn, LIMIT));
+			good = is_done(ha_gpu_quiet(k->conn, LIMIT));
 	}
-	good = good && done(ha_gpu_quiet(k->conn, LIMIT));
-	good = meet(k, good);
+	good = good && is_done(ha_gpu_quiet(k->conn, LIMIT));
+	good = sync_ranks(k, good);
 	if (!good || ha_gpu_signal_value(k->conn, SIGNAL + 2) != n)
 		return say(k, HA_GPU_CHECK_FAILED, "%llu of %u entries are counted as done",
 			   (unsigned long long)ha_gpu_signal_value(k->conn, SIGNAL + 2), n);
@@ -323,7 +325,7 @@ static enum ha_gpu_verdict completions(struct ha_gpu_check *k)
 
 /* ---- paths ---- */
 
-static uint64_t switches(struct ha_gpu_check *k)
+static uint64_t count_switches(struct ha_gpu_check *k)
 {
 	struct ha_gpu_host_stats s;
 
@@ -332,17 +334,17 @@ static uint64_t switches(struct ha_gpu_check *k)
 }
 
 /* A switch may be over and undone before somebody looks, but it was counted. */
-static bool switched(struct ha_gpu_check *k, uint64_t before)
+static bool await_switch(struct ha_gpu_check *k, uint64_t before)
 {
-	for (uint64_t end = ha_gpu_now() + LIMIT; switches(k) == before; nap(1))
+	for (uint64_t end = ha_gpu_now() + LIMIT; count_switches(k) == before; sleep_ms(1))
 		if (ha_gpu_now() > end)
 			return false;
 	return true;
 }
 
 /* *from: what the signal was before either rank began; it goes on from there. */
-static bool traffic(struct ha_gpu_check *k, unsigned n, unsigned seed, uint64_t *from,
-		    uint64_t *slowest)
+static bool run_traffic(struct ha_gpu_check *k, unsigned n, unsigned seed, uint64_t *from,
+			uint64_t *slowest)
 {
 	struct ha_gpu_conn *c = k->conn;
 	uint64_t start;
@@ -350,12 +352,13 @@ static bool traffic(struct ha_gpu_check *k, unsigned n, unsigned seed, uint64_t 
 
 	for (unsigned i = 1; i <= n && good; i++) {
 		start = ha_gpu_now();
-		fill(sent(k), 4096, i + seed);
-		good = done(ha_gpu_put_nbi(c, there(k, (i & 1) * 4096), sent(k), 4096, 0, LIMIT)) &&
-		       done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
-		       done(ha_gpu_wait(c, SIGNAL, *from + i, LIMIT)) &&
-		       holds(came(k) + (i & 1) * 4096, 4096, i + seed) &&
-		       done(ha_gpu_quiet(c, LIMIT));
+		fill_pattern(source_of(k), 4096, i + seed);
+		good = is_done(ha_gpu_put_nbi(c, peer_address(k, (i & 1) * 4096), source_of(k),
+					      4096, 0, LIMIT)) &&
+		       is_done(ha_gpu_signal(c, SIGNAL, 1, 0, LIMIT)) &&
+		       is_done(ha_gpu_wait(c, SIGNAL, *from + i, LIMIT)) &&
+		       has_pattern(destination_of(k) + (i & 1) * 4096, 4096, i + seed) &&
+		       is_done(ha_gpu_quiet(c, LIMIT));
 		start = ha_gpu_now() - start;
 		*slowest = start > *slowest ? start : *slowest;
 	}
@@ -363,13 +366,13 @@ static bool traffic(struct ha_gpu_check *k, unsigned n, unsigned seed, uint64_t 
 	return good;
 }
 
-static bool untouched(struct ha_gpu_check *k)
+static bool stays_untouched(struct ha_gpu_check *k)
 {
-	memset(came(k), 0x55, PART);
-	meet(k, true);
-	nap(100);
+	memset(destination_of(k), 0x55, PART);
+	sync_ranks(k, true);
+	sleep_ms(100);
 	for (size_t i = 0; i < PART; i++)
-		if (came(k)[i] != 0x55)
+		if (destination_of(k)[i] != 0x55)
 			return false;
 	return true;
 }
@@ -386,26 +389,26 @@ static enum ha_gpu_verdict no_failback(struct ha_gpu_check *k)
  * As an error completion would, from outside: both ends stop their queue pairs under traffic, and
  * go on over the backup.
  */
-static enum ha_gpu_verdict stop(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_stop(struct ha_gpu_check *k)
 {
 	struct ha_gpu_conn *c = k->conn;
-	uint64_t slowest = 0, start = ha_gpu_now(), none = 0, before = switches(k),
+	uint64_t slowest = 0, start = ha_gpu_now(), none = 0, before = count_switches(k),
 		 from = ha_gpu_signal_value(c, SIGNAL), back;
 	bool good, clean;
 
-	if (!meet(k, k->config.settings.failback))
+	if (!sync_ranks(k, k->config.settings.failback))
 		return no_failback(k);
 	if (!c->path[1].wqe) {
-		meet(k, true);
+		sync_ranks(k, true);
 		return say(k, HA_GPU_CHECK_NOT_HERE, "the connection has no backup");
 	}
 	if (!k->rank)
 		ha_gpu_cas(&c->error, &none, (ha_gpu_load(&c->cons) & HA_GPU_EPOCH) | 1 << 8);
-	good = traffic(k, k->rounds, 3, &from, &slowest) && switched(k, before);
-	good = meet(k, good);
-	clean = untouched(k);
-	back = becomes(&c->active, 0, LIMIT);
-	meet(k, true);
+	good = run_traffic(k, k->rounds, 3, &from, &slowest) && await_switch(k, before);
+	good = sync_ranks(k, good);
+	clean = stays_untouched(k);
+	back = await_value(&c->active, 0, LIMIT);
+	sync_ranks(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "traffic did not go on over the backup");
 	if (!clean)
@@ -428,10 +431,10 @@ static bool for_a_while(struct ha_gpu_check *k, uint64_t before, uint64_t *from,
 	bool good = true, seen = false;
 
 	while (good && !seen) {
-		good = traffic(k, 20, 5, from, slowest);
-		seen = !meet(k, good && switches(k) == before && ha_gpu_now() < end);
+		good = run_traffic(k, 20, 5, from, slowest);
+		seen = !sync_ranks(k, good && count_switches(k) == before && ha_gpu_now() < end);
 	}
-	return good && switched(k, before); /* the other rank may have counted its own first */
+	return good && await_switch(k, before); /* the other rank may have counted its own first */
 }
 
 /*
@@ -444,27 +447,28 @@ static bool survive_cut(struct ha_gpu_check *k, uint64_t before, uint64_t *from,
 
 	if (!k->cut) {
 		good = for_a_while(k, before, from, slowest);
-		return meet(k, good);
+		return sync_ranks(k, good);
 	}
 	if (k->rank)
 		k->cut(k->cut_self, true);
-	good = traffic(k, k->rounds, 9, from, slowest) && switched(k, before);
-	good = meet(k, good);
+	good = run_traffic(k, k->rounds, 9, from, slowest) && await_switch(k, before);
+	good = sync_ranks(k, good);
 	if (k->rank)
 		k->cut(k->cut_self, false);
-	return becomes(&k->conn->active, 0, LIMIT) && good;
+	return await_value(&k->conn->active, 0, LIMIT) && good;
 }
 
-static enum ha_gpu_verdict cut(struct ha_gpu_check *k)
+static enum ha_gpu_verdict check_cut(struct ha_gpu_check *k)
 {
-	uint64_t slowest = 0, before = switches(k), from = ha_gpu_signal_value(k->conn, SIGNAL);
+	uint64_t slowest = 0, before = count_switches(k),
+		 from = ha_gpu_signal_value(k->conn, SIGNAL);
 	bool good;
 
 	if (!k->cut && !k->cut_s)
 		return say(k, HA_GPU_CHECK_NOT_HERE,
 			   "somebody has to pull a cable: --cut SECONDS says for how long it waits "
 			   "for that");
-	if (!meet(k, !k->cut || k->config.settings.failback))
+	if (!sync_ranks(k, !k->cut || k->config.settings.failback))
 		return no_failback(k);
 	if (!k->conn->path[1].wqe)
 		return say(k, HA_GPU_CHECK_NOT_HERE, "the connection has no backup");
@@ -475,27 +479,27 @@ static enum ha_gpu_verdict cut(struct ha_gpu_check *k)
 		fflush(k->out);
 	}
 	good = survive_cut(k, before, &from, &slowest);
-	meet(k, true);
+	sync_ranks(k, true);
 	return good ? say(k, HA_GPU_CHECK_OK, "traffic went on; slowest round %llu us",
 			  (unsigned long long)slowest / 1000)
 		    : say(k, HA_GPU_CHECK_FAILED,
 			  "traffic did not go on over the backup, or no path failed");
 }
 
-static enum ha_gpu_verdict cost(struct ha_gpu_check *k)
+static enum ha_gpu_verdict measure_cost(struct ha_gpu_check *k)
 {
 	unsigned n = 200 * k->rounds;
 	uint64_t start, ns;
 	bool good = true;
 
-	meet(k, true);
+	sync_ranks(k, true);
 	start = ha_gpu_now();
 	for (unsigned i = 0; i < n && good; i++)
-		good = done(ha_gpu_put_nbi(k->conn, there(k, 64 * (i % 64)), sent(k), 64,
-					   i % 4 < 3 ? HA_GPU_LATER : 0, LIMIT));
-	good = good && done(ha_gpu_quiet(k->conn, LIMIT));
+		good = is_done(ha_gpu_put_nbi(k->conn, peer_address(k, 64 * (i % 64)), source_of(k),
+					      64, i % 4 < 3 ? HA_GPU_LATER : 0, LIMIT));
+	good = good && is_done(ha_gpu_quiet(k->conn, LIMIT));
 	ns = ha_gpu_now() - start;
-	meet(k, true);
+	sync_ranks(k, true);
 	if (!good)
 		return say(k, HA_GPU_CHECK_FAILED, "it stands still");
 	return say(k, HA_GPU_CHECK_OK,
@@ -505,32 +509,32 @@ static enum ha_gpu_verdict cost(struct ha_gpu_check *k)
 		   (unsigned long long)(n * SECOND / (ns ? ns : 1)));
 }
 
-static enum ha_gpu_verdict gpu(struct ha_gpu_check *k)
+static enum ha_gpu_verdict report_no_gpu(struct ha_gpu_check *k)
 {
 	return say(k, HA_GPU_CHECK_NOT_HERE, "%s", k->gpu ? k->gpu : "no kernel takes part");
 }
 
 const struct ha_gpu_check_item ha_gpu_check_items[] = {
-	{ "ports", "ports that are up, and their backups", ports, true },
-	{ "queues", "the firmware makes the queues as they are wanted", queues, true },
-	{ "put", "one put and one signal", put, false },
-	{ "doorbells", "two queue pairs", doorbells, false },
-	{ "order", "a signal comes after its data", order, false },
-	{ "proof", "a read proves placement", proof, false },
-	{ "inline", "8 bytes in an entry land at once", inlined, false },
-	{ "fence", "a NOP with the fence flag waits for reads", fence, false },
-	{ "completions", "completions are counted right", completions, false },
-	{ "stop", "queue pairs in error take nothing more", stop, false },
-	{ "cut", "a NIC that goes away", cut, false },
-	{ "cost", "posts", cost, false },
+	{ "ports", "ports that are up, and their backups", check_ports, true },
+	{ "queues", "the firmware makes the queues as they are wanted", check_queues, true },
+	{ "put", "one put and one signal", check_put, false },
+	{ "doorbells", "two queue pairs", check_doorbells, false },
+	{ "order", "a signal comes after its data", check_order, false },
+	{ "proof", "a read proves placement", check_proof, false },
+	{ "inline", "8 bytes in an entry land at once", check_inline, false },
+	{ "fence", "a NOP with the fence flag waits for reads", check_fence, false },
+	{ "completions", "completions are counted right", check_completions, false },
+	{ "stop", "queue pairs in error take nothing more", check_stop, false },
+	{ "cut", "a NIC that goes away", check_cut, false },
+	{ "cost", "posts", measure_cost, false },
 	{ "gpu-doorbell",
-	  "the register in the GPU's address space: 64-bit store, the fence before it", gpu,
-	  false },
+	  "the register in the GPU's address space: 64-bit store, the fence before it",
+	  report_no_gpu, false },
 	{ "gpu-order",
 	  "entries in pinned memory are visible to the NIC before the doorbell record, that before "
 	  "the register",
-	  gpu, false },
+	  report_no_gpu, false },
 	{ "gpu-memory", "a signal after its data, and a read as proof, in the GPU's own memory",
-	  gpu, false },
+	  report_no_gpu, false },
 };
 const unsigned ha_gpu_check_nitems = sizeof(ha_gpu_check_items) / sizeof(ha_gpu_check_items[0]);
