@@ -81,7 +81,7 @@ static const void *home_bottom;
 static size_t home_size;
 #endif
 
-static void arrive(void)
+static void finish_switch(void)
 {
 #ifdef __SANITIZE_ADDRESS__
 	bool first = !home_bottom;
@@ -107,12 +107,12 @@ static void leave_to(struct fiber *from, struct fiber *to, bool for_good)
 
 static void go_to(unsigned next);
 
-static void body(void)
+static void run_fiber(void)
 {
 	struct fiber *f = &fibers[current];
 	unsigned i = 0;
 
-	arrive();
+	finish_switch();
 	f->run(f->arg);
 	while (alive[i] != current)
 		i++;
@@ -139,7 +139,7 @@ static void go_to(unsigned next)
 	f->start.uc_stack.ss_sp = f->stack;
 	f->start.uc_stack.ss_size = STACK_BYTES;
 	f->start.uc_link = NULL;
-	makecontext(&f->start, body, 0);
+	makecontext(&f->start, run_fiber, 0);
 	setcontext(&f->start);
 	abort();
 }
@@ -154,7 +154,7 @@ static void switch_now(void)
 		leave_to(me, &outside, false);
 		if (!_setjmp(me->at))
 			_longjmp(home, 2);
-		arrive();
+		finish_switch();
 		return;
 	}
 	next = alive[ha_gpu_fibers_random() % nalive];
@@ -163,7 +163,7 @@ static void switch_now(void)
 	leave_to(me, &fibers[next], false);
 	if (!_setjmp(me->at))
 		go_to(next);
-	arrive();
+	finish_switch();
 }
 
 bool ha_gpu_fibers_run(uint64_t until_ns)
