@@ -38,7 +38,7 @@ const struct ha_moe_cut_kind ha_moe_cut_kinds[] = {
 };
 const int ha_moe_ncut_kinds = sizeof(ha_moe_cut_kinds) / sizeof(ha_moe_cut_kinds[0]);
 
-static void arm(struct ha_moe_nic *n)
+static void arm_fault(struct ha_moe_nic *n)
 {
 	n->nic->fault = n->fault;
 	n->nic->fault.at = n->nic->entries + n->after;
@@ -48,7 +48,7 @@ static void arm(struct ha_moe_nic *n)
 	ha_gpu_store(&n->state, HA_MOE_CUT_ARMED);
 }
 
-static void struck(struct ha_moe_nic *n)
+static void record_strike(struct ha_moe_nic *n)
 {
 	n->struck_ns = ha_gpu_now();
 	n->cuts++;
@@ -58,7 +58,7 @@ static void struck(struct ha_moe_nic *n)
 	ha_gpu_store(&n->state, HA_MOE_CUT_STRUCK);
 }
 
-static void watch(struct ha_moe_nic *n)
+static void watch_traffic(struct ha_moe_nic *n)
 {
 	uint64_t ns;
 
@@ -72,27 +72,27 @@ static void watch(struct ha_moe_nic *n)
 		ha_gpu_store(&n->max_ns, ns);
 }
 
-static void look(struct ha_moe_nic *n)
+static void step_cut(struct ha_moe_nic *n)
 {
 	switch ((enum ha_moe_cut_state)ha_gpu_load(&n->state)) {
 	case HA_MOE_CUT_NONE:
 		return;
 	case HA_MOE_CUT_ORDERED:
-		arm(n);
+		arm_fault(n);
 		return;
 	case HA_MOE_CUT_ARMED:
 		if (n->nic->struck != n->before)
-			struck(n);
+			record_strike(n);
 		return;
 	case HA_MOE_CUT_STRUCK:
-		watch(n);
+		watch_traffic(n);
 		if (n->down_ns == UINT64_MAX || ha_gpu_now() - n->struck_ns < n->down_ns)
 			return;
 		soft_nic_heal(n->nic);
 		break;
 	case HA_MOE_CUT_WITHDRAWN:
 		if (n->nic->struck != n->before)
-			struck(n);
+			record_strike(n);
 		if (n->nic->struck != n->before || n->nic->begun_ns)
 			/*
 			 * too late, or in its middle: what it has done is not undone, and it comes
@@ -106,13 +106,13 @@ static void look(struct ha_moe_nic *n)
 	ha_gpu_store(&n->state, HA_MOE_CUT_NONE);
 }
 
-static void *run(void *arg)
+static void *run_nic(void *arg)
 {
 	const struct timespec nap = { 0, 100000 };
 	struct ha_moe_nic *n = arg;
 
 	while (!ha_gpu_load(&n->nic->stop)) {
-		look(n);
+		step_cut(n);
 		if (!soft_nic_step(n->nic))
 			nanosleep(&nap, NULL);
 	}
@@ -122,7 +122,7 @@ static void *run(void *arg)
 int ha_moe_nic_start(struct ha_moe_nic *n, struct soft_nic *nic)
 {
 	n->nic = nic;
-	return -pthread_create(&n->thread, NULL, run, n);
+	return -pthread_create(&n->thread, NULL, run_nic, n);
 }
 
 void ha_moe_nic_stop(struct ha_moe_nic *n)

@@ -16,7 +16,7 @@
 
 /* ---- time from a cut to traffic, seen by the thread of the NIC that was cut ---- */
 
-static struct ha_gpu_conn *conn(const struct ha_moe_rank *r, unsigned i)
+static struct ha_gpu_conn *conn_at(const struct ha_moe_rank *r, unsigned i)
 {
 	return ha_gpu_world_conn(r->moe->world, i / r->moe->shape.ranks, i % r->moe->shape.ranks);
 }
@@ -30,7 +30,7 @@ static bool traffic(void *self, bool struck)
 	unsigned conns = r->moe->rows * r->moe->shape.ranks, which = n->nic->number % HA_MOE_NICS;
 
 	for (unsigned i = 0; i < conns && i < HA_MOE_CONNS_MAX; i++) {
-		struct ha_gpu_conn *c = conn(r, i);
+		struct ha_gpu_conn *c = conn_at(r, i);
 		uint64_t cons = c ? ha_gpu_load(&c->cons) : 0;
 
 		if (struck) {
@@ -136,7 +136,7 @@ static void free_call(struct ha_moe_call *c)
 	free(c->packed);
 }
 
-static int prepare(struct ha_moe_rank *r)
+static int prepare_rank(struct ha_moe_rank *r)
 {
 	const struct ha_moe_shape *s = &r->config.values.shape;
 	void *heap = soft_alloc(r->config.fabric, ha_moe_heap_bytes(s)),
@@ -159,7 +159,7 @@ static int prepare(struct ha_moe_rank *r)
 	return wrong ? -EINVAL : 0;
 }
 
-static void release(struct ha_moe_rank *r)
+static void release_rank(struct ha_moe_rank *r)
 {
 	while (r->running)
 		ha_moe_nic_stop(&r->nic[--r->running]);
@@ -188,11 +188,11 @@ int ha_moe_rank_open(const struct ha_moe_rank_config *c, struct ha_moe_rank **ou
 					      (int)c->values.shape.ranks, JOB,
 					      (unsigned)c->settings.connect_timeout_ms);
 	if (!result)
-		result = prepare(r);
+		result = prepare_rank(r);
 	if (result) {
 		if (r->host)
 			ha_gpu_host_finalize(r->host, 0);
-		release(r);
+		release_rank(r);
 		return result;
 	}
 	*out = r;
@@ -207,7 +207,7 @@ int ha_moe_rank_close(struct ha_moe_rank *r, unsigned limit_ms)
 		return result;
 	/* nobody's NICs go while another's still talk to them */
 	ha_gpu_bootstrap_agree(&r->bootstrap, 0);
-	release(r);
+	release_rank(r);
 	return result;
 }
 
@@ -230,8 +230,8 @@ static void *run_lane(void *arg)
 	return NULL;
 }
 
-static enum ha_gpu_result launch(struct ha_moe_rank *r, ha_moe_kernel kernel, uint32_t phases,
-				 uint64_t limit)
+static enum ha_gpu_result launch_kernel(struct ha_moe_rank *r, ha_moe_kernel kernel,
+					uint32_t phases, uint64_t limit)
 {
 	struct ha_gpu_warp warp[HA_MOE_SLOTS_MAX] = { 0 };
 	struct lane lane[HA_MOE_SLOTS_MAX];
@@ -280,7 +280,7 @@ void ha_moe_rank_input(struct ha_moe_rank *r, uint64_t n)
 
 enum ha_gpu_result ha_moe_rank_dispatch(struct ha_moe_rank *r, uint32_t phases, uint64_t limit)
 {
-	enum ha_gpu_result result = launch(r, ha_moe_dispatch, phases, limit);
+	enum ha_gpu_result result = launch_kernel(r, ha_moe_dispatch, phases, limit);
 
 	if (result == HA_GPU_DONE)
 		ha_moe_dispatched(r->moe, phases);
@@ -289,7 +289,7 @@ enum ha_gpu_result ha_moe_rank_dispatch(struct ha_moe_rank *r, uint32_t phases, 
 
 enum ha_gpu_result ha_moe_rank_combine(struct ha_moe_rank *r, uint32_t phases, uint64_t limit)
 {
-	enum ha_gpu_result result = launch(r, ha_moe_combine, phases, limit);
+	enum ha_gpu_result result = launch_kernel(r, ha_moe_combine, phases, limit);
 
 	if (result == HA_GPU_DONE)
 		ha_moe_combined(r->moe, phases);
@@ -298,7 +298,7 @@ enum ha_gpu_result ha_moe_rank_combine(struct ha_moe_rank *r, uint32_t phases, u
 
 void ha_moe_rank_experts(struct ha_moe_rank *r)
 {
-	launch(r, ha_moe_experts, 0, HA_GPU_FOREVER);
+	launch_kernel(r, ha_moe_experts, 0, HA_GPU_FOREVER);
 }
 
 /* ---- after a cut ---- */
@@ -308,7 +308,7 @@ static bool on_first_paths(struct ha_moe_rank *r)
 	bool all = true;
 
 	for (unsigned i = 0; i < r->moe->rows * r->moe->shape.ranks; i++) {
-		struct ha_gpu_conn *c = conn(r, i);
+		struct ha_gpu_conn *c = conn_at(r, i);
 
 		if (c)
 			all &= !ha_gpu_load(&c->active) &&

@@ -17,7 +17,7 @@ struct trial {
 
 /* ---- cuts ---- */
 
-static uint64_t draw(const struct trial *t, uint64_t n, unsigned kernel)
+static uint64_t draw_random(const struct trial *t, uint64_t n, unsigned kernel)
 {
 	uint64_t z = t->rank->config.values.seed * 0x9e3779b97f4a7c15 + n * 4 + kernel;
 
@@ -27,7 +27,7 @@ static uint64_t draw(const struct trial *t, uint64_t n, unsigned kernel)
 }
 
 /* Messages that this rank sends to others in the dispatch. */
-static uint64_t dispatched(const struct ha_moe_rank *r)
+static uint64_t count_dispatched(const struct ha_moe_rank *r)
 {
 	const struct ha_moe *m = r->moe;
 	uint64_t count = 0;
@@ -39,7 +39,7 @@ static uint64_t dispatched(const struct ha_moe_rank *r)
 }
 
 /* Rows that it sends back. */
-static uint64_t returned(const struct ha_moe_rank *r)
+static uint64_t count_returned(const struct ha_moe_rank *r)
 {
 	const struct ha_moe *m = r->moe;
 	uint64_t count = 0;
@@ -58,7 +58,7 @@ static uint64_t returned(const struct ha_moe_rank *r)
  */
 static void order_cut(struct trial *t, unsigned kernel)
 {
-	uint64_t n = t->rank->call.number, h = draw(t, n, kernel), messages;
+	uint64_t n = t->rank->call.number, h = draw_random(t, n, kernel), messages;
 	struct ha_moe_rank *r = t->rank;
 	int kind = t->plan->kind;
 
@@ -69,7 +69,9 @@ static void order_cut(struct trial *t, unsigned kernel)
 	if (!(t->plan->cut_in & kernel) || n % t->plan->every ||
 	    h % r->moe->shape.ranks != r->moe->rank)
 		return;
-	messages = (kernel == HA_MOE_CUT_DISPATCH ? dispatched(r) : returned(r)) / HA_MOE_NICS + 1;
+	messages = (kernel == HA_MOE_CUT_DISPATCH ? count_dispatched(r) : count_returned(r)) /
+			   HA_MOE_NICS +
+		   1;
 	if (kind < 0)
 		kind = (int)(n + (kernel == HA_MOE_CUT_COMBINE) * 3) % ha_moe_ncut_kinds;
 	h /= r->moe->shape.ranks;
@@ -92,7 +94,7 @@ static void after_kernel(struct trial *t)
 
 /* ---- a launch ---- */
 
-static enum ha_gpu_result launch(struct trial *t, uint64_t n)
+static enum ha_gpu_result run_launch(struct trial *t, uint64_t n)
 {
 	struct ha_moe_rank *r = t->rank;
 	const struct ha_moe_values *v = &r->config.values;
@@ -122,14 +124,14 @@ static enum ha_gpu_result launch(struct trial *t, uint64_t n)
 	return HA_GPU_DONE;
 }
 
-static void launches(struct trial *t)
+static void run_launches(struct trial *t)
 {
 	enum ha_gpu_result result = HA_GPU_DONE;
 	uint64_t start, took;
 
 	for (uint64_t n = 0; n < t->plan->launches && result == HA_GPU_DONE; n++) {
 		start = ha_gpu_now();
-		result = launch(t, n);
+		result = run_launch(t, n);
 		took = ha_gpu_now() - start;
 		t->tally->slowest_ns = took > t->tally->slowest_ns ? took : t->tally->slowest_ns;
 		t->tally->ended_by = n;
@@ -138,7 +140,7 @@ static void launches(struct trial *t)
 	t->tally->result = result;
 }
 
-static void count(struct trial *t)
+static void collect_stats(struct trial *t)
 {
 	struct ha_gpu_host_stats stats;
 
@@ -166,8 +168,8 @@ int ha_moe_trial(const struct ha_moe_rank_config *c, const struct ha_moe_plan *p
 	result = ha_moe_rank_open(c, &t.rank);
 	if (result)
 		return result;
-	launches(&t);
-	count(&t);
+	run_launches(&t);
+	collect_stats(&t);
 	result = ha_moe_rank_close(t.rank, END_MS);
 	if (result == -ETIMEDOUT && tally->result == HA_GPU_BOTH_DOWN)
 		result = 0; /* what was outstanding was given up, as it must be */

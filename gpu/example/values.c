@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* splitmix64 */
-static uint64_t mix(uint64_t z)
+static uint64_t mix_bits(uint64_t z)
 {
 	z += UINT64_C(0x9e3779b97f4a7c15);
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -16,22 +16,22 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-static uint64_t key(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint64_t t)
+static uint64_t make_key(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint64_t t)
 {
-	return mix(mix(mix(v->seed) + rank) + n * 0x10001 + t);
+	return mix_bits(mix_bits(mix_bits(v->seed) + rank) + n * 0x10001 + t);
 }
 
 /* ---- input ---- */
 
 uint32_t ha_moe_tokens(const struct ha_moe_values *v, uint32_t rank, uint64_t n)
 {
-	uint64_t h = mix(key(v, rank, n, UINT32_MAX));
+	uint64_t h = mix_bits(make_key(v, rank, n, UINT32_MAX));
 
 	return h % 8 ? v->shape.tokens_max : (uint32_t)(h / 8 % (v->shape.tokens_max + 1));
 }
 
 /* Four bf16 of moderate size: 2^-7 to 2^7. */
-static uint64_t bf16s(uint64_t h)
+static uint64_t to_bf16s(uint64_t h)
 {
 	uint64_t out = 0;
 
@@ -41,7 +41,7 @@ static uint64_t bf16s(uint64_t h)
 }
 
 /* Eight FP8, none of them a NaN. */
-static uint64_t e4m3s(uint64_t h)
+static uint64_t to_e4m3s(uint64_t h)
 {
 	for (int i = 0; i < 8; i++)
 		if ((h >> 8 * i & 0x7f) == 0x7f)
@@ -52,30 +52,30 @@ static uint64_t e4m3s(uint64_t h)
 void ha_moe_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
 		  uint8_t *token)
 {
-	uint64_t h = key(v, rank, n, t), word;
+	uint64_t h = make_key(v, rank, n, t), word;
 	size_t numbers =
 		v->shape.format == HA_MOE_FP8 ? v->shape.hidden : (size_t)v->shape.hidden * 2;
 
 	for (size_t i = 0; i < numbers; i += 8) {
-		h = mix(h);
-		word = v->shape.format == HA_MOE_FP8 ? e4m3s(h) : bf16s(h);
+		h = mix_bits(h);
+		word = v->shape.format == HA_MOE_FP8 ? to_e4m3s(h) : to_bf16s(h);
 		memcpy(token + i, &word, 8);
 	}
 	for (size_t i = numbers; i < v->layout.token; i += sizeof(float)) {
-		float scale = 0.0625f + (float)((h = mix(h)) % 64) * 0.015625f;
+		float scale = 0.0625f + (float)((h = mix_bits(h)) % 64) * 0.015625f;
 
 		memcpy(token + i, &scale, sizeof(scale));
 	}
 }
 
 /* k different ones of the first `among`. */
-static void choose(uint64_t h, uint32_t among, uint32_t k, int32_t *topk)
+static void choose_experts(uint64_t h, uint32_t among, uint32_t k, int32_t *topk)
 {
 	for (uint32_t i = 0; i < k; i++) {
 		bool twice;
 
 		do {
-			topk[i] = (int32_t)((h = mix(h)) % among);
+			topk[i] = (int32_t)((h = mix_bits(h)) % among);
 			twice = false;
 			for (uint32_t j = 0; j < i; j++)
 				twice |= topk[j] == topk[i];
@@ -90,13 +90,14 @@ void ha_moe_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint
 		  int32_t *topk, float *weights)
 {
 	uint32_t k = v->shape.topk, half = v->shape.experts / 2;
-	uint64_t h = key(v, rank, n, t) ^ UINT64_C(0x5a5a5a5a5a5a5a5a);
+	uint64_t h = make_key(v, rank, n, t) ^ UINT64_C(0x5a5a5a5a5a5a5a5a);
 
 	for (uint32_t i = 0; i < k; i++)
-		weights[i] = (float)(mix(h + i) >> 40) * 0x1p-24f;
+		weights[i] = (float)(mix_bits(h + i) >> 40) * 0x1p-24f;
 	if (v->routing != HA_MOE_ROUTE_ONE) {
-		choose(h, v->routing == HA_MOE_ROUTE_HALF && half >= k ? half : v->shape.experts, k,
-		       topk);
+		choose_experts(
+			h, v->routing == HA_MOE_ROUTE_HALF && half >= k ? half : v->shape.experts,
+			k, topk);
 		return;
 	}
 	topk[0] = (int32_t)(n % v->shape.experts);
@@ -128,7 +129,7 @@ static void look_end(struct looking *k)
 	free(k->token);
 }
 
-static bool names(struct looking *k, uint32_t rank, uint64_t n, uint32_t t, uint32_t e)
+static bool names_expert(struct looking *k, uint32_t rank, uint64_t n, uint32_t t, uint32_t e)
 {
 	bool does = false;
 
@@ -140,12 +141,12 @@ static bool names(struct looking *k, uint32_t rank, uint64_t n, uint32_t t, uint
 	return does;
 }
 
-static uint64_t expected(struct looking *k, uint32_t rank, uint64_t n, uint32_t e)
+static uint64_t count_expected(struct looking *k, uint32_t rank, uint64_t n, uint32_t e)
 {
 	uint64_t count = 0;
 
 	for (uint32_t t = 0; t < ha_moe_tokens(k->v, rank, n); t++)
-		count += names(k, rank, n, t, e);
+		count += names_expert(k, rank, n, t, e);
 	return count;
 }
 
@@ -174,13 +175,13 @@ static uint64_t check_expert(struct looking *k, const struct ha_moe *m,
 
 	memset(seen, 0, all);
 	for (uint32_t rank = 0; rank < s->ranks; rank++)
-		should += expected(k, rank, n, e);
+		should += count_expected(k, rank, n, e);
 	for (uint64_t i = 0; i < rows; i++) {
 		uint64_t from = m->words[n & 1].origin[local * all + i], rank = from >> 32,
 			 t = (uint32_t)from;
 
 		if (rank >= s->ranks || t >= s->tokens_max || seen[rank * s->tokens_max + t]++ ||
-		    !names(k, (uint32_t)rank, n, (uint32_t)t, e))
+		    !names_expert(k, (uint32_t)rank, n, (uint32_t)t, e))
 			continue;
 		good += same_token(k, (uint32_t)rank, n, t,
 				   call->packed + (local * all + i) * m->layout.token);
@@ -259,7 +260,7 @@ void ha_moe_scribble_returned(const struct ha_moe *m, uint64_t n)
 	memset(ha_moe_area(m, n) + m->layout.returned, SCRIBBLE, returned_bytes(m));
 }
 
-static uint64_t changed(const uint8_t *at, uint64_t bytes, uint64_t piece)
+static uint64_t count_changed(const uint8_t *at, uint64_t bytes, uint64_t piece)
 {
 	uint64_t count = 0;
 
@@ -276,6 +277,6 @@ uint64_t ha_moe_check_scribbled(const struct ha_moe *m, uint64_t n)
 {
 	const uint8_t *area = ha_moe_area(m, n);
 
-	return changed(area + m->layout.arrived, arrived_bytes(m), m->layout.message) +
-	       changed(area + m->layout.returned, returned_bytes(m), m->layout.row);
+	return count_changed(area + m->layout.arrived, arrived_bytes(m), m->layout.message) +
+	       count_changed(area + m->layout.returned, returned_bytes(m), m->layout.row);
 }
