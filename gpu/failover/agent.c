@@ -49,12 +49,12 @@ void ha_gpu_agent_end(struct ha_gpu_agent *a)
 	a->log = NULL;
 }
 
-static unsigned carrier(const struct ha_gpu_agent *a)
+static unsigned carrying_path(const struct ha_gpu_agent *a)
 {
 	return (unsigned)ha_gpu_load(&a->conn->active);
 }
 
-static struct ha_gpu_path *queue(struct ha_gpu_agent *a, unsigned path)
+static struct ha_gpu_path *queue_of(struct ha_gpu_agent *a, unsigned path)
 {
 	return &a->conn->path[path];
 }
@@ -66,7 +66,7 @@ static uint64_t index_of(uint64_t word)
 
 /* ---- what the ends tell each other ---- */
 
-static void say(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
+static void send_message(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
 {
 	struct ha_gpu_say s = { .word = word,
 				.path = path,
@@ -96,7 +96,7 @@ static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_c
 	ha_gpu_store(&a->conn->health[path], HA_GPU_FAILED);
 	p->state = HA_GPU_PATH_FENCING;
 	p->retry_at = 0;
-	if (!a->carrying || carrier(a) != path)
+	if (!a->carrying || carrying_path(a) != path)
 		return;
 	p->state = HA_GPU_PATH_CLOSING;
 	a->carrying = false;
@@ -119,7 +119,7 @@ static void on_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 	}
 	p->incarnation = s->incarnation; /* it began at the peer only, and is over */
 	p->state = HA_GPU_PATH_FENCED;
-	say(a, HA_GPU_SAY_FENCED, s->path);
+	send_message(a, HA_GPU_SAY_FENCED, s->path);
 }
 
 static void on_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
@@ -171,7 +171,7 @@ static bool listen_once(struct ha_gpu_agent *a)
 static void post_probe(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
-	struct ha_gpu_path *q = queue(a, path);
+	struct ha_gpu_path *q = queue_of(a, path);
 	uint32_t word[7] = { (uint32_t)p->posted + 1, 0, 0, 0, 0, 0, 0 };
 	struct ha_gpu_wqe e;
 
@@ -197,9 +197,10 @@ static bool look_at_probe(struct ha_gpu_agent *a, unsigned path)
 
 	if (p->posted == p->answered)
 		return false;
-	w = ha_gpu_completion(queue(a, path), &cqe, true, &incarnation);
+	w = ha_gpu_completion(queue_of(a, path), &cqe, true, &incarnation);
 	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ &&
-	    ha_gpu_cqe_counter(w) == (uint16_t)((p->posted - 1) << ha_gpu_wide(queue(a, path)))) {
+	    ha_gpu_cqe_counter(w) ==
+		    (uint16_t)((p->posted - 1) << ha_gpu_wide(queue_of(a, path)))) {
 		p->answered = p->posted;
 		p->probe_due = ha_gpu_now() + (p->state == HA_GPU_PATH_UP ? a->config.check_ns : 0);
 		return true;
@@ -211,7 +212,7 @@ static bool look_at_probe(struct ha_gpu_agent *a, unsigned path)
 	return p->state == HA_GPU_PATH_FENCING;
 }
 
-static bool probe(struct ha_gpu_agent *a, unsigned path)
+static bool probe_path(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
@@ -229,7 +230,7 @@ static bool probe(struct ha_gpu_agent *a, unsigned path)
  * Quiet when all that was reserved is published; then nobody but the agent rings, and nobody counts
  * anything as done.
  */
-static bool closing(struct ha_gpu_agent *a, unsigned path)
+static bool freeze_log(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_conn *c = a->conn;
 	uint64_t idle = 0;
@@ -249,7 +250,7 @@ static bool closing(struct ha_gpu_agent *a, unsigned path)
 static void take_log(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_conn *c = a->conn;
-	struct ha_gpu_path *q = queue(a, path);
+	struct ha_gpu_path *q = queue_of(a, path);
 	uint64_t cons = ha_gpu_poll(c), tail = index_of(ha_gpu_load(&c->tail)),
 		 proved = ha_gpu_proved(c, cons);
 
@@ -259,7 +260,7 @@ static void take_log(struct ha_gpu_agent *a, unsigned path)
 		ha_gpu_read_entry(c, q, i, &a->log[i & (c->nwqes - 1)]);
 }
 
-static bool fencing(struct ha_gpu_agent *a, unsigned path)
+static bool fence_path(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 	int r;
@@ -272,16 +273,16 @@ static bool fencing(struct ha_gpu_agent *a, unsigned path)
 		p->retry_at = r == -EAGAIN ? 0 : ha_gpu_now() + a->config.recovery_ns;
 		return false;
 	}
-	if (!a->carrying && carrier(a) == path && !a->taken) {
+	if (!a->carrying && carrying_path(a) == path && !a->taken) {
 		take_log(a, path);
 		a->taken = true;
 	}
 	p->state = HA_GPU_PATH_FENCED;
-	say(a, HA_GPU_SAY_FENCED, path);
+	send_message(a, HA_GPU_SAY_FENCED, path);
 	return true;
 }
 
-static bool fenced(struct ha_gpu_agent *a, unsigned path)
+static bool check_peer_fenced(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
@@ -319,7 +320,7 @@ static int tell_address(struct ha_gpu_agent *a, unsigned path)
 	return a->cut ? -EPIPE : r;
 }
 
-static bool over(struct ha_gpu_agent *a, unsigned path)
+static bool reconnect_path(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 	uint64_t now = ha_gpu_now();
@@ -332,37 +333,37 @@ static bool over(struct ha_gpu_agent *a, unsigned path)
 		return false;
 	p->incarnation++;
 	p->posted = p->answered = p->probe_due = 0;
-	restart_completions(queue(a, path), p->incarnation);
+	restart_completions(queue_of(a, path), p->incarnation);
 	ha_gpu_store(&a->conn->health[path], HA_GPU_RECOVERING);
 	p->state = HA_GPU_PATH_JOINED;
-	say(a, HA_GPU_SAY_JOIN, path);
+	send_message(a, HA_GPU_SAY_JOIN, path);
 	return true;
 }
 
-static bool joined(struct ha_gpu_agent *a, unsigned path)
+static bool check_peer_joined(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
 	if (p->peer_joined != p->incarnation + 1)
 		return false;
 	p->state = HA_GPU_PATH_PROBING;
-	if (a->ops.hear && a->ops.hear(p->hw, p->said, queue(a, path)))
+	if (a->ops.hear && a->ops.hear(p->hw, p->said, queue_of(a, path)))
 		end_incarnation(a, path, HA_GPU_CAUSE_ERROR);
 	return true;
 }
 
-static bool probing(struct ha_gpu_agent *a, unsigned path)
+static bool prove_path(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
 	if (p->answered < a->config.probes)
-		return probe(a, path);
+		return probe_path(a, path);
 	p->state = HA_GPU_PATH_PROVED;
-	say(a, HA_GPU_SAY_PROVED, path);
+	send_message(a, HA_GPU_SAY_PROVED, path);
 	return true;
 }
 
-static bool proved(struct ha_gpu_agent *a, unsigned path)
+static bool check_peer_proved(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_agent_path *p = &a->path[path];
 
@@ -379,7 +380,7 @@ static bool proved(struct ha_gpu_agent *a, unsigned path)
  * A path that has been up for as long as its longest rest would be: an old failure says nothing
  * about the next.
  */
-static void forgive(struct ha_gpu_agent *a, struct ha_gpu_agent_path *p)
+static void forget_failure(struct ha_gpu_agent *a, struct ha_gpu_agent_path *p)
 {
 	if (!p->failures || ha_gpu_now() < p->forgive_at)
 		return;
@@ -391,24 +392,24 @@ static bool path_step(struct ha_gpu_agent *a, unsigned path)
 {
 	switch (a->path[path].state) {
 	case HA_GPU_PATH_CLOSING:
-		return closing(a, path);
+		return freeze_log(a, path);
 	case HA_GPU_PATH_FENCING:
-		return fencing(a, path);
+		return fence_path(a, path);
 	case HA_GPU_PATH_FENCED:
-		return fenced(a, path);
+		return check_peer_fenced(a, path);
 	case HA_GPU_PATH_OVER:
-		return over(a, path);
+		return reconnect_path(a, path);
 	case HA_GPU_PATH_JOINED:
-		return joined(a, path);
+		return check_peer_joined(a, path);
 	case HA_GPU_PATH_PROBING:
-		return probing(a, path);
+		return prove_path(a, path);
 	case HA_GPU_PATH_PROVED:
-		return proved(a, path);
+		return check_peer_proved(a, path);
 	case HA_GPU_PATH_UP:
-		forgive(a, &a->path[path]);
+		forget_failure(a, &a->path[path]);
 		break;
 	}
-	return a->carrying && carrier(a) == path ? false : probe(a, path);
+	return a->carrying && carrying_path(a) == path ? false : probe_path(a, path);
 }
 
 /* ---- the path that carries the log ---- */
@@ -440,11 +441,11 @@ static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
 	a->count.proofs++;
 }
 
-static bool silent(struct ha_gpu_agent *a)
+static bool check_silence(struct ha_gpu_agent *a)
 {
 	struct ha_gpu_conn *c = a->conn;
 	uint64_t cons = ha_gpu_poll(c), alarm = ha_gpu_load(&c->alarm), now = ha_gpu_now();
-	unsigned path = carrier(a);
+	unsigned path = carrying_path(a);
 
 	if (cons != a->cons_seen || index_of(cons) == ha_gpu_load(&c->rung)) {
 		/* FAILED, too: an error of this incarnation was looked for before */
@@ -469,11 +470,11 @@ static bool silent(struct ha_gpu_agent *a)
 	return a->silent >= a->config.silent_checks;
 }
 
-static bool watch(struct ha_gpu_agent *a)
+static bool watch_path(struct ha_gpu_agent *a)
 {
 	struct ha_gpu_conn *c = a->conn;
 	uint64_t error = ha_gpu_load(&c->error);
-	unsigned path = carrier(a);
+	unsigned path = carrying_path(a);
 
 	if (error && (error & HA_GPU_EPOCH) == (ha_gpu_load(&c->cons) & HA_GPU_EPOCH))
 		end_incarnation(a, path, HA_GPU_CAUSE_ERROR);
@@ -482,7 +483,7 @@ static bool watch(struct ha_gpu_agent *a)
 	else if (a->ops.port(a->path[path].hw) != HA_GPU_PORT_UP)
 		end_incarnation(a, path, HA_GPU_CAUSE_PORT);
 	else if ((ha_gpu_now() >= a->check_due || ha_gpu_load(&c->alarm) != a->alarm_seen) &&
-		 silent(a))
+		 check_silence(a))
 		end_incarnation(a, path, HA_GPU_CAUSE_SILENCE);
 	else if (a->config.failback && path && a->path[0].state == HA_GPU_PATH_UP)
 		end_incarnation(a, path, HA_GPU_CAUSE_FAILBACK);
@@ -491,17 +492,17 @@ static bool watch(struct ha_gpu_agent *a)
 
 /* ---- the switch ---- */
 
-static void replay(struct ha_gpu_agent *a, unsigned from, unsigned to)
+static void replay_log(struct ha_gpu_agent *a, unsigned from, unsigned to)
 {
 	struct ha_gpu_conn *c = a->conn;
 	struct ha_gpu_replay r = { .conn = c,
 				   .log = a->log,
-				   .from = queue(a, from),
-				   .to = queue(a, to),
+				   .from = queue_of(a, from),
+				   .to = queue_of(a, to),
 				   .first = a->first,
 				   .end = a->end };
 
-	ha_gpu_store(&queue(a, to)->base, a->first - a->path[to].posted);
+	ha_gpu_store(&queue_of(a, to)->base, a->first - a->path[to].posted);
 	r.landed = ha_gpu_replay_landed(&r, a->path[from].landed);
 	ha_gpu_replay_copy(&r);
 	a->count.switches++;
@@ -535,7 +536,7 @@ static void open_log(struct ha_gpu_agent *a, unsigned to)
 /* The path in use has ended at both ends: the log goes on over one that is up. */
 static bool switch_path(struct ha_gpu_agent *a)
 {
-	unsigned from = carrier(a);
+	unsigned from = carrying_path(a);
 
 	if (!a->taken || a->path[from].peer_fenced == 0 || a->given_up)
 		return false;
@@ -546,7 +547,7 @@ static bool switch_path(struct ha_gpu_agent *a)
 		if (a->path[to].state != HA_GPU_PATH_UP ||
 		    a->path[to].posted != a->path[to].answered)
 			continue;
-		replay(a, from, to);
+		replay_log(a, from, to);
 		open_log(a, to);
 		a->taken = false;
 		a->carrying = true;
@@ -567,7 +568,7 @@ static bool give_up(struct ha_gpu_agent *a)
 		return false;
 	a->given_up = true;
 	if (!a->cut)
-		say(a, HA_GPU_SAY_GAVE_UP, 0);
+		send_message(a, HA_GPU_SAY_GAVE_UP, 0);
 	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED | HA_GPU_DOWN);
 	return true;
 }
@@ -596,7 +597,7 @@ bool ha_gpu_agent_step(struct ha_gpu_agent *a)
 	for (unsigned path = 0; path < HA_GPU_PATHS; path++)
 		moved |= path_step(a, path);
 	if (a->carrying)
-		moved |= watch(a);
+		moved |= watch_path(a);
 	else
 		moved |= switch_path(a);
 	return give_up(a) || moved;

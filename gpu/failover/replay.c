@@ -42,7 +42,7 @@ static uint64_t reads_done(const struct ha_gpu_replay *r)
 	return r->first;
 }
 
-static void translate(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e, uint64_t index)
+static void translate_entry(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e, uint64_t index)
 {
 	const struct ha_gpu_path *from = r->from, *to = r->to;
 	uint64_t remote = ha_gpu_wqe_raddr(e), local;
@@ -81,7 +81,7 @@ void ha_gpu_replay_copy(struct ha_gpu_replay *r)
 				       HA_GPU_WQE_SIGNALED);
 			r->skipped++;
 		} else {
-			translate(r, &e, i);
+			translate_entry(r, &e, i);
 			r->posted++;
 		}
 		ha_gpu_write_entry(r->conn, r->to, i, &e);
