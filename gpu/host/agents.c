@@ -84,7 +84,7 @@ void ha_gpu_agents_free(struct ha_gpu_host *h, unsigned r)
 
 /* ---- repair: no thread is in the connection, an agent may be in the middle of a switch ---- */
 
-static void fill(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
+static void fill_entry(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t index)
 {
 	struct ha_gpu_wqe e;
 
@@ -113,7 +113,7 @@ static void take_back_request(struct ha_gpu_conn *c, const struct ha_gpu_path *p
 		c->sent[HA_GPU_SIGNAL_ASK]--;
 }
 
-static unsigned repair(struct ha_gpu_agent *a)
+static unsigned repair_conn(struct ha_gpu_agent *a)
 {
 	struct ha_gpu_conn *c = a->conn;
 	const struct ha_gpu_path *p = ha_gpu_active(c);
@@ -122,7 +122,7 @@ static unsigned repair(struct ha_gpu_agent *a)
 	for (uint64_t i = ready; i < end; i++)
 		take_back_request(c, p, i);
 	for (uint64_t i = ready; i < end; i++)
-		fill(c, p, i);
+		fill_entry(c, p, i);
 	ha_gpu_store(&c->asked, c->sent[HA_GPU_SIGNAL_ASK]);
 	ha_gpu_store(&c->asking, 0);
 	if (a->carrying || a->path[ha_gpu_load(&c->active)].state == HA_GPU_PATH_CLOSING)
@@ -153,7 +153,7 @@ static bool step_rows(struct ha_gpu_host *h, struct ha_gpu_slot_state *slot, boo
 			if (pe == h->pe)
 				continue;
 			if (mend)
-				ha_gpu_add(&h->filled, repair(&row->agent[pe]));
+				ha_gpu_add(&h->filled, repair_conn(&row->agent[pe]));
 			moved |= ha_gpu_agent_step(&row->agent[pe]);
 		}
 	}
@@ -161,7 +161,7 @@ static bool step_rows(struct ha_gpu_host *h, struct ha_gpu_slot_state *slot, boo
 }
 
 /* What others may read while the agents are at work. */
-static void count(struct ha_gpu_host *h, struct ha_gpu_slot_state *slot)
+static void publish_counts(struct ha_gpu_host *h, struct ha_gpu_slot_state *slot)
 {
 	uint64_t n = ha_gpu_load(&h->nrows), switches = 0, replayed = 0, suspicions = 0;
 
@@ -176,7 +176,7 @@ static void count(struct ha_gpu_host *h, struct ha_gpu_slot_state *slot)
 	ha_gpu_store(&slot->suspicions, suspicions);
 }
 
-static void *run(void *arg)
+static void *run_agents(void *arg)
 {
 	struct task t = *(struct task *)arg;
 	uint64_t nap = t.host->config.settings.check_ms * 100000, seen = t.seen, want;
@@ -187,7 +187,7 @@ static void *run(void *arg)
 	while (!ha_gpu_load(&t.host->stop)) {
 		want = ha_gpu_load(&t.host->repair);
 		moved = step_rows(t.host, t.slot, want != seen);
-		count(t.host, t.slot);
+		publish_counts(t.host, t.slot);
 		if (want != seen)
 			ha_gpu_add(&t.host->repaired, 1);
 		seen = want;
@@ -211,7 +211,7 @@ int ha_gpu_agents_start(struct ha_gpu_host *h)
 		if (!t)
 			return -ENOMEM;
 		*t = (struct task) { h, &h->slot[s], ha_gpu_load(&h->repair) };
-		r = -pthread_create(&h->slot[s].thread, NULL, run, t);
+		r = -pthread_create(&h->slot[s].thread, NULL, run_agents, t);
 		h->slot[s].running = !r;
 		if (r)
 			free(t);

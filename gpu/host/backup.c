@@ -48,7 +48,7 @@ static int pair_of(const struct ha_gpu_port_info *p, int n, int i)
 }
 
 /* The rules' partner, up or not. */
-static int partner(const struct ha_gpu_port_info *p, int n, int i, enum ha_gpu_backup_how *how)
+static int partner_of(const struct ha_gpu_port_info *p, int n, int i, enum ha_gpu_backup_how *how)
 {
 	int before;
 
@@ -60,13 +60,13 @@ static int partner(const struct ha_gpu_port_info *p, int n, int i, enum ha_gpu_b
 	return pair_of(p, n, i);
 }
 
-static int chosen(const struct ha_gpu_port_info *p, int n, int i, ha_gpu_backup_order order,
-		  const void *self, enum ha_gpu_backup_how *how)
+static int choose_backup(const struct ha_gpu_port_info *p, int n, int i, ha_gpu_backup_order order,
+			 const void *self, enum ha_gpu_backup_how *how)
 {
 	int list[HA_GPU_PORTS_MAX], count;
 
 	if (!order)
-		return partner(p, n, i, how);
+		return partner_of(p, n, i, how);
 	*how = HA_GPU_BACKUP_CHOSEN;
 	count = order(self, i, list, HA_GPU_PORTS_MAX);
 	for (int k = 0; k < count; k++)
@@ -75,7 +75,7 @@ static int chosen(const struct ha_gpu_port_info *p, int n, int i, ha_gpu_backup_
 	return HA_GPU_NO_BACKUP;
 }
 
-static bool better(const struct ha_gpu_port_info *p, const int *given, int i, int a, int b)
+static bool is_better(const struct ha_gpu_port_info *p, const int *given, int i, int a, int b)
 {
 	bool a_apart = p[a].card != p[i].card, b_apart = p[b].card != p[i].card;
 
@@ -87,7 +87,7 @@ static int any_other(const struct ha_gpu_port_info *p, int n, int i, const int *
 	int best = HA_GPU_NO_BACKUP;
 
 	for (int k = 0; k < n; k++)
-		if (k != i && p[k].up && (best < 0 || better(p, given, i, k, best)))
+		if (k != i && p[k].up && (best < 0 || is_better(p, given, i, k, best)))
 			best = k;
 	return best;
 }
@@ -125,7 +125,7 @@ int ha_gpu_backup_map(const struct ha_gpu_port_info *p, int n, ha_gpu_backup_ord
 	map->n = n;
 	for (int i = 0; i < n; i++) {
 		map->of[i] = HA_GPU_NO_BACKUP;
-		wanted[i] = p[i].up ? chosen(p, n, i, order, self, &how) : HA_GPU_NO_BACKUP;
+		wanted[i] = p[i].up ? choose_backup(p, n, i, order, self, &how) : HA_GPU_NO_BACKUP;
 		if (wanted[i] < 0 || !p[wanted[i]].up)
 			continue;
 		map->of[i] = wanted[i];

@@ -174,7 +174,7 @@ void ha_gpu_rows_free(struct ha_gpu_host *h, unsigned from)
 /* ---- handles ---- */
 
 /* One role's handles, [pe][slot][i], of rows that have it. */
-static int exchange(struct growth *g, int role)
+static int exchange_handles(struct growth *g, int role)
 {
 	struct ha_gpu_host *h = g->h;
 	unsigned n = g->n[role], each = n * (unsigned)h->nslots, per = g->n[HA_GPU_PRIMARY];
@@ -215,7 +215,7 @@ static int exchange(struct growth *g, int role)
  * A backup that does not come up is no backup, at both ends; a primary that does not ends the
  * growth.
  */
-static int raise(struct growth *g, int role)
+static int connect_role(struct growth *g, int role)
 {
 	struct ha_gpu_host *h = g->h;
 	int r;
@@ -262,8 +262,8 @@ static void describe_path(struct ha_gpu_host *h, const struct ha_gpu_row *row, i
 	p->scratch_key = row->mr[role].lkey;
 }
 
-static void describe(struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe,
-		     struct ha_gpu_conn *c)
+static void describe_conn(struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe,
+			  struct ha_gpu_conn *c)
 {
 	const struct ha_gpu_settings *s = &h->config.settings;
 
@@ -288,7 +288,7 @@ static void describe(struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe
 }
 
 /* Put together here, and copied in one piece: the new row alone. */
-static int populate(struct growth *g)
+static int populate_rows(struct growth *g)
 {
 	struct ha_gpu_host *h = g->h;
 	struct ha_gpu_conn *staged = aligned_alloc(64, (conn_bytes(h) + 63) & ~(size_t)63);
@@ -296,7 +296,7 @@ static int populate(struct growth *g)
 
 	for (unsigned r = g->first_row; r < g->first_row + g->rows && !result; r++) {
 		for (int pe = 0; pe < h->pes; pe++)
-			describe(h, &h->row[r], pe, &staged[pe]);
+			describe_conn(h, &h->row[r], pe, &staged[pe]);
 		memcpy(h->row[r].conn, staged, conn_bytes(h));
 		ha_gpu_store(&h->world->row[r], (uint64_t)(uintptr_t)h->row[r].conn);
 		result = ha_gpu_agents_make(h, r);
@@ -307,7 +307,7 @@ static int populate(struct growth *g)
 
 /* ---- one growth ---- */
 
-static void undo(struct growth *g)
+static void undo_growth(struct growth *g)
 {
 	struct ha_gpu_host *h = g->h;
 	uint64_t deadline = ha_gpu_now() + HA_GPU_DRAIN_NS;
@@ -348,17 +348,17 @@ static int take_steps(struct growth *g)
 		r = make_rows(g);
 	r = ha_gpu_bootstrap_agree(b, r);
 	for (int role = 0; role < HA_GPU_ROLES && !r; role++)
-		r = exchange(g, role);
+		r = exchange_handles(g, role);
 	for (int role = 0; role < HA_GPU_ROLES && !r; role++)
-		r = raise(g, role);
+		r = connect_role(g, role);
 	if (!r)
-		r = populate(g);
+		r = populate_rows(g);
 	if (!r)
 		r = ha_gpu_agents_start(g->h);
 	return ha_gpu_bootstrap_agree(b, r);
 }
 
-static int remember(struct growth *g)
+static int save_counts(struct growth *g)
 {
 	struct ha_gpu_host *h = g->h;
 
@@ -411,7 +411,7 @@ static int agree_on(struct ha_gpu_host *h, const struct plan *mine)
 }
 
 /* 0; -EINVAL; -ENOSPC, with a line. */
-static int fits(const struct ha_gpu_host *h, const struct growth *g)
+static int check_limits(const struct ha_gpu_host *h, const struct growth *g)
 {
 	if (g->n[HA_GPU_BACKUP] > g->n[HA_GPU_PRIMARY])
 		return -EINVAL;
@@ -422,7 +422,7 @@ static int fits(const struct ha_gpu_host *h, const struct growth *g)
 	return -ENOSPC;
 }
 
-static int grow(struct ha_gpu_host *h, unsigned n, unsigned nbackup, bool dc)
+static int grow_rows(struct ha_gpu_host *h, unsigned n, unsigned nbackup, bool dc)
 {
 	struct growth g = { .h = h, .dc = dc, .first_row = (unsigned)h->nrows };
 	struct plan mine;
@@ -435,15 +435,15 @@ static int grow(struct ha_gpu_host *h, unsigned n, unsigned nbackup, bool dc)
 	g.rows = n * (unsigned)h->nslots;
 	g.n[HA_GPU_PRIMARY] = n;
 	g.n[HA_GPU_BACKUP] = nbackup;
-	r = fits(h, &g);
-	mine = (struct plan) { { n, nbackup }, dc, r ? r : remember(&g) };
+	r = check_limits(h, &g);
+	mine = (struct plan) { { n, nbackup }, dc, r ? r : save_counts(&g) };
 	r = agree_on(h, &mine);
 	if (!r) {
 		if (dc)
 			h->world->dc = g.rows; /* nobody looks before there are rows */
 		r = take_steps(&g);
 		if (r)
-			undo(&g);
+			undo_growth(&g);
 		else
 			count_rows(&g);
 	}
@@ -455,7 +455,7 @@ static int grow(struct ha_gpu_host *h, unsigned n, unsigned nbackup, bool dc)
 
 int ha_gpu_host_connect(struct ha_gpu_host *h, unsigned n, unsigned nbackup)
 {
-	return grow(h, n, nbackup, false);
+	return grow_rows(h, n, nbackup, false);
 }
 
 int ha_gpu_host_connect_dc(struct ha_gpu_host *h, unsigned n, unsigned nbackup)
@@ -474,5 +474,5 @@ int ha_gpu_host_connect_dc(struct ha_gpu_host *h, unsigned n, unsigned nbackup)
 					   : "it makes none");
 		return -EOPNOTSUPP;
 	}
-	return grow(h, n, nbackup, true);
+	return grow_rows(h, n, nbackup, true);
 }

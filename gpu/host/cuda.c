@@ -84,7 +84,7 @@ static uint64_t page_bytes(void)
 
 /* ---- library, context ---- */
 
-static int load(struct ha_gpu_cuda *c)
+static int load_driver(struct ha_gpu_cuda *c)
 {
 	void *from;
 
@@ -110,7 +110,7 @@ static int load(struct ha_gpu_cuda *c)
 	return 0;
 }
 
-static int failed(int error, const char *call, const char *advice)
+static int report_error(int error, const char *call, const char *advice)
 {
 	const char *name = NULL;
 
@@ -120,14 +120,14 @@ static int failed(int error, const char *call, const char *advice)
 	return -EIO;
 }
 
-static int enter(struct ha_gpu_cuda *c)
+static int enter_context(struct ha_gpu_cuda *c)
 {
 	int error = cuda.ctx_push(c->context);
 
-	return error ? failed(error, "cuCtxPushCurrent", "the context is gone") : 0;
+	return error ? report_error(error, "cuCtxPushCurrent", "the context is gone") : 0;
 }
 
-static void leave(void)
+static void leave_context(void)
 {
 	void *unused;
 
@@ -139,7 +139,7 @@ int ha_gpu_cuda_open(struct ha_gpu_cuda *c)
 	int r, error;
 
 	memset(c, 0, sizeof(*c));
-	r = load(c);
+	r = load_driver(c);
 	if (r)
 		return r;
 	pthread_mutex_init(&c->lock, NULL);
@@ -147,14 +147,14 @@ int ha_gpu_cuda_open(struct ha_gpu_cuda *c)
 	if (!error)
 		error = cuda.ctx_get(&c->context);
 	if (error) {
-		r = failed(error, "cuInit", "is there a GPU, and may this process use it?");
+		r = report_error(error, "cuInit", "is there a GPU, and may this process use it?");
 	} else if (!c->context) {
 		HA_WARN("cuda", "no context is current on this thread: choose a GPU first "
 				"(cudaSetDevice and cudaFree(0), or cuCtxSetCurrent)");
 		r = -ENODEV;
 	} else {
 		error = cuda.stream_create(&c->stream, STREAM_NON_BLOCKING);
-		r = error ? failed(error, "cuStreamCreate", "") : 0;
+		r = error ? report_error(error, "cuStreamCreate", "") : 0;
 	}
 	if (r) {
 		pthread_mutex_destroy(&c->lock);
@@ -166,9 +166,9 @@ int ha_gpu_cuda_open(struct ha_gpu_cuda *c)
 
 void ha_gpu_cuda_close(struct ha_gpu_cuda *c)
 {
-	if (!enter(c)) {
+	if (!enter_context(c)) {
 		cuda.stream_destroy(c->stream);
-		leave();
+		leave_context();
 	}
 	pthread_mutex_destroy(&c->lock);
 	dlclose(c->library);
@@ -180,20 +180,21 @@ void ha_gpu_cuda_close(struct ha_gpu_cuda *c)
  * itself ----
  */
 
-static int pin(size_t bytes, void **at)
+static int pin_memory(size_t bytes, void **at)
 {
 	uint64_t device = 0;
 	int error = cuda.host_alloc(at, bytes, ALLOC_PORTABLE_MAPPED);
 
 	if (error) {
-		failed(error, "cuMemHostAlloc", "look at ulimit -l and at the memory that is free");
+		report_error(error, "cuMemHostAlloc",
+			     "look at ulimit -l and at the memory that is free");
 		return -ENOMEM;
 	}
 	error = cuda.host_pointer(&device, *at, 0);
 	if (!error && device == (uint64_t)(uintptr_t)*at && !(device % 4096))
 		return 0;
 	if (error)
-		failed(error, "cuMemHostGetDevicePointer", "");
+		report_error(error, "cuMemHostGetDevicePointer", "");
 	else
 		HA_WARN("cuda", "pinned memory has another address at the GPU: unified addressing "
 				"is needed");
@@ -204,13 +205,13 @@ static int pin(size_t bytes, void **at)
 static int pinned_alloc(void *self, size_t bytes, void **memory)
 {
 	void *at = NULL;
-	int r = enter(self);
+	int r = enter_context(self);
 
 	if (r)
 		return r;
 	bytes = (bytes + page_bytes() - 1) & ~(page_bytes() - 1);
-	r = pin(bytes, &at);
-	leave();
+	r = pin_memory(bytes, &at);
+	leave_context();
 	if (r)
 		return r;
 	memset(at, 0, bytes);
@@ -220,10 +221,10 @@ static int pinned_alloc(void *self, size_t bytes, void **memory)
 
 static void pinned_free(void *self, void *memory, size_t bytes)
 {
-	if (enter(self))
+	if (enter_context(self))
 		return;
 	cuda.host_free(memory);
-	leave();
+	leave_context();
 }
 
 /* ---- doorbell pages: queue pairs may share one, CUDA registers a page once ---- */
@@ -242,23 +243,23 @@ static int register_page(uint64_t page, uint64_t *device)
 	int error = cuda.host_register(at, page_bytes(), REGISTER_IOMEMORY);
 
 	if (error)
-		return failed(error, "cuMemHostRegister of a doorbell page",
-			      "the driver maps a NIC's registers for root, or with "
-			      "PeerMappingOverride=1 in NVreg_RegistryDwords; "
-			      "HA_GPU_PROXY=1 lets the host ring");
+		return report_error(error, "cuMemHostRegister of a doorbell page",
+				    "the driver maps a NIC's registers for root, or with "
+				    "PeerMappingOverride=1 in NVreg_RegistryDwords; "
+				    "HA_GPU_PROXY=1 lets the host ring");
 	error = cuda.host_pointer(device, at, 0);
 	if (!error)
 		return 0;
 	cuda.host_unregister(at);
-	return failed(error, "cuMemHostGetDevicePointer of a doorbell page",
-		      "HA_GPU_PROXY=1 lets the host ring");
+	return report_error(error, "cuMemHostGetDevicePointer of a doorbell page",
+			    "HA_GPU_PROXY=1 lets the host ring");
 }
 
 static int map_doorbell(void *self, void *at, void **device)
 {
 	uint64_t page = (uint64_t)(uintptr_t)at & ~(page_bytes() - 1), mapped = 0;
 	struct ha_gpu_cuda *c = self;
-	int i, r = enter(c);
+	int i, r = enter_context(c);
 
 	if (r)
 		return r;
@@ -277,7 +278,7 @@ static int map_doorbell(void *self, void *at, void **device)
 		*device = (void *)(uintptr_t)(c->page[i].device + ((uint64_t)(uintptr_t)at - page));
 	}
 	pthread_mutex_unlock(&c->lock);
-	leave();
+	leave_context();
 	return r;
 }
 
@@ -285,7 +286,7 @@ static void unmap_doorbell(void *self, void *at)
 {
 	uint64_t page = (uint64_t)(uintptr_t)at & ~(page_bytes() - 1);
 	struct ha_gpu_cuda *c = self;
-	int i, error, r = enter(c);
+	int i, error, r = enter_context(c);
 
 	if (r)
 		return;
@@ -294,11 +295,11 @@ static void unmap_doorbell(void *self, void *at)
 	if (i >= 0 && !--c->page[i].users) {
 		error = cuda.host_unregister((void *)(uintptr_t)page);
 		if (error)
-			failed(error, "cuMemHostUnregister of a doorbell page", "");
+			report_error(error, "cuMemHostUnregister of a doorbell page", "");
 		c->page[i].page = 0;
 	}
 	pthread_mutex_unlock(&c->lock);
-	leave();
+	leave_context();
 }
 
 /* ---- the GPU's memory for a NIC ---- */
@@ -310,8 +311,8 @@ static int export_range(uint64_t from, size_t bytes, int *fd, uint64_t *offset)
 	int error = cuda.pointer_set(&yes, ATTRIBUTE_SYNC_MEMOPS, from);
 
 	if (error)
-		return failed(error, "cuPointerSetAttribute(SYNC_MEMOPS)",
-			      "a copy and a NIC could pass each other");
+		return report_error(error, "cuPointerSetAttribute(SYNC_MEMOPS)",
+				    "a copy and a NIC could pass each other");
 	error = cuda.range_handle(fd, base, end - base, DMA_BUF_FD, 0);
 	if (error)
 		return -EOPNOTSUPP; /* nvidia-peermem may do it */
@@ -322,14 +323,14 @@ static int export_range(uint64_t from, size_t bytes, int *fd, uint64_t *offset)
 static int dmabuf(void *self, void *address, size_t bytes, int *fd, uint64_t *offset)
 {
 	uint64_t at = (uint64_t)(uintptr_t)address;
-	int type = 0, r = enter(self);
+	int type = 0, r = enter_context(self);
 
 	if (r)
 		return r;
 	r = cuda.pointer_get(&type, ATTRIBUTE_MEMORY_TYPE, at) || type != MEMORY_DEVICE
 		    ? -EOPNOTSUPP
 		    : export_range(at, bytes, fd, offset);
-	leave();
+	leave_context();
 	return r;
 }
 
@@ -346,14 +347,14 @@ void ha_gpu_cuda_memory(struct ha_gpu_cuda *c, struct ha_gpu_mlx5_memory *memory
 /* ---- the GPU's copy of the rows ---- */
 
 /* Done when this returns: what is copied next is seen after it. */
-static int copy(struct ha_gpu_cuda *c, uint64_t to, const void *from, size_t bytes)
+static int copy_to_gpu(struct ha_gpu_cuda *c, uint64_t to, const void *from, size_t bytes)
 {
 	int error = cuda.copy_in(to, from, bytes, c->stream);
 
 	if (!error)
 		error = cuda.stream_wait(c->stream);
 	if (error)
-		return failed(error, "copying a table to the GPU", "");
+		return report_error(error, "copying a table to the GPU", "");
 	c->copied += bytes;
 	return 0;
 }
@@ -362,23 +363,23 @@ int ha_gpu_cuda_world_grow(struct ha_gpu_cuda_world *w)
 {
 	uint64_t rows = ha_gpu_load(&w->host->nrows),
 		 row = w->device + offsetof(struct ha_gpu_world, row) + 8 * w->rows;
-	int r = enter(w->cuda);
+	int r = enter_context(w->cuda);
 
 	if (r)
 		return r;
 	if (rows > w->rows) {
-		r = copy(w->cuda, row, &w->host->row[w->rows],
-			 (rows - w->rows) * sizeof(w->host->row[0]));
+		r = copy_to_gpu(w->cuda, row, &w->host->row[w->rows],
+				(rows - w->rows) * sizeof(w->host->row[0]));
 		if (!r && w->host->dc && !w->rows)
-			r = copy(w->cuda, w->device + offsetof(struct ha_gpu_world, dc),
-				 &w->host->dc, sizeof(w->host->dc));
+			r = copy_to_gpu(w->cuda, w->device + offsetof(struct ha_gpu_world, dc),
+					&w->host->dc, sizeof(w->host->dc));
 		if (!r)
-			r = copy(w->cuda, w->device + offsetof(struct ha_gpu_world, nrows), &rows,
-				 sizeof(rows));
+			r = copy_to_gpu(w->cuda, w->device + offsetof(struct ha_gpu_world, nrows),
+					&rows, sizeof(rows));
 		if (!r)
 			w->rows = rows;
 	}
-	leave();
+	leave_context();
 	return r;
 }
 
@@ -386,7 +387,7 @@ int ha_gpu_cuda_world_make(struct ha_gpu_cuda *c, struct ha_gpu_host *h,
 			   struct ha_gpu_cuda_world *w)
 {
 	const struct ha_gpu_world *host = ha_gpu_host_world(h);
-	int error, r = enter(c);
+	int error, r = enter_context(c);
 
 	if (r)
 		return r;
@@ -396,11 +397,11 @@ int ha_gpu_cuda_world_make(struct ha_gpu_cuda *c, struct ha_gpu_host *h,
 		/* the stream of the copies: it comes before them */
 		error = cuda.memset8(w->device, 0, sizeof(*host), c->stream);
 	if (error)
-		r = failed(error, "memory of the GPU for the rows", "");
+		r = report_error(error, "memory of the GPU for the rows", "");
 	if (!r)
-		r = copy(c, w->device + offsetof(struct ha_gpu_world, pe), &host->pe,
-			 2 * sizeof(host->pe));
-	leave();
+		r = copy_to_gpu(c, w->device + offsetof(struct ha_gpu_world, pe), &host->pe,
+				2 * sizeof(host->pe));
+	leave_context();
 	if (!r)
 		r = ha_gpu_cuda_world_grow(w);
 	if (r)
@@ -410,9 +411,9 @@ int ha_gpu_cuda_world_make(struct ha_gpu_cuda *c, struct ha_gpu_host *h,
 
 void ha_gpu_cuda_world_free(struct ha_gpu_cuda_world *w)
 {
-	if (w->device && !enter(w->cuda)) {
+	if (w->device && !enter_context(w->cuda)) {
 		cuda.mem_free(w->device);
-		leave();
+		leave_context();
 	}
 	memset(w, 0, sizeof(*w));
 }
@@ -424,21 +425,22 @@ int ha_gpu_cuda_launch(struct ha_gpu_cuda *c, struct ha_gpu_host *h, void *strea
 {
 	const struct timespec nap = { 0, 100000 };
 	int64_t end = ha_monotonic_ms() + limit_ms, now;
-	int error, r = enter(c);
+	int error, r = enter_context(c);
 
 	if (r)
 		return r;
 	while ((error = cuda.stream_query(stream)) == NOT_READY && ha_monotonic_ms() < end)
 		nanosleep(&nap, NULL);
-	leave();
+	leave_context();
 	if (error == NOT_READY) {
 		HA_WARN("launch", "the stream is not done after %u ms: wait for it", limit_ms);
 		return -EBUSY;
 	}
 	if (error)
-		return failed(error, "a kernel of before",
-			      "it has failed: ha_gpu_host_repair() frees what it held, in a new "
-			      "context or process");
+		return report_error(
+			error, "a kernel of before",
+			"it has failed: ha_gpu_host_repair() frees what it held, in a new "
+			"context or process");
 	now = ha_monotonic_ms();
 	return ha_gpu_host_launch(h, now < end ? (unsigned)(end - now) : 0);
 }

@@ -120,7 +120,7 @@ int ha_gpu_device_register(struct ha_gpu_device *d)
 
 /* ---- control memory ---- */
 
-static size_t up(size_t n, size_t to)
+static size_t round_up(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;
 }
@@ -141,7 +141,7 @@ static int part_make(struct ha_gpu_device *d, struct ha_gpu_pool_part *part, siz
 	int r;
 
 	part->each = each;
-	part->bytes = up(each * n, QUEUE_ALIGN);
+	part->bytes = round_up(each * n, QUEUE_ALIGN);
 	r = ops->mem_alloc(d->host->config.hw, part->bytes, &part->memory);
 	if (!r)
 		r = ops->buf_map(d->own, part->memory, part->bytes, &part->buf);
@@ -159,14 +159,14 @@ int ha_gpu_pool_make(struct ha_gpu_device *d, unsigned n, bool dc, struct ha_gpu
 		p->n = n;
 		p->dc = dc;
 		p->next = d->pools;
-		r = part_make(d, &p->wq, up((s->qp_depth << dc) * HA_GPU_WQE_BYTES, QUEUE_ALIGN),
-			      n);
+		r = part_make(d, &p->wq,
+			      round_up((s->qp_depth << dc) * HA_GPU_WQE_BYTES, QUEUE_ALIGN), n);
 		if (!r)
-			r = part_make(
-				d, &p->cq,
-				up((s->cq_collapsed ? 1 : s->qp_depth << dc) * HA_GPU_CQE_BYTES,
-				   QUEUE_ALIGN),
-				n);
+			r = part_make(d, &p->cq,
+				      round_up((s->cq_collapsed ? 1 : s->qp_depth << dc) *
+						       HA_GPU_CQE_BYTES,
+					       QUEUE_ALIGN),
+				      n);
 		if (!r)
 			r = part_make(d, &p->dbr, DBR_EACH, n);
 	}

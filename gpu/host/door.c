@@ -107,7 +107,7 @@ static bool listen_to(struct door *d, unsigned i)
 }
 
 /* How many came in. From the last on, for one that goes moves those behind it. */
-static int serve(struct door *d, int wanted, unsigned limit_ms)
+static int serve_callers(struct door *d, int wanted, unsigned limit_ms)
 {
 	struct pollfd p[CALLERS + 1] = { { .fd = d->listener, .events = POLLIN } };
 	unsigned n = d->n;
@@ -137,7 +137,7 @@ int ha_gpu_door_open(int listener, size_t card_bytes, int wanted, unsigned limit
 		uint64_t left = now < end ? end - now : 0;
 		unsigned ask = left < ASK_MS ? (unsigned)left : ASK_MS;
 
-		r = left ? serve(&d, wanted, ask) : -ETIMEDOUT;
+		r = left ? serve_callers(&d, wanted, ask) : -ETIMEDOUT;
 		if (!r && in_vain && in_vain(self))
 			r = -ECONNRESET;
 		if (r <= 0)

@@ -175,7 +175,7 @@ static int fence_dc(void *path)
 	return r && r != -EIO ? r : fence(path);
 }
 
-static void tell(void *path, uint64_t word[HA_GPU_SAID])
+static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
 {
 	const struct ha_gpu_ep *e = path;
 
@@ -184,7 +184,7 @@ static void tell(void *path, uint64_t word[HA_GPU_SAID])
 }
 
 /* The peer's new target. */
-static int hear(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device)
+static int set_peer_target(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device)
 {
 	struct ha_gpu_ep *e = path;
 	int r;
@@ -199,7 +199,7 @@ static int hear(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path
 	return r;
 }
 
-static int reconnect(void *path, uint64_t incarnation)
+static int reconnect_path(void *path, uint64_t incarnation)
 {
 	return ha_gpu_ep_connect(path, incarnation);
 }
@@ -250,15 +250,15 @@ static int moved(void *path, const uint64_t word[HA_GPU_SAID])
 }
 
 const struct ha_gpu_path_ops ha_gpu_ep_path_ops = {
-	.fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved
+	.fence = fence, .connect = reconnect_path, .port = port, .address = address, .moved = moved
 };
 const struct ha_gpu_path_ops ha_gpu_dc_path_ops = { .fence = fence_dc,
-						    .connect = reconnect,
+						    .connect = reconnect_path,
 						    .port = port,
 						    .address = address,
 						    .moved = moved,
-						    .tell = tell,
-						    .hear = hear };
+						    .tell = describe_target,
+						    .hear = set_peer_target };
 
 /* RESET ends what would not drain in time. */
 void ha_gpu_ep_fence(struct ha_gpu_ep *e, uint64_t deadline)

@@ -29,7 +29,7 @@ static int check_config(const struct ha_gpu_host_config *c)
 	return 0;
 }
 
-static bool wanted(const struct ha_gpu_host_config *c, int port)
+static bool is_wanted(const struct ha_gpu_host_config *c, int port)
 {
 	if (!c->ports)
 		return true;
@@ -43,7 +43,7 @@ static bool wanted(const struct ha_gpu_host_config *c, int port)
  * Primaries: ports that are wanted and up. A port that is down at the start carries nothing and
  * backs up nobody.
  */
-static int choose(struct ha_gpu_host *h, int primary[], int *n)
+static int choose_primaries(struct ha_gpu_host *h, int primary[], int *n)
 {
 	int r = h->ops->ports(h->config.hw, h->port, HA_GPU_PORTS_MAX);
 
@@ -52,7 +52,7 @@ static int choose(struct ha_gpu_host *h, int primary[], int *n)
 		return r;
 	h->nports = r;
 	for (int i = 0; i < h->nports; i++) {
-		if (!wanted(&h->config, i))
+		if (!is_wanted(&h->config, i))
 			continue;
 		if (h->port[i].up)
 			primary[(*n)++] = i;
@@ -92,7 +92,7 @@ static int open_devices(struct ha_gpu_host *h, const int primary[], int n)
 
 /* ---- what the processes tell each other ---- */
 
-static int alike(const char *variable, uint32_t here, uint32_t there, int pe)
+static int compare_setting(const char *variable, uint32_t here, uint32_t there, int pe)
 {
 	if (here == there)
 		return 0;
@@ -100,7 +100,7 @@ static int alike(const char *variable, uint32_t here, uint32_t there, int pe)
 	return -EINVAL;
 }
 
-static int meet(struct ha_gpu_host *h, int n, int status)
+static int exchange_heaps(struct ha_gpu_host *h, int n, int status)
 {
 	const struct ha_gpu_settings *s = &h->config.settings;
 	struct ha_gpu_peer_heap me = { (uint64_t)(uintptr_t)h->config.heap,
@@ -119,9 +119,10 @@ static int meet(struct ha_gpu_host *h, int n, int status)
 	for (int pe = 0; pe < h->pes && !r; pe++)
 		r = h->heap[pe].status;
 	for (int pe = 0; pe < h->pes && !r; pe++) {
-		r = alike("HA_GPU_CHUNK_LOG", me.chunk_log, h->heap[pe].chunk_log, pe);
+		r = compare_setting("HA_GPU_CHUNK_LOG", me.chunk_log, h->heap[pe].chunk_log, pe);
 		if (!r)
-			r = alike("HA_GPU_ENABLE_BACKUP", me.backup, h->heap[pe].backup, pe);
+			r = compare_setting("HA_GPU_ENABLE_BACKUP", me.backup, h->heap[pe].backup,
+					    pe);
 		if (h->heap[pe].nslots > h->nslots)
 			h->nslots = h->heap[pe].nslots;
 	}
@@ -211,7 +212,7 @@ static int exchange_keys(struct ha_gpu_host *h)
 
 /* ---- open ---- */
 
-static void release(struct ha_gpu_host *h);
+static void release_host(struct ha_gpu_host *h);
 
 static int make_world(struct ha_gpu_host *h)
 {
@@ -226,20 +227,20 @@ static int make_world(struct ha_gpu_host *h)
 	return 0;
 }
 
-static int prepare(struct ha_gpu_host *h)
+static int prepare_host(struct ha_gpu_host *h)
 {
 	struct ha_gpu_bootstrap *b = h->config.bootstrap;
 	int primary[HA_GPU_PORTS_MAX], n = 0, r = check_config(&h->config);
 
 	if (!r)
-		r = choose(h, primary, &n);
+		r = choose_primaries(h, primary, &n);
 	if (!r)
 		h->chunks = (unsigned)((h->config.heap_bytes +
 					(UINT64_C(1) << h->config.settings.chunk_log) - 1) >>
 				       h->config.settings.chunk_log);
 	if (!r)
 		r = open_devices(h, primary, n);
-	r = meet(h, n, r);
+	r = exchange_heaps(h, n, r);
 	if (r)
 		return r;
 	r = make_slots(h, primary, n);
@@ -266,9 +267,9 @@ int ha_gpu_host_open(const struct ha_gpu_host_config *config, struct ha_gpu_host
 	h->ops = config->ops;
 	h->pe = config->bootstrap->rank;
 	h->pes = config->bootstrap->size;
-	r = prepare(h);
+	r = prepare_host(h);
 	if (r) {
-		release(h);
+		release_host(h);
 		return r;
 	}
 	*out = h;
@@ -304,7 +305,7 @@ void ha_gpu_host_stats(struct ha_gpu_host *h, struct ha_gpu_host_stats *s)
 
 /* ---- launches ---- */
 
-static void nap(void)
+static void sleep_one_ms(void)
 {
 	const struct timespec ms = { 0, 1000000 };
 
@@ -321,7 +322,7 @@ int ha_gpu_host_launch(struct ha_gpu_host *h, unsigned limit_ms)
 			return 0;
 		if (ha_gpu_now() >= end)
 			break;
-		nap();
+		sleep_one_ms();
 	}
 	HA_WARN("launch",
 		"%llu kernels of before have not left: wait for the stream; if one has died, end "
@@ -339,7 +340,7 @@ int ha_gpu_host_repair(struct ha_gpu_host *h)
 	ha_gpu_store(&h->world->left, ha_gpu_load(&h->world->entered));
 	ha_gpu_add(&h->repair, 1);
 	while (ha_gpu_load(&h->repaired) < target)
-		nap();
+		sleep_one_ms();
 	return (int)(ha_gpu_load(&h->filled) - before);
 }
 
@@ -354,7 +355,7 @@ static bool await_published(const struct ha_gpu_conn *c, unsigned *left_ms)
 	while (ha_gpu_load(&c->ready) != (ha_gpu_load(&c->resv) & HA_GPU_INDEX)) {
 		if (!*left_ms)
 			return false;
-		nap();
+		sleep_one_ms();
 		--*left_ms;
 	}
 	return true;
@@ -391,7 +392,7 @@ static const char *drain_conn(struct ha_gpu_conn *c, unsigned *left_ms)
 }
 
 /* What is outstanding on any connection, within the limit. */
-static int drain(struct ha_gpu_host *h, unsigned limit_ms)
+static int drain_conns(struct ha_gpu_host *h, unsigned limit_ms)
 {
 	const char *why, *first_why = NULL;
 	unsigned given_up = 0, left_ms = limit_ms;
@@ -436,7 +437,7 @@ static void free_ep(struct ha_gpu_ep *e, uint64_t unused)
 }
 
 /* Nobody does anything any more, whoever still looks is told so, and nothing can land. */
-static void quiesce(struct ha_gpu_host *h)
+static void quiesce_host(struct ha_gpu_host *h)
 {
 	uint64_t deadline = ha_gpu_now() + HA_GPU_DRAIN_NS;
 
@@ -472,9 +473,9 @@ static void free_slots(struct ha_gpu_host *h)
 /* In this order: key tables, what kernels see, queue pairs (primaries, backups), shared control
  * memory, protection domains, devices, and the transport itself; after all of it has been made
  * quiet. */
-static void release(struct ha_gpu_host *h)
+static void release_host(struct ha_gpu_host *h)
 {
-	quiesce(h);
+	quiesce_host(h);
 	free_tables(h);
 	ha_gpu_rows_free(h, 0);
 	if (h->world)
@@ -501,8 +502,8 @@ int ha_gpu_host_finalize(struct ha_gpu_host *h, unsigned limit_ms)
 	/* Both times all processes: nobody goes while another still waits for an answer. */
 	if (ha_gpu_bootstrap_agree(h->config.bootstrap, r) == -EBUSY)
 		return -EBUSY;
-	r = drain(h, limit_ms);
+	r = drain_conns(h, limit_ms);
 	ha_gpu_bootstrap_agree(h->config.bootstrap, r);
-	release(h);
+	release_host(h);
 	return r;
 }

@@ -13,7 +13,7 @@
 
 /* ---- library ---- */
 
-static int load(struct ha_gpu_mlx5 *m)
+static int load_library(struct ha_gpu_mlx5 *m)
 {
 	struct ha_gpu_mlx5_dv *dv = &m->dv;
 	const struct {
@@ -76,7 +76,7 @@ int ha_gpu_mlx5_init(struct ha_gpu_mlx5 *m, const struct ha_verbs_ops *verbs,
 	m->verbs = verbs;
 	m->memory = memory ? *memory : host;
 	m->gid_index = -1;
-	return load(m);
+	return load_library(m);
 }
 
 void ha_gpu_mlx5_fini(struct ha_gpu_mlx5 *m)

@@ -17,7 +17,7 @@
 #define LOOK_NS UINT64_C(1000000)   /* between two looks for events */
 #define ASK_NS UINT64_C(1000000000) /* between two queries: an event may not have come */
 
-static int query(struct ha_mlx5_device *d, struct ha_port_attr *port)
+static int query_port_attr(struct ha_mlx5_device *d, struct ha_port_attr *port)
 {
 	return d->m->verbs->query_port(d->m->verbs, d->context, d->port, port);
 }
@@ -32,16 +32,16 @@ bool ha_mlx5_gone(struct ha_mlx5_device *d)
 {
 	struct ha_port_attr port;
 
-	return is_gone(query(d, &port));
+	return is_gone(query_port_attr(d, &port));
 }
 
 /* ---- state; under watch.lock ---- */
 
-static void ask(struct ha_mlx5_device *d, uint64_t now)
+static void refresh_state(struct ha_mlx5_device *d, uint64_t now)
 {
 	struct ha_mlx5_watch *w = &d->watch;
 	struct ha_port_attr port;
-	int r = query(d, &port);
+	int r = query_port_attr(d, &port);
 
 	w->ask_at = now + ASK_NS;
 	if (!r)
@@ -51,7 +51,7 @@ static void ask(struct ha_mlx5_device *d, uint64_t now)
 		ha_gpu_store(&w->state, HA_GPU_PORT_GONE);
 }
 
-static void hear(struct ha_mlx5_device *d, const struct ibv_async_event *e)
+static void handle_event(struct ha_mlx5_device *d, const struct ibv_async_event *e)
 {
 	struct ha_mlx5_watch *w = &d->watch;
 
@@ -65,7 +65,7 @@ static void hear(struct ha_mlx5_device *d, const struct ibv_async_event *e)
 	}
 }
 
-static void look(struct ha_mlx5_device *d, uint64_t now)
+static void poll_events(struct ha_mlx5_device *d, uint64_t now)
 {
 	const struct ha_verbs_ops *v = d->m->verbs;
 	struct ha_mlx5_watch *w = &d->watch;
@@ -73,7 +73,7 @@ static void look(struct ha_mlx5_device *d, uint64_t now)
 	int r = 0;
 
 	while (!w->deaf && !(r = v->get_async_event(v, d->context, &e))) {
-		hear(d, &e);
+		handle_event(d, &e);
 		v->ack_async_event(v, &e);
 	}
 	/* a device that has gone ends its events: the query tells */
@@ -82,7 +82,7 @@ static void look(struct ha_mlx5_device *d, uint64_t now)
 		w->ask_at = 0;
 	}
 	if (!w->fatal && now >= w->ask_at)
-		ask(d, now);
+		refresh_state(d, now);
 	ha_gpu_store(&w->look_at, now + LOOK_NS);
 }
 
@@ -92,7 +92,7 @@ enum ha_gpu_port ha_mlx5_port_state(void *device)
 	uint64_t now = ha_gpu_now();
 
 	if (now >= ha_gpu_load(&d->watch.look_at) && !pthread_mutex_trylock(&d->watch.lock)) {
-		look(d, now);
+		poll_events(d, now);
 		pthread_mutex_unlock(&d->watch.lock);
 	}
 	return (enum ha_gpu_port)ha_gpu_load(&d->watch.state);
@@ -109,7 +109,7 @@ void ha_mlx5_watch_begin(struct ha_mlx5_device *d)
 		HA_WARN(d->name,
 			"gives no events (%s): that its port fails is noticed within a second only",
 			strerror(-r));
-	ask(d, ha_gpu_now());
+	refresh_state(d, ha_gpu_now());
 }
 
 void ha_mlx5_watch_end(struct ha_mlx5_device *d)
@@ -125,7 +125,7 @@ int ha_mlx5_address(void *device, struct ha_gpu_rc_handle *h)
 	const struct ha_verbs_ops *v = d->m->verbs;
 	struct ha_port_attr port;
 	union ibv_gid gid;
-	int r = query(d, &port);
+	int r = query_port_attr(d, &port);
 
 	if (!r)
 		r = v->query_gid(v, d->context, d->port, d->gid_index, &gid);

@@ -31,7 +31,7 @@ struct mpi {
 	bool ours; /* we have called MPI_Init */
 };
 
-static bool find(struct mpi *m)
+static bool find_symbols(struct mpi *m)
 {
 	const struct {
 		void **to;
@@ -56,13 +56,13 @@ static bool find(struct mpi *m)
 }
 
 /* The one that the program is linked with, or the system's. */
-static int load(struct mpi *m)
+static int load_library(struct mpi *m)
 {
 	static const char *const names[] = { NULL, "libmpi.so.40", "libmpi.so" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		m->library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL);
-		if (m->library && find(m))
+		if (m->library && find_symbols(m))
 			return 0;
 		if (m->library)
 			dlclose(m->library);
@@ -113,7 +113,7 @@ static void own_address(char text[64])
 int ha_gpu_bootstrap_mpi(struct ha_gpu_bootstrap *b)
 {
 	struct mpi *m = calloc(1, sizeof(*m));
-	int on = 0, r = m ? load(m) : -ENOMEM;
+	int on = 0, r = m ? load_library(m) : -ENOMEM;
 
 	if (r) {
 		free(m);

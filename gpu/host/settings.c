@@ -66,12 +66,12 @@ static const struct row rows[] = {
 };
 #define NROWS (sizeof(rows) / sizeof(rows[0]))
 
-static uint64_t *field(struct ha_gpu_settings *s, const struct row *r)
+static uint64_t *field_of(struct ha_gpu_settings *s, const struct row *r)
 {
 	return (uint64_t *)((char *)s + r->at);
 }
 
-static uint64_t value(const struct ha_gpu_settings *s, const struct row *r)
+static uint64_t value_of(const struct ha_gpu_settings *s, const struct row *r)
 {
 	return *(const uint64_t *)((const char *)s + r->at);
 }
@@ -79,10 +79,10 @@ static uint64_t value(const struct ha_gpu_settings *s, const struct row *r)
 void ha_gpu_settings_defaults(struct ha_gpu_settings *s)
 {
 	for (size_t i = 0; i < NROWS; i++)
-		*field(s, &rows[i]) = rows[i].def;
+		*field_of(s, &rows[i]) = rows[i].def;
 }
 
-static int parse(const struct row *r, const char *text, uint64_t *out)
+static int parse_value(const struct row *r, const char *text, uint64_t *out)
 {
 	char *end;
 
@@ -100,7 +100,7 @@ static int parse(const struct row *r, const char *text, uint64_t *out)
 
 static int check_row(const struct ha_gpu_settings *s, const struct row *r)
 {
-	uint64_t v = value(s, r);
+	uint64_t v = value_of(s, r);
 
 	if (v >= r->min && v <= r->max && (!r->power || !(v & (v - 1))))
 		return 0;
@@ -149,7 +149,7 @@ int ha_gpu_settings_load(struct ha_gpu_settings *s, ha_gpu_settings_get get, voi
 	ha_gpu_settings_defaults(s);
 	for (size_t i = 0; i < NROWS; i++) {
 		text = get(user, rows[i].name);
-		if (text && parse(&rows[i], text, field(s, &rows[i])))
+		if (text && parse_value(&rows[i], text, field_of(s, &rows[i])))
 			return -EINVAL;
 	}
 	return ha_gpu_settings_check(s);

@@ -103,12 +103,12 @@ static int pd_free(void *pd)
 	return 0;
 }
 
-static size_t pages(size_t bytes)
+static size_t round_up(size_t bytes)
 {
 	return (bytes + 63) & ~(size_t)63;
 }
 
-static void *again(struct ha_gpu_soft *s, size_t bytes)
+static void *reuse_memory(struct ha_gpu_soft *s, size_t bytes)
 {
 	void *p = NULL;
 
@@ -128,9 +128,9 @@ static int mem_alloc(void *hw, size_t bytes, void **memory)
 {
 	struct ha_gpu_soft *s = hw;
 
-	*memory = again(s, pages(bytes));
+	*memory = reuse_memory(s, round_up(bytes));
 	if (!*memory)
-		*memory = soft_alloc(s->fabric, pages(bytes));
+		*memory = soft_alloc(s->fabric, round_up(bytes));
 	return *memory ? 0 : -ENOMEM;
 }
 
@@ -141,7 +141,7 @@ static void mem_free(void *hw, void *memory, size_t bytes)
 	soft_lock(&s->lock);
 	if (s->nfree < HA_GPU_SOFT_FREE_MAX) {
 		s->free[s->nfree].memory = memory;
-		s->free[s->nfree++].bytes = pages(bytes);
+		s->free[s->nfree++].bytes = round_up(bytes);
 	}
 	soft_unlock(&s->lock);
 }

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int parse(const char *text, struct sockaddr_storage *to, socklen_t *length)
+static int parse_address(const char *text, struct sockaddr_storage *to, socklen_t *length)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV },
@@ -43,7 +43,7 @@ static int parse(const char *text, struct sockaddr_storage *to, socklen_t *lengt
 	return 0;
 }
 
-static int prepare(int fd)
+static int prepare_socket(int fd)
 {
 	int on = 1;
 
@@ -59,11 +59,11 @@ int ha_gpu_stream_listen(const char *address)
 {
 	struct sockaddr_storage to;
 	socklen_t length;
-	int fd, on = 1, r = parse(address, &to, &length);
+	int fd, on = 1, r = parse_address(address, &to, &length);
 
 	if (r)
 		return r;
-	fd = prepare(socket(to.ss_family, SOCK_STREAM, 0));
+	fd = prepare_socket(socket(to.ss_family, SOCK_STREAM, 0));
 	if (fd < 0)
 		return fd;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -76,7 +76,7 @@ int ha_gpu_stream_listen(const char *address)
 }
 
 /* 0; -ETIMEDOUT, also of a process that signals interrupt all the time. */
-static int ready(int fd, short events, unsigned limit_ms)
+static int await_ready(int fd, short events, unsigned limit_ms)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 	int64_t now = ha_monotonic_ms(), end = now + limit_ms;
@@ -107,14 +107,14 @@ static bool reached_itself(int fd)
 
 static int dial_once(const struct sockaddr_storage *to, socklen_t length, unsigned limit_ms)
 {
-	int fd = prepare(socket(to->ss_family, SOCK_STREAM, 0)), error = 0, r;
+	int fd = prepare_socket(socket(to->ss_family, SOCK_STREAM, 0)), error = 0, r;
 	socklen_t n = sizeof(error);
 
 	if (fd < 0)
 		return fd;
 	r = connect(fd, (const struct sockaddr *)to, length) ? -errno : 0;
 	if (r == -EINPROGRESS)
-		r = ready(fd, POLLOUT, limit_ms);
+		r = await_ready(fd, POLLOUT, limit_ms);
 	if (!r && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n))
 		r = -error;
 	if (!r && reached_itself(fd))
@@ -131,7 +131,7 @@ int ha_gpu_stream_dial(const char *address, unsigned limit_ms)
 	int64_t end = ha_monotonic_ms() + limit_ms;
 	struct sockaddr_storage to;
 	socklen_t length;
-	int r = parse(address, &to, &length);
+	int r = parse_address(address, &to, &length);
 
 	while (!r) {
 		int64_t now = ha_monotonic_ms();
@@ -158,7 +158,7 @@ int ha_gpu_stream_send(int fd, const void *data, size_t bytes, unsigned limit_ms
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return -EPIPE;
 		if (n <= 0) {
-			r = ready(fd, POLLOUT, limit_ms);
+			r = await_ready(fd, POLLOUT, limit_ms);
 			if (r)
 				return r;
 			continue;
@@ -180,7 +180,7 @@ int ha_gpu_stream_receive(int fd, void *data, size_t bytes, unsigned limit_ms)
 		if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
 			return -EPIPE;
 		if (n < 0) {
-			r = ready(fd, POLLIN, limit_ms);
+			r = await_ready(fd, POLLIN, limit_ms);
 			if (r)
 				return r;
 			continue;

@@ -35,7 +35,7 @@ struct star {
 	int *fd; /* at rank 0 one per rank; elsewhere fd[0] is rank 0 */
 };
 
-static int fail(struct star *s, int r, int rank)
+static int fail_star(struct star *s, int r, int rank)
 {
 	char who[32];
 
@@ -67,7 +67,7 @@ static int receive_round(struct star *s, int fd, void *data, size_t bytes)
 	return ha_gpu_stream_receive(fd, data, bytes, s->limit_ms);
 }
 
-static int gone(void *self)
+static int find_ended_rank(void *self)
 {
 	const struct star *s = self;
 
@@ -77,14 +77,14 @@ static int gone(void *self)
 	return -1;
 }
 
-static int hub(struct star *s, const char *send, char *receive, size_t bytes)
+static int relay_round(struct star *s, const char *send, char *receive, size_t bytes)
 {
 	size_t all = bytes * (size_t)s->size, n = (size_t)s->size;
-	int r = gone(s); /* the others are told without waiting for all of them first */
+	int r = find_ended_rank(s); /* the others are told without waiting for all of them first */
 	char *in, *out;
 
 	if (r >= 0)
-		return fail(s, -EPIPE, r);
+		return fail_star(s, -EPIPE, r);
 	r = 0;
 	in = malloc(2 * n * all + 1);
 	out = in + n * all;
@@ -93,13 +93,13 @@ static int hub(struct star *s, const char *send, char *receive, size_t bytes)
 	memcpy(in, send, all);
 	for (int i = 1; i < s->size && !r; i++)
 		if ((r = receive_round(s, s->fd[i], in + (size_t)i * all, all)))
-			fail(s, r, i);
+			fail_star(s, r, i);
 	for (size_t to = 0; to < n; to++)
 		for (size_t from = 0; from < n; from++)
 			memcpy(out + to * all + from * bytes, in + from * all + to * bytes, bytes);
 	for (int i = 1; i < s->size && !r; i++)
 		if ((r = send_round(s, s->fd[i], out + (size_t)i * all, all)))
-			fail(s, r, i);
+			fail_star(s, r, i);
 	memcpy(receive, out, all);
 	free(in);
 	return r;
@@ -115,11 +115,11 @@ static int alltoall(void *self, const void *send, void *receive, size_t bytes)
 		return s->broken;
 	s->rounds++;
 	if (!s->rank)
-		return hub(s, send, receive, bytes);
+		return relay_round(s, send, receive, bytes);
 	r = send_round(s, s->fd[0], send, all);
 	if (!r)
 		r = receive_round(s, s->fd[0], receive, all);
-	return r ? fail(s, r, 0) : 0;
+	return r ? fail_star(s, r, 0) : 0;
 }
 
 static void close_star(void *self)
@@ -195,7 +195,7 @@ static int gather_ranks(struct star *s, const char *root, uint64_t job, char add
 	return r;
 }
 
-static int join(struct star *s, const char *root, uint64_t job, char address[64])
+static int join_star(struct star *s, const char *root, uint64_t job, char address[64])
 {
 	struct hello h = { MAGIC, 1, job, (uint32_t)s->rank, (uint32_t)s->size };
 	int fd = ha_gpu_stream_dial(root, s->limit_ms);
@@ -221,7 +221,7 @@ int ha_gpu_bootstrap_tcp(struct ha_gpu_bootstrap *b, const char *root, int rank,
 	if (!s)
 		return -ENOMEM;
 	memset(b, 0, sizeof(*b));
-	r = rank ? join(s, root, job, b->address) : gather_ranks(s, root, job, b->address);
+	r = rank ? join_star(s, root, job, b->address) : gather_ranks(s, root, job, b->address);
 	if (r) {
 		close_star(s);
 		return r;
@@ -231,6 +231,6 @@ int ha_gpu_bootstrap_tcp(struct ha_gpu_bootstrap *b, const char *root, int rank,
 	b->size = size;
 	b->alltoall = alltoall;
 	b->close = close_star;
-	b->gone = gone;
+	b->gone = find_ended_rank;
 	return 0;
 }

@@ -75,7 +75,7 @@ static struct lane *lane_of(struct peer *p, uint32_t row)
 	return l;
 }
 
-static void forget(struct lane *l)
+static void drop_received(struct lane *l)
 {
 	struct received *h;
 
@@ -90,7 +90,7 @@ static void forget(struct lane *l)
  * A word that there is no memory for, or about a row that cannot be, is as bad as a peer that is
  * gone: agents must receive all or nothing.
  */
-static void hear(struct peer *p)
+static void deliver_packet(struct peer *p)
 {
 	struct lane *l = p->in.row < HA_GPU_ROWS_MAX ? lane_of(p, p->in.row) : NULL;
 	struct received *h = l ? malloc(sizeof(*h)) : NULL;
@@ -120,7 +120,7 @@ static void take_in(struct peer *p)
 		}
 		p->have += (size_t)n;
 		if (p->have == sizeof(p->in))
-			hear(p);
+			deliver_packet(p);
 	}
 }
 
@@ -141,7 +141,7 @@ static void send_out(struct peer *p)
 		p->gone |= errno != EAGAIN || ha_gpu_now() - p->moved_at > TAKES_NOTHING_NS;
 }
 
-static bool queue(struct peer *p, const struct packet *packet)
+static bool queue_packet(struct peer *p, const struct packet *packet)
 {
 	size_t room = p->out_room ? 2 * p->out_room : 16 * sizeof(*packet);
 	char *out = p->out;
@@ -191,7 +191,7 @@ static int lane_send(void *self, const struct ha_gpu_say *say)
 	bool gone;
 
 	pthread_mutex_lock(&p->lock);
-	if (!p->gone && !queue(p, &out))
+	if (!p->gone && !queue_packet(p, &out))
 		p->gone = true; /* all or nothing */
 	send_out(p);
 	gone = p->gone;
@@ -220,7 +220,7 @@ void ha_gpu_words_drop(struct ha_gpu_words *w, uint32_t row)
 		pthread_mutex_lock(&w->peer[i].lock);
 		for (struct lane *l = w->peer[i].lanes; l; l = l->next)
 			if (l->row >= row)
-				forget(l);
+				drop_received(l);
 		pthread_mutex_unlock(&w->peer[i].lock);
 	}
 }
@@ -239,7 +239,7 @@ struct card {
 };
 
 /* In pieces, with a look between them whether it is in vain. */
-static int dial(const struct ha_gpu_bootstrap *b, const char *address, unsigned limit_ms)
+static int connect_peer(const struct ha_gpu_bootstrap *b, const char *address, unsigned limit_ms)
 {
 	unsigned piece;
 	int r;
@@ -262,7 +262,7 @@ static int dial_lower(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b,
 	for (int i = 0; i < w->rank && !r; i++) {
 		struct card card = { at[i].secret, w->rank };
 
-		w->peer[i].fd = dial(b, at[i].address, limit_ms);
+		w->peer[i].fd = connect_peer(b, at[i].address, limit_ms);
 		r = w->peer[i].fd < 0
 			    ? w->peer[i].fd
 			    : ha_gpu_stream_send(w->peer[i].fd, &card, sizeof(card), limit_ms);
@@ -331,7 +331,7 @@ static int listen_there(struct ha_gpu_bootstrap *b, struct where *me)
 		       : (close(fd), -EIO);
 }
 
-static int meet(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned limit_ms)
+static int connect_all(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned limit_ms)
 {
 	struct where me = { .status = 0 }, *all = calloc((size_t)b->size, sizeof(*all));
 	int listener = all ? listen_there(b, &me) : -ENOMEM, r;
@@ -370,7 +370,7 @@ int ha_gpu_words_open(struct ha_gpu_bootstrap *b, unsigned limit_ms, struct ha_g
 		w->peer[i].fd = -1;
 		pthread_mutex_init(&w->peer[i].lock, NULL);
 	}
-	r = meet(w, b, limit_ms);
+	r = connect_all(w, b, limit_ms);
 	if (r) {
 		ha_gpu_words_close(w);
 		return r;
@@ -391,7 +391,7 @@ void ha_gpu_words_close(struct ha_gpu_words *w)
 		free(w->peer[i].out);
 		while ((l = w->peer[i].lanes)) {
 			w->peer[i].lanes = l->next;
-			forget(l);
+			drop_received(l);
 			free(l);
 		}
 		pthread_mutex_destroy(&w->peer[i].lock);
