@@ -11,7 +11,7 @@
  * A ring that its owner does not empty overruns: the queue pair is in error, and nothing more is
  * written.
  */
-static bool overrun(const struct soft_cq *cq)
+static bool is_overrun(const struct soft_cq *cq)
 {
 	return cq->log &&
 	       cq->pi - ha_gpu_be32(__atomic_load_n(cq->dbrec, __ATOMIC_ACQUIRE)) >= 1u << cq->log;
@@ -25,7 +25,7 @@ void soft_complete(struct soft_qp *qp, struct soft_cq *cq, unsigned opcode, unsi
 	uint64_t tail = (uint64_t)ha_gpu_be32(qp->qpn) | (uint64_t)(counter >> 8) << 32 |
 			(uint64_t)(counter & 0xff) << 40 | (uint64_t)(opcode << 4 | owner) << 56;
 
-	if (overrun(cq)) {
+	if (is_overrun(cq)) {
 		ha_gpu_store(&qp->broken, 1);
 		return;
 	}

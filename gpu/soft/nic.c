@@ -261,7 +261,8 @@ static void to_reset(struct soft_qp *qp)
 	qp->bell = 0;
 }
 
-static int transition(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic, uint32_t peer_qpn)
+static int change_state(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic,
+			uint32_t peer_qpn)
 {
 	if (qp->kind == SOFT_DCT && to != SOFT_ERR)
 		return -EINVAL;
@@ -296,7 +297,7 @@ int soft_qp_modify(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic, ui
 
 	soft_lock(&qp->sq_lock);
 	soft_lock(&qp->rx_lock);
-	result = gone && to != SOFT_ERR ? -EIO : transition(qp, to, peer_nic, peer_qpn);
+	result = gone && to != SOFT_ERR ? -EIO : change_state(qp, to, peer_nic, peer_qpn);
 	soft_unlock(&qp->rx_lock);
 	soft_unlock(&qp->sq_lock);
 	return gone ? -EIO : result;

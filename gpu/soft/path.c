@@ -13,7 +13,7 @@ static int fence(void *path)
 	return soft_qp_drained(p->qp) ? 0 : -EAGAIN;
 }
 
-static int raise(struct soft_path *p, uint32_t peer_nic, uint32_t peer_qpn)
+static int connect_qp(struct soft_path *p, uint32_t peer_nic, uint32_t peer_qpn)
 {
 	int r = soft_qp_modify(p->qp, SOFT_RESET, 0, 0);
 
@@ -24,12 +24,12 @@ static int raise(struct soft_path *p, uint32_t peer_nic, uint32_t peer_qpn)
 	return r ? r : soft_qp_modify(p->qp, SOFT_RTS, 0, 0);
 }
 
-static int reconnect(void *path, uint64_t incarnation)
+static int reconnect_rc(void *path, uint64_t incarnation)
 {
 	struct soft_path *p = path;
 	const struct soft_nic *peer = soft_nic_at(p->qp->nic->fabric, p->peer_address);
 
-	return peer ? raise(p, peer->number, p->peer_qpn) : -EHOSTUNREACH;
+	return peer ? connect_qp(p, peer->number, p->peer_qpn) : -EHOSTUNREACH;
 }
 
 static int address(void *path, uint64_t word[HA_GPU_SAID])
@@ -81,7 +81,7 @@ static int reconnect_dc(void *path, uint64_t incarnation)
 	struct soft_path *p = path;
 	int r;
 
-	r = raise(p, 0, 0); /* entries name the peer */
+	r = connect_qp(p, 0, 0); /* entries name the peer */
 	if (r)
 		return r;
 	if (p->dct)
@@ -91,7 +91,7 @@ static int reconnect_dc(void *path, uint64_t incarnation)
 	return p->dct ? 0 : -ENOMEM;
 }
 
-static void tell(void *path, uint64_t word[HA_GPU_SAID])
+static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
 {
 	const struct soft_path *p = path;
 
@@ -100,7 +100,7 @@ static void tell(void *path, uint64_t word[HA_GPU_SAID])
 	word[2] = p->qp->nic->number;
 }
 
-static int hear(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device)
+static int set_peer_target(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device)
 {
 	soft_av(device->av, (uint32_t)word[2], (uint32_t)word[0], word[1]);
 	return 0;
@@ -119,10 +119,10 @@ const struct ha_gpu_path_ops soft_dc_path_ops = { .fence = fence_dc,
 						  .port = port,
 						  .address = address,
 						  .moved = moved,
-						  .tell = tell,
-						  .hear = hear };
+						  .tell = describe_target,
+						  .hear = set_peer_target };
 const struct ha_gpu_path_ops soft_path_ops = {
-	.fence = fence, .connect = reconnect, .port = port, .address = address, .moved = moved
+	.fence = fence, .connect = reconnect_rc, .port = port, .address = address, .moved = moved
 };
 
 void soft_path_describe(const struct soft_qp *qp, struct ha_gpu_path *p)

@@ -49,7 +49,7 @@ const struct soft_mr *soft_mr_find(const struct soft_nic *n, uint32_t key, uint6
  * Words one by one where somebody may be looking at them; the rest as it comes, with the scheduler
  * in between.
  */
-static void move(uint64_t to, uint64_t from, uint64_t bytes)
+static void copy_data(uint64_t to, uint64_t from, uint64_t bytes)
 {
 	uint64_t half = bytes / 2;
 
@@ -92,7 +92,8 @@ static enum outcome parse_local(const struct ha_gpu_wqe *e, unsigned at, struct 
 	return ha_gpu_wqe_ds(e) == (at + 2) / 2u ? LANDED : BAD_ENTRY;
 }
 
-static enum outcome parse(const struct soft_qp *qp, const struct ha_gpu_wqe *e, struct request *r)
+static enum outcome parse_entry(const struct soft_qp *qp, const struct ha_gpu_wqe *e,
+				struct request *r)
 {
 	memset(r, 0, sizeof(*r));
 	r->op = (enum ha_gpu_opcode)ha_gpu_wqe_opcode(e);
@@ -147,7 +148,7 @@ static enum outcome take_target(struct soft_qp *qp, struct ha_gpu_wqe *e)
 }
 
 /* Executes the request at the peer's memory; under its rx_lock, once per number. */
-static enum outcome execute(struct soft_qp *peer, const struct request *r, uint64_t *answer)
+static enum outcome execute_request(struct soft_qp *peer, const struct request *r, uint64_t *answer)
 {
 	if (r->bytes && !soft_mr_find(peer->nic, r->rkey, r->remote, r->bytes, true))
 		return NO_ACCESS;
@@ -159,11 +160,12 @@ static enum outcome execute(struct soft_qp *peer, const struct request *r, uint6
 		peer->rq_ci++;
 	}
 	if (r->op == HA_GPU_OP_READ)
-		move(r->local, r->remote, r->bytes);
+		copy_data(r->local, r->remote, r->bytes);
 	else if (r->op == HA_GPU_OP_FETCH_ADD)
 		*answer = ha_gpu_add((uint64_t *)(uintptr_t)r->remote, r->add);
 	else
-		move(r->remote, r->in_entry ? (uint64_t)(uintptr_t)r->data : r->local, r->bytes);
+		copy_data(r->remote, r->in_entry ? (uint64_t)(uintptr_t)r->data : r->local,
+			  r->bytes);
 	if (r->op == HA_GPU_OP_WRITE_IMM)
 		soft_complete(peer, &peer->receive, HA_GPU_CQE_RESP_WRITE_IMM, 0,
 			      (uint16_t)(peer->rq_ci - 1), (uint32_t)r->bytes, r->imm);
@@ -182,7 +184,7 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 	return NULL;
 }
 
-static bool reachable(const struct soft_nic *from, const struct soft_nic *to)
+static bool is_reachable(const struct soft_nic *from, const struct soft_nic *to)
 {
 	return ha_gpu_load(&from->link) && ha_gpu_load(&to->link) &&
 	       ha_gpu_load(&to->power) == SOFT_ON;
@@ -194,7 +196,7 @@ struct sender {
 };
 
 /* Whose numbers count at this end: NULL, of a conversation that is over. */
-static uint64_t *numbers(struct soft_qp *peer, const struct sender *from, uint64_t **answer)
+static uint64_t *find_expected(struct soft_qp *peer, const struct sender *from, uint64_t **answer)
 {
 	struct soft_talk *t = NULL;
 
@@ -214,7 +216,7 @@ static uint64_t *numbers(struct soft_qp *peer, const struct sender *from, uint64
 	return &t->expected;
 }
 
-static bool takes(const struct soft_qp *peer, const struct soft_qp *qp)
+static bool can_accept(const struct soft_qp *peer, const struct soft_qp *qp)
 {
 	if (!peer->accepts || (peer->kind == SOFT_DCT) != (qp->kind == SOFT_DCI))
 		return false;
@@ -227,15 +229,15 @@ static bool takes(const struct soft_qp *peer, const struct soft_qp *qp)
  * The request arrives: right incarnation, right number, then it is executed; a number that has been
  * is only answered.
  */
-static enum outcome arrive(struct soft_qp *qp, struct soft_qp *peer, const struct request *r,
-			   uint64_t *answer)
+static enum outcome deliver_request(struct soft_qp *qp, struct soft_qp *peer,
+				    const struct request *r, uint64_t *answer)
 {
 	const struct sender from = { qp->nic->number, qp->qpn, qp->talk };
 	enum outcome result = UNANSWERED;
 	uint64_t *expected, *last;
 
 	soft_lock(&peer->rx_lock);
-	expected = takes(peer, qp) ? numbers(peer, &from, &last) : NULL;
+	expected = can_accept(peer, qp) ? find_expected(peer, &from, &last) : NULL;
 	if (!expected || qp->psn > *expected) {
 		soft_count(&peer->nic->count.dropped);
 	} else if (qp->psn < *expected) {
@@ -243,9 +245,9 @@ static enum outcome arrive(struct soft_qp *qp, struct soft_qp *peer, const struc
 		result = LANDED;
 		*answer = *last;
 		if (r->op == HA_GPU_OP_READ)
-			result = execute(peer, r, answer);
+			result = execute_request(peer, r, answer);
 	} else {
-		result = execute(peer, r, answer);
+		result = execute_request(peer, r, answer);
 		if (result == LANDED) {
 			++*expected;
 			*last = *answer;
@@ -258,7 +260,7 @@ static enum outcome arrive(struct soft_qp *qp, struct soft_qp *peer, const struc
 	return result;
 }
 
-static enum outcome request(struct soft_qp *qp, const struct request *r)
+static enum outcome send_request(struct soft_qp *qp, const struct request *r)
 {
 	struct soft_qp *peer = peer_of(qp);
 	uint64_t answer = 0;
@@ -269,9 +271,9 @@ static enum outcome request(struct soft_qp *qp, const struct request *r)
 		return LANDED;
 	if (here && !soft_mr_find(qp->nic, r->lkey, r->local, r->bytes, false))
 		return BAD_LOCAL;
-	if (!peer || !reachable(qp->nic, peer->nic))
+	if (!peer || !is_reachable(qp->nic, peer->nic))
 		return UNANSWERED;
-	result = arrive(qp, peer, r, &answer);
+	result = deliver_request(qp, peer, r, &answer);
 	if (result == LANDED && r->op == HA_GPU_OP_FETCH_ADD)
 		ha_gpu_store((uint64_t *)(uintptr_t)r->local, answer);
 	return result;
@@ -279,7 +281,7 @@ static enum outcome request(struct soft_qp *qp, const struct request *r)
 
 /* ---- held requests ---- */
 
-static void hold(struct soft_qp *qp, const struct request *r, uint64_t due)
+static void hold_request(struct soft_qp *qp, const struct request *r, uint64_t due)
 {
 	struct soft_fabric *f = qp->nic->fabric;
 	struct soft_qp *peer = peer_of(qp);
@@ -321,7 +323,7 @@ static void hold(struct soft_qp *qp, const struct request *r, uint64_t due)
 	soft_unlock(&f->held_lock);
 }
 
-static void land(struct soft_qp *qp, const struct soft_held *h)
+static void land_held(struct soft_qp *qp, const struct soft_held *h)
 {
 	struct request r = { .op = h->bytes ? HA_GPU_OP_WRITE : HA_GPU_OP_FETCH_ADD,
 			     .remote = h->address,
@@ -333,9 +335,10 @@ static void land(struct soft_qp *qp, const struct soft_held *h)
 	r.local = (uint64_t)(uintptr_t)h->data;
 	memcpy(&r.add, h->data, 8);
 	soft_lock(&qp->rx_lock);
-	expected =
-		qp->accepts && qp->incarnation == h->incarnation ? numbers(qp, &from, &last) : NULL;
-	if (expected && *expected == h->psn && execute(qp, &r, &answer) == LANDED) {
+	expected = qp->accepts && qp->incarnation == h->incarnation
+			   ? find_expected(qp, &from, &last)
+			   : NULL;
+	if (expected && *expected == h->psn && execute_request(qp, &r, &answer) == LANDED) {
 		++*expected;
 		*last = answer;
 		soft_count(&qp->nic->count.held_landed);
@@ -361,7 +364,7 @@ bool soft_land(struct soft_nic *n)
 	if (h) {
 		for (uint64_t i = 0; i < ha_gpu_load(&n->nqps); i++)
 			if (n->qp[i].qpn == h->qpn)
-				land(&n->qp[i], h);
+				land_held(&n->qp[i], h);
 		h->used = false;
 		ha_gpu_add(&f->nheld, UINT64_MAX);
 	}
@@ -371,7 +374,7 @@ bool soft_land(struct soft_nic *n)
 
 /* ---- faults ---- */
 
-static void then(struct soft_qp *qp, struct soft_fault *f)
+static void finish_fault(struct soft_qp *qp, struct soft_fault *f)
 {
 	struct soft_nic *n = qp->nic, *who = n;
 
@@ -406,14 +409,14 @@ void soft_fault_step(struct soft_nic *n)
 	if (!n->fault.armed || !n->begun_ns || ha_gpu_now() - n->begun_ns < FAULT_NS)
 		return;
 	soft_lock(&qp->sq_lock);
-	then(qp, &n->fault);
+	finish_fault(qp, &n->fault);
 	soft_unlock(&qp->sq_lock);
 }
 
 /* ---- one entry ---- */
 
-static bool done(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
-		 bool complete)
+static bool complete_entry(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
+			   bool complete)
 {
 	if (complete && ha_gpu_wqe_flags(e) & HA_GPU_WQE_SIGNALED)
 		soft_complete(qp, &qp->send, HA_GPU_CQE_REQ, 0, qp->ci, (uint32_t)r->bytes, 0);
@@ -426,7 +429,7 @@ static bool done(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct re
 	return true;
 }
 
-static bool error(struct soft_qp *qp, unsigned syndrome)
+static bool fail_entry(struct soft_qp *qp, unsigned syndrome)
 {
 	soft_complete(qp, &qp->send, HA_GPU_CQE_REQ_ERR, syndrome, qp->ci, 0, 0);
 	qp->ci += qp->blocks;
@@ -438,7 +441,7 @@ static bool error(struct soft_qp *qp, unsigned syndrome)
 }
 
 /* No answer: it is repeated for a while. */
-static bool again(struct soft_qp *qp, uint64_t limit, unsigned syndrome)
+static bool retry_entry(struct soft_qp *qp, uint64_t limit, unsigned syndrome)
 {
 	uint64_t now = ha_gpu_now();
 
@@ -446,32 +449,32 @@ static bool again(struct soft_qp *qp, uint64_t limit, unsigned syndrome)
 		qp->unanswered_since = now;
 	if (now - qp->unanswered_since < limit)
 		return false;
-	return error(qp, syndrome);
+	return fail_entry(qp, syndrome);
 }
 
-static bool settle(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
-		   enum outcome o, bool complete)
+static bool settle_entry(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
+			 enum outcome o, bool complete)
 {
 	switch (o) {
 	case LANDED:
-		return done(qp, e, r, complete);
+		return complete_entry(qp, e, r, complete);
 	case UNANSWERED:
-		return again(qp, qp->nic->retry_ns, HA_GPU_SYN_RETRIES);
+		return retry_entry(qp, qp->nic->retry_ns, HA_GPU_SYN_RETRIES);
 	case NOT_READY:
-		return again(qp, qp->nic->rnr_ns, HA_GPU_SYN_RNR);
+		return retry_entry(qp, qp->nic->rnr_ns, HA_GPU_SYN_RNR);
 	case NO_ACCESS:
-		return error(qp, HA_GPU_SYN_REMOTE_ACCESS);
+		return fail_entry(qp, HA_GPU_SYN_REMOTE_ACCESS);
 	case BAD_LOCAL:
-		return error(qp, HA_GPU_SYN_LOCAL_PROTECTION);
+		return fail_entry(qp, HA_GPU_SYN_LOCAL_PROTECTION);
 	case BAD_ENTRY:
 		break;
 	}
-	return error(qp, HA_GPU_SYN_LOCAL_QP);
+	return fail_entry(qp, HA_GPU_SYN_LOCAL_QP);
 }
 
 /* The script's part. False: nothing is wrong with this entry. */
-static bool strikes(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
-		    bool *worked)
+static bool apply_fault(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct request *r,
+			bool *worked)
 {
 	struct soft_nic *n = qp->nic;
 	struct soft_fault *f = &n->fault;
@@ -486,22 +489,22 @@ static bool strikes(struct soft_qp *qp, const struct ha_gpu_wqe *e, const struct
 	 * behind it may pass.
 	 */
 	if (n->entries - f->at >= f->n || (f->act != SOFT_ACT_EXECUTE && r->op == HA_GPU_OP_READ)) {
-		then(qp, f);
+		finish_fault(qp, f);
 		return true;
 	}
 	if (!n->begun_ns)
 		n->begun_ns = ha_gpu_now();
 	n->begun_qp = (uint32_t)(qp - n->qp);
 	if (f->act == SOFT_ACT_EXECUTE)
-		o = request(qp, r);
+		o = send_request(qp, r);
 	else if (f->act == SOFT_ACT_HOLD)
-		hold(qp, r, ha_gpu_now() + f->hold_ns);
+		hold_request(qp, r, ha_gpu_now() + f->hold_ns);
 	n->entries += o == LANDED;
-	settle(qp, e, r, o, complete);
+	settle_entry(qp, e, r, o, complete);
 	qp->unacked = o == LANDED && !complete &&
 		      (f->act != SOFT_ACT_EXECUTE || f->then != SOFT_THEN_NOTHING);
 	if (n->entries - f->at >= f->n)
-		then(qp, f);
+		finish_fault(qp, f);
 	return true;
 }
 
@@ -531,11 +534,11 @@ bool soft_send_step(struct soft_qp *qp)
 		return true;
 	}
 	if (o == LANDED)
-		o = parse(qp, &e, &r);
-	if (o == LANDED && strikes(qp, &e, &r, &worked))
+		o = parse_entry(qp, &e, &r);
+	if (o == LANDED && apply_fault(qp, &e, &r, &worked))
 		return worked;
 	if (o == LANDED)
-		o = r.op == HA_GPU_OP_NOP && qp->unacked ? UNANSWERED : request(qp, &r);
+		o = r.op == HA_GPU_OP_NOP && qp->unacked ? UNANSWERED : send_request(qp, &r);
 	qp->nic->entries += o == LANDED;
-	return settle(qp, &e, &r, o, true);
+	return settle_entry(qp, &e, &r, o, true);
 }
