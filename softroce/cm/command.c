@@ -113,7 +113,7 @@ static int number_take(struct sr_cm_id *id)
 	return -EADDRNOTAVAIL;
 }
 
-static bool loopback(const uint8_t gid[16])
+static bool is_loopback(const uint8_t gid[16])
 {
 	return sr_gid_ipv4(gid) == INADDR_LOOPBACK || !memcmp(gid, &in6addr_loopback, 16);
 }
@@ -134,7 +134,7 @@ static int bind_to(struct sr_cm_id *id, const struct sockaddr_in6 *address)
 	id->src = *address;
 	sr_cm_gid_of(address, gid);
 	/* neither names a device; so it is in the kernel (cma_any_addr) */
-	if (!sr_cm_any(address) && !loopback(gid)) {
+	if (!sr_cm_any(address) && !is_loopback(gid)) {
 		id->port = sr_cm_port_of(ports, n, gid);
 		if (!id->port)
 			return -EADDRNOTAVAIL;
@@ -164,8 +164,8 @@ static int bind_any_family(const struct body *body)
 	return bind_to(id, (const struct sockaddr_in6 *)(const void *)&cmd.addr);
 }
 
-static int resolve(struct sr_cm_id *id, const struct sockaddr_in6 *src,
-		   const struct sockaddr_in6 *dst)
+static int resolve_addresses(struct sr_cm_id *id, const struct sockaddr_in6 *src,
+			     const struct sockaddr_in6 *dst)
 {
 	struct sr_cm_port *ports;
 	int n = sr_cm_ports(&ports), err;
@@ -203,7 +203,7 @@ static int resolve_ip(const struct body *body)
 	READ(rdma_ucm_resolve_ip, cmd);
 	FIND(id, cmd.id);
 
-	return resolve(id, &cmd.src_addr, &cmd.dst_addr);
+	return resolve_addresses(id, &cmd.src_addr, &cmd.dst_addr);
 }
 
 static int resolve_addr(const struct body *body)
@@ -211,8 +211,8 @@ static int resolve_addr(const struct body *body)
 	READ(rdma_ucm_resolve_addr, cmd);
 	FIND(id, cmd.id);
 
-	return resolve(id, (const struct sockaddr_in6 *)(const void *)&cmd.src_addr,
-		       (const struct sockaddr_in6 *)(const void *)&cmd.dst_addr);
+	return resolve_addresses(id, (const struct sockaddr_in6 *)(const void *)&cmd.src_addr,
+				 (const struct sockaddr_in6 *)(const void *)&cmd.dst_addr);
 }
 
 static int resolve_route(const struct body *body)
@@ -450,7 +450,7 @@ static int get_event(const struct body *body)
 	return err;
 }
 
-static int refused(const struct body *body)
+static int refuse_command(const struct body *body)
 {
 	return -EOPNOTSUPP; /* multicast, and queries by InfiniBand address */
 }
@@ -469,16 +469,16 @@ static int (*const commands[])(const struct body *body) = {
 	[RDMA_USER_CM_CMD_DISCONNECT] = disconnect_id,
 	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = init_qp_attr,
 	[RDMA_USER_CM_CMD_GET_EVENT] = get_event,
-	[RDMA_USER_CM_CMD_GET_OPTION] = refused,
+	[RDMA_USER_CM_CMD_GET_OPTION] = refuse_command,
 	[RDMA_USER_CM_CMD_SET_OPTION] = set_option,
 	[RDMA_USER_CM_CMD_NOTIFY] = notify_id,
-	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = refused,
-	[RDMA_USER_CM_CMD_LEAVE_MCAST] = refused,
+	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = refuse_command,
+	[RDMA_USER_CM_CMD_LEAVE_MCAST] = refuse_command,
 	[RDMA_USER_CM_CMD_MIGRATE_ID] = migrate_id,
-	[RDMA_USER_CM_CMD_QUERY] = refused,
+	[RDMA_USER_CM_CMD_QUERY] = refuse_command,
 	[RDMA_USER_CM_CMD_BIND] = bind_any_family,
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = resolve_addr,
-	[RDMA_USER_CM_CMD_JOIN_MCAST] = refused,
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = refuse_command,
 };
 
 /* incarnation: of the channel that a first try met; 0 before it. -EIDRM: that one is closed. */

@@ -48,7 +48,7 @@ static void send_and_repeat(struct sr_cm_id *id, const struct sr_mad *mad, unsig
 	sr_cm_ports(&ports); /* wakes the thread, which knows of no such time yet */
 }
 
-static struct sr_mad message(const struct sr_cm_id *id, enum sr_mad_type type)
+static struct sr_mad make_message(const struct sr_cm_id *id, enum sr_mad_type type)
 {
 	return (struct sr_mad) {
 		.type = type, .tid = id->tid, .local_id = id->local_id, .remote_id = id->remote_id
@@ -94,7 +94,7 @@ static void params_take(struct sr_cm_id *id, const struct rdma_ucm_conn_param *p
 int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	bool datagram = sr_cm_is_datagram(id);
-	struct sr_mad mad = message(id, datagram ? SR_MAD_SIDR_REQ : SR_MAD_REQ);
+	struct sr_mad mad = make_message(id, datagram ? SR_MAD_SIDR_REQ : SR_MAD_REQ);
 
 	if (id->state != SR_CM_RESOLVED || !id->routed)
 		return -EINVAL;
@@ -133,9 +133,9 @@ int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 	return 0;
 }
 
-static int confirm(struct sr_cm_id *id)
+static int confirm_connection(struct sr_cm_id *id)
 {
-	struct sr_mad mad = message(id, SR_MAD_RTU);
+	struct sr_mad mad = make_message(id, SR_MAD_RTU);
 
 	id->state = SR_CM_CONNECTED;
 	send_now(id, &mad);
@@ -144,7 +144,7 @@ static int confirm(struct sr_cm_id *id)
 
 static int datagram_accept(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 {
-	struct sr_mad mad = message(id, SR_MAD_SIDR_REP);
+	struct sr_mad mad = make_message(id, SR_MAD_SIDR_REP);
 
 	mad.qpn = param->qp_num;
 	mad.qkey = param->qkey ? param->qkey : SR_CM_QKEY;
@@ -157,10 +157,10 @@ static int datagram_accept(struct sr_cm_id *id, const struct rdma_ucm_conn_param
 
 int sr_cm_accept(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 {
-	struct sr_mad mad = message(id, SR_MAD_REP);
+	struct sr_mad mad = make_message(id, SR_MAD_REP);
 
 	if (id->state == SR_CM_ANSWERED)
-		return confirm(id);
+		return confirm_connection(id);
 	if (id->state != SR_CM_ASKED)
 		return -EINVAL;
 	if (sr_cm_is_datagram(id))
@@ -181,10 +181,10 @@ int sr_cm_accept(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 	return 0;
 }
 
-static void refuse(struct sr_cm_id *id, unsigned reason, const void *data, unsigned len)
+static void send_reject(struct sr_cm_id *id, unsigned reason, const void *data, unsigned len)
 {
 	bool sidr = sr_cm_is_datagram(id);
-	struct sr_mad mad = message(id, sidr ? SR_MAD_SIDR_REP : SR_MAD_REJ);
+	struct sr_mad mad = make_message(id, sidr ? SR_MAD_SIDR_REP : SR_MAD_REJ);
 
 	mad.about = id->state == SR_CM_ANSWERED; /* the REP; else the REQ */
 	mad.reason = reason;
@@ -198,13 +198,13 @@ int sr_cm_reject(struct sr_cm_id *id, const void *data, unsigned len)
 {
 	if (id->state != SR_CM_ASKED && id->state != SR_CM_ANSWERED)
 		return -EINVAL;
-	refuse(id, SR_REJ_CONSUMER, data, len);
+	send_reject(id, SR_REJ_CONSUMER, data, len);
 	return 0;
 }
 
-static struct sr_mad leaving(const struct sr_cm_id *id)
+static struct sr_mad make_disconnect(const struct sr_cm_id *id)
 {
-	struct sr_mad mad = message(id, SR_MAD_DREQ);
+	struct sr_mad mad = make_message(id, SR_MAD_DREQ);
 
 	mad.qpn = id->remote_qpn;
 	return mad;
@@ -212,7 +212,7 @@ static struct sr_mad leaving(const struct sr_cm_id *id)
 
 int sr_cm_disconnect(struct sr_cm_id *id)
 {
-	struct sr_mad mad = leaving(id);
+	struct sr_mad mad = make_disconnect(id);
 
 	if (sr_cm_is_datagram(id))
 		return -EINVAL;
@@ -235,14 +235,14 @@ void sr_cm_established(struct sr_cm_id *id)
 
 void sr_cm_send_end(struct sr_cm_id *id)
 {
-	struct sr_mad mad = leaving(id);
+	struct sr_mad mad = make_disconnect(id);
 
 	if (!id->port)
 		return;
 	if (id->state == SR_CM_ASKED || id->state == SR_CM_ANSWERED || id->state == SR_CM_REPLIED)
-		refuse(id, SR_REJ_CONSUMER, NULL, 0);
+		send_reject(id, SR_REJ_CONSUMER, NULL, 0);
 	else if (id->state == SR_CM_ASKING && !sr_cm_is_datagram(id))
-		refuse(id, SR_REJ_TIMEOUT, NULL, 0);
+		send_reject(id, SR_REJ_TIMEOUT, NULL, 0);
 	else if (id->state == SR_CM_CONNECTED && !sr_cm_is_datagram(id))
 		send_now(id, &mad);
 	id->state = SR_CM_ENDED;
@@ -316,7 +316,7 @@ static struct sr_cm_id *known_request(const uint8_t gid[16], const struct sr_mad
 
 static void request_repeated(struct sr_cm_id *id)
 {
-	struct sr_mad mad = message(id, SR_MAD_MRA);
+	struct sr_mad mad = make_message(id, SR_MAD_MRA);
 	uint8_t bytes[SR_MAD_LEN];
 
 	if (id->state == SR_CM_REPLIED || sr_cm_is_datagram(id)) {
@@ -401,7 +401,7 @@ static bool put_aside(struct sr_cm_port *port, const uint8_t gid[16], const stru
 	return true;
 }
 
-static void request(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad)
+static void handle_request(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad)
 {
 	struct sr_cm_id *id = known_request(gid, mad), *listener;
 	struct sr_cm_note *note;
@@ -445,7 +445,7 @@ static void request(struct sr_cm_port *port, const uint8_t gid[16], const struct
 /* ---- answers ---- */
 
 /* The id that a message is for, by our name for it and the peer's address. */
-static struct sr_cm_id *addressee(const uint8_t gid[16], uint64_t local_id)
+static struct sr_cm_id *find_addressee(const uint8_t gid[16], uint64_t local_id)
 {
 	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
 		if (id->local_id == local_id && id->state >= SR_CM_ASKING &&
@@ -465,7 +465,7 @@ static void tell_with_data(struct sr_cm_id *id, enum sr_cm_event event, int stat
 	sr_cm_push(note);
 }
 
-static void replied(struct sr_cm_id *id, const struct sr_mad *mad)
+static void handle_reply(struct sr_cm_id *id, const struct sr_mad *mad)
 {
 	if (id->state == SR_CM_CONNECTED && id->remote_id == mad->local_id) {
 		sr_cm_port_send(id->port, id->gid, id->sent); /* the RTU was lost */
@@ -484,7 +484,7 @@ static void replied(struct sr_cm_id *id, const struct sr_mad *mad)
 	tell_with_data(id, SR_CM_CONNECT_RESPONSE, 0, mad);
 }
 
-static void rejected(struct sr_cm_id *id, const struct sr_mad *mad)
+static void handle_reject(struct sr_cm_id *id, const struct sr_mad *mad)
 {
 	if (id->state < SR_CM_ASKING || id->state > SR_CM_ANSWERED)
 		return;
@@ -493,9 +493,9 @@ static void rejected(struct sr_cm_id *id, const struct sr_mad *mad)
 	tell_with_data(id, SR_CM_REJECTED, (int)mad->reason, mad);
 }
 
-static void left(struct sr_cm_id *id, const struct sr_mad *mad)
+static void handle_disconnect(struct sr_cm_id *id, const struct sr_mad *mad)
 {
-	struct sr_mad out = message(id, SR_MAD_DREP);
+	struct sr_mad out = make_message(id, SR_MAD_DREP);
 	bool ended = id->state == SR_CM_ENDED;
 
 	if (mad->qpn != id->qpn || mad->local_id != id->remote_id || id->state < SR_CM_REPLIED)
@@ -536,25 +536,25 @@ static void datagram_replied(struct sr_cm_id *id, const struct sr_mad *mad)
 }
 
 /* A message about an id of ours. */
-static void answer(struct sr_cm_id *id, const struct sr_mad *mad)
+static void handle_answer(struct sr_cm_id *id, const struct sr_mad *mad)
 {
 	switch (mad->type) {
 	case SR_MAD_REP:
-		replied(id, mad);
+		handle_reply(id, mad);
 		break;
 	case SR_MAD_RTU:
 		if (id->state == SR_CM_REPLIED && id->remote_id == mad->local_id)
 			sr_cm_established(id);
 		break;
 	case SR_MAD_REJ:
-		rejected(id, mad);
+		handle_reject(id, mad);
 		break;
 	case SR_MAD_MRA:
 		if (id->due)
 			id->tries = TRIES;
 		break;
 	case SR_MAD_DREQ:
-		left(id, mad);
+		handle_disconnect(id, mad);
 		break;
 	case SR_MAD_DREP:
 		if (id->state == SR_CM_LEAVING) {
@@ -576,12 +576,12 @@ void sr_cm_message(struct sr_cm_port *port, const uint8_t gid[16], const struct 
 	struct sr_cm_id *id;
 
 	if (mad->type == SR_MAD_REQ || mad->type == SR_MAD_SIDR_REQ) {
-		request(port, gid, mad);
+		handle_request(port, gid, mad);
 		return;
 	}
-	id = addressee(gid, mad->remote_id);
+	id = find_addressee(gid, mad->remote_id);
 	if (id)
-		answer(id, mad);
+		handle_answer(id, mad);
 	else if (mad->type == SR_MAD_DREQ)
 		/* it has been gone for a while */
 		answer_unauthenticated(port, gid, mad, SR_MAD_DREP);
@@ -595,7 +595,7 @@ static uint64_t early_due(uint64_t now)
 
 	for (unsigned i = 0; i < EARLY_MAX; i++) {
 		if (early[i].port && early[i].due <= now) {
-			request(early[i].port, early[i].gid, &early[i].mad);
+			handle_request(early[i].port, early[i].gid, &early[i].mad);
 			early[i].port = NULL;
 		}
 		if (early[i].port && early[i].due < next)
