@@ -23,7 +23,7 @@ static const uint32_t rnr_time[32] = {
 #define RETRY_FOREVER 7
 
 /* Something new was acknowledged: the peer answers. */
-static void progressed(struct sr_qp *qp)
+static void note_progress(struct sr_qp *qp)
 {
 	struct sr_requester *req = &qp->req;
 
@@ -85,14 +85,14 @@ static void acknowledge_before(struct sr_qp *qp, uint32_t psn)
 		complete_tail(qp);
 	}
 	if (req->una_psn != before)
-		progressed(qp);
+		note_progress(qp);
 }
 
 /*
  * After acknowledgements: a local error that waited to be the oldest is due, and a send queue may
  * have drained.
  */
-static void settle(struct sr_qp *qp)
+static void settle_sends(struct sr_qp *qp)
 {
 	if (qp->sq.tail != qp->sq.head) {
 		const struct sr_swqe *wqe = sr_sq_at(&qp->sq, qp->sq.tail);
@@ -104,7 +104,7 @@ static void settle(struct sr_qp *qp)
 }
 
 /* One more try from the oldest unacknowledged packet, or the end. */
-static void retry(struct sr_qp *qp)
+static void retry_sends(struct sr_qp *qp)
 {
 	struct sr_requester *req = &qp->req;
 
@@ -129,7 +129,7 @@ static void implied_nak(struct sr_qp *qp)
 		return;
 	req->implied = true;
 	req->implied_psn = req->una_psn;
-	retry(qp);
+	retry_sends(qp);
 }
 
 static void receiver_not_ready(struct sr_qp *qp, unsigned code)
@@ -153,13 +153,13 @@ static void receiver_not_ready(struct sr_qp *qp, unsigned code)
 	sr_timer_arm(&qp->nic->timers, &qp->timer, qp->nic->now + rnr_time[code] * RNR_UNIT_NS);
 }
 
-static void refused(struct sr_qp *qp, uint8_t syndrome)
+static void handle_nak(struct sr_qp *qp, uint8_t syndrome)
 {
 	switch (syndrome) {
 	case SR_NAK_SEQUENCE:
 		qp->nic->counters.rcvd_seq_err++;
 		if (!qp->req.rnr_wait)
-			retry(qp);
+			retry_sends(qp);
 		return;
 	case SR_NAK_INVALID:
 		sr_requester_fail(qp, IBV_WC_REM_INV_REQ_ERR);
@@ -176,13 +176,13 @@ static void refused(struct sr_qp *qp, uint8_t syndrome)
 	}
 }
 
-static void acknowledged(struct sr_qp *qp, const struct sr_packet *packet)
+static void handle_ack(struct sr_qp *qp, const struct sr_packet *packet)
 {
 	bool ack = (packet->syndrome & SR_AETH_KIND) == 0;
 	uint32_t psn = ack ? sr_psn_add(packet->psn, 1) : packet->psn;
 
 	acknowledge_before(qp, psn);
-	settle(qp);
+	settle_sends(qp);
 	if (qp->state == IBV_QPS_ERR)
 		return;
 	if (qp->req.una_psn != psn)
@@ -190,7 +190,7 @@ static void acknowledged(struct sr_qp *qp, const struct sr_packet *packet)
 	else if ((packet->syndrome & SR_AETH_KIND) == SR_AETH_RNR)
 		receiver_not_ready(qp, packet->syndrome & 0x1f);
 	else if (!ack)
-		refused(qp, packet->syndrome);
+		handle_nak(qp, packet->syndrome);
 }
 
 /* How many bytes the response with this PSN must carry. */
@@ -202,7 +202,7 @@ static uint32_t response_length(const struct sr_qp *qp, const struct sr_swqe *wq
 }
 
 /* Puts an answer's bytes into the oldest send's buffers. */
-static void place(struct sr_qp *qp, uint32_t psn, const void *from, uint32_t length)
+static void place_response(struct sr_qp *qp, uint32_t psn, const void *from, uint32_t length)
 {
 	struct sr_requester *req = &qp->req;
 	const struct sr_swqe *wqe = sr_sq_at(&qp->sq, qp->sq.tail);
@@ -216,11 +216,11 @@ static void place(struct sr_qp *qp, uint32_t psn, const void *from, uint32_t len
 	req->una_psn = sr_psn_add(psn, 1);
 	if (psn == wqe->last_psn)
 		complete_tail(qp);
-	progressed(qp);
-	settle(qp);
+	note_progress(qp);
+	settle_sends(qp);
 }
 
-static void answered(struct sr_qp *qp, const struct sr_packet *packet)
+static void handle_response(struct sr_qp *qp, const struct sr_packet *packet)
 {
 	const struct sr_swqe *wqe;
 
@@ -232,12 +232,13 @@ static void answered(struct sr_qp *qp, const struct sr_packet *packet)
 	wqe = sr_sq_at(&qp->sq, qp->sq.tail);
 	if (packet->kind & SR_PKT_ATOMIC) {
 		if (sr_wr_needs_response(wqe) && !sr_wr_is_read(wqe))
-			place(qp, packet->psn, &packet->original, sizeof(packet->original));
+			place_response(qp, packet->psn, &packet->original,
+				       sizeof(packet->original));
 		else
 			sr_requester_fail(qp, IBV_WC_BAD_RESP_ERR);
 	} else if (sr_wr_is_read(wqe) &&
 		   packet->payload_len == response_length(qp, wqe, packet->psn)) {
-		place(qp, packet->psn, packet->payload, packet->payload_len);
+		place_response(qp, packet->psn, packet->payload, packet->payload_len);
 	} else {
 		sr_requester_fail(qp, IBV_WC_BAD_RESP_ERR);
 	}
@@ -256,9 +257,9 @@ void sr_completer_receive(struct sr_qp *qp, const struct sr_packet *packet)
 		return;
 	}
 	if (packet->opcode == SR_OP_ACK)
-		acknowledged(qp, packet);
+		handle_ack(qp, packet);
 	else
-		answered(qp, packet);
+		handle_response(qp, packet);
 }
 
 void sr_completer_expired(struct sr_qp *qp)
@@ -272,5 +273,5 @@ void sr_completer_expired(struct sr_qp *qp)
 	}
 	qp->req.implied = false;
 	if (qp->req.una_psn != qp->req.max_psn)
-		retry(qp);
+		retry_sends(qp);
 }

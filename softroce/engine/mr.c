@@ -167,7 +167,7 @@ struct sr_mr *sr_mw_create(struct sr_pd *pd, enum ibv_mw_type type, int *err)
 	return mw;
 }
 
-static void unbind(struct sr_mr *mw)
+static void unbind_window(struct sr_mr *mw)
 {
 	if (mw->parent)
 		mw->parent->bound--;
@@ -180,7 +180,7 @@ static void unbind(struct sr_mr *mw)
 
 int sr_mw_destroy(struct sr_mr *mw)
 {
-	unbind(mw);
+	unbind_window(mw);
 	return sr_mr_destroy(mw);
 }
 
@@ -222,7 +222,7 @@ int sr_mw_bind(struct sr_nic *nic, const struct sr_pd *pd, uint32_t qpn,
 		return -EACCES;
 	if (bind->length && check_bind(mw, mr, bind))
 		return -EACCES;
-	unbind(mw);
+	unbind_window(mw);
 	mw->key = bind->rkey;
 	sr_table_rename(&nic->mrs, sr_id_of(bind->rkey));
 	if (!bind->length)
@@ -243,6 +243,6 @@ int sr_mw_invalidate(struct sr_nic *nic, const struct sr_pd *pd, uint32_t qpn, u
 
 	if (!mw || mw->pd != pd || mw->window != IBV_MW_TYPE_2 || !mw->parent || mw->qpn != qpn)
 		return -EACCES;
-	unbind(mw);
+	unbind_window(mw);
 	return 0;
 }

@@ -145,7 +145,7 @@ static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
 
 /* An acknowledgement is late behind a turn of somebody else's data, and the peer would take that
  * for the way's length: as in hardware they go first, at every packet. */
-static unsigned acknowledge(struct sr_nic *nic, unsigned most)
+static unsigned send_acks(struct sr_nic *nic, unsigned most)
 {
 	unsigned n = 0;
 
@@ -181,7 +181,7 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 	if (nic->data_waits && !sr_list_empty(&nic->active))
 		left -= take_turn(nic, sr_container(nic->active.next, struct sr_qp, active_link),
 				  1);
-	n = acknowledge(nic, left);
+	n = send_acks(nic, left);
 	left -= n;
 	nic->data_waits = n && nic->wire_full;
 	while (left && !nic->wire_full && !sr_list_empty(&nic->active)) {

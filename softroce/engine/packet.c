@@ -84,7 +84,7 @@ static const struct layout layouts[256] = {
 	[UD(SR_OP_SEND_ONLY_IMM)] = DATAGRAM(ONLY | SR_PKT_IMM),
 };
 
-static uint32_t get32(const uint8_t *p)
+static uint32_t get_be32(const uint8_t *p)
 {
 	uint32_t v;
 
@@ -92,7 +92,7 @@ static uint32_t get32(const uint8_t *p)
 	return be32toh(v);
 }
 
-static uint64_t get64(const uint8_t *p)
+static uint64_t get_be64(const uint8_t *p)
 {
 	uint64_t v;
 
@@ -107,32 +107,32 @@ static void read_extended(struct sr_packet *packet, const uint8_t *p)
 
 	if (kind & SR_PKT_AETH) {
 		packet->syndrome = p[0];
-		packet->msn = get32(p) & 0xffffff;
+		packet->msn = get_be32(p) & 0xffffff;
 		p += SR_AETH_LEN;
 	}
 	if (kind & SR_PKT_ATOMIC) {
 		if (kind & REQ) {
-			packet->va = get64(p + offsetof(struct sr_atomiceth, va));
-			packet->rkey = get32(p + offsetof(struct sr_atomiceth, rkey));
-			packet->swap_add = get64(p + offsetof(struct sr_atomiceth, swap_add));
-			packet->compare = get64(p + offsetof(struct sr_atomiceth, compare));
+			packet->va = get_be64(p + offsetof(struct sr_atomiceth, va));
+			packet->rkey = get_be32(p + offsetof(struct sr_atomiceth, rkey));
+			packet->swap_add = get_be64(p + offsetof(struct sr_atomiceth, swap_add));
+			packet->compare = get_be64(p + offsetof(struct sr_atomiceth, compare));
 			return;
 		}
-		packet->original = get64(p);
+		packet->original = get_be64(p);
 	} else if (kind & SR_PKT_DETH) {
-		packet->qkey = get32(p + offsetof(struct sr_deth, qkey));
-		packet->src_qp = get32(p + offsetof(struct sr_deth, src_qp)) & 0xffffff;
+		packet->qkey = get_be32(p + offsetof(struct sr_deth, qkey));
+		packet->src_qp = get_be32(p + offsetof(struct sr_deth, src_qp)) & 0xffffff;
 		p += sizeof(struct sr_deth);
 	} else if ((kind & REQ) && (kind & FIRST) && (kind & (SR_PKT_WRITE | SR_PKT_READ))) {
-		packet->va = get64(p + offsetof(struct sr_reth, va));
-		packet->rkey = get32(p + offsetof(struct sr_reth, rkey));
-		packet->length = get32(p + offsetof(struct sr_reth, length));
+		packet->va = get_be64(p + offsetof(struct sr_reth, va));
+		packet->rkey = get_be32(p + offsetof(struct sr_reth, rkey));
+		packet->length = get_be32(p + offsetof(struct sr_reth, length));
 		p += sizeof(struct sr_reth);
 	}
 	if (kind & SR_PKT_IMM)
 		memcpy(&packet->imm, p, SR_IMM_LEN);
 	else if (kind & SR_PKT_INV)
-		packet->imm = get32(p);
+		packet->imm = get_be32(p);
 }
 
 int sr_packet_parse(struct sr_packet *packet, const void *data, uint32_t len)

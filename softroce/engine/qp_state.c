@@ -291,7 +291,7 @@ int sr_ah_resolve(const struct sr_nic *nic, const struct ibv_ah_attr *attr, stru
 	return 0;
 }
 
-static void apply(struct sr_qp *qp, const struct ibv_qp_attr *from, int mask)
+static void apply_attr(struct sr_qp *qp, const struct ibv_qp_attr *from, int mask)
 {
 	struct ibv_qp_attr *a = &qp->attr;
 
@@ -335,7 +335,7 @@ static void apply(struct sr_qp *qp, const struct ibv_qp_attr *from, int mask)
 		apply_path(qp);
 }
 
-static void enter(struct sr_qp *qp, enum ibv_qp_state to)
+static void enter_state(struct sr_qp *qp, enum ibv_qp_state to)
 {
 	switch (to) {
 	case IBV_QPS_RESET:
@@ -373,8 +373,8 @@ int sr_qp_modify(struct sr_qp *qp, uint64_t now, const struct ibv_qp_attr *attr,
 	qp->nic->now = now;
 	if (!sr_qp_transition_ok(qp->type, qp->state, to, mask) || check_values(qp, attr, mask))
 		return -EINVAL;
-	apply(qp, attr, mask);
-	enter(qp, to);
+	apply_attr(qp, attr, mask);
+	enter_state(qp, to);
 	sr_nic_settle(qp->nic);
 	return 0;
 }

@@ -298,7 +298,8 @@ int sr_requester_build_data(struct sr_qp *qp, const struct sr_swqe *wqe, struct 
 	return n < 0 ? n : 0;
 }
 
-static int build(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame, uint32_t span)
+static int build_frame(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_frame *frame,
+		       uint32_t span)
 {
 	frame->stable = true;
 	if (sr_wr_is_read(wqe))
@@ -353,7 +354,7 @@ static bool do_local(struct sr_qp *qp, struct sr_swqe *wqe)
 	return true;
 }
 
-static void sent(struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t span)
+static void record_sent(struct sr_qp *qp, const struct sr_swqe *wqe, uint32_t span)
 {
 	struct sr_requester *req = &qp->req;
 	uint32_t last = sr_psn_add(req->next_psn, span - 1);
@@ -388,13 +389,13 @@ unsigned sr_requester_transmit(struct sr_qp *qp, unsigned burst)
 			break;
 		}
 		span = next_span(qp, wqe);
-		if (build(qp, wqe, &frame, span)) {
+		if (build_frame(qp, wqe, &frame, span)) {
 			local_error(qp, wqe, IBV_WC_LOC_PROT_ERR);
 			break;
 		}
 		if (!sr_nic_emit(qp->nic, &frame))
 			break; /* send_pos is ahead; the next attempt seeks */
-		sent(qp, wqe, span);
+		record_sent(qp, wqe, span);
 	}
 	sr_requester_check_drained(qp);
 	return n;

@@ -15,7 +15,7 @@
 #include "softroce/engine/rc.h"
 #include <string.h>
 
-static void owe(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, uint32_t psn)
+static void owe_reply(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, uint32_t psn)
 {
 	qp->resp.reply = reply;
 	qp->resp.syndrome = syndrome;
@@ -27,22 +27,22 @@ static void owe(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, uint32_
  * A request that can not be: the peer learns why, and this queue pair is of no use any more
  * (9.9.3.1, class C).
  */
-static void refuse(struct sr_qp *qp, uint8_t syndrome, enum ibv_event_type event)
+static void refuse_request(struct sr_qp *qp, uint8_t syndrome, enum ibv_event_type event)
 {
 	qp->nic->counters.refused_request++;
-	owe(qp, SR_REPLY_FATAL_NAK, syndrome, qp->resp.epsn);
+	owe_reply(qp, SR_REPLY_FATAL_NAK, syndrome, qp->resp.epsn);
 	sr_nic_async(qp->nic, event, qp->user);
 	sr_qp_enter_error(qp);
 }
 
 static void refuse_invalid(struct sr_qp *qp)
 {
-	refuse(qp, SR_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+	refuse_request(qp, SR_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 }
 
 static void refuse_access(struct sr_qp *qp)
 {
-	refuse(qp, SR_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	refuse_request(qp, SR_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }
 
 /* The fault is in the receive that was posted: it completes with the reason, the peer receives only
@@ -51,7 +51,7 @@ static void receive_failed(struct sr_qp *qp, enum ibv_wc_status status, uint8_t 
 {
 	const struct sr_received what = { .opcode = IBV_WC_RECV };
 
-	owe(qp, SR_REPLY_FATAL_NAK, syndrome, qp->resp.epsn);
+	owe_reply(qp, SR_REPLY_FATAL_NAK, syndrome, qp->resp.epsn);
 	sr_complete_receive(qp, status, &what);
 	sr_qp_enter_error(qp);
 }
@@ -60,11 +60,11 @@ static void receiver_not_ready(struct sr_qp *qp)
 {
 	qp->nic->counters.send_rnr_err++;
 	qp->resp.nak_sent = true;
-	owe(qp, SR_REPLY_NAK, (uint8_t)(SR_AETH_RNR | qp->attr.min_rnr_timer), qp->resp.epsn);
+	owe_reply(qp, SR_REPLY_NAK, (uint8_t)(SR_AETH_RNR | qp->attr.min_rnr_timer), qp->resp.epsn);
 }
 
 /* The packet at epsn was executed. */
-static void advance(struct sr_qp *qp, const struct sr_packet *packet, uint32_t psns)
+static void advance_expected(struct sr_qp *qp, const struct sr_packet *packet, uint32_t psns)
 {
 	struct sr_responder *resp = &qp->resp;
 
@@ -74,13 +74,14 @@ static void advance(struct sr_qp *qp, const struct sr_packet *packet, uint32_t p
 	if (packet->kind & (SR_PKT_READ | SR_PKT_ATOMIC))
 		return;
 	if (packet->ack_request)
-		owe(qp, SR_REPLY_ACK, SR_AETH_ACK, 0);
+		owe_reply(qp, SR_REPLY_ACK, SR_AETH_ACK, 0);
 	else
 		qp->nic->counters.ack_deferred++;
 }
 
 /* Where the peer's bytes lie, if it may do this to them. */
-static char *remote(const struct sr_qp *qp, uint32_t rkey, uint64_t va, uint64_t length, int access)
+static char *translate_remote(const struct sr_qp *qp, uint32_t rkey, uint64_t va, uint64_t length,
+			      int access)
 {
 	char *at = sr_mr_translate(qp->nic, qp->pd, rkey, va, length, access, qp->qpn);
 
@@ -118,7 +119,7 @@ static void receive_send(struct sr_qp *qp, const struct sr_packet *packet)
 		return;
 	}
 	resp->received += packet->payload_len;
-	advance(qp, packet, 1);
+	advance_expected(qp, packet, 1);
 	if (packet->kind & SR_PKT_LAST) {
 		resp->incoming = SR_IN_NONE;
 		sr_complete_message(qp, packet, IBV_WC_RECV, resp->received);
@@ -136,7 +137,8 @@ static bool begin_write(struct sr_qp *qp, const struct sr_packet *packet, char *
 		return false;
 	}
 	if (packet->length) {
-		*to = remote(qp, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_WRITE);
+		*to = translate_remote(qp, packet->rkey, packet->va, packet->length,
+				       IBV_ACCESS_REMOTE_WRITE);
 		if (!*to) {
 			refuse_access(qp);
 			return false;
@@ -167,8 +169,8 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 		 * Looked up for every packet: the region may have been deregistered since the
 		 * first.
 		 */
-		to = remote(qp, resp->rkey, resp->va + resp->received, len,
-			    IBV_ACCESS_REMOTE_WRITE);
+		to = translate_remote(qp, resp->rkey, resp->va + resp->received, len,
+				      IBV_ACCESS_REMOTE_WRITE);
 		if (!to) {
 			refuse_access(qp);
 			return;
@@ -184,7 +186,7 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 	}
 	resp->received += len;
 	resp->incoming = packet->kind & SR_PKT_LAST ? SR_IN_NONE : SR_IN_WRITE;
-	advance(qp, packet, 1);
+	advance_expected(qp, packet, 1);
 	if (packet->kind & SR_PKT_IMM)
 		sr_complete_message(qp, packet, IBV_WC_RECV_RDMA_WITH_IMM, resp->received);
 }
@@ -240,8 +242,8 @@ static void receive_read(struct sr_qp *qp, const struct sr_packet *packet)
 		refuse_invalid(qp);
 		return;
 	}
-	if (packet->length &&
-	    !remote(qp, packet->rkey, packet->va, packet->length, IBV_ACCESS_REMOTE_READ)) {
+	if (packet->length && !translate_remote(qp, packet->rkey, packet->va, packet->length,
+						IBV_ACCESS_REMOTE_READ)) {
 		refuse_access(qp);
 		return;
 	}
@@ -257,7 +259,7 @@ static void receive_read(struct sr_qp *qp, const struct sr_packet *packet)
 		.length = packet->length,
 		.va = packet->va,
 	};
-	advance(qp, packet, psns);
+	advance_expected(qp, packet, psns);
 	res->msn = qp->resp.msn;
 	owe_response(qp, res);
 }
@@ -285,7 +287,8 @@ static void receive_atomic(struct sr_qp *qp, const struct sr_packet *packet)
 		refuse_invalid(qp);
 		return;
 	}
-	at = remote(qp, packet->rkey, packet->va, sizeof(uint64_t), IBV_ACCESS_REMOTE_ATOMIC);
+	at = translate_remote(qp, packet->rkey, packet->va, sizeof(uint64_t),
+			      IBV_ACCESS_REMOTE_ATOMIC);
 	if (!at || ((uintptr_t)at & 7)) {
 		refuse_access(qp);
 		return;
@@ -298,7 +301,7 @@ static void receive_atomic(struct sr_qp *qp, const struct sr_packet *packet)
 		.atomic = true,
 		.result = execute_atomic((uint64_t *)(void *)at, packet),
 	};
-	advance(qp, packet, 1);
+	advance_expected(qp, packet, 1);
 	res->msn = qp->resp.msn;
 	owe_response(qp, res);
 }
@@ -359,7 +362,7 @@ static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
  * Executed before (9.7.5.1.4): reads are read again, atomics answered from what was stored, the
  * rest acknowledged.
  */
-static void duplicate(struct sr_qp *qp, const struct sr_packet *packet)
+static void handle_duplicate(struct sr_qp *qp, const struct sr_packet *packet)
 {
 	struct sr_responder *resp = &qp->resp;
 	struct sr_resource *res;
@@ -367,7 +370,8 @@ static void duplicate(struct sr_qp *qp, const struct sr_packet *packet)
 	qp->nic->counters.duplicate_request++;
 	if (!(packet->kind & (SR_PKT_READ | SR_PKT_ATOMIC))) {
 		if (resp->reply == SR_REPLY_NONE)
-			owe(qp, SR_REPLY_DUP_ACK, SR_AETH_ACK, duplicate_ack_psn(qp, packet->psn));
+			owe_reply(qp, SR_REPLY_DUP_ACK, SR_AETH_ACK,
+				  duplicate_ack_psn(qp, packet->psn));
 		return;
 	}
 	res = find_resource(qp, packet->psn);
@@ -393,14 +397,14 @@ void sr_responder_receive(struct sr_qp *qp, const struct sr_packet *packet)
 			sr_nic_async(qp->nic, IBV_EVENT_COMM_EST, qp->user);
 	}
 	if (ahead < 0) {
-		duplicate(qp, packet);
+		handle_duplicate(qp, packet);
 		return;
 	}
 	if (ahead > 0) {
 		qp->nic->counters.out_of_seq_request++;
 		if (!resp->nak_sent) {
 			resp->nak_sent = true;
-			owe(qp, SR_REPLY_NAK, SR_NAK_SEQUENCE, resp->epsn);
+			owe_reply(qp, SR_REPLY_NAK, SR_NAK_SEQUENCE, resp->epsn);
 		}
 		return;
 	}
@@ -455,8 +459,8 @@ static int build_read_response(struct sr_qp *qp, const struct sr_resource *res,
 	sr_rc_finish(frame, at, length);
 	frame->stable = false;
 	if (length) {
-		char *from =
-			remote(qp, res->rkey, res->va + offset, length, IBV_ACCESS_REMOTE_READ);
+		char *from = translate_remote(qp, res->rkey, res->va + offset, length,
+					      IBV_ACCESS_REMOTE_READ);
 
 		if (!from)
 			return -1;

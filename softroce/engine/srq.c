@@ -87,7 +87,7 @@ int sr_srq_destroy(struct sr_srq *srq)
 	return 0;
 }
 
-static int resize(struct sr_srq *srq, uint32_t max_wr)
+static int resize_queue(struct sr_srq *srq, uint32_t max_wr)
 {
 	struct sr_rq from = srq->rq, to;
 	int err;
@@ -117,7 +117,7 @@ int sr_srq_modify(struct sr_srq *srq, const struct ibv_srq_attr *attr, int mask)
 	    attr->srq_limit > (mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr))
 		return -EINVAL;
 	if (mask & IBV_SRQ_MAX_WR) {
-		int err = resize(srq, attr->max_wr);
+		int err = resize_queue(srq, attr->max_wr);
 
 		if (err)
 			return err;

@@ -34,7 +34,7 @@ static void push_free(struct sr_table *table, uint32_t i)
 	table->free_last = i;
 }
 
-static int grow(struct sr_table *table)
+static int grow_table(struct sr_table *table)
 {
 	uint32_t n = table->n ? table->n * 2 : FIRST_SIZE;
 	struct sr_slot *slot;
@@ -58,7 +58,7 @@ int sr_table_add(struct sr_table *table, void *object, struct sr_rng *rng, uint3
 	uint32_t randoms = 1u << (table->id_bits - table->index_bits);
 	uint32_t i, r;
 
-	if (table->free_first == NONE && grow(table))
+	if (table->free_first == NONE && grow_table(table))
 		return -ENOMEM;
 	i = table->free_first;
 	table->free_first = table->slot[i].next;

@@ -25,7 +25,7 @@ int sr_timers_reserve(struct sr_timers *timers)
 	return 0;
 }
 
-static void place(struct sr_timers *timers, uint32_t i, struct sr_timer *timer)
+static void place_timer(struct sr_timers *timers, uint32_t i, struct sr_timer *timer)
 {
 	timers->heap[i] = timer;
 	timer->pos = i + 1;
@@ -36,10 +36,10 @@ static void sift_up(struct sr_timers *timers, uint32_t i)
 	struct sr_timer *timer = timers->heap[i];
 
 	while (i && timers->heap[(i - 1) / 2]->queued > timer->queued) {
-		place(timers, i, timers->heap[(i - 1) / 2]);
+		place_timer(timers, i, timers->heap[(i - 1) / 2]);
 		i = (i - 1) / 2;
 	}
-	place(timers, i, timer);
+	place_timer(timers, i, timer);
 }
 
 static void sift_down(struct sr_timers *timers, uint32_t i)
@@ -56,10 +56,10 @@ static void sift_down(struct sr_timers *timers, uint32_t i)
 			child++;
 		if (timers->heap[child]->queued >= timer->queued)
 			break;
-		place(timers, i, timers->heap[child]);
+		place_timer(timers, i, timers->heap[child]);
 		i = child;
 	}
-	place(timers, i, timer);
+	place_timer(timers, i, timer);
 }
 
 static void heap_remove(struct sr_timers *timers, struct sr_timer *timer)
@@ -70,7 +70,7 @@ static void heap_remove(struct sr_timers *timers, struct sr_timer *timer)
 	timer->pos = 0;
 	if (last == timer)
 		return;
-	place(timers, i, last);
+	place_timer(timers, i, last);
 	sift_up(timers, i);
 	sift_down(timers, last->pos - 1);
 }
@@ -87,7 +87,7 @@ void sr_timer_enqueue(struct sr_timers *timers, struct sr_timer *timer)
 {
 	timer->queued = timer->due;
 	if (!timer->pos) {
-		place(timers, timers->n, timer);
+		place_timer(timers, timers->n, timer);
 		timers->n++;
 	}
 	sift_up(timers, timer->pos - 1);

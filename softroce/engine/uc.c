@@ -31,13 +31,13 @@ static unsigned uc_transmit(struct sr_qp *qp, unsigned burst)
 }
 
 /* The rest of the message is of no use. */
-static void drop(struct sr_qp *qp, uint64_t *counter)
+static void drop_message(struct sr_qp *qp, uint64_t *counter)
 {
 	++*counter;
 	qp->resp.incoming = SR_IN_NONE;
 }
 
-static bool take(struct sr_qp *qp)
+static bool take_receive(struct sr_qp *qp)
 {
 	return qp->resp.rwqe || sr_receive_take(qp);
 }
@@ -48,8 +48,8 @@ static void receive_send(struct sr_qp *qp, const struct sr_packet *packet)
 	struct sr_sge_list list;
 
 	if (packet->kind & SR_PKT_FIRST) {
-		if (!take(qp)) {
-			drop(qp, &qp->nic->counters.dropped_no_receive);
+		if (!take_receive(qp)) {
+			drop_message(qp, &qp->nic->counters.dropped_no_receive);
 			return;
 		}
 		resp->incoming = SR_IN_SEND;
@@ -95,23 +95,23 @@ static void receive_write(struct sr_qp *qp, const struct sr_packet *packet)
 	char *to = NULL;
 
 	if ((packet->kind & SR_PKT_FIRST) && !begin_write(qp, packet)) {
-		drop(qp, &qp->nic->counters.dropped_bad_key);
+		drop_message(qp, &qp->nic->counters.dropped_bad_key);
 		return;
 	}
 	left = resp->expected - resp->received;
 	if (packet->kind & SR_PKT_LAST ? len != left : len >= left) {
-		drop(qp, &qp->nic->counters.dropped_message);
+		drop_message(qp, &qp->nic->counters.dropped_message);
 		return;
 	}
 	if (len)
 		to = sr_mr_translate(qp->nic, qp->pd, resp->rkey, resp->va + resp->received, len,
 				     IBV_ACCESS_REMOTE_WRITE, qp->qpn);
 	if (len && !to) {
-		drop(qp, &qp->nic->counters.dropped_bad_key);
+		drop_message(qp, &qp->nic->counters.dropped_bad_key);
 		return;
 	}
-	if ((packet->kind & SR_PKT_IMM) && !take(qp)) {
-		drop(qp, &qp->nic->counters.dropped_no_receive);
+	if ((packet->kind & SR_PKT_IMM) && !take_receive(qp)) {
+		drop_message(qp, &qp->nic->counters.dropped_no_receive);
 		return;
 	}
 	if (len) {
@@ -133,13 +133,13 @@ static void uc_receive(struct sr_qp *qp, const struct sr_packet *packet)
 	if (packet->psn != resp->epsn) {
 		qp->nic->counters.out_of_seq_request++;
 		if (resp->incoming != SR_IN_NONE)
-			drop(qp, &qp->nic->counters.dropped_message);
+			drop_message(qp, &qp->nic->counters.dropped_message);
 	}
 	resp->epsn = sr_psn_add(packet->psn, 1);
 	if ((packet->kind & SR_PKT_FIRST) && resp->incoming != SR_IN_NONE)
-		drop(qp, &qp->nic->counters.dropped_message);
+		drop_message(qp, &qp->nic->counters.dropped_message);
 	if (!sr_responder_in_order(qp, packet))
-		drop(qp, &qp->nic->counters.dropped_message);
+		drop_message(qp, &qp->nic->counters.dropped_message);
 	else if (packet->kind & SR_PKT_SEND)
 		receive_send(qp, packet);
 	else

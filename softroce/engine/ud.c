@@ -77,7 +77,7 @@ static unsigned ud_transmit(struct sr_qp *qp, unsigned burst)
 	return sr_unreliable_transmit(qp, burst, ud_build);
 }
 
-static void put16(uint8_t *at, uint32_t value)
+static void put_be16(uint8_t *at, uint32_t value)
 {
 	at[0] = (uint8_t)(value >> 8);
 	at[1] = (uint8_t)value;
@@ -89,7 +89,7 @@ static void put_ipv4(uint8_t *ip, const struct sr_path *path, uint32_t len)
 
 	ip[0] = 0x45;
 	ip[1] = path->tclass;
-	put16(ip + 2, len + 20);
+	put_be16(ip + 2, len + 20);
 	ip[6] = 0x40; /* not to be fragmented */
 	ip[8] = path->ttl;
 	ip[9] = PROTOCOL_UDP;
@@ -98,7 +98,7 @@ static void put_ipv4(uint8_t *ip, const struct sr_path *path, uint32_t len)
 	for (int i = 0; i < 20; i += 2)
 		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
 	sum = (sum & 0xffff) + (sum >> 16);
-	put16(ip + 10, ~(sum + (sum >> 16)));
+	put_be16(ip + 10, ~(sum + (sum >> 16)));
 }
 
 /* The 40 bytes before the payload. */
@@ -114,7 +114,7 @@ static void put_grh(uint8_t grh[GRH_LEN], const struct sr_packet *packet, uint32
 	}
 	grh[0] = (uint8_t)(0x60 | path->tclass >> 4);
 	grh[1] = (uint8_t)(path->tclass << 4);
-	put16(grh + 4, len);
+	put_be16(grh + 4, len);
 	grh[6] = PROTOCOL_UDP;
 	grh[7] = path->ttl;
 	memcpy(grh + 8, path->dst, 16);

@@ -11,7 +11,7 @@
  * 10.3.1.6): what is behind it is flushed, receiving goes on, and the program brings the queue pair
  * back from SQE to RTS.
  */
-static void fail(struct sr_qp *qp)
+static void fail_send(struct sr_qp *qp)
 {
 	qp->nic->counters.send_err++;
 	sr_complete_send(qp, IBV_WC_LOC_PROT_ERR);
@@ -49,7 +49,7 @@ unsigned sr_unreliable_transmit(struct sr_qp *qp, unsigned burst, sr_unreliable_
 
 		frame.stable = true;
 		if (build(qp, wqe, &frame)) {
-			fail(qp);
+			fail_send(qp);
 			break;
 		}
 		if (!sr_nic_emit(qp->nic, &frame))
