@@ -39,7 +39,7 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 }
 
 /* Our address in the header `grh`, and the sender's. */
-static void addresses(const struct ibv_grh *grh, union ibv_gid *ours, union ibv_gid *theirs)
+static void read_addresses(const struct ibv_grh *grh, union ibv_gid *ours, union ibv_gid *theirs)
 {
 	const uint8_t *ip = (const uint8_t *)grh + IPV4_AT;
 
@@ -66,7 +66,7 @@ int ibv_init_ah_from_wc(struct ibv_context *ibv, uint8_t port, struct ibv_wc *wc
 		errno = EINVAL; /* RoCE packets always have one */
 		return -1;
 	}
-	addresses(grh, &ours, &theirs);
+	read_addresses(grh, &ours, &theirs);
 	if (sr_context_enter(context)) {
 		for (int i = 0; i < SR_GIDS && index < 0; i++)
 			if (!memcmp(context->adapter->link.gid[i], &ours, sizeof(ours)))

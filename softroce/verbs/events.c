@@ -137,7 +137,7 @@ int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	return 0;
 }
 
-static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
+static void ack_event(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
 {
 	pthread_mutex_lock(mutex);
 	++*completed;
@@ -151,14 +151,14 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_CQ_ERR: {
 		struct ibv_cq *cq = event->element.cq;
 
-		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		ack_event(&cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;
 	}
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED: {
 		struct ibv_srq *srq = event->element.srq;
 
-		ack(&srq->mutex, &srq->cond, &srq->events_completed);
+		ack_event(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	}
 	case IBV_EVENT_QP_FATAL:
@@ -171,7 +171,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_QP_LAST_WQE_REACHED: {
 		struct ibv_qp *qp = event->element.qp;
 
-		ack(&qp->mutex, &qp->cond, &qp->events_completed);
+		ack_event(&qp->mutex, &qp->cond, &qp->events_completed);
 		break;
 	}
 	default:

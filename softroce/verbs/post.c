@@ -19,7 +19,7 @@
 #define POLLED_NS 20000   /* "just" */
 #define PRESENT_NS 50000
 
-static bool defer(const struct sr_vqp *qp, const struct ibv_send_wr *wr, uint64_t now)
+static bool can_defer(const struct sr_vqp *qp, const struct ibv_send_wr *wr, uint64_t now)
 {
 	const struct sr_adapter *adapter = qp->context->adapter;
 	uint64_t bytes = 0;
@@ -54,7 +54,7 @@ int sr_qp_post_send_verb(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_
 		return EIO;
 	}
 	err = sr_qp_post_send(qp->engine, now, wr, bad);
-	if (!err && defer(qp, wr, now)) {
+	if (!err && can_defer(qp, wr, now)) {
 		qp->context->adapter->deferred++;
 	} else {
 		qp->context->adapter->deferred = 0;

@@ -40,12 +40,12 @@ static struct sr_wr_builder *builder_of(struct ibv_qp_ex *ex)
 }
 
 /* The entry the setters fill: the last one begun. */
-static struct built *current(struct sr_wr_builder *builder)
+static struct built *current_entry(struct sr_wr_builder *builder)
 {
 	return builder->err || !builder->n ? NULL : &builder->list[builder->n - 1];
 }
 
-static struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
+static struct ibv_send_wr *begin_entry(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	static struct ibv_send_wr sink; /* written after an error, never read */
 	struct sr_wr_builder *builder = builder_of(ex);
@@ -75,7 +75,7 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode
 static void rdma_begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
 		       uint64_t addr)
 {
-	struct ibv_send_wr *wr = begin(ex, opcode);
+	struct ibv_send_wr *wr = begin_entry(ex, opcode);
 
 	wr->wr.rdma.rkey = rkey;
 	wr->wr.rdma.remote_addr = addr;
@@ -88,7 +88,7 @@ static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
 {
-	struct ibv_send_wr *wr = begin(ex, IBV_WR_RDMA_WRITE_WITH_IMM);
+	struct ibv_send_wr *wr = begin_entry(ex, IBV_WR_RDMA_WRITE_WITH_IMM);
 
 	wr->wr.rdma.rkey = rkey;
 	wr->wr.rdma.remote_addr = addr;
@@ -102,28 +102,28 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	begin(ex, IBV_WR_SEND);
+	begin_entry(ex, IBV_WR_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	begin(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
+	begin_entry(ex, IBV_WR_SEND_WITH_IMM)->imm_data = imm;
 }
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	begin(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
+	begin_entry(ex, IBV_WR_SEND_WITH_INV)->invalidate_rkey = rkey;
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	begin(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
+	begin_entry(ex, IBV_WR_LOCAL_INV)->invalidate_rkey = rkey;
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW);
+	struct ibv_send_wr *wr = begin_entry(ex, IBV_WR_BIND_MW);
 
 	wr->bind_mw.mw = mw;
 	wr->bind_mw.rkey = rkey;
@@ -132,7 +132,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 
 static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
-	struct built *built = current(builder_of(ex));
+	struct built *built = current_entry(builder_of(ex));
 
 	if (!built)
 		return;
@@ -144,7 +144,7 @@ static void set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, u
 static void wr_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
 		       uint64_t swap)
 {
-	struct ibv_send_wr *wr = begin(ex, IBV_WR_ATOMIC_CMP_AND_SWP);
+	struct ibv_send_wr *wr = begin_entry(ex, IBV_WR_ATOMIC_CMP_AND_SWP);
 
 	wr->wr.atomic.rkey = rkey;
 	wr->wr.atomic.remote_addr = addr;
@@ -154,7 +154,7 @@ static void wr_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint6
 
 static void wr_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
 {
-	struct ibv_send_wr *wr = begin(ex, IBV_WR_ATOMIC_FETCH_AND_ADD);
+	struct ibv_send_wr *wr = begin_entry(ex, IBV_WR_ATOMIC_FETCH_AND_ADD);
 
 	wr->wr.atomic.rkey = rkey;
 	wr->wr.atomic.remote_addr = addr;
@@ -164,7 +164,7 @@ static void wr_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uin
 static void set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
 	struct sr_wr_builder *builder = builder_of(ex);
-	struct built *built = current(builder);
+	struct built *built = current_entry(builder);
 
 	if (!built)
 		return;
@@ -186,7 +186,7 @@ static void set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t
 static void set_inline_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
 {
 	struct sr_wr_builder *builder = builder_of(ex);
-	struct built *built = current(builder);
+	struct built *built = current_entry(builder);
 	size_t len = 0;
 
 	if (!built)
