@@ -135,7 +135,7 @@ static void table_read(void)
 
 /* ---- the address ---- */
 
-static uint32_t random32(void)
+static uint32_t get_random32(void)
 {
 	uint32_t value;
 
@@ -240,7 +240,7 @@ static int address_take(struct sr_adapter *adapter)
 {
 	int err;
 
-	adapter->udp = sr_udp_create(sr_settings()->gso, random32(), &adapter->faults, &err);
+	adapter->udp = sr_udp_create(sr_settings()->gso, get_random32(), &adapter->faults, &err);
 	if (!adapter->udp)
 		return err;
 	limit_set(adapter);
@@ -335,7 +335,7 @@ static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *even
 	struct sr_nic_config config = {
 		.name = adapter->spec.name,
 		.active_mtu = sr_netif_ib_mtu(&adapter->link),
-		.seed = random32(),
+		.seed = get_random32(),
 		.max_inflight = inflight_choose(adapter),
 		.wire_ops = &sr_udp_wire_ops,
 		.wire = adapter->udp,

@@ -2,7 +2,7 @@
 /* faults.c - the decision for one packet; see faults.h */
 #include "softroce/faults.h"
 
-static bool hit(struct sr_rng *rng, uint32_t ppm)
+static bool draw_fault(struct sr_rng *rng, uint32_t ppm)
 {
 	return ppm && sr_rng_below(rng, SR_PPM) < ppm;
 }
@@ -17,7 +17,7 @@ struct sr_verdict sr_faults_decide(const struct sr_fault_dir *dir, struct sr_rng
 {
 	struct sr_verdict v = { .copies = 1 };
 
-	if (dir->blackhole || hit(rng, dir->drop_ppm)) {
+	if (dir->blackhole || draw_fault(rng, dir->drop_ppm)) {
 		v.copies = 0;
 		return v;
 	}
@@ -25,12 +25,12 @@ struct sr_verdict sr_faults_decide(const struct sr_fault_dir *dir, struct sr_rng
 	if (dir->jitter_ns)
 		v.delay_ns += sr_rng_below(rng, dir->jitter_ns + 1);
 	v.delay2_ns = v.delay_ns;
-	if (hit(rng, dir->dup_ppm)) {
+	if (draw_fault(rng, dir->dup_ppm)) {
 		v.copies = 2;
 		if (dir->jitter_ns)
 			v.delay2_ns += sr_rng_below(rng, dir->jitter_ns + 1);
 	}
-	if (hit(rng, dir->reorder_ppm)) {
+	if (draw_fault(rng, dir->reorder_ppm)) {
 		v.reordered = true;
 		v.delay_ns += dir->reorder_ns ? dir->reorder_ns : SR_REORDER_NS;
 	}

@@ -46,7 +46,7 @@ static bool is_ip4(const uint8_t gid[16])
 	return !memcmp(gid, mapped, sizeof(mapped));
 }
 
-static void put16(uint8_t *at, uint16_t v)
+static void put_be16(uint8_t *at, uint16_t v)
 {
 	at[0] = (uint8_t)(v >> 8);
 	at[1] = (uint8_t)v;
@@ -56,10 +56,10 @@ static size_t put_ip4(uint8_t *at, const struct sr_path *path, uint16_t udp_len,
 {
 	memset(at, 0xff, IP4_LEN);
 	at[0] = 0x45; /* version 4, five words; then masked type of service */
-	put16(at + 2, (uint16_t)(IP4_LEN + udp_len));
-	put16(at + 4, ipid);
-	put16(at + 6, 0x4000); /* don't fragment; then masked time to live, */
-	at[9] = IPPROTO_UDP;   /* protocol, and masked checksum */
+	put_be16(at + 2, (uint16_t)(IP4_LEN + udp_len));
+	put_be16(at + 4, ipid);
+	put_be16(at + 6, 0x4000); /* don't fragment; then masked time to live, */
+	at[9] = IPPROTO_UDP;      /* protocol, and masked checksum */
 	memcpy(at + 12, path->src + 12, 4);
 	memcpy(at + 16, path->dst + 12, 4);
 	return IP4_LEN;
@@ -69,7 +69,7 @@ static size_t put_ip6(uint8_t *at, const struct sr_path *path, uint16_t udp_len)
 {
 	memset(at, 0xff, 8);
 	at[0] = 0x6f; /* version 6, masked traffic class and flow label */
-	put16(at + 4, udp_len);
+	put_be16(at + 4, udp_len);
 	at[6] = IPPROTO_UDP; /* then masked hop limit */
 	memcpy(at + 8, path->src, 16);
 	memcpy(at + 24, path->dst, 16);
@@ -85,10 +85,10 @@ uint32_t sr_icrc_begin(const struct sr_path *path, uint16_t dport, uint16_t udp_
 
 	memset(first, 0xff, LRH_LEN);
 	at += is_ip4(path->dst) ? put_ip4(at, path, udp_len, ipid) : put_ip6(at, path, udp_len);
-	put16(at, path->sport);
-	put16(at + 2, dport);
-	put16(at + 4, udp_len);
-	put16(at + 6, 0xffff);
+	put_be16(at, path->sport);
+	put_be16(at + 2, dport);
+	put_be16(at + 4, udp_len);
+	put_be16(at + 6, 0xffff);
 	at += UDP_LEN;
 	memcpy(at, hdr, copied);
 	at[BTH_CONGESTION] = 0xff;
@@ -109,7 +109,7 @@ uint32_t sr_icrc_updatev(uint32_t crc, const struct iovec *iov, unsigned n)
 }
 
 /* a * b modulo the CRC's polynomial; bit 31 is x^0. */
-static uint32_t multiply(uint32_t a, uint32_t b)
+static uint32_t multiply_mod(uint32_t a, uint32_t b)
 {
 	uint32_t product = 0;
 
@@ -132,7 +132,7 @@ static uint32_t bytes_behind(uint16_t udp_len)
  * x^(8 * bytes), or with `inverse` x^(-8 * bytes): squares of the two bases, by the bits of the
  * exponent.
  */
-static uint32_t power(uint32_t bytes, bool inverse)
+static uint32_t power_of_x(uint32_t bytes, bool inverse)
 {
 	uint32_t base = inverse ? 0 : 0x00800000u; /* x^8 */
 	uint32_t result = 0x80000000u;             /* 1 */
@@ -147,8 +147,8 @@ static uint32_t power(uint32_t bytes, bool inverse)
 	}
 	for (; bytes; bytes >>= 1) {
 		if (bytes & 1)
-			result = multiply(result, base);
-		base = multiply(base, base);
+			result = multiply_mod(result, base);
+		base = multiply_mod(base, base);
 	}
 	return result;
 }
@@ -166,7 +166,7 @@ static uint32_t two_bytes(uint16_t flip)
 
 uint32_t sr_icrc_change_ipid(uint32_t icrc, uint16_t udp_len, uint16_t flip)
 {
-	return icrc ^ multiply(two_bytes(flip), power(bytes_behind(udp_len), false));
+	return icrc ^ multiply_mod(two_bytes(flip), power_of_x(bytes_behind(udp_len), false));
 }
 
 bool sr_icrc_matches_any_ipid(uint32_t computed, uint32_t received, uint16_t udp_len)
@@ -179,6 +179,6 @@ bool sr_icrc_matches_any_ipid(uint32_t computed, uint32_t received, uint16_t udp
 	 * Back through everything behind the identification, then through its own two bytes: only
 	 * those may be set.
 	 */
-	diff = multiply(diff, power(bytes_behind(udp_len) + 2, true));
+	diff = multiply_mod(diff, power_of_x(bytes_behind(udp_len) + 2, true));
 	return diff <= 0xffff;
 }

@@ -21,7 +21,7 @@
  * Linux rounds short sleeps up by the thread's timer slack, 50 us by default: longer than the nap
  * itself.
  */
-static void nap(void)
+static void sleep_on_sockets(void)
 {
 	const struct timespec ts = { .tv_nsec = NAP_NS };
 	struct pollfd fds[SR_DEVICES_MAX * SR_GIDS];
@@ -45,5 +45,5 @@ void sr_idle_pause(void)
 	static __thread struct ha_yield yield = { .long_ns = LONG_NS };
 
 	if (!ha_yield(&yield))
-		nap();
+		sleep_on_sockets();
 }

@@ -73,7 +73,7 @@ static void message_fill(struct sr_udp *udp, const struct sr_run *run, struct ms
 
 /* EIO and EINVAL say that the interface cannot segment (it has no checksum offload, for one):
  * packets go one by one from now on. Any other message that is refused is lost, as on any wire. */
-static bool unsegmented(struct sr_udp *udp, const struct sr_run *run, int err)
+static bool disable_segmentation(struct sr_udp *udp, const struct sr_run *run, int err)
 {
 	if (run->segments < 2 || (err != EIO && err != EINVAL))
 		return false;
@@ -163,7 +163,7 @@ bool sr_udp_unstick(struct sr_udp *udp)
 		if (sendmsg(udp->sockets[stuck->run.socket].fd, &msg, MSG_DONTWAIT) < 0) {
 			if (errno == EAGAIN || errno == ENOBUFS)
 				return false;
-			if (unsegmented(udp, &stuck->run, errno))
+			if (disable_segmentation(udp, &stuck->run, errno))
 				continue;
 			udp->counters.send_errors++;
 		}
@@ -187,7 +187,7 @@ static void runs_send(struct sr_udp *udp, unsigned from, unsigned to)
 		if (n > 0) {
 			from += n;
 		} else if (errno == EAGAIN || errno == ENOBUFS ||
-			   unsegmented(udp, &udp->runs[from], errno)) {
+			   disable_segmentation(udp, &udp->runs[from], errno)) {
 			break;
 		} else if (errno != EINTR) {
 			udp->counters.send_errors++;
