@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	c->path[0].scratch_key = keys[0];
 	c->path[0].mail = c->remote;
 	c->path[0].mail_key = keys[1];
-	ha_gpu_use(c, 0);
+	ha_gpu_use_path(c, 0);
 	connect_qp(qp[0], qp[1]);
 	connect_qp(qp[1], qp[0]);
 	for (unsigned long i = 0; i < puts; i += batch) {

@@ -16,8 +16,8 @@
 #include "gpu/device/signal.h"
 
 /* Two words at `to` in the peer's mailbox, and the signal that says so. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_tell(struct ha_gpu_conn *c, uint64_t offset, uint64_t a,
-					 uint64_t b, unsigned slot, uint64_t deadline)
+HA_GPU_FN enum ha_gpu_result ha_gpu_post_mail(struct ha_gpu_conn *c, uint64_t offset, uint64_t a,
+					      uint64_t b, unsigned slot, uint64_t deadline)
 {
 	uint32_t word[7] = {
 		(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32), 0, 0, 0
@@ -28,8 +28,9 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_tell(struct ha_gpu_conn *c, uint64_t offset,
 
 	if (r != HA_GPU_DONE)
 		return r;
-	p = ha_gpu_active(c);
-	ha_gpu_write_inline(c, p, ha_gpu_slot(&s, 0), p->mail + offset, p->mail_key, word, 16);
+	p = ha_gpu_active_path(c);
+	ha_gpu_write_inline(c, p, ha_gpu_entry_index(&s, 0), p->mail + offset, p->mail_key, word,
+			    16);
 	ha_gpu_publish_signal(c, p, &s, 1, slot, 1);
 	ha_gpu_ring(c);
 	return HA_GPU_DONE;
@@ -55,18 +56,18 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add_wait(struct ha_gpu_conn *c, uint64
 HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t remote, uint64_t add,
 					      uint64_t *old, bool *posted, uint64_t limit)
 {
-	uint64_t deadline = ha_gpu_deadline(limit), now, idle = 0;
+	uint64_t deadline = ha_gpu_deadline_of(limit), now, idle = 0;
 	enum ha_gpu_result r;
 
 	*posted = false;
-	if (!ha_gpu_inside(c, c->local, remote, 8) || remote % 8)
+	if (!ha_gpu_is_inside(c, c->local, remote, 8) || remote % 8)
 		return HA_GPU_REFUSED;
 	for (; !ha_gpu_cas(&c->asking, &idle, 1); idle = 0) {
 		if (ha_gpu_load(&c->resv) & HA_GPU_DOWN)
 			return HA_GPU_BOTH_DOWN; /* who has it gets no answer, and keeps it */
-		ha_gpu_idle(c);
+		ha_gpu_idle_step(c);
 		if (ha_gpu_now() > deadline)
-			return ha_gpu_alarm(c);
+			return ha_gpu_raise_alarm(c);
 	}
 	/*
 	 * One whose asker died (ha_gpu_host_repair) may be under way still, and lies at the peer
@@ -76,8 +77,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t re
 	r = ha_gpu_wait(c, HA_GPU_SIGNAL_ANSWER, ha_gpu_load(&c->asked),
 			now < deadline ? deadline - now : 0);
 	if (r == HA_GPU_DONE)
-		r = ha_gpu_tell(c, __builtin_offsetof(struct ha_gpu_mail, ask), remote, add,
-				HA_GPU_SIGNAL_ASK, deadline);
+		r = ha_gpu_post_mail(c, __builtin_offsetof(struct ha_gpu_mail, ask), remote, add,
+				     HA_GPU_SIGNAL_ASK, deadline);
 	if (r != HA_GPU_DONE) {
 		ha_gpu_store(&c->asking, 0);
 		return r;
@@ -105,15 +106,15 @@ HA_GPU_FN bool ha_gpu_serve(struct ha_gpu_conn *c)
 		address = c->mail->ask[0];
 		c->answer[1] = HA_GPU_REFUSED;
 		c->answer[0] = 0;
-		if (address % 8 == 0 && ha_gpu_inside(c, address, c->remote, 8)) {
+		if (address % 8 == 0 && ha_gpu_is_inside(c, address, c->remote, 8)) {
 			c->answer[0] = ha_gpu_add((uint64_t *)(uintptr_t)address, c->mail->ask[1]);
 			c->answer[1] = HA_GPU_DONE;
 		}
 		c->served++;
 		done = true;
 	}
-	if (ha_gpu_tell(c, __builtin_offsetof(struct ha_gpu_mail, answer), c->answer[0],
-			c->answer[1], HA_GPU_SIGNAL_ANSWER, 0) != HA_GPU_DONE)
+	if (ha_gpu_post_mail(c, __builtin_offsetof(struct ha_gpu_mail, answer), c->answer[0],
+			     c->answer[1], HA_GPU_SIGNAL_ANSWER, 0) != HA_GPU_DONE)
 		return done; /* not now: the ring is full or closed; the answer is kept */
 	c->answered++;
 	return true;

@@ -178,7 +178,7 @@ struct ha_gpu_conn {
 
 #ifndef __CUDACC__
 /* path[path] is the one in use: at set-up, and by the agent while nobody may look. */
-static inline void ha_gpu_use(struct ha_gpu_conn *c, uint64_t path)
+static inline void ha_gpu_use_path(struct ha_gpu_conn *c, uint64_t path)
 {
 	c->now = c->path[path];
 	ha_gpu_store(&c->active, path);
@@ -196,7 +196,7 @@ static inline void ha_gpu_use(struct ha_gpu_conn *c, uint64_t path)
 /* The path in use, for who holds entries that are reserved and not published, or the bell: the
  * agent waits for both before it writes there, and what opens the log, or lets go of the bell,
  * releases what it wrote. Anybody else loads `active`. */
-HA_GPU_FN const struct ha_gpu_path *ha_gpu_active(const struct ha_gpu_conn *c)
+HA_GPU_FN const struct ha_gpu_path *ha_gpu_active_path(const struct ha_gpu_conn *c)
 {
 	return &c->now;
 }
@@ -206,7 +206,7 @@ HA_GPU_FN uint64_t ha_gpu_path_number(const struct ha_gpu_conn *c, const struct 
 {
 	if (p != &c->now)
 		return (uint64_t)(p - c->path);
-	return HA_GPU_PROTECTED ? ha_gpu_own(&c->active) : 0;
+	return HA_GPU_PROTECTED ? ha_gpu_load_own(&c->active) : 0;
 }
 
 /*
@@ -218,7 +218,7 @@ HA_GPU_FN uint64_t ha_gpu_path_number(const struct ha_gpu_conn *c, const struct 
 #endif
 
 /* The doorbell register as the caller reaches it. */
-HA_GPU_FN uint64_t *ha_gpu_register(const struct ha_gpu_path *p)
+HA_GPU_FN uint64_t *ha_gpu_doorbell_register(const struct ha_gpu_path *p)
 {
 #ifdef __CUDACC__
 	return p->bf;
@@ -227,14 +227,14 @@ HA_GPU_FN uint64_t *ha_gpu_register(const struct ha_gpu_path *p)
 #endif
 }
 
-HA_GPU_FN unsigned ha_gpu_wide(const struct ha_gpu_path *p)
+HA_GPU_FN unsigned ha_gpu_block_shift(const struct ha_gpu_path *p)
 {
 	return HA_GPU_DC ? p->wide : 0;
 }
 
-HA_GPU_FN uint64_t ha_gpu_base(const struct ha_gpu_path *p)
+HA_GPU_FN uint64_t ha_gpu_base_of(const struct ha_gpu_path *p)
 {
-	return HA_GPU_PROTECTED ? ha_gpu_own(&p->base) : 0;
+	return HA_GPU_PROTECTED ? ha_gpu_load_own(&p->base) : 0;
 }
 
 /* The index in cons or tail. */

@@ -9,7 +9,7 @@
  *
  *   ha_gpu_load(p)          64 bit, acquire, system scope
  *   ha_gpu_load_sc(p)       the same, and not before an earlier ha_gpu_store_sc()
- *   ha_gpu_own(p)           64 bit, plain: a word that nobody else writes while the caller holds
+ *   ha_gpu_load_own(p)      64 bit, plain: a word that nobody else writes while the caller holds
  *                           what lets it read it
  *   ha_gpu_store(p, v)      64 bit, release, system scope
  *   ha_gpu_store_sc(p, v)   the same, and visible before any later access of this thread
@@ -20,7 +20,7 @@
  *                           has seen
  *   ha_gpu_pause()          what a thread does that waits
  *   ha_gpu_now()            nanoseconds of one clock of the device
- *   ha_gpu_block(p, w)      64 bytes to a queue entry, plain
+ *   ha_gpu_store_block(p, w)   64 bytes to a queue entry, plain
  *   ha_gpu_be32(v), ha_gpu_be64(v)   to and from the byte order of queue entries
  *   ha_gpu_lane(), ha_gpu_lanes(), ha_gpu_syncwarp(), ha_gpu_shfl(v, lane), ha_gpu_ballot(p)
  *                           the calling thread's warp, of which all lanes take part; ballot gives
@@ -29,7 +29,7 @@
  *
  * HA_GPU_FN starts every function; HA_GPU_SLOW one that is entered to wait or to report: the host
  * compiler keeps it out of its callers. Addresses are the same 64 bits for the device, the host and
- * the NIC, but for doorbell registers (ha_gpu_register() in conn.h).
+ * the NIC, but for doorbell registers (ha_gpu_doorbell_register() in conn.h).
  */
 #ifndef HA_GPU_ENV_H
 #define HA_GPU_ENV_H

@@ -17,7 +17,7 @@ HA_GPU_FN uint64_t ha_gpu_load(const uint64_t *p)
 	return v;
 }
 
-HA_GPU_FN uint64_t ha_gpu_own(const uint64_t *p)
+HA_GPU_FN uint64_t ha_gpu_load_own(const uint64_t *p)
 {
 	return *p;
 }
@@ -102,7 +102,7 @@ HA_GPU_FN uint64_t ha_gpu_now(void)
 	return ns;
 }
 
-HA_GPU_FN void ha_gpu_block(void *p, const uint64_t w[8])
+HA_GPU_FN void ha_gpu_store_block(void *p, const uint64_t w[8])
 {
 	ulonglong2 *to = (ulonglong2 *)p;
 

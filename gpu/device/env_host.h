@@ -30,7 +30,7 @@ HA_GPU_FN uint64_t ha_gpu_load(const uint64_t *p)
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-HA_GPU_FN uint64_t ha_gpu_own(const uint64_t *p)
+HA_GPU_FN uint64_t ha_gpu_load_own(const uint64_t *p)
 {
 	HA_GPU_STEP();
 	return *p;
@@ -84,7 +84,7 @@ HA_GPU_FN void ha_gpu_mmio(uint64_t *p, uint64_t v)
 	__atomic_store_n(p, v, __ATOMIC_SEQ_CST);
 }
 
-HA_GPU_FN void ha_gpu_block(void *p, const uint64_t w[8])
+HA_GPU_FN void ha_gpu_store_block(void *p, const uint64_t w[8])
 {
 	/* word by word out of registers: wide copies wait for the narrow stores before them */
 	volatile uint64_t *to = (volatile uint64_t *)p;

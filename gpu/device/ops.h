@@ -22,16 +22,16 @@ enum { HA_GPU_LATER = 1 };
 
 /* ---- pieces: no entry crosses the end of what one key covers, at either end ---- */
 
-HA_GPU_FN bool ha_gpu_inside(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote,
-			     uint64_t bytes)
+HA_GPU_FN bool ha_gpu_is_inside(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote,
+				uint64_t bytes)
 {
 	return local >= c->local && bytes <= c->local_bytes &&
 	       local - c->local <= c->local_bytes - bytes && remote >= c->remote &&
 	       bytes <= c->remote_bytes && remote - c->remote <= c->remote_bytes - bytes;
 }
 
-HA_GPU_FN uint32_t ha_gpu_piece(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote,
-				uint64_t bytes)
+HA_GPU_FN uint32_t ha_gpu_piece_bytes(const struct ha_gpu_conn *c, uint64_t local, uint64_t remote,
+				      uint64_t bytes)
 {
 	uint64_t chunk = UINT64_C(1) << c->chunk;
 	uint64_t here = chunk - ((local - c->local) & (chunk - 1)),
@@ -42,14 +42,14 @@ HA_GPU_FN uint32_t ha_gpu_piece(const struct ha_gpu_conn *c, uint64_t local, uin
 	return (uint32_t)(bytes < HA_GPU_LENGTH_MAX ? bytes : HA_GPU_LENGTH_MAX);
 }
 
-HA_GPU_FN uint32_t ha_gpu_lkey(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
-			       uint64_t local)
+HA_GPU_FN uint32_t ha_gpu_lkey_of(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				  uint64_t local)
 {
 	return p->lkey[(local - c->local) >> c->chunk];
 }
 
-HA_GPU_FN uint32_t ha_gpu_rkey(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
-			       uint64_t remote)
+HA_GPU_FN uint32_t ha_gpu_rkey_of(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				  uint64_t remote)
 {
 	return p->rkey[(remote - c->remote) >> c->chunk];
 }
@@ -62,16 +62,16 @@ HA_GPU_FN void ha_gpu_write_move(struct ha_gpu_conn *c, const struct ha_gpu_path
 	struct ha_gpu_wqe e;
 
 	ha_gpu_wqe_control(&e, p->qpn, ha_gpu_hw_index(p, index), op, 3, flags);
-	ha_gpu_wqe_remote(&e, remote, ha_gpu_rkey(c, p, remote));
-	ha_gpu_wqe_data(&e, 4, local, ha_gpu_lkey(c, p, local), bytes);
+	ha_gpu_wqe_remote(&e, remote, ha_gpu_rkey_of(c, p, remote));
+	ha_gpu_wqe_data(&e, 4, local, ha_gpu_lkey_of(c, p, local), bytes);
 	ha_gpu_write_entry(c, p, index, &e);
 }
 
 /* Every piece asks for its completion: a put of more pieces than the ring has slots frees them as
  * it goes, and one that its limit cuts short leaves nothing that is never reported. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_move(struct ha_gpu_conn *c, enum ha_gpu_opcode op,
-					 uint64_t local, uint64_t remote, uint64_t bytes,
-					 unsigned how, uint64_t limit, uint64_t *last)
+HA_GPU_FN enum ha_gpu_result ha_gpu_post_move(struct ha_gpu_conn *c, enum ha_gpu_opcode op,
+					      uint64_t local, uint64_t remote, uint64_t bytes,
+					      unsigned how, uint64_t limit, uint64_t *last)
 {
 	const struct ha_gpu_path *p;
 	struct ha_gpu_slots s;
@@ -79,15 +79,15 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_move(struct ha_gpu_conn *c, enum ha_gpu_opco
 	uint64_t deadline = 0;
 	uint32_t n;
 
-	if (!ha_gpu_inside(c, local, remote, bytes))
+	if (!ha_gpu_is_inside(c, local, remote, bytes))
 		return HA_GPU_REFUSED;
 	for (; bytes; bytes -= n, local += n, remote += n) {
-		n = ha_gpu_piece(c, local, remote, bytes);
+		n = ha_gpu_piece_bytes(c, local, remote, bytes);
 		r = ha_gpu_reserve_within(c, 1, limit, &deadline, &s);
 		if (r != HA_GPU_DONE)
 			return r;
-		p = ha_gpu_active(c);
-		*last = ha_gpu_slot(&s, 0);
+		p = ha_gpu_active_path(c);
+		*last = ha_gpu_entry_index(&s, 0);
 		ha_gpu_write_move(c, p, *last, op, local, remote, n, HA_GPU_WQE_SIGNALED);
 		ha_gpu_publish(c, &s);
 	}
@@ -103,8 +103,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi(struct ha_gpu_conn *c, uint64_t remo
 {
 	uint64_t last;
 
-	return ha_gpu_move(c, HA_GPU_OP_WRITE, (uint64_t)(uintptr_t)local, remote, bytes, how,
-			   limit, &last);
+	return ha_gpu_post_move(c, HA_GPU_OP_WRITE, (uint64_t)(uintptr_t)local, remote, bytes, how,
+				limit, &last);
 }
 
 /* Reads from remote into local; returns when posted: what came is there after quiet(). */
@@ -113,8 +113,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_get_nbi(struct ha_gpu_conn *c, void *local, 
 {
 	uint64_t last;
 
-	return ha_gpu_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, how, limit,
-			   &last);
+	return ha_gpu_post_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, how,
+				limit, &last);
 }
 
 /*
@@ -124,13 +124,13 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_get_nbi(struct ha_gpu_conn *c, void *local, 
 HA_GPU_FN enum ha_gpu_result ha_gpu_get(struct ha_gpu_conn *c, void *local, uint64_t remote,
 					uint64_t bytes, uint64_t limit)
 {
-	uint64_t deadline = ha_gpu_deadline(limit), last = 0;
+	uint64_t deadline = ha_gpu_deadline_of(limit), last = 0;
 	enum ha_gpu_result r;
 
 	if (!bytes)
 		return HA_GPU_DONE;
-	r = ha_gpu_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, 0, limit,
-			&last);
+	r = ha_gpu_post_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, 0, limit,
+			     &last);
 	return r == HA_GPU_DONE ? ha_gpu_wait_read(c, last, deadline) : r;
 }
 
@@ -154,7 +154,7 @@ HA_GPU_FN void ha_gpu_cut_for_lane(const struct ha_gpu_conn *c, struct ha_gpu_cu
 	cut->local = cut->remote = 0;
 	cut->bytes = 0;
 	for (unsigned i = 0; i < ha_gpu_lanes() && done < bytes; i++, done += n) {
-		n = ha_gpu_piece(c, local + done, remote + done, bytes - done);
+		n = ha_gpu_piece_bytes(c, local + done, remote + done, bytes - done);
 		if (i == ha_gpu_lane()) {
 			cut->local = local + done;
 			cut->remote = remote + done;
@@ -175,7 +175,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t
 	struct ha_gpu_cut cut;
 
 	s.first = 0;
-	if (!ha_gpu_inside(c, local, remote, bytes))
+	if (!ha_gpu_is_inside(c, local, remote, bytes))
 		return HA_GPU_REFUSED;
 	for (; bytes; bytes -= cut.all, local += cut.all, remote += cut.all) {
 		ha_gpu_cut_for_lane(c, &cut, local, remote, bytes);
@@ -188,10 +188,10 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t
 		if (said != HA_GPU_DONE)
 			return (enum ha_gpu_result)said;
 		ha_gpu_slots_at(c, &s, ha_gpu_shfl(s.first, 0), n);
-		p = ha_gpu_active(c);
+		p = ha_gpu_active_path(c);
 		if (cut.bytes)
-			ha_gpu_write_move(c, p, ha_gpu_slot(&s, lane), HA_GPU_OP_WRITE, cut.local,
-					  cut.remote, cut.bytes,
+			ha_gpu_write_move(c, p, ha_gpu_entry_index(&s, lane), HA_GPU_OP_WRITE,
+					  cut.local, cut.remote, cut.bytes,
 					  lane == n - 1 ? (unsigned)HA_GPU_WQE_SIGNALED : 0);
 		ha_gpu_syncwarp();
 		if (!lane)
@@ -231,8 +231,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_inline(struct ha_gpu_conn *c, uint64_t r
 	uint64_t deadline = 0;
 	enum ha_gpu_result r;
 
-	if (bytes > HA_GPU_INLINE_MAX || !ha_gpu_inside(c, c->local, remote, bytes) ||
-	    ha_gpu_piece(c, c->local, remote, bytes) < bytes)
+	if (bytes > HA_GPU_INLINE_MAX || !ha_gpu_is_inside(c, c->local, remote, bytes) ||
+	    ha_gpu_piece_bytes(c, c->local, remote, bytes) < bytes)
 		return HA_GPU_REFUSED;
 	if (!bytes)
 		return HA_GPU_DONE; /* the end of the heap has no key */
@@ -241,9 +241,9 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_inline(struct ha_gpu_conn *c, uint64_t r
 	r = ha_gpu_reserve_within(c, 1, limit, &deadline, &s);
 	if (r != HA_GPU_DONE)
 		return r;
-	p = ha_gpu_active(c);
-	ha_gpu_write_inline(c, p, ha_gpu_slot(&s, 0), remote, ha_gpu_rkey(c, p, remote), word,
-			    bytes);
+	p = ha_gpu_active_path(c);
+	ha_gpu_write_inline(c, p, ha_gpu_entry_index(&s, 0), remote, ha_gpu_rkey_of(c, p, remote),
+			    word, bytes);
 	ha_gpu_publish(c, &s);
 	if (!(how & HA_GPU_LATER))
 		ha_gpu_ring(c);
@@ -262,10 +262,10 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fence(struct ha_gpu_conn *c, uint64_t limit)
 
 	if (r != HA_GPU_DONE)
 		return r;
-	p = ha_gpu_active(c);
-	ha_gpu_wqe_nop(&e, p->qpn, ha_gpu_hw_index(p, ha_gpu_slot(&s, 0)),
+	p = ha_gpu_active_path(c);
+	ha_gpu_wqe_nop(&e, p->qpn, ha_gpu_hw_index(p, ha_gpu_entry_index(&s, 0)),
 		       HA_GPU_WQE_FENCE | HA_GPU_WQE_SIGNALED);
-	ha_gpu_write_entry(c, p, ha_gpu_slot(&s, 0), &e);
+	ha_gpu_write_entry(c, p, ha_gpu_entry_index(&s, 0), &e);
 	ha_gpu_publish(c, &s);
 	ha_gpu_ring(c);
 	return HA_GPU_DONE;
@@ -276,7 +276,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fence(struct ha_gpu_conn *c, uint64_t limit)
  * already. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_quiet(struct ha_gpu_conn *c, uint64_t limit)
 {
-	uint64_t deadline = ha_gpu_deadline(limit);
+	uint64_t deadline = ha_gpu_deadline_of(limit);
 	const struct ha_gpu_path *p;
 	struct ha_gpu_slots s;
 	enum ha_gpu_result r;
@@ -289,13 +289,13 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_quiet(struct ha_gpu_conn *c, uint64_t limit)
 	r = ha_gpu_reserve(c, 1, deadline, &s);
 	if (r != HA_GPU_DONE)
 		return r;
-	p = ha_gpu_active(c);
-	ha_gpu_write_proof(c, p, ha_gpu_slot(&s, 0));
-	ha_gpu_turn(c, &s);
-	ha_gpu_store(&c->last_proof, ha_gpu_slot(&s, 0) + 1);
+	p = ha_gpu_active_path(c);
+	ha_gpu_write_proof(c, p, ha_gpu_entry_index(&s, 0));
+	ha_gpu_await_turn(c, &s);
+	ha_gpu_store(&c->last_proof, ha_gpu_entry_index(&s, 0) + 1);
 	ha_gpu_publish(c, &s);
 	ha_gpu_ring(c);
-	return ha_gpu_wait_read(c, ha_gpu_slot(&s, 0), deadline);
+	return ha_gpu_wait_read(c, ha_gpu_entry_index(&s, 0), deadline);
 }
 
 #endif

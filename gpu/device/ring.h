@@ -15,7 +15,7 @@
 
 #include "gpu/device/conn.h"
 
-HA_GPU_FN uint64_t ha_gpu_deadline(uint64_t limit)
+HA_GPU_FN uint64_t ha_gpu_deadline_of(uint64_t limit)
 {
 	uint64_t now = ha_gpu_now();
 
@@ -23,7 +23,7 @@ HA_GPU_FN uint64_t ha_gpu_deadline(uint64_t limit)
 }
 
 /* A time limit has passed: the host shall look. It proves nothing. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_alarm(struct ha_gpu_conn *c)
+HA_GPU_FN enum ha_gpu_result ha_gpu_raise_alarm(struct ha_gpu_conn *c)
 {
 	uint64_t good = HA_GPU_GOOD;
 
@@ -38,7 +38,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_alarm(struct ha_gpu_conn *c)
  * tail follows what is proved: `upto` is the end of a read that has come back, seen in cons's
  * epoch. (cons is never FROZEN.)
  */
-HA_GPU_FN void ha_gpu_prove(struct ha_gpu_conn *c, uint64_t cons, uint64_t upto)
+HA_GPU_FN void ha_gpu_advance_tail(struct ha_gpu_conn *c, uint64_t cons, uint64_t upto)
 {
 	uint64_t t = ha_gpu_load(&c->tail);
 
@@ -52,7 +52,7 @@ HA_GPU_FN void ha_gpu_prove(struct ha_gpu_conn *c, uint64_t cons, uint64_t upto)
  * What cons proves by itself: up to the last fixed proof below it, or all of it where
  * acknowledgements are believed.
  */
-HA_GPU_FN uint64_t ha_gpu_proved(const struct ha_gpu_conn *c, uint64_t cons)
+HA_GPU_FN uint64_t ha_gpu_proved_index(const struct ha_gpu_conn *c, uint64_t cons)
 {
 	uint64_t i = ha_gpu_index_of(cons);
 
@@ -62,8 +62,8 @@ HA_GPU_FN uint64_t ha_gpu_proved(const struct ha_gpu_conn *c, uint64_t cons)
 }
 
 /* An error completion, in the epoch of `cons`. */
-HA_GPU_FN void ha_gpu_failed(struct ha_gpu_conn *c, const struct ha_gpu_path *p, const uint8_t *cqe,
-			     uint64_t cons)
+HA_GPU_FN void ha_gpu_record_error(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				   const uint8_t *cqe, uint64_t cons)
 {
 	uint64_t syndrome = ha_gpu_load((const uint64_t *)(cqe + HA_GPU_CQE_SYNDROME - 7)) >> 56,
 		 none = 0;
@@ -81,7 +81,7 @@ HA_GPU_FN void ha_gpu_failed(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 /* Tells the NIC how far a queue of several is emptied. Threads pass each other between taking a
  * completion and saying so; the word only ever grows within an incarnation, or the NIC would
  * believe that the queue is overrun. The half that nobody arms carries the incarnation. */
-HA_GPU_FN void ha_gpu_emptied(struct ha_gpu_path *p)
+HA_GPU_FN void ha_gpu_write_cq_index(struct ha_gpu_path *p)
 {
 	uint64_t *word = (uint64_t *)(void *)p->cq_dbrec, was = ha_gpu_load(word), now, ci;
 
@@ -97,8 +97,8 @@ HA_GPU_FN void ha_gpu_emptied(struct ha_gpu_path *p)
  * Until an incarnation carries the log, what completes in it are the agent's probes, and nobody
  * else's: probes says that we are the agent.
  */
-HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe, bool probes,
-				     uint64_t *incarnation)
+HA_GPU_FN uint64_t ha_gpu_take_completion(struct ha_gpu_path *p, const uint8_t **cqe, bool probes,
+					  uint64_t *incarnation)
 {
 	uint64_t last = (uint64_t)HA_GPU_CQE_INVALID << 60, ci, w;
 
@@ -121,15 +121,15 @@ HA_GPU_FN uint64_t ha_gpu_completion(struct ha_gpu_path *p, const uint8_t **cqe,
 		if (!ha_gpu_cas(&p->cq_ci, &ci, ci + 1))
 			continue; /* another thread has it, and will report it */
 		ci++;
-		ha_gpu_emptied(p);
+		ha_gpu_write_cq_index(p);
 		last = w;
 	}
 	return last;
 }
 
 /* The incarnation of this queue carries the log, as whoever has read cons since sees it. */
-HA_GPU_FN bool ha_gpu_carries(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
-			      uint64_t incarnation)
+HA_GPU_FN bool ha_gpu_carries_log(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				  uint64_t incarnation)
 {
 	return p == &c->path[ha_gpu_load(&c->active)] &&
 	       ha_gpu_load(&p->cq_ci) >> 47 == incarnation;
@@ -144,14 +144,14 @@ HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 	uint64_t w, next, incarnation = 0;
 	struct ha_gpu_path *p = &c->path[HA_GPU_PROTECTED ? ha_gpu_load(&c->active) : 0];
 	const uint8_t *cqe;
-	unsigned wide = ha_gpu_wide(p), step = 1u << wide;
+	unsigned wide = ha_gpu_block_shift(p), step = 1u << wide;
 	uint16_t ahead;
 
-	w = ha_gpu_completion(p, &cqe, false, &incarnation);
+	w = ha_gpu_take_completion(p, &cqe, false, &incarnation);
 	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_INVALID)
 		return cons;
 	if (ha_gpu_cqe_opcode(w) != HA_GPU_CQE_REQ) {
-		ha_gpu_failed(c, p, cqe, cons);
+		ha_gpu_record_error(c, p, cqe, cons);
 		return cons;
 	}
 	for (;;) {
@@ -169,10 +169,10 @@ HA_GPU_FN uint64_t ha_gpu_poll_since(struct ha_gpu_conn *c, uint64_t cons)
 		}
 		if (!p->cq_log)
 			break; /* the next poll sees it again */
-		if (((cons ^ next) & HA_GPU_EPOCH) && !ha_gpu_carries(c, p, incarnation))
+		if (((cons ^ next) & HA_GPU_EPOCH) && !ha_gpu_carries_log(c, p, incarnation))
 			break; /* of an incarnation that is over */
 	}
-	ha_gpu_prove(c, cons, ha_gpu_proved(c, cons));
+	ha_gpu_advance_tail(c, cons, ha_gpu_proved_index(c, cons));
 	return cons;
 }
 
@@ -184,19 +184,22 @@ HA_GPU_FN uint64_t ha_gpu_poll(struct ha_gpu_conn *c)
 /* ---- doorbell ---- */
 
 /* Where the n-th entry of an incarnation lies. */
-HA_GPU_FN uint8_t *ha_gpu_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
-				uint64_t n)
+HA_GPU_FN uint8_t *ha_gpu_entry_address(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+					uint64_t n)
 {
-	return p->wqe + (n & (c->nwqes - 1)) * (HA_GPU_WQE_BYTES << ha_gpu_wide(p));
+	return p->wqe + (n & (c->nwqes - 1)) * (HA_GPU_WQE_BYTES << ha_gpu_block_shift(p));
 }
 
-HA_GPU_FN void ha_gpu_doorbell(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint64_t upto)
+HA_GPU_FN void ha_gpu_write_doorbell(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				     uint64_t upto)
 {
-	uint32_t producer = (uint32_t)((upto - ha_gpu_base(p)) << ha_gpu_wide(p)) & 0xffff;
-	const uint64_t *last = (const uint64_t *)ha_gpu_entry(c, p, upto - 1 - ha_gpu_base(p));
+	uint32_t producer =
+		(uint32_t)((upto - ha_gpu_base_of(p)) << ha_gpu_block_shift(p)) & 0xffff;
+	const uint64_t *last =
+		(const uint64_t *)ha_gpu_entry_address(c, p, upto - 1 - ha_gpu_base_of(p));
 
 	ha_gpu_store32(&p->dbrec[HA_GPU_DBR_SEND], ha_gpu_be32(producer));
-	ha_gpu_mmio(ha_gpu_register(p), *last);
+	ha_gpu_mmio(ha_gpu_doorbell_register(p), *last);
 }
 
 /*
@@ -213,7 +216,7 @@ HA_GPU_FN void ha_gpu_ring_now(struct ha_gpu_conn *c)
 			return;
 		ready = ha_gpu_load(&c->ready);
 		if (ready != ha_gpu_load(&c->rung)) {
-			ha_gpu_doorbell(c, ha_gpu_active(c), ready);
+			ha_gpu_write_doorbell(c, ha_gpu_active_path(c), ready);
 			ha_gpu_store(&c->rung, ready);
 		}
 		ha_gpu_store_sc(&c->bell, 0);
@@ -236,7 +239,7 @@ HA_GPU_FN void ha_gpu_ring(struct ha_gpu_conn *c)
 }
 
 /* The host's side of a proxied connection. True: it rang. */
-HA_GPU_FN bool ha_gpu_proxy(struct ha_gpu_conn *c)
+HA_GPU_FN bool ha_gpu_ring_proxied(struct ha_gpu_conn *c)
 {
 	if (ha_gpu_load(&c->producer) <= ha_gpu_load(&c->rung))
 		return false;
@@ -254,7 +257,7 @@ struct ha_gpu_slots {
 	uint32_t skip;
 };
 
-HA_GPU_FN uint64_t ha_gpu_slot(const struct ha_gpu_slots *s, unsigned i)
+HA_GPU_FN uint64_t ha_gpu_entry_index(const struct ha_gpu_slots *s, unsigned i)
 {
 	return i ? s->at + i + (i >= s->skip) : s->at;
 }
@@ -274,7 +277,7 @@ HA_GPU_FN void ha_gpu_slots_at(const struct ha_gpu_conn *c, struct ha_gpu_slots 
 }
 
 /* What a thread does while it waits: nothing that was published may wait for it. */
-HA_GPU_FN void ha_gpu_idle(struct ha_gpu_conn *c)
+HA_GPU_FN void ha_gpu_idle_step(struct ha_gpu_conn *c)
 {
 	ha_gpu_ring(c);
 	ha_gpu_poll(c);
@@ -283,32 +286,32 @@ HA_GPU_FN void ha_gpu_idle(struct ha_gpu_conn *c)
 
 HA_GPU_FN uint16_t ha_gpu_hw_index(const struct ha_gpu_path *p, uint64_t index)
 {
-	return (uint16_t)((index - ha_gpu_base(p)) << ha_gpu_wide(p));
+	return (uint16_t)((index - ha_gpu_base_of(p)) << ha_gpu_block_shift(p));
 }
 
 HA_GPU_FN void ha_gpu_write_nth(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 				uint64_t n, const struct ha_gpu_wqe *e)
 {
-	uint8_t *at = ha_gpu_entry(c, p, n);
+	uint8_t *at = ha_gpu_entry_address(c, p, n);
 	struct ha_gpu_wqe first, second;
 
-	if (!ha_gpu_wide(p)) {
-		ha_gpu_block(at, e->w);
+	if (!ha_gpu_block_shift(p)) {
+		ha_gpu_store_block(at, e->w);
 		return;
 	}
 	ha_gpu_wqe_widen(e, p->av, &first, &second);
-	ha_gpu_block(at + HA_GPU_WQE_BYTES, second.w);
-	ha_gpu_block(at, first.w);
+	ha_gpu_store_block(at + HA_GPU_WQE_BYTES, second.w);
+	ha_gpu_store_block(at, first.w);
 }
 
 /* As it was written. */
 HA_GPU_FN void ha_gpu_read_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 				 uint64_t index, struct ha_gpu_wqe *e)
 {
-	const struct ha_gpu_wqe *at =
-		(const struct ha_gpu_wqe *)(const void *)ha_gpu_entry(c, p, index - ha_gpu_base(p));
+	const struct ha_gpu_wqe *at = (const struct ha_gpu_wqe *)(const void *)ha_gpu_entry_address(
+		c, p, index - ha_gpu_base_of(p));
 
-	if (ha_gpu_wide(p))
+	if (ha_gpu_block_shift(p))
 		ha_gpu_wqe_narrow(e, at, at + 1);
 	else
 		*e = *at;
@@ -317,7 +320,7 @@ HA_GPU_FN void ha_gpu_read_entry(const struct ha_gpu_conn *c, const struct ha_gp
 HA_GPU_FN void ha_gpu_write_entry(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 				  uint64_t index, const struct ha_gpu_wqe *e)
 {
-	ha_gpu_write_nth(c, p, index - ha_gpu_base(p), e);
+	ha_gpu_write_nth(c, p, index - ha_gpu_base_of(p), e);
 }
 
 /*
@@ -346,7 +349,7 @@ HA_GPU_FN void ha_gpu_write_due(const struct ha_gpu_conn *c, const struct ha_gpu
 /* The gate: what ends below it finds room, and no proof among its entries. Nobody needs it to be
  * the newest: tail only grows, and who has read resv before a proof that lies below the gate finds
  * that resv has moved. */
-HA_GPU_FN uint64_t ha_gpu_gate(const struct ha_gpu_conn *c, uint64_t next, uint64_t tail)
+HA_GPU_FN uint64_t ha_gpu_compute_gate(const struct ha_gpu_conn *c, uint64_t next, uint64_t tail)
 {
 	uint64_t room = tail + c->nwqes, proof = next | (c->proof_every - 1);
 
@@ -366,8 +369,8 @@ HA_GPU_SLOW bool ha_gpu_reserve_slow(struct ha_gpu_conn *c, unsigned n, struct h
 		if (s->end - tail > c->nwqes)
 			return false;
 	} while (!ha_gpu_cas(&c->resv, &r, s->end));
-	ha_gpu_store(&c->gate, ha_gpu_gate(c, s->end, tail));
-	ha_gpu_write_due(c, ha_gpu_active(c), s, n);
+	ha_gpu_store(&c->gate, ha_gpu_compute_gate(c, s->end, tail));
+	ha_gpu_write_due(c, ha_gpu_active_path(c), s, n);
 	return true;
 }
 
@@ -406,9 +409,9 @@ HA_GPU_SLOW enum ha_gpu_result ha_gpu_reserve(struct ha_gpu_conn *c, unsigned n,
 			return HA_GPU_BOTH_DOWN;
 		if (!deadline)
 			return HA_GPU_TIMEOUT;
-		ha_gpu_idle(c);
+		ha_gpu_idle_step(c);
 		if (ha_gpu_now() > deadline)
-			return ha_gpu_alarm(c);
+			return ha_gpu_raise_alarm(c);
 	}
 	return HA_GPU_DONE;
 }
@@ -427,7 +430,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_reserve_within(struct ha_gpu_conn *c, unsign
 	if (!HA_GPU_RARE(!ha_gpu_reserve_now(c, n, s)))
 		return HA_GPU_DONE;
 	if (!*deadline)
-		*deadline = ha_gpu_deadline(limit);
+		*deadline = ha_gpu_deadline_of(limit);
 	r = ha_gpu_reserve(c, n, *deadline, &late);
 	*s = late;
 	return r;
@@ -437,7 +440,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_reserve_within(struct ha_gpu_conn *c, unsign
  * It is this thread's turn when everything before its entries is published; until it publishes,
  * nobody else's.
  */
-HA_GPU_FN void ha_gpu_turn(struct ha_gpu_conn *c, const struct ha_gpu_slots *s)
+HA_GPU_FN void ha_gpu_await_turn(struct ha_gpu_conn *c, const struct ha_gpu_slots *s)
 {
 	while (HA_GPU_RARE(ha_gpu_load(&c->ready) != s->first))
 		ha_gpu_pause();
@@ -445,7 +448,7 @@ HA_GPU_FN void ha_gpu_turn(struct ha_gpu_conn *c, const struct ha_gpu_slots *s)
 
 HA_GPU_FN void ha_gpu_publish(struct ha_gpu_conn *c, const struct ha_gpu_slots *s)
 {
-	ha_gpu_turn(c, s);
+	ha_gpu_await_turn(c, s);
 	ha_gpu_store_sc(&c->ready, s->end);
 }
 
@@ -459,7 +462,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_wait_read(struct ha_gpu_conn *c, uint64_t in
 		cons = ha_gpu_poll(c);
 		if ((cons & HA_GPU_INDEX) > index)
 			/* in vain while the agent switches: the limit goes on */
-			ha_gpu_prove(c, cons, index + 1);
+			ha_gpu_advance_tail(c, cons, index + 1);
 		if ((ha_gpu_load(&c->tail) & HA_GPU_INDEX) > index)
 			return HA_GPU_DONE;
 		if (ha_gpu_load(&c->resv) & HA_GPU_DOWN)
@@ -467,7 +470,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_wait_read(struct ha_gpu_conn *c, uint64_t in
 		ha_gpu_ring(c);
 		ha_gpu_pause();
 		if (ha_gpu_now() > deadline)
-			return ha_gpu_alarm(c);
+			return ha_gpu_raise_alarm(c);
 	}
 }
 

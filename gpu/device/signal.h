@@ -40,8 +40,8 @@ HA_GPU_FN void ha_gpu_publish_signal(struct ha_gpu_conn *c, const struct ha_gpu_
 				     const struct ha_gpu_slots *s, unsigned which, unsigned slot,
 				     uint64_t add)
 {
-	ha_gpu_turn(c, s);
-	ha_gpu_write_signal(c, p, ha_gpu_slot(s, which), slot, add);
+	ha_gpu_await_turn(c, s);
+	ha_gpu_write_signal(c, p, ha_gpu_entry_index(s, which), slot, add);
 	ha_gpu_publish(c, s);
 }
 
@@ -62,7 +62,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_signal(struct ha_gpu_conn *c, unsigned slot,
 	r = ha_gpu_reserve_within(c, 1, limit, &deadline, &s);
 	if (r != HA_GPU_DONE)
 		return r;
-	p = ha_gpu_active(c);
+	p = ha_gpu_active_path(c);
 	ha_gpu_publish_signal(c, p, &s, 0, slot, add);
 	if (!(how & HA_GPU_LATER))
 		ha_gpu_ring(c);
@@ -84,16 +84,16 @@ HA_GPU_FN uint64_t ha_gpu_signal_value(const struct ha_gpu_conn *c, unsigned slo
 HA_GPU_FN enum ha_gpu_result ha_gpu_wait(struct ha_gpu_conn *c, unsigned slot, uint64_t value,
 					 uint64_t limit)
 {
-	uint64_t deadline = ha_gpu_deadline(limit);
+	uint64_t deadline = ha_gpu_deadline_of(limit);
 
 	if (slot >= HA_GPU_SIGNALS)
 		return HA_GPU_REFUSED;
 	while (ha_gpu_signal_value(c, slot) < value) {
 		if (ha_gpu_load(&c->resv) & HA_GPU_DOWN)
 			return HA_GPU_BOTH_DOWN;
-		ha_gpu_idle(c);
+		ha_gpu_idle_step(c);
 		if (ha_gpu_now() > deadline)
-			return ha_gpu_alarm(c);
+			return ha_gpu_raise_alarm(c);
 	}
 	return HA_GPU_DONE;
 }

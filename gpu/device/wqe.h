@@ -78,7 +78,7 @@ struct ha_gpu_wqe {
 	uint64_t w[8];
 };
 
-HA_GPU_FN uint64_t ha_gpu_pair(uint32_t first, uint32_t second)
+HA_GPU_FN uint64_t ha_gpu_pack_pair(uint32_t first, uint32_t second)
 {
 	return (uint64_t)ha_gpu_be32(second) << 32 | ha_gpu_be32(first);
 }
@@ -87,7 +87,7 @@ HA_GPU_FN uint64_t ha_gpu_pair(uint32_t first, uint32_t second)
 HA_GPU_FN void ha_gpu_wqe_control(struct ha_gpu_wqe *e, uint32_t qpn, uint16_t index,
 				  enum ha_gpu_opcode op, unsigned ds, unsigned flags)
 {
-	e->w[0] = ha_gpu_pair((uint32_t)index << 8 | (uint32_t)op, qpn << 8 | ds);
+	e->w[0] = ha_gpu_pack_pair((uint32_t)index << 8 | (uint32_t)op, qpn << 8 | ds);
 	e->w[1] = (uint64_t)flags << 24;
 	for (int i = 2; i < 8; i++)
 		e->w[i] = 0;
@@ -163,11 +163,11 @@ HA_GPU_FN void ha_gpu_wqe_widen(const struct ha_gpu_wqe *e, const uint64_t av[6]
 	*first = *e;
 	if ((control & 0xff) == HA_GPU_OP_NOP) {
 		*second = *e;
-		second->w[0] = ha_gpu_pair(control + (1u << 8), qpn_ds);
+		second->w[0] = ha_gpu_pack_pair(control + (1u << 8), qpn_ds);
 		first->w[1] &= ~((uint64_t)HA_GPU_WQE_SIGNALED << 24);
 		return;
 	}
-	first->w[0] = ha_gpu_pair(control, qpn_ds + HA_GPU_AV_UNITS);
+	first->w[0] = ha_gpu_pack_pair(control, qpn_ds + HA_GPU_AV_UNITS);
 	second->w[6] = second->w[7] = 0;
 	for (int i = 0; i < HA_GPU_AV_WORDS; i++) {
 		first->w[2 + i] = av[i];
@@ -186,7 +186,7 @@ HA_GPU_FN void ha_gpu_wqe_narrow(struct ha_gpu_wqe *e, const struct ha_gpu_wqe *
 		e->w[1] = second->w[1];
 		return;
 	}
-	e->w[0] = ha_gpu_pair(control, qpn_ds - HA_GPU_AV_UNITS);
+	e->w[0] = ha_gpu_pack_pair(control, qpn_ds - HA_GPU_AV_UNITS);
 	for (int i = 0; i < HA_GPU_AV_WORDS; i++)
 		e->w[2 + i] = second->w[i];
 }

@@ -38,7 +38,7 @@ HA_GPU_FN void ha_moe_run_begin(struct ha_moe_run *r, struct ha_moe *m,
 	r->area = ha_moe_area(m, call->number);
 	r->offset = (uint64_t)(r->area - m->heap);
 	r->tag = (call->number + 1) << 32;
-	r->deadline = ha_gpu_deadline(call->limit);
+	r->deadline = ha_gpu_deadline_of(call->limit);
 	r->warp = warp;
 	r->warps = warps;
 	r->looked = warp;
@@ -124,9 +124,9 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait(struct ha_moe_run *r, struct ha_gpu_con
 		result = ha_gpu_load(&c->resv) & HA_GPU_DOWN ? HA_GPU_BOTH_DOWN : ha_moe_look(r);
 		if (result != HA_GPU_DONE)
 			return result;
-		ha_gpu_idle(c);
+		ha_gpu_idle_step(c);
 		if (ha_gpu_now() > r->deadline)
-			return ha_gpu_alarm(c);
+			return ha_gpu_raise_alarm(c);
 	}
 	return HA_GPU_DONE;
 }

@@ -175,15 +175,15 @@ static void post_probe(struct ha_gpu_agent *a, unsigned path)
 	uint32_t word[7] = { (uint32_t)p->posted + 1, 0, 0, 0, 0, 0, 0 };
 	struct ha_gpu_wqe e;
 
-	ha_gpu_wqe_inline(&e, q->qpn, (uint16_t)(p->posted << ha_gpu_wide(q)), HA_GPU_WQE_SIGNALED,
-			  word, 8);
+	ha_gpu_wqe_inline(&e, q->qpn, (uint16_t)(p->posted << ha_gpu_block_shift(q)),
+			  HA_GPU_WQE_SIGNALED, word, 8);
 	ha_gpu_wqe_remote(&e, q->mail + __builtin_offsetof(struct ha_gpu_mail, probe) + 8 * path,
 			  q->mail_key);
 	ha_gpu_write_nth(a->conn, q, p->posted, &e);
 	p->posted++;
 	ha_gpu_store32(&q->dbrec[HA_GPU_DBR_SEND],
-		       ha_gpu_be32((uint32_t)(p->posted << ha_gpu_wide(q)) & 0xffff));
-	ha_gpu_mmio(ha_gpu_register(q), e.w[0]);
+		       ha_gpu_be32((uint32_t)(p->posted << ha_gpu_block_shift(q)) & 0xffff));
+	ha_gpu_mmio(ha_gpu_doorbell_register(q), e.w[0]);
 	p->probe_late = ha_gpu_now() + a->config.check_ns * a->config.silent_checks;
 	a->count.probes++;
 }
@@ -197,10 +197,10 @@ static bool look_at_probe(struct ha_gpu_agent *a, unsigned path)
 
 	if (p->posted == p->answered)
 		return false;
-	w = ha_gpu_completion(queue_of(a, path), &cqe, true, &incarnation);
+	w = ha_gpu_take_completion(queue_of(a, path), &cqe, true, &incarnation);
 	if (ha_gpu_cqe_opcode(w) == HA_GPU_CQE_REQ &&
 	    ha_gpu_cqe_counter(w) ==
-		    (uint16_t)((p->posted - 1) << ha_gpu_wide(queue_of(a, path)))) {
+		    (uint16_t)((p->posted - 1) << ha_gpu_block_shift(queue_of(a, path)))) {
 		p->answered = p->posted;
 		p->probe_due = ha_gpu_now() + (p->state == HA_GPU_PATH_UP ? a->config.check_ns : 0);
 		return true;
@@ -252,7 +252,7 @@ static void take_log(struct ha_gpu_agent *a, unsigned path)
 	struct ha_gpu_conn *c = a->conn;
 	struct ha_gpu_path *q = queue_of(a, path);
 	uint64_t cons = ha_gpu_poll(c), tail = index_of(ha_gpu_load(&c->tail)),
-		 proved = ha_gpu_proved(c, cons);
+		 proved = ha_gpu_proved_index(c, cons);
 
 	a->first = proved > tail ? proved : tail;
 	a->end = ha_gpu_load(&c->ready);
@@ -424,7 +424,7 @@ static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
 	struct ha_gpu_slots s;
 
 	if (a->proof && index_of(cons) >= a->proof) {
-		ha_gpu_prove(c, cons, a->proof);
+		ha_gpu_advance_tail(c, cons, a->proof);
 		a->proof = 0;
 	}
 	tail = index_of(ha_gpu_load(&c->tail));
@@ -433,11 +433,11 @@ static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
 	ha_gpu_slots_at(c, &s, ready, 1);
 	if (s.end - tail > c->nwqes || !ha_gpu_cas(&c->resv, &resv, s.end))
 		return;
-	ha_gpu_write_due(c, ha_gpu_active(c), &s, 1);
-	ha_gpu_write_proof(c, ha_gpu_active(c), ha_gpu_slot(&s, 0));
+	ha_gpu_write_due(c, ha_gpu_active_path(c), &s, 1);
+	ha_gpu_write_proof(c, ha_gpu_active_path(c), ha_gpu_entry_index(&s, 0));
 	ha_gpu_publish(c, &s);
 	ha_gpu_ring_now(c);
-	a->proof = ha_gpu_slot(&s, 0) + 1;
+	a->proof = ha_gpu_entry_index(&s, 0) + 1;
 	a->count.proofs++;
 }
 
@@ -521,13 +521,13 @@ static void open_log(struct ha_gpu_agent *a, unsigned to)
 	uint64_t end = a->end;
 
 	ha_gpu_store(&c->path[to].cq_ci, ha_gpu_load(&c->path[to].cq_ci) & ~HA_GPU_CQ_PROBES);
-	ha_gpu_use(c, to);
+	ha_gpu_use_path(c, to);
 	ha_gpu_store(&c->cons, epoch | a->first);
 	ha_gpu_store(&c->error, 0);
 	ha_gpu_store(&c->health[to], HA_GPU_GOOD);
 	ha_gpu_store(&c->tail, epoch | a->first);
 	if (end != a->first)
-		ha_gpu_doorbell(c, &c->path[to], end);
+		ha_gpu_write_doorbell(c, &c->path[to], end);
 	ha_gpu_store(&c->rung, end);
 	ha_gpu_store_sc(&c->bell, 0);
 	ha_gpu_store(&c->resv, end);
@@ -593,7 +593,7 @@ bool ha_gpu_agent_step(struct ha_gpu_agent *a)
 	while (listen_once(a))
 		moved = true;
 	if (a->conn->proxied && a->carrying)
-		moved |= ha_gpu_proxy(a->conn);
+		moved |= ha_gpu_ring_proxied(a->conn);
 	for (unsigned path = 0; path < HA_GPU_PATHS; path++)
 		moved |= path_step(a, path);
 	if (a->carrying)

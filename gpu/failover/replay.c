@@ -49,8 +49,8 @@ static void translate_entry(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e,
 	unsigned op = ha_gpu_wqe_opcode(e), at = op == HA_GPU_OP_FETCH_ADD ? 6 : 4,
 		 slot = slot_of(r, e);
 
-	e->w[0] = ha_gpu_pair((uint32_t)ha_gpu_hw_index(r->to, index) << 8 | op,
-			      r->to->qpn << 8 | ha_gpu_wqe_ds(e));
+	e->w[0] = ha_gpu_pack_pair((uint32_t)ha_gpu_hw_index(r->to, index) << 8 | op,
+				   r->to->qpn << 8 | ha_gpu_wqe_ds(e));
 	if (op == HA_GPU_OP_NOP)
 		return;
 	if (slot < HA_GPU_SIGNALS)
@@ -58,14 +58,14 @@ static void translate_entry(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e,
 	else if (remote - from->mail < sizeof(struct ha_gpu_mail))
 		ha_gpu_wqe_remote(e, remote - from->mail + r->to->mail, to->mail_key);
 	else
-		ha_gpu_wqe_remote(e, remote, ha_gpu_rkey(r->conn, to, remote));
+		ha_gpu_wqe_remote(e, remote, ha_gpu_rkey_of(r->conn, to, remote));
 	if (ha_gpu_wqe_is_inline(e))
 		return;
 	local = ha_gpu_be64(e->w[at + 1]);
 	ha_gpu_wqe_data(e, at, local,
 			local - (uint64_t)(uintptr_t)r->conn->scratch < 16
 				? to->scratch_key
-				: ha_gpu_lkey(r->conn, to, local),
+				: ha_gpu_lkey_of(r->conn, to, local),
 			ha_gpu_be32((uint32_t)e->w[at]));
 }
 

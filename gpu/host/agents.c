@@ -116,7 +116,7 @@ static void take_back_request(struct ha_gpu_conn *c, const struct ha_gpu_path *p
 static unsigned repair_conn(struct ha_gpu_agent *a)
 {
 	struct ha_gpu_conn *c = a->conn;
-	const struct ha_gpu_path *p = ha_gpu_active(c);
+	const struct ha_gpu_path *p = ha_gpu_active_path(c);
 	uint64_t ready = ha_gpu_load(&c->ready), end = ha_gpu_load(&c->resv) & HA_GPU_INDEX;
 
 	for (uint64_t i = ready; i < end; i++)

@@ -284,7 +284,7 @@ static void describe_conn(struct ha_gpu_host *h, const struct ha_gpu_row *row, i
 	c->scratch = scratch_of(h, row, pe);
 	for (int role = 0; role < HA_GPU_ROLES; role++)
 		describe_path(h, row, role, pe, &c->path[role]);
-	ha_gpu_use(c, 0);
+	ha_gpu_use_path(c, 0);
 }
 
 /* Put together here, and copied in one piece: the new row alone. */

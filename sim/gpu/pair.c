@@ -157,7 +157,7 @@ void pair_make(struct pair *p, struct soft_fabric *fabric, const struct pair_con
 		struct pair_end *end = &p->end[e];
 		struct ha_gpu_channel channel = { &end->channel, queue_send, queue_receive };
 
-		ha_gpu_use(end->conn, 0);
+		ha_gpu_use_path(end->conn, 0);
 		end->conn->remote = (uint64_t)(uintptr_t)p->end[!e].heap;
 		end->conn->remote_bytes = c->heap_bytes;
 		end->channel = (struct pair_channel) { p->queue[e], p->queue[!e] };

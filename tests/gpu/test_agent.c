@@ -49,9 +49,9 @@ static void stale_report(void)
 	scene_begin();
 	scene.a->cons = HA_GPU_EPOCH_ONE | 5; /* the switch is over; the log goes on from 5 */
 	scene.a->tail = HA_GPU_EPOCH_ONE | 5;
-	ha_gpu_prove(scene.a, 9, 9); /* cons as it was in epoch 0 */
+	ha_gpu_advance_tail(scene.a, 9, 9); /* cons as it was in epoch 0 */
 	CHECK_INT(scene.a->tail, HA_GPU_EPOCH_ONE | 5);
-	ha_gpu_prove(scene.a, HA_GPU_EPOCH_ONE | 9, 9);
+	ha_gpu_advance_tail(scene.a, HA_GPU_EPOCH_ONE | 9, 9);
 	CHECK_INT(scene.a->tail, HA_GPU_EPOCH_ONE | 9);
 	scene_end();
 }

@@ -411,7 +411,7 @@ static void longest_message(void)
 	};
 
 	for (unsigned i = 0; i < 8; i++)
-		CHECK_INT(ha_gpu_piece(&c, 0, 0, bytes[i]),
+		CHECK_INT(ha_gpu_piece_bytes(&c, 0, 0, bytes[i]),
 			  bytes[i] < 1u << 30 ? bytes[i] : 1u << 30);
 }
 

@@ -251,14 +251,14 @@ static void receiver_not_ready(void)
 
 	start(3);
 	bad_write(&e, qp->qpn, 2, lkey, rkey);
-	e.w[0] = ha_gpu_pair(2 << 8 | HA_GPU_OP_WRITE_IMM, qp->qpn << 8 | 3);
+	e.w[0] = ha_gpu_pack_pair(2 << 8 | HA_GPU_OP_WRITE_IMM, qp->qpn << 8 | 3);
 	third_fails(&e, HA_GPU_SYN_RNR);
 	stop();
 
 	start(3);
 	ha_gpu_store32(&peer->dbrec[HA_GPU_DBR_RECEIVE], ha_gpu_be32(1));
 	bad_write(&e, qp->qpn, 0, lkey, rkey);
-	e.w[0] = ha_gpu_pair(HA_GPU_OP_WRITE_IMM, qp->qpn << 8 | 3);
+	e.w[0] = ha_gpu_pack_pair(HA_GPU_OP_WRITE_IMM, qp->qpn << 8 | 3);
 	e.w[1] = (uint64_t)0xcafef00d << 32 | HA_GPU_WQE_SIGNALED << 24;
 	put_entry(0, &e);
 	ring(1);
