@@ -241,7 +241,7 @@ static bool make(struct job *j, const struct options *o, const struct part *p)
 	j->rank.values.shape.format = p->format;
 	j->rank.values.seed = o->seed;
 	j->rank.values.routing = p->routing;
-	ha_moe_layout(&j->rank.values.shape, &j->rank.values.layout);
+	ha_moe_make_layout(&j->rank.values.shape, &j->rank.values.layout);
 	j->rank.warps = o->warps;
 	j->rank.lanes = o->lanes;
 	j->rank.settings = o->settings;
@@ -272,7 +272,7 @@ static void be_rank(struct job *j, unsigned rank, pid_t command)
 	if (getppid() != command)
 		_exit(1);
 	j->rank.rank = (int)rank;
-	_exit(ha_moe_trial(&j->rank, &j->plan, &j->tally[rank]) != 0);
+	_exit(ha_moe_run_trial(&j->rank, &j->plan, &j->tally[rank]) != 0);
 }
 
 /* False: one could not be started, and there is none. */

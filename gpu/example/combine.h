@@ -25,23 +25,24 @@ HA_GPU_FN enum ha_gpu_result ha_moe_tell_returned(struct ha_moe_run *r, uint32_t
 	uint64_t *told = &r->w->told_returned[local * m->shape.ranks + to];
 	enum ha_gpu_result result = HA_GPU_DONE;
 
-	if (!ha_moe_claim(r, told))
+	if (!ha_moe_claim_word(r, told))
 		return HA_GPU_DONE;
 	if (to == m->rank)
-		ha_moe_set(r, &r->w->own_returned[local], 1);
+		ha_moe_set_word(r, &r->w->own_returned[local], 1);
 	else
-		result = ha_gpu_signal(ha_moe_conn(m, to, local),
-				       ha_moe_signal(m, local, HA_MOE_RETURNED, r->call->number), 1,
-				       0, ha_moe_left(r));
+		result = ha_gpu_signal(ha_moe_conn_to(m, to, local),
+				       ha_moe_signal_slot(m, local, HA_MOE_RETURNED,
+							  r->call->number),
+				       1, 0, ha_moe_time_left(r));
 	if (result != HA_GPU_DONE)
-		ha_moe_set(r, told, 0);
+		ha_moe_set_word(r, told, 0);
 	return result;
 }
 
 /* Rows that go from our expert to a rank: as many as tokens came from there. */
 HA_GPU_FN uint32_t ha_moe_rows_for(const struct ha_moe_run *r, uint32_t pair)
 {
-	return ha_moe_word(r, &r->w->arrivals[pair]) - 1;
+	return ha_moe_read_word(r, &r->w->arrivals[pair]) - 1;
 }
 
 HA_GPU_FN enum ha_gpu_result ha_moe_return_row(struct ha_moe_run *r, uint32_t local, uint64_t i)
@@ -52,17 +53,18 @@ HA_GPU_FN enum ha_gpu_result ha_moe_return_row(struct ha_moe_run *r, uint32_t lo
 	uint32_t to = (uint32_t)(r->w->origin[at] >> 32), pair = local * r->m->shape.ranks + to;
 	enum ha_gpu_result result;
 
-	if (ha_gpu_shfl(ha_moe_word(r, &r->w->posted[at]), 0))
+	if (ha_gpu_shfl(ha_moe_read_word(r, &r->w->posted[at]), 0))
 		return HA_GPU_DONE;
 	if (token >= r->m->shape.tokens_max)
 		return HA_GPU_REFUSED;
 	place = (uint64_t)(r->m->rank * l->local + local) * r->m->shape.tokens_max + token;
-	result = ha_moe_put(r, to, local, l->returned + place * l->row, l->outputs + at * l->row,
-			    l->row, (uint32_t)(i - r->w->begin[pair]));
+	result = ha_moe_put_bytes(r, to, local, l->returned + place * l->row,
+				  l->outputs + at * l->row, l->row,
+				  (uint32_t)(i - r->w->begin[pair]));
 	if (result != HA_GPU_DONE || ha_gpu_lane())
 		return result;
-	ha_moe_set(r, &r->w->posted[at], 1);
-	return ha_moe_add(r, &r->w->returned[pair], 1) == ha_moe_rows_for(r, pair)
+	ha_moe_set_word(r, &r->w->posted[at], 1);
+	return ha_moe_add_to_word(r, &r->w->returned[pair], 1) == ha_moe_rows_for(r, pair)
 		       ? ha_moe_tell_returned(r, local, to)
 		       : HA_GPU_DONE;
 }
@@ -72,7 +74,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_tell_rest(struct ha_moe_run *r, uint32_t pai
 {
 	uint64_t result = HA_GPU_DONE;
 
-	if (!ha_gpu_lane() && ha_moe_word(r, &r->w->returned[pair]) == ha_moe_rows_for(r, pair))
+	if (!ha_gpu_lane() &&
+	    ha_moe_read_word(r, &r->w->returned[pair]) == ha_moe_rows_for(r, pair))
 		result =
 			ha_moe_tell_returned(r, pair / r->m->shape.ranks, pair % r->m->shape.ranks);
 	return (enum ha_gpu_result)ha_gpu_shfl(result, 0);
@@ -83,7 +86,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_return_rows(struct ha_moe_run *r)
 	enum ha_gpu_result result = HA_GPU_DONE;
 
 	for (uint32_t local = 0; local < r->m->layout.local; local++) {
-		uint32_t rows = (uint32_t)ha_gpu_shfl(ha_moe_word(r, &r->w->packed[local]), 0);
+		uint32_t rows = (uint32_t)ha_gpu_shfl(ha_moe_read_word(r, &r->w->packed[local]), 0);
 
 		for (uint64_t i = (r->warp + local) % r->warps; i < rows && result == HA_GPU_DONE;
 		     i += r->warps)
@@ -112,9 +115,10 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_returned(struct ha_moe_run *r, uint32_t
 	if (!ha_gpu_lane() && rank == m->rank)
 		result = ha_moe_wait_own(r, &r->w->own_returned[local], &one);
 	else if (!ha_gpu_lane())
-		result = ha_moe_wait(r, ha_moe_conn(m, rank, local),
-				     ha_moe_signal(m, local, HA_MOE_RETURNED, r->call->number),
-				     (r->call->number >> 1) + 1);
+		result = ha_moe_wait_signal(r, ha_moe_conn_to(m, rank, local),
+					    ha_moe_signal_slot(m, local, HA_MOE_RETURNED,
+							       r->call->number),
+					    (r->call->number >> 1) + 1);
 	result = ha_gpu_shfl(result, 0);
 	/* lane 0 has seen the signal, all lanes read the rows that came before it */
 	ha_gpu_syncwarp();

@@ -28,27 +28,27 @@ HA_GPU_FN enum ha_gpu_result ha_moe_tell_count(struct ha_moe_run *r, uint32_t e)
 {
 	struct ha_moe *m = r->m;
 	uint32_t rank = e / m->layout.local, local = e % m->layout.local,
-		 count = ha_moe_word(r, &r->w->taken[e]);
+		 count = ha_moe_read_word(r, &r->w->taken[e]);
 	enum ha_gpu_result result = HA_GPU_DONE;
 
-	if (!ha_moe_claim(r, &r->w->told[e]))
+	if (!ha_moe_claim_word(r, &r->w->told[e]))
 		return HA_GPU_DONE;
 	if (rank == m->rank)
-		ha_moe_set(r, &r->w->own_count[local], count + 1);
+		ha_moe_set_word(r, &r->w->own_count[local], count + 1);
 	else
-		result = ha_gpu_signal(ha_moe_conn(m, rank, local),
-				       ha_moe_signal(m, local, HA_MOE_COUNT, r->call->number),
-				       (uint64_t)count + 1, 0, ha_moe_left(r));
+		result = ha_gpu_signal(ha_moe_conn_to(m, rank, local),
+				       ha_moe_signal_slot(m, local, HA_MOE_COUNT, r->call->number),
+				       (uint64_t)count + 1, 0, ha_moe_time_left(r));
 	if (result != HA_GPU_DONE)
-		ha_moe_set(r, &r->w->told[e], 0);
+		ha_moe_set_word(r, &r->w->told[e], 0);
 	return result;
 }
 
-HA_GPU_FN void ha_moe_stage(struct ha_moe_run *r, uint32_t t)
+HA_GPU_FN void ha_moe_stage_token(struct ha_moe_run *r, uint32_t t)
 {
 	uint8_t *message = r->area + r->m->layout.stage + t * r->m->layout.message;
 
-	if (ha_gpu_shfl(ha_moe_word(r, &r->w->staged[t]), 0))
+	if (ha_gpu_shfl(ha_moe_read_word(r, &r->w->staged[t]), 0))
 		return; /* a NIC may be reading it */
 	if (!ha_gpu_lane()) {
 		struct ha_moe_vector *header = (struct ha_moe_vector *)message;
@@ -56,23 +56,23 @@ HA_GPU_FN void ha_moe_stage(struct ha_moe_run *r, uint32_t t)
 		header->a = t;
 		header->b = 0;
 	}
-	ha_moe_copy(message + HA_MOE_HEADER, r->call->x + t * r->m->layout.token,
-		    r->m->layout.token);
+	ha_moe_copy_bytes(message + HA_MOE_HEADER, r->call->x + t * r->m->layout.token,
+			  r->m->layout.token);
 	ha_gpu_syncwarp();
 	if (!ha_gpu_lane())
-		ha_moe_set(r, &r->w->staged[t], 1);
+		ha_moe_set_word(r, &r->w->staged[t], 1);
 }
 
 /* Lane 0. The slot for the token's i-th expert; SKIP: it has been posted. */
-HA_GPU_FN uint64_t ha_moe_slot(struct ha_moe_run *r, uint64_t i, uint32_t e)
+HA_GPU_FN uint64_t ha_moe_take_slot(struct ha_moe_run *r, uint64_t i, uint32_t e)
 {
-	uint32_t was = ha_moe_word(r, &r->w->placed[i]);
+	uint32_t was = ha_moe_read_word(r, &r->w->placed[i]);
 
 	if (was & HA_MOE_POSTED)
 		return HA_MOE_SKIP;
 	if (!was) {
-		was = ha_moe_add(r, &r->w->taken[e], 1);
-		ha_moe_set(r, &r->w->placed[i], was);
+		was = ha_moe_add_to_word(r, &r->w->taken[e], 1);
+		ha_moe_set_word(r, &r->w->placed[i], was);
 	}
 	return was - 1;
 }
@@ -81,7 +81,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_to(struct ha_moe_run *r, uint32_t t, ui
 					    uint32_t e)
 {
 	const struct ha_moe_layout *l = &r->m->layout;
-	uint64_t slot = ha_gpu_shfl(ha_gpu_lane() ? 0 : ha_moe_slot(r, i, e), 0), place;
+	uint64_t slot = ha_gpu_shfl(ha_gpu_lane() ? 0 : ha_moe_take_slot(r, i, e), 0), place;
 	enum ha_gpu_result result;
 
 	if (slot == HA_MOE_SKIP)
@@ -91,13 +91,14 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_to(struct ha_moe_run *r, uint32_t t, ui
 	place = ((uint64_t)(e % l->local) * r->m->shape.ranks + r->m->rank) *
 			r->m->shape.tokens_max +
 		slot;
-	result = ha_moe_put(r, e / l->local, e % l->local, l->arrived + place * l->message,
-			    l->stage + t * l->message, HA_MOE_HEADER + l->token, (uint32_t)slot);
+	result = ha_moe_put_bytes(r, e / l->local, e % l->local, l->arrived + place * l->message,
+				  l->stage + t * l->message, HA_MOE_HEADER + l->token,
+				  (uint32_t)slot);
 	if (result != HA_GPU_DONE || ha_gpu_lane())
 		return result;
-	ha_moe_set(r, &r->w->placed[i], (uint32_t)(slot + 1) | HA_MOE_POSTED);
-	return ha_moe_add(r, &r->w->ended[e], 1) == HA_MOE_COUNTED ? ha_moe_tell_count(r, e)
-								   : HA_GPU_DONE;
+	ha_moe_set_word(r, &r->w->placed[i], (uint32_t)(slot + 1) | HA_MOE_POSTED);
+	return ha_moe_add_to_word(r, &r->w->ended[e], 1) == HA_MOE_COUNTED ? ha_moe_tell_count(r, e)
+									   : HA_GPU_DONE;
 }
 
 HA_GPU_FN enum ha_gpu_result ha_moe_send_token(struct ha_moe_run *r, uint32_t t)
@@ -105,7 +106,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_token(struct ha_moe_run *r, uint32_t t)
 	uint32_t topk = r->m->shape.topk;
 	enum ha_gpu_result result = HA_GPU_DONE;
 
-	ha_moe_stage(r, t);
+	ha_moe_stage_token(r, t);
 	for (uint32_t k = 0; k < topk && result == HA_GPU_DONE; k++) {
 		uint64_t i = (uint64_t)t * topk + k;
 		int32_t e = r->call->topk[i];
@@ -120,7 +121,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_token(struct ha_moe_run *r, uint32_t t)
 }
 
 /* All lanes: how many tokens name the expert. */
-HA_GPU_FN uint32_t ha_moe_count(const struct ha_moe_run *r, uint32_t e)
+HA_GPU_FN uint32_t ha_moe_count_tokens(const struct ha_moe_run *r, uint32_t e)
 {
 	uint64_t n = (uint64_t)r->call->tokens * r->m->shape.topk;
 	uint32_t count = 0;
@@ -136,14 +137,14 @@ HA_GPU_FN uint32_t ha_moe_count(const struct ha_moe_run *r, uint32_t e)
 
 HA_GPU_FN enum ha_gpu_result ha_moe_count_and_tell(struct ha_moe_run *r, uint32_t e)
 {
-	uint32_t count = ha_moe_count(r, e), ended;
+	uint32_t count = ha_moe_count_tokens(r, e), ended;
 	enum ha_gpu_result result = HA_GPU_DONE;
 
 	if (!ha_gpu_lane()) {
-		ended = ha_moe_word(r, &r->w->ended[e]);
+		ended = ha_moe_read_word(r, &r->w->ended[e]);
 		/* not yet counted by a call before that had a TIMEOUT */
 		if (ended < HA_MOE_COUNTED / 2)
-			ended = ha_moe_add(r, &r->w->ended[e], HA_MOE_COUNTED - count);
+			ended = ha_moe_add_to_word(r, &r->w->ended[e], HA_MOE_COUNTED - count);
 		if (ended == HA_MOE_COUNTED)
 			result = ha_moe_tell_count(r, e);
 	}
@@ -169,7 +170,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_count(struct ha_moe_run *r, uint32_t lo
 {
 	struct ha_moe *m = r->m;
 	uint64_t *base = &r->w->base[local * m->shape.ranks + from], sum;
-	unsigned slot = ha_moe_signal(m, local, HA_MOE_COUNT, r->call->number);
+	unsigned slot = ha_moe_signal_slot(m, local, HA_MOE_COUNT, r->call->number);
 	struct ha_gpu_conn *c;
 	enum ha_gpu_result result;
 
@@ -178,8 +179,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_count(struct ha_moe_run *r, uint32_t lo
 		*count -= result == HA_GPU_DONE;
 		return result;
 	}
-	c = ha_moe_conn(m, from, local);
-	result = ha_moe_wait(r, c, slot, *base + 1);
+	c = ha_moe_conn_to(m, from, local);
+	result = ha_moe_wait_signal(r, c, slot, *base + 1);
 	if (result != HA_GPU_DONE)
 		return result;
 	sum = ha_gpu_signal_value(c, slot);
@@ -190,8 +191,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_count(struct ha_moe_run *r, uint32_t lo
 	return HA_GPU_DONE;
 }
 
-HA_GPU_FN void ha_moe_pack(struct ha_moe_run *r, uint32_t local, uint32_t from, uint32_t begin,
-			   uint32_t count)
+HA_GPU_FN void ha_moe_pack_tokens(struct ha_moe_run *r, uint32_t local, uint32_t from,
+				  uint32_t begin, uint32_t count)
 {
 	const struct ha_moe_layout *l = &r->m->layout;
 	uint64_t all = (uint64_t)r->m->shape.ranks * r->m->shape.tokens_max,
@@ -204,7 +205,8 @@ HA_GPU_FN void ha_moe_pack(struct ha_moe_run *r, uint32_t local, uint32_t from, 
 		if (!ha_gpu_lane())
 			r->w->origin[to] = (uint64_t)from << 32 |
 					   ((const struct ha_moe_vector *)(const void *)message)->a;
-		ha_moe_copy(r->call->packed + to * l->token, message + HA_MOE_HEADER, l->token);
+		ha_moe_copy_bytes(r->call->packed + to * l->token, message + HA_MOE_HEADER,
+				  l->token);
 	}
 	ha_gpu_syncwarp();
 }
@@ -215,12 +217,12 @@ HA_GPU_FN enum ha_gpu_result ha_moe_take_from(struct ha_moe_run *r, uint32_t pai
 		 begin = 0;
 	uint64_t result = HA_GPU_DONE;
 
-	if (ha_gpu_shfl(ha_moe_word(r, &r->w->arrivals[pair]), 0))
+	if (ha_gpu_shfl(ha_moe_read_word(r, &r->w->arrivals[pair]), 0))
 		return HA_GPU_DONE;
 	if (!ha_gpu_lane()) {
 		result = ha_moe_wait_count(r, local, from, &count);
 		if (result == HA_GPU_DONE)
-			begin = ha_moe_add(r, &r->w->packed[local], count) - count;
+			begin = ha_moe_add_to_word(r, &r->w->packed[local], count) - count;
 	}
 	result = ha_gpu_shfl(result, 0);
 	if (result != HA_GPU_DONE)
@@ -228,10 +230,10 @@ HA_GPU_FN enum ha_gpu_result ha_moe_take_from(struct ha_moe_run *r, uint32_t pai
 	count = (uint32_t)ha_gpu_shfl(count, 0);
 	begin = (uint32_t)ha_gpu_shfl(begin, 0);
 	ha_gpu_syncwarp(); /* lane 0 has seen the count, all lanes read what came before it */
-	ha_moe_pack(r, local, from, begin, count);
+	ha_moe_pack_tokens(r, local, from, begin, count);
 	if (!ha_gpu_lane()) {
 		r->w->begin[pair] = begin;
-		ha_moe_set(r, &r->w->arrivals[pair], count + 1);
+		ha_moe_set_word(r, &r->w->arrivals[pair], count + 1);
 	}
 	return HA_GPU_DONE;
 }

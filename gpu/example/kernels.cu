@@ -18,7 +18,7 @@ extern "C" __global__ void ha_moe_dispatch_kernel(struct ha_moe *m, const struct
 
 extern "C" __global__ void ha_moe_experts_kernel(struct ha_moe *m, const struct ha_moe_call *call)
 {
-	ha_moe_experts(m, call, WARP, WARPS);
+	ha_moe_run_experts(m, call, WARP, WARPS);
 }
 
 extern "C" __global__ void ha_moe_combine_kernel(struct ha_moe *m, const struct ha_moe_call *call)

@@ -27,7 +27,7 @@ const char *ha_moe_shape_wrong(const struct ha_moe_shape *s, uint32_t rows)
 	return NULL;
 }
 
-void ha_moe_layout(const struct ha_moe_shape *s, struct ha_moe_layout *l)
+void ha_moe_make_layout(const struct ha_moe_shape *s, struct ha_moe_layout *l)
 {
 	uint64_t pairs, all;
 
@@ -35,8 +35,8 @@ void ha_moe_layout(const struct ha_moe_shape *s, struct ha_moe_layout *l)
 	l->token = s->format == HA_MOE_FP8
 			   ? (uint64_t)s->hidden + s->hidden / HA_MOE_SCALED * sizeof(float)
 			   : (uint64_t)s->hidden * 2;
-	l->message = ha_moe_round(HA_MOE_HEADER + l->token);
-	l->row = ha_moe_round((uint64_t)s->hidden * 2);
+	l->message = ha_moe_round_up(HA_MOE_HEADER + l->token);
+	l->row = ha_moe_round_up((uint64_t)s->hidden * 2);
 	pairs = (uint64_t)l->local * s->ranks;
 	all = pairs * s->tokens_max;
 	l->stage = 0;
@@ -50,7 +50,7 @@ size_t ha_moe_heap_bytes(const struct ha_moe_shape *s)
 {
 	struct ha_moe_layout l;
 
-	ha_moe_layout(s, &l);
+	ha_moe_make_layout(s, &l);
 	return 2 * l.area;
 }
 
@@ -98,7 +98,7 @@ size_t ha_moe_packed_bytes(const struct ha_moe_shape *s)
 {
 	struct ha_moe_layout l;
 
-	ha_moe_layout(s, &l);
+	ha_moe_make_layout(s, &l);
 	return (size_t)l.local * s->ranks * s->tokens_max * l.token;
 }
 
@@ -115,7 +115,7 @@ void ha_moe_init(struct ha_moe *m, const struct ha_moe_shape *s, struct ha_gpu_w
 
 	memset(m, 0, sizeof(*m));
 	m->shape = *s;
-	ha_moe_layout(s, &m->layout);
+	ha_moe_make_layout(s, &m->layout);
 	m->world = world;
 	m->heap = heap;
 	m->rank = world->pe;
@@ -130,7 +130,7 @@ void ha_moe_init(struct ha_moe *m, const struct ha_moe_shape *s, struct ha_gpu_w
 	}
 }
 
-void ha_moe_dispatched(struct ha_moe *m, uint32_t phases)
+void ha_moe_count_dispatch(struct ha_moe *m, uint32_t phases)
 {
 	if (phases & HA_MOE_SEND)
 		ha_gpu_add(&m->dispatch_sent, 1);
@@ -138,7 +138,7 @@ void ha_moe_dispatched(struct ha_moe *m, uint32_t phases)
 		ha_gpu_add(&m->dispatch_received, 1);
 }
 
-void ha_moe_combined(struct ha_moe *m, uint32_t phases)
+void ha_moe_count_combine(struct ha_moe *m, uint32_t phases)
 {
 	if (phases & HA_MOE_SEND)
 		ha_gpu_add(&m->combine_sent, 1);

@@ -12,7 +12,7 @@
 
 /* NULL: it can be; else what is wrong, for the user. rows: connections to each peer. */
 const char *ha_moe_shape_wrong(const struct ha_moe_shape *s, uint32_t rows);
-void ha_moe_layout(const struct ha_moe_shape *s, struct ha_moe_layout *l);
+void ha_moe_make_layout(const struct ha_moe_shape *s, struct ha_moe_layout *l);
 /* Of the heap: two areas. */
 size_t ha_moe_heap_bytes(const struct ha_moe_shape *s);
 /* Of the words of both areas. */
@@ -29,7 +29,7 @@ void ha_moe_init(struct ha_moe *m, const struct ha_moe_shape *s, struct ha_gpu_w
 		 uint32_t rows, void *heap, void *words);
 
 /* After a launch that was DONE: the next may come. */
-void ha_moe_dispatched(struct ha_moe *m, uint32_t phases);
-void ha_moe_combined(struct ha_moe *m, uint32_t phases);
+void ha_moe_count_dispatch(struct ha_moe *m, uint32_t phases);
+void ha_moe_count_combine(struct ha_moe *m, uint32_t phases);
 
 #endif

@@ -120,26 +120,26 @@ struct ha_moe_call {
 	uint16_t *combined;   /* combine: [tokens][hidden] bf16, out */
 };
 
-HA_GPU_FN uint64_t ha_moe_round(uint64_t bytes)
+HA_GPU_FN uint64_t ha_moe_round_up(uint64_t bytes)
 {
 	return (bytes + HA_MOE_ALIGN - 1) & ~(uint64_t)(HA_MOE_ALIGN - 1);
 }
 
-HA_GPU_FN uint8_t *ha_moe_area(const struct ha_moe *m, uint64_t n)
+HA_GPU_FN uint8_t *ha_moe_area_of(const struct ha_moe *m, uint64_t n)
 {
 	return m->heap + (n & 1) * m->layout.area;
 }
 
 /* The connection that carries what goes to and comes from expert `local` of a rank. */
-HA_GPU_FN struct ha_gpu_conn *ha_moe_conn(const struct ha_moe *m, uint32_t rank, uint32_t local)
+HA_GPU_FN struct ha_gpu_conn *ha_moe_conn_to(const struct ha_moe *m, uint32_t rank, uint32_t local)
 {
 	return ha_gpu_world_conn(m->world, local % m->rows, rank);
 }
 
 enum ha_moe_kind { HA_MOE_COUNT, HA_MOE_RETURNED };
 
-HA_GPU_FN unsigned ha_moe_signal(const struct ha_moe *m, uint32_t local, enum ha_moe_kind kind,
-				 uint64_t n)
+HA_GPU_FN unsigned ha_moe_signal_slot(const struct ha_moe *m, uint32_t local, enum ha_moe_kind kind,
+				      uint64_t n)
 {
 	return local / m->rows * HA_MOE_KINDS + (unsigned)kind * 2 + (unsigned)(n & 1);
 }

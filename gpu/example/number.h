@@ -11,7 +11,7 @@
 
 #include "gpu/device/env.h"
 
-HA_GPU_FN float ha_moe_float(uint32_t bits)
+HA_GPU_FN float ha_moe_from_bits(uint32_t bits)
 {
 	union {
 		uint32_t u;
@@ -22,7 +22,7 @@ HA_GPU_FN float ha_moe_float(uint32_t bits)
 	return v.f;
 }
 
-HA_GPU_FN uint32_t ha_moe_bits(float f)
+HA_GPU_FN uint32_t ha_moe_to_bits(float f)
 {
 	union {
 		uint32_t u;
@@ -35,13 +35,13 @@ HA_GPU_FN uint32_t ha_moe_bits(float f)
 
 HA_GPU_FN float ha_moe_from_bf16(uint16_t b)
 {
-	return ha_moe_float((uint32_t)b << 16);
+	return ha_moe_from_bits((uint32_t)b << 16);
 }
 
 /* To nearest, ties to even; of a NaN the quiet one. */
 HA_GPU_FN uint16_t ha_moe_to_bf16(float f)
 {
-	uint32_t u = ha_moe_bits(f);
+	uint32_t u = ha_moe_to_bits(f);
 
 	if ((u & 0x7fffffff) > 0x7f800000)
 		return 0x7fff;
@@ -54,10 +54,10 @@ HA_GPU_FN float ha_moe_from_e4m3(uint8_t b)
 	uint32_t sign = (uint32_t)(b & 0x80) << 24, exponent = b >> 3 & 15, mantissa = b & 7;
 
 	if ((b & 0x7f) == 0x7f)
-		return ha_moe_float(0x7fc00000);
+		return ha_moe_from_bits(0x7fc00000);
 	if (exponent)
-		return ha_moe_float(sign | (exponent + 120) << 23 | mantissa << 20);
-	return ha_moe_float(sign | 0x3f800000) * ((float)mantissa * 0.001953125f); /* 2^-9 */
+		return ha_moe_from_bits(sign | (exponent + 120) << 23 | mantissa << 20);
+	return ha_moe_from_bits(sign | 0x3f800000) * ((float)mantissa * 0.001953125f); /* 2^-9 */
 }
 
 HA_GPU_FN float ha_moe_times(float a, float b)

@@ -113,12 +113,13 @@ static int make_call(struct ha_moe_rank *r)
 	size_t entries = (size_t)s->tokens_max * s->topk;
 	void *packed = NULL;
 
-	r->call.x = aligned_alloc(64, ha_moe_round(s->tokens_max * r->config.values.layout.token));
+	r->call.x =
+		aligned_alloc(64, ha_moe_round_up(s->tokens_max * r->config.values.layout.token));
 	r->call.topk = malloc(entries * sizeof(int32_t));
 	r->call.weights = malloc(entries * sizeof(float));
 	r->call.combined = malloc(ha_moe_combined_bytes(s));
 	r->call.result = calloc(1, sizeof(uint64_t));
-	packed = aligned_alloc(64, ha_moe_round(ha_moe_packed_bytes(s)));
+	packed = aligned_alloc(64, ha_moe_round_up(ha_moe_packed_bytes(s)));
 	r->call.packed = packed;
 	return r->call.x && r->call.topk && r->call.weights && r->call.combined && r->call.result &&
 			       packed
@@ -181,7 +182,7 @@ int ha_moe_rank_open(const struct ha_moe_rank_config *c, struct ha_moe_rank **ou
 	r->soft = (struct ha_gpu_soft) { .fabric = c->fabric,
 					 .first = (unsigned)c->rank * HA_MOE_NICS,
 					 .n = HA_MOE_NICS };
-	r->moe = aligned_alloc(64, ha_moe_round(sizeof(*r->moe)));
+	r->moe = aligned_alloc(64, ha_moe_round_up(sizeof(*r->moe)));
 	result = start_nics(r);
 	if (!result)
 		result = ha_gpu_bootstrap_tcp(&r->bootstrap, c->root, c->rank,
@@ -268,13 +269,13 @@ void ha_moe_rank_input(struct ha_moe_rank *r, uint64_t n)
 	uint32_t k = v->shape.topk;
 
 	r->call.number = n;
-	r->call.tokens = ha_moe_tokens(v, r->moe->rank, n);
+	r->call.tokens = ha_moe_token_count(v, r->moe->rank, n);
 	for (uint32_t t = 0; t < r->call.tokens; t++) {
-		ha_moe_token(v, r->moe->rank, n, t,
-			     (uint8_t *)(uintptr_t)r->call.x + t * v->layout.token);
-		ha_moe_route(v, r->moe->rank, n, t,
-			     (int32_t *)(uintptr_t)r->call.topk + (size_t)t * k,
-			     (float *)(uintptr_t)r->call.weights + (size_t)t * k);
+		ha_moe_make_token(v, r->moe->rank, n, t,
+				  (uint8_t *)(uintptr_t)r->call.x + t * v->layout.token);
+		ha_moe_make_route(v, r->moe->rank, n, t,
+				  (int32_t *)(uintptr_t)r->call.topk + (size_t)t * k,
+				  (float *)(uintptr_t)r->call.weights + (size_t)t * k);
 	}
 }
 
@@ -283,7 +284,7 @@ enum ha_gpu_result ha_moe_rank_dispatch(struct ha_moe_rank *r, uint32_t phases, 
 	enum ha_gpu_result result = launch_kernel(r, ha_moe_dispatch, phases, limit);
 
 	if (result == HA_GPU_DONE)
-		ha_moe_dispatched(r->moe, phases);
+		ha_moe_count_dispatch(r->moe, phases);
 	return result;
 }
 
@@ -292,13 +293,13 @@ enum ha_gpu_result ha_moe_rank_combine(struct ha_moe_rank *r, uint32_t phases, u
 	enum ha_gpu_result result = launch_kernel(r, ha_moe_combine, phases, limit);
 
 	if (result == HA_GPU_DONE)
-		ha_moe_combined(r->moe, phases);
+		ha_moe_count_combine(r->moe, phases);
 	return result;
 }
 
 void ha_moe_rank_experts(struct ha_moe_rank *r)
 {
-	launch_kernel(r, ha_moe_experts, 0, HA_GPU_FOREVER);
+	launch_kernel(r, ha_moe_run_experts, 0, HA_GPU_FOREVER);
 }
 
 /* ---- after a cut ---- */

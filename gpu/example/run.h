@@ -35,7 +35,7 @@ HA_GPU_FN void ha_moe_run_begin(struct ha_moe_run *r, struct ha_moe *m,
 	r->m = m;
 	r->call = call;
 	r->w = &m->words[call->number & 1];
-	r->area = ha_moe_area(m, call->number);
+	r->area = ha_moe_area_of(m, call->number);
 	r->offset = (uint64_t)(r->area - m->heap);
 	r->tag = (call->number + 1) << 32;
 	r->deadline = ha_gpu_deadline_of(call->limit);
@@ -51,20 +51,20 @@ HA_GPU_FN void ha_moe_run_begin(struct ha_moe_run *r, struct ha_moe *m,
 #define HA_MOE_LOW UINT64_C(0xffffffff)
 
 /* Its lower half, 0 when it is of another launch. */
-HA_GPU_FN uint32_t ha_moe_word(const struct ha_moe_run *r, const uint64_t *word)
+HA_GPU_FN uint32_t ha_moe_read_word(const struct ha_moe_run *r, const uint64_t *word)
 {
 	uint64_t v = ha_gpu_load(word);
 
 	return (v & ~HA_MOE_LOW) == r->tag ? (uint32_t)v : 0;
 }
 
-HA_GPU_FN void ha_moe_set(const struct ha_moe_run *r, uint64_t *word, uint32_t value)
+HA_GPU_FN void ha_moe_set_word(const struct ha_moe_run *r, uint64_t *word, uint32_t value)
 {
 	ha_gpu_store(word, r->tag | value);
 }
 
 /* What it has come to. */
-HA_GPU_FN uint32_t ha_moe_add(const struct ha_moe_run *r, uint64_t *word, uint32_t add)
+HA_GPU_FN uint32_t ha_moe_add_to_word(const struct ha_moe_run *r, uint64_t *word, uint32_t add)
 {
 	uint64_t was = ha_gpu_load(word), now;
 
@@ -75,7 +75,7 @@ HA_GPU_FN uint32_t ha_moe_add(const struct ha_moe_run *r, uint64_t *word, uint32
 }
 
 /* True: nobody had set it before in this launch. */
-HA_GPU_FN bool ha_moe_claim(const struct ha_moe_run *r, uint64_t *word)
+HA_GPU_FN bool ha_moe_claim_word(const struct ha_moe_run *r, uint64_t *word)
 {
 	uint64_t was = ha_gpu_load(word);
 
@@ -88,7 +88,7 @@ HA_GPU_FN bool ha_moe_claim(const struct ha_moe_run *r, uint64_t *word)
 /* ---- time, and what ends a launch early ---- */
 
 /* For operations that take a limit of their own. */
-HA_GPU_FN uint64_t ha_moe_left(const struct ha_moe_run *r)
+HA_GPU_FN uint64_t ha_moe_time_left(const struct ha_moe_run *r)
 {
 	uint64_t now = ha_gpu_now();
 
@@ -101,7 +101,7 @@ HA_GPU_FN uint64_t ha_moe_left(const struct ha_moe_run *r)
  * Lane 0, while it waits: another warp has met its end, or another rank says so. One connection's
  * word at each call.
  */
-HA_GPU_FN enum ha_gpu_result ha_moe_look(struct ha_moe_run *r)
+HA_GPU_FN enum ha_gpu_result ha_moe_check_abort(struct ha_moe_run *r)
 {
 	struct ha_moe *m = r->m;
 	uint32_t turn = r->looked++ % (m->rows * m->shape.ranks);
@@ -115,13 +115,14 @@ HA_GPU_FN enum ha_gpu_result ha_moe_look(struct ha_moe_run *r)
 }
 
 /* Lane 0. Signal `slot` of c has come to `value`. */
-HA_GPU_FN enum ha_gpu_result ha_moe_wait(struct ha_moe_run *r, struct ha_gpu_conn *c, unsigned slot,
-					 uint64_t value)
+HA_GPU_FN enum ha_gpu_result ha_moe_wait_signal(struct ha_moe_run *r, struct ha_gpu_conn *c,
+						unsigned slot, uint64_t value)
 {
 	enum ha_gpu_result result;
 
 	while (ha_gpu_signal_value(c, slot) < value) {
-		result = ha_gpu_load(&c->resv) & HA_GPU_DOWN ? HA_GPU_BOTH_DOWN : ha_moe_look(r);
+		result = ha_gpu_load(&c->resv) & HA_GPU_DOWN ? HA_GPU_BOTH_DOWN
+							     : ha_moe_check_abort(r);
 		if (result != HA_GPU_DONE)
 			return result;
 		ha_gpu_idle_step(c);
@@ -137,8 +138,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_own(struct ha_moe_run *r, const uint64_
 {
 	enum ha_gpu_result result;
 
-	while (!(*value = ha_moe_word(r, word))) {
-		result = ha_moe_look(r);
+	while (!(*value = ha_moe_read_word(r, word))) {
+		result = ha_moe_check_abort(r);
 		if (result != HA_GPU_DONE)
 			return result;
 		ha_gpu_pause();
@@ -150,7 +151,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_wait_own(struct ha_moe_run *r, const uint64_
 
 /* ---- memory: by all lanes, 16 bytes at once ---- */
 
-HA_GPU_FN void ha_moe_copy(void *to, const void *from, uint64_t bytes)
+HA_GPU_FN void ha_moe_copy_bytes(void *to, const void *from, uint64_t bytes)
 {
 	struct ha_moe_vector *t = (struct ha_moe_vector *)to;
 	const struct ha_moe_vector *f = (const struct ha_moe_vector *)from;
@@ -162,22 +163,22 @@ HA_GPU_FN void ha_moe_copy(void *to, const void *from, uint64_t bytes)
 /* Puts what is at `local` in our area to `remote` in the peer's, on the connection of expert
  * `expert`; the index-th message of its kind: one in four rings, the signal rings the rest. To
  * ourselves it is copied. All lanes. */
-HA_GPU_FN enum ha_gpu_result ha_moe_put(struct ha_moe_run *r, uint32_t rank, uint32_t expert,
-					uint64_t remote, uint64_t local, uint64_t bytes,
-					uint32_t index)
+HA_GPU_FN enum ha_gpu_result ha_moe_put_bytes(struct ha_moe_run *r, uint32_t rank, uint32_t expert,
+					      uint64_t remote, uint64_t local, uint64_t bytes,
+					      uint32_t index)
 {
 	struct ha_gpu_conn *c;
 	enum ha_gpu_result result;
 
 	if (rank == r->m->rank) {
-		ha_moe_copy(r->area + remote, r->area + local, bytes);
+		ha_moe_copy_bytes(r->area + remote, r->area + local, bytes);
 		ha_gpu_syncwarp();
 		return HA_GPU_DONE;
 	}
-	c = ha_moe_conn(r->m, rank, expert);
+	c = ha_moe_conn_to(r->m, rank, expert);
 	result = ha_gpu_put_nbi_warp(c, c->remote + r->offset + remote, r->area + local, bytes,
 				     (index + 1) % HA_MOE_BATCH ? HA_GPU_LATER : 0,
-				     ha_gpu_shfl(ha_moe_left(r), 0));
+				     ha_gpu_shfl(ha_moe_time_left(r), 0));
 	return (enum ha_gpu_result)ha_gpu_shfl((uint64_t)result, 0);
 }
 
@@ -187,14 +188,15 @@ HA_GPU_FN enum ha_gpu_result ha_moe_put(struct ha_moe_run *r, uint32_t rank, uin
  * A rank that has lost a peer for good says so to all others: they would wait for what will never
  * come.
  */
-HA_GPU_FN void ha_moe_abort(struct ha_moe_run *r)
+HA_GPU_FN void ha_moe_signal_abort(struct ha_moe_run *r)
 {
 	struct ha_moe *m = r->m;
 
 	for (uint32_t rank = 0; rank < m->shape.ranks; rank++)
 		for (uint32_t row = 0; row < m->rows && rank != m->rank; row++)
 			if (ha_gpu_signal(ha_gpu_world_conn(m->world, row, rank),
-					  HA_MOE_SIGNAL_ABORT, 1, 0, ha_moe_left(r)) == HA_GPU_DONE)
+					  HA_MOE_SIGNAL_ABORT, 1, 0,
+					  ha_moe_time_left(r)) == HA_GPU_DONE)
 				break;
 }
 
@@ -212,7 +214,7 @@ HA_GPU_FN void ha_moe_run_end(struct ha_moe_run *r, enum ha_gpu_result result)
 	while (was < (uint64_t)result)
 		if (ha_gpu_cas(r->call->result, &was, (uint64_t)result)) {
 			if (result == HA_GPU_BOTH_DOWN)
-				ha_moe_abort(r);
+				ha_moe_signal_abort(r);
 			break;
 		}
 	ha_gpu_world_leave(r->m->world);

@@ -158,8 +158,8 @@ static void collect_stats(struct trial *t)
 	}
 }
 
-int ha_moe_trial(const struct ha_moe_rank_config *c, const struct ha_moe_plan *plan,
-		 struct ha_moe_tally *tally)
+int ha_moe_run_trial(const struct ha_moe_rank_config *c, const struct ha_moe_plan *plan,
+		     struct ha_moe_tally *tally)
 {
 	struct trial t = { .plan = plan, .tally = tally };
 	int result;

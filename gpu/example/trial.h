@@ -40,7 +40,7 @@ struct ha_moe_tally {
 };
 
 /* Collective. 0, or a negative errno from set-up or the end. */
-int ha_moe_trial(const struct ha_moe_rank_config *c, const struct ha_moe_plan *plan,
-		 struct ha_moe_tally *tally);
+int ha_moe_run_trial(const struct ha_moe_rank_config *c, const struct ha_moe_plan *plan,
+		     struct ha_moe_tally *tally);
 
 #endif

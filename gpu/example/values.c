@@ -23,7 +23,7 @@ static uint64_t make_key(const struct ha_moe_values *v, uint32_t rank, uint64_t 
 
 /* ---- input ---- */
 
-uint32_t ha_moe_tokens(const struct ha_moe_values *v, uint32_t rank, uint64_t n)
+uint32_t ha_moe_token_count(const struct ha_moe_values *v, uint32_t rank, uint64_t n)
 {
 	uint64_t h = mix_bits(make_key(v, rank, n, UINT32_MAX));
 
@@ -49,8 +49,8 @@ static uint64_t to_e4m3s(uint64_t h)
 	return h;
 }
 
-void ha_moe_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
-		  uint8_t *token)
+void ha_moe_make_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
+		       uint8_t *token)
 {
 	uint64_t h = make_key(v, rank, n, t), word;
 	size_t numbers =
@@ -86,8 +86,8 @@ static void choose_experts(uint64_t h, uint32_t among, uint32_t k, int32_t *topk
 	topk[(h >> 12) % k] = -1;
 }
 
-void ha_moe_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
-		  int32_t *topk, float *weights)
+void ha_moe_make_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
+		       int32_t *topk, float *weights)
 {
 	uint32_t k = v->shape.topk, half = v->shape.experts / 2;
 	uint64_t h = make_key(v, rank, n, t) ^ UINT64_C(0x5a5a5a5a5a5a5a5a);
@@ -133,9 +133,9 @@ static bool names_expert(struct looking *k, uint32_t rank, uint64_t n, uint32_t 
 {
 	bool does = false;
 
-	if (t >= ha_moe_tokens(k->v, rank, n))
+	if (t >= ha_moe_token_count(k->v, rank, n))
 		return false;
-	ha_moe_route(k->v, rank, n, t, k->topk, k->weights);
+	ha_moe_make_route(k->v, rank, n, t, k->topk, k->weights);
 	for (uint32_t i = 0; i < k->v->shape.topk; i++)
 		does |= k->topk[i] == (int32_t)e;
 	return does;
@@ -145,14 +145,14 @@ static uint64_t count_expected(struct looking *k, uint32_t rank, uint64_t n, uin
 {
 	uint64_t count = 0;
 
-	for (uint32_t t = 0; t < ha_moe_tokens(k->v, rank, n); t++)
+	for (uint32_t t = 0; t < ha_moe_token_count(k->v, rank, n); t++)
 		count += names_expert(k, rank, n, t, e);
 	return count;
 }
 
 static bool same_token(struct looking *k, uint32_t rank, uint64_t n, uint64_t t, const uint8_t *is)
 {
-	ha_moe_token(k->v, rank, n, (uint32_t)t, k->token);
+	ha_moe_make_token(k->v, rank, n, (uint32_t)t, k->token);
 	return !memcmp(is, k->token, k->v->layout.token);
 }
 
@@ -207,16 +207,16 @@ uint64_t ha_moe_check_dispatch(const struct ha_moe_values *v, const struct ha_mo
 
 static bool same_sum(struct looking *k, uint32_t rank, uint64_t n, uint32_t t, const uint16_t *is)
 {
-	ha_moe_token(k->v, rank, n, t, k->token);
-	ha_moe_route(k->v, rank, n, t, k->topk, k->weights);
+	ha_moe_make_token(k->v, rank, n, t, k->token);
+	ha_moe_make_route(k->v, rank, n, t, k->topk, k->weights);
 	for (uint32_t j = 0; j < k->v->shape.hidden; j++) {
-		float sum = 0, x = ha_moe_element(&k->v->shape, k->token, j), product;
+		float sum = 0, x = ha_moe_read_element(&k->v->shape, k->token, j), product;
 
 		for (uint32_t i = 0; i < k->v->shape.topk; i++) {
 			if (k->topk[i] < 0)
 				continue;
 			product = k->weights[i] *
-				  ha_moe_from_bf16(ha_moe_expert((uint32_t)k->topk[i], x));
+				  ha_moe_from_bf16(ha_moe_apply_expert((uint32_t)k->topk[i], x));
 			sum = sum + product;
 		}
 		if (is[j] != ha_moe_to_bf16(sum))
@@ -252,12 +252,12 @@ static uint64_t returned_bytes(const struct ha_moe *m)
 
 void ha_moe_scribble_arrived(const struct ha_moe *m, uint64_t n)
 {
-	memset(ha_moe_area(m, n) + m->layout.arrived, SCRIBBLE, arrived_bytes(m));
+	memset(ha_moe_area_of(m, n) + m->layout.arrived, SCRIBBLE, arrived_bytes(m));
 }
 
 void ha_moe_scribble_returned(const struct ha_moe *m, uint64_t n)
 {
-	memset(ha_moe_area(m, n) + m->layout.returned, SCRIBBLE, returned_bytes(m));
+	memset(ha_moe_area_of(m, n) + m->layout.returned, SCRIBBLE, returned_bytes(m));
 }
 
 static uint64_t count_changed(const uint8_t *at, uint64_t bytes, uint64_t piece)
@@ -275,7 +275,7 @@ static uint64_t count_changed(const uint8_t *at, uint64_t bytes, uint64_t piece)
 
 uint64_t ha_moe_check_scribbled(const struct ha_moe *m, uint64_t n)
 {
-	const uint8_t *area = ha_moe_area(m, n);
+	const uint8_t *area = ha_moe_area_of(m, n);
 
 	return count_changed(area + m->layout.arrived, arrived_bytes(m), m->layout.message) +
 	       count_changed(area + m->layout.returned, returned_bytes(m), m->layout.row);

@@ -30,11 +30,11 @@ struct ha_moe_values {
 };
 
 /* ---- input of a rank and a launch ---- */
-uint32_t ha_moe_tokens(const struct ha_moe_values *v, uint32_t rank, uint64_t n);
-void ha_moe_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
-		  uint8_t *token);
-void ha_moe_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
-		  int32_t *topk, float *weights);
+uint32_t ha_moe_token_count(const struct ha_moe_values *v, uint32_t rank, uint64_t n);
+void ha_moe_make_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
+		       uint8_t *token);
+void ha_moe_make_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint32_t t,
+		       int32_t *topk, float *weights);
 
 /* ---- looking: how many are wrong ---- */
 /*

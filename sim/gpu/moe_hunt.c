@@ -148,10 +148,10 @@ static void input(struct rank *k, uint64_t n)
 	const struct ha_moe_values *v = &k->run->values;
 
 	k->call.number = n;
-	k->call.tokens = ha_moe_tokens(v, k->moe.rank, n);
+	k->call.tokens = ha_moe_token_count(v, k->moe.rank, n);
 	for (uint32_t t = 0; t < k->call.tokens; t++) {
-		ha_moe_token(v, k->moe.rank, n, t, k->x + t * v->layout.token);
-		ha_moe_route(v, k->moe.rank, n, t, k->topk + t * TOPK, k->weights + t * TOPK);
+		ha_moe_make_token(v, k->moe.rank, n, t, k->x + t * v->layout.token);
+		ha_moe_make_route(v, k->moe.rank, n, t, k->topk + t * TOPK, k->weights + t * TOPK);
 	}
 }
 
@@ -160,16 +160,16 @@ static void one(struct rank *k, uint64_t n, bool *go_on)
 	struct run *r = k->run;
 
 	input(k, n);
-	*go_on = both(k, ha_moe_dispatch, ha_moe_dispatched);
+	*go_on = both(k, ha_moe_dispatch, ha_moe_count_dispatch);
 	if (!*go_on)
 		return;
 	if (ha_moe_check_dispatch(&r->values, &k->moe, &k->call))
 		bad(r, "an expert has not the tokens that it should have");
 	ha_moe_scribble_arrived(&k->moe, n);
-	launch(k, ha_moe_experts, 0, HA_GPU_FOREVER);
+	launch(k, ha_moe_run_experts, 0, HA_GPU_FOREVER);
 	if (n && ha_moe_check_scribbled(&k->moe, n - 1))
 		bad(r, "something landed in memory that its owner uses again");
-	*go_on = both(k, ha_moe_combine, ha_moe_combined);
+	*go_on = both(k, ha_moe_combine, ha_moe_count_combine);
 	if (!*go_on)
 		return;
 	if (ha_moe_check_combine(&r->values, &k->moe, &k->call))
@@ -198,7 +198,7 @@ static void configure(struct run *r, struct pair_config *c)
 				     .topk = TOPK,
 				     .hidden = HIDDEN,
 				     .format = HA_MOE_BF16 };
-	ha_moe_layout(s, &r->values.layout);
+	ha_moe_make_layout(s, &r->values.layout);
 	r->values.seed = ha_gpu_fibers_random();
 	r->values.routing = (enum ha_moe_routing)draw(3);
 	hunt_configure(c);

@@ -76,7 +76,7 @@ static void *run_rank(void *arg)
 
 	c.rank = k->number;
 	if (!k->job->body) {
-		CHECK_INT(ha_moe_trial(&c, &k->job->plan, &k->job->tally[k->number]), 0);
+		CHECK_INT(ha_moe_run_trial(&c, &k->job->plan, &k->job->tally[k->number]), 0);
 		return NULL;
 	}
 	CHECK_INT(ha_moe_rank_open(&c, &r), 0);
@@ -91,7 +91,7 @@ static void job_run(struct job *j)
 	uint32_t ranks = j->config.values.shape.ranks;
 	struct rank rank[HA_MOE_RANKS_MAX];
 
-	ha_moe_layout(&j->config.values.shape, &j->config.values.layout);
+	ha_moe_make_layout(&j->config.values.shape, &j->config.values.layout);
 	j->config.fabric = soft_fabric_open(ranks * HA_MOE_NICS, ha_moe_fabric_bytes(&j->config));
 	CHECK(j->config.fabric);
 	pthread_barrier_init(&j->meet, NULL, ranks);
@@ -496,9 +496,9 @@ static void numbers(void)
 		if (isnan(f) || isinf(f))
 			continue;
 		/* Ties go to the even one; beyond the middle to the next. */
-		CHECK_INT(ha_moe_to_bf16(ha_moe_float(b << 16 | 0x8000)), b + (b & 1));
-		CHECK_INT(ha_moe_to_bf16(ha_moe_float(b << 16 | 0x8001)), b + 1);
-		CHECK_INT(ha_moe_to_bf16(ha_moe_float(b << 16 | 0x7fff)), b);
+		CHECK_INT(ha_moe_to_bf16(ha_moe_from_bits(b << 16 | 0x8000)), b + (b & 1));
+		CHECK_INT(ha_moe_to_bf16(ha_moe_from_bits(b << 16 | 0x8001)), b + 1);
+		CHECK_INT(ha_moe_to_bf16(ha_moe_from_bits(b << 16 | 0x7fff)), b);
 	}
 }
 
