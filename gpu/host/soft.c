@@ -294,7 +294,7 @@ static int dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *l
 
 	if (!peer)
 		return -EHOSTUNREACH;
-	soft_av(av, peer->number, link->peer.qpn, link->peer.dc_key);
+	soft_write_av(av, peer->number, link->peer.qpn, link->peer.dc_key);
 	return 0;
 }
 

@@ -353,7 +353,7 @@ bool soft_nic_step(struct soft_nic *n)
 	if (n->idle_steps++ < ha_gpu_load(&n->pace))
 		return false;
 	n->idle_steps = 0;
-	worked = soft_land(n);
+	worked = soft_land_due(n);
 	for (uint64_t i = 0; i < ha_gpu_load(&n->nqps); i++) {
 		soft_lock(&n->qp[i].sq_lock);
 		worked |= soft_send_step(&n->qp[i]);

@@ -102,11 +102,11 @@ static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
 
 static int set_peer_target(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device)
 {
-	soft_av(device->av, (uint32_t)word[2], (uint32_t)word[0], word[1]);
+	soft_write_av(device->av, (uint32_t)word[2], (uint32_t)word[0], word[1]);
 	return 0;
 }
 
-void soft_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key)
+void soft_write_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key)
 {
 	av[0] = ha_gpu_be64(key);
 	av[1] = ha_gpu_be32(number | HA_GPU_AV_EXTENDED);

@@ -21,7 +21,7 @@ struct soft_path {
 extern const struct ha_gpu_path_ops soft_path_ops, soft_dc_path_ops;
 
 /* An address vector that names a software NIC's target. */
-void soft_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key);
+void soft_write_av(uint64_t av[6], uint32_t nic, uint32_t number, uint64_t key);
 
 /* What a port's driver says, in the agent's words. */
 enum ha_gpu_port soft_path_port(struct soft_nic *nic);

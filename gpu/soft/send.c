@@ -348,7 +348,7 @@ static void land_held(struct soft_qp *qp, const struct soft_held *h)
 	soft_unlock(&qp->rx_lock);
 }
 
-bool soft_land(struct soft_nic *n)
+bool soft_land_due(struct soft_nic *n)
 {
 	struct soft_fabric *f = n->fabric;
 	struct soft_held *h = NULL;

@@ -15,7 +15,7 @@ bool soft_send_step(struct soft_qp *qp);
 /* Ends a fault that has begun and found no more entries. */
 void soft_fault_step(struct soft_nic *n);
 /* Requests to this NIC that were held and are due. */
-bool soft_land(struct soft_nic *n);
+bool soft_land_due(struct soft_nic *n);
 
 /* The range that a key covers, or NULL: no such key, outside, or no right to it. */
 const struct soft_mr *soft_mr_find(const struct soft_nic *n, uint32_t key, uint64_t address,

@@ -24,7 +24,7 @@ static void post(uint16_t n, unsigned word, const struct soft_qp *target, uint64
 	struct ha_gpu_wqe e, block[2];
 	uint64_t av[6];
 
-	soft_av(av, target->nic->number, target->qpn, key);
+	soft_write_av(av, target->nic->number, target->qpn, key);
 	ha_gpu_wqe_write(&e, dci->qpn, (uint16_t)(2 * n), HA_GPU_WQE_SIGNALED);
 	ha_gpu_wqe_remote(&e, (uint64_t)(uintptr_t)&to[word], rkey);
 	ha_gpu_wqe_data(&e, 4, (uint64_t)(uintptr_t)&from[word], lkey, 8);
