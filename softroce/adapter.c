@@ -28,7 +28,7 @@ static int adapter_count = -1;                     /* -1: SOFTROCE_DEVICES has n
 
 static void complaint_print(void *user, const char *line)
 {
-	sr_say("%s", line);
+	sr_log_line("%s", line);
 }
 
 /* Everything but the name and the lock, as before the device was listed for the first time. */
@@ -115,8 +115,9 @@ __attribute__((destructor)) static void process_end(void)
 
 static void unknown_name_say(const char *name, const char *nearest)
 {
-	sr_say("%s is set, but there is no such variable%s%s; `softroce-run --help` lists them",
-	       name, nearest ? "; did you mean " : "", nearest ? nearest : "");
+	sr_log_line(
+		"%s is set, but there is no such variable%s%s; `softroce-run --help` lists them",
+		name, nearest ? "; did you mean " : "", nearest ? nearest : "");
 }
 
 static void table_read(void)
@@ -217,9 +218,9 @@ static void address_complain(const struct sr_adapter *adapter, int err)
 	const char *what = adapter->spec.kind == SR_DEVICE_INTERFACE ? adapter->spec.ifname : NULL;
 	char address[INET6_ADDRSTRLEN];
 
-	sr_say("%s (%s) is skipped: %s", adapter->spec.name,
-	       what ? what : sr_gid_text(adapter->spec.gid, address),
-	       address_trouble(adapter, err));
+	sr_log_line("%s (%s) is skipped: %s", adapter->spec.name,
+		    what ? what : sr_gid_text(adapter->spec.gid, address),
+		    address_trouble(adapter, err));
 }
 
 /*
@@ -321,13 +322,14 @@ static void control_complain(const char *device, int err)
 	const char *folder = sr_settings()->control_dir;
 
 	if (folder && err == -ENOENT)
-		sr_say("%s works, but `ha cut` and its like cannot reach it: "
-		       "SOFTROCE_CONTROL=%.200s is no directory; make it "
-		       "(mkdir -m 700), or unset the variable",
-		       device, folder);
+		sr_log_line("%s works, but `ha cut` and its like cannot reach it: "
+			    "SOFTROCE_CONTROL=%.200s is no directory; make it "
+			    "(mkdir -m 700), or unset the variable",
+			    device, folder);
 	else
-		sr_say("%s works, but `ha cut` and its like cannot reach it: no control page (%s)",
-		       device, strerror(-err));
+		sr_log_line(
+			"%s works, but `ha cut` and its like cannot reach it: no control page (%s)",
+			device, strerror(-err));
 }
 
 static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *events)

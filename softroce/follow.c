@@ -80,8 +80,8 @@ void sr_adapter_follow_control(struct sr_adapter *adapter)
 	if (adapter->control.bell < 0)
 		return;
 	if (sr_control_read(&adapter->control, &adapter->faults)) {
-		sr_say("%s: the control page makes no sense; the faults in force stay",
-		       adapter->spec.name);
+		sr_log_line("%s: the control page makes no sense; the faults in force stay",
+			    adapter->spec.name);
 		return;
 	}
 	if (adapter->faults.kill && !adapter->dead) {

@@ -48,8 +48,8 @@ static void rename_to(struct sr_adapter *adapter, const char *name, name_free_fn
 	if (!*name || !strcmp(name, adapter->spec.name))
 		return;
 	if (!sr_device_name_valid(name) || !name_free(adapter, name)) {
-		sr_say("%s keeps its name: '%s' is none, or another device has it",
-		       adapter->spec.name, name);
+		sr_log_line("%s keeps its name: '%s' is none, or another device has it",
+			    adapter->spec.name, name);
 		return;
 	}
 	snprintf(adapter->spec.name, sizeof(adapter->spec.name), "%s", name);

@@ -14,7 +14,7 @@
 static struct sr_settings settings;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-void sr_say(const char *format, ...)
+void sr_log_line(const char *format, ...)
 {
 	char line[512];
 	va_list ap;
@@ -41,8 +41,8 @@ static int number_read(const char *name, int fallback, int min, int max)
 	errno = 0;
 	value = strtol(text, &end, 10);
 	if (errno || *end || value < min || value > max) {
-		sr_say("%s=%.40s is not a number from %d to %d; using %d", name, text, min, max,
-		       fallback);
+		sr_log_line("%s=%.40s is not a number from %d to %d; using %d", name, text, min,
+			    max, fallback);
 		return fallback;
 	}
 	return value;
@@ -61,7 +61,8 @@ static const char *rates_read(const char *name)
 
 	if (sr_limit_parse(text, 0) >= 0)
 		return text;
-	sr_say("%s=%.40s are no rates in MB/s, separated by commas; there is no limit", name, text);
+	sr_log_line("%s=%.40s are no rates in MB/s, separated by commas; there is no limit", name,
+		    text);
 	return "";
 }
 

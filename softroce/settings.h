@@ -32,6 +32,6 @@ extern const char *const sr_settings_names[];
 extern const int sr_settings_names_count;
 
 /* One line for the user on stderr: "softroce: ...". */
-void sr_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sr_log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -172,7 +172,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 		goto fail;
 	err = sr_adapter_open(context->adapter, &sr_verbs_events);
 	if (err) {
-		sr_say("%s cannot be opened: %s", ibv->name, strerror(-err));
+		sr_log_line("%s cannot be opened: %s", ibv->name, strerror(-err));
 		goto fail_open;
 	}
 	context->incarnation = context->adapter->incarnation;

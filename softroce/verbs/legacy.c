@@ -18,9 +18,9 @@ long sr_legacy_refuse(void);
 
 __attribute__((used)) void *sr_legacy_list(int *n)
 {
-	sr_say("this program was built for libibverbs 1.0 of 2006; softroce has devices for "
-	       "version 1.1 and later "
-	       "only");
+	sr_log_line("this program was built for libibverbs 1.0 of 2006; softroce has devices for "
+		    "version 1.1 and later "
+		    "only");
 	if (n)
 		*n = 0;
 	return calloc(1, sizeof(void *));
