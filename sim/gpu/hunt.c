@@ -45,12 +45,12 @@ struct actor {
 	bool last_quiet; /* false: it leaves when its last signal is posted */
 };
 
-static uint64_t draw(uint64_t n)
+static uint64_t draw_below(uint64_t n)
 {
 	return ha_gpu_fibers_random() % n;
 }
 
-static void bad(struct run *r, const char *why)
+static void record_corruption(struct run *r, const char *why)
 {
 	if (r->result->verdict != HUNT_CORRUPT)
 		r->result->why = why;
@@ -58,43 +58,44 @@ static void bad(struct run *r, const char *why)
 }
 
 /* A time limit may pass at any moment: mostly there is none, sometimes it is short. */
-static uint64_t limit(void)
+static uint64_t draw_limit(void)
 {
-	return draw(4) ? HA_GPU_FOREVER : 2 * US + draw(100 * US);
+	return draw_below(4) ? HA_GPU_FOREVER : 2 * US + draw_below(100 * US);
 }
 
 /* True: do it again. */
-static bool again(struct run *r, enum ha_gpu_result got)
+static bool note_result(struct run *r, enum ha_gpu_result got)
 {
 	r->result->timeouts += got == HA_GPU_TIMEOUT;
 	if (got == HA_GPU_BOTH_DOWN)
 		r->both_down = true;
 	else if (got == HA_GPU_REFUSED)
-		bad(r, "an operation was refused");
+		record_corruption(r, "an operation was refused");
 	return got == HA_GPU_TIMEOUT;
 }
 
-#define UNTIL(r, call)                               \
-	do {                                         \
-	} while (again(r, call) && !(r)->both_down); \
-	if ((r)->both_down)                          \
+#define UNTIL(r, call)                                     \
+	do {                                               \
+	} while (note_result(r, call) && !(r)->both_down); \
+	if ((r)->both_down)                                \
 	return
 
-static uint8_t pattern(const struct run *r, unsigned stream, uint64_t m, uint32_t i)
+static uint8_t pattern_byte(const struct run *r, unsigned stream, uint64_t m, uint32_t i)
 {
 	return (uint8_t)(r->base + stream * 101 + m * 37 + i * 3 + (i >> 8) * 11);
 }
 
-static void fill(const struct run *r, uint8_t *p, unsigned stream, uint64_t m, uint32_t n)
+static void fill_pattern(const struct run *r, uint8_t *p, unsigned stream, uint64_t m, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		p[i] = pattern(r, stream, m, i);
+		p[i] = pattern_byte(r, stream, m, i);
 }
 
-static bool is(const struct run *r, const uint8_t *p, unsigned stream, uint64_t m, uint32_t n)
+static bool has_pattern(const struct run *r, const uint8_t *p, unsigned stream, uint64_t m,
+			uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (p[i] != pattern(r, stream, m, i))
+		if (p[i] != pattern_byte(r, stream, m, i))
 			return false;
 	return true;
 }
@@ -105,25 +106,25 @@ static bool is(const struct run *r, const uint8_t *p, unsigned stream, uint64_t 
  */
 
 /* The lane that speaks for its warp: the data's memory is free, and filled. */
-static void prepare(struct run *r, unsigned s, uint64_t m)
+static void prepare_source(struct run *r, unsigned s, uint64_t m)
 {
 	struct ha_gpu_conn *c = r->pair.end[0].conn;
 
 	if (m >= BUFFERS) {
-		UNTIL(r, ha_gpu_wait(c, s, m - BUFFERS + 1, limit()));
+		UNTIL(r, ha_gpu_wait(c, s, m - BUFFERS + 1, draw_limit()));
 	}
-	fill(r, r->pair.end[0].heap + SOURCE(s, m % BUFFERS), s, m, r->length[s][m]);
+	fill_pattern(r, r->pair.end[0].heap + SOURCE(s, m % BUFFERS), s, m, r->length[s][m]);
 }
 
-static void announce(struct run *r, unsigned s, uint64_t m)
+static void signal_message(struct run *r, unsigned s, uint64_t m)
 {
 	struct ha_gpu_conn *c = r->pair.end[0].conn;
 
 	r->sent[s]++;
-	UNTIL(r, ha_gpu_signal(c, s, 1, draw(3) || m + 1 == r->messages[s] ? 0 : HA_GPU_LATER,
-			       limit()));
-	if (!draw(3)) {
-		UNTIL(r, ha_gpu_quiet(c, limit()));
+	UNTIL(r, ha_gpu_signal(c, s, 1, draw_below(3) || m + 1 == r->messages[s] ? 0 : HA_GPU_LATER,
+			       draw_limit()));
+	if (!draw_below(3)) {
+		UNTIL(r, ha_gpu_quiet(c, draw_limit()));
 		/* it is ours again */
 		memset(r->pair.end[0].heap + SOURCE(s, m % BUFFERS), 0xbb, r->length[s][m]);
 	}
@@ -137,10 +138,11 @@ static void one_message(struct run *r, unsigned s, uint64_t m)
 	uint32_t n = r->length[s][m];
 
 	if (r->lanes == 1) {
-		UNTIL(r, ha_gpu_put_nbi(c, to, from, n, draw(2) ? HA_GPU_LATER : 0, limit()));
+		UNTIL(r, ha_gpu_put_nbi(c, to, from, n, draw_below(2) ? HA_GPU_LATER : 0,
+					draw_limit()));
 	} else {
-		again(r, ha_gpu_put_nbi_warp(c, to, from, n, m & 1 ? HA_GPU_LATER : 0,
-					     HA_GPU_FOREVER));
+		note_result(r, ha_gpu_put_nbi_warp(c, to, from, n, m & 1 ? HA_GPU_LATER : 0,
+						   HA_GPU_FOREVER));
 	}
 }
 
@@ -150,26 +152,26 @@ static bool both_down(struct run *r)
 	return ha_gpu_shfl(r->both_down, 0);
 }
 
-static void sender(void *arg)
+static void run_sender(void *arg)
 {
 	struct actor *a = arg;
 	struct run *r = a->run;
 
 	for (uint64_t m = 0; m < r->messages[a->stream] && !both_down(r); m++) {
 		if (!ha_gpu_lane())
-			prepare(r, a->stream, m);
+			prepare_source(r, a->stream, m);
 		if (both_down(r))
 			return;
 		one_message(r, a->stream, m);
 		if (!both_down(r) && !ha_gpu_lane())
-			announce(r, a->stream, m);
+			signal_message(r, a->stream, m);
 	}
 	if (!ha_gpu_lane() && a->last_quiet) {
-		UNTIL(r, ha_gpu_quiet(r->pair.end[0].conn, limit()));
+		UNTIL(r, ha_gpu_quiet(r->pair.end[0].conn, draw_limit()));
 	}
 }
 
-static void receiver(void *arg)
+static void run_receiver(void *arg)
 {
 	struct actor *a = arg;
 	struct run *r = a->run;
@@ -181,25 +183,26 @@ static void receiver(void *arg)
 		uint8_t *to = r->pair.end[1].heap + TARGET(s, m % BUFFERS);
 		uint32_t n = r->length[s][m];
 
-		UNTIL(r, ha_gpu_wait(c, s, m + 1, limit()));
+		UNTIL(r, ha_gpu_wait(c, s, m + 1, draw_limit()));
 		value = ha_gpu_signal_value(c, s);
 		if (value > r->sent[s])
-			bad(r, "a signal counts more than was sent");
+			record_corruption(r, "a signal counts more than was sent");
 		if (value < seen)
-			bad(r, "a signal ran backwards");
+			record_corruption(r, "a signal ran backwards");
 		seen = value;
-		if (!is(r, to, s, m, n))
-			bad(r, "a signal came, and its data is not there");
+		if (!has_pattern(r, to, s, m, n))
+			record_corruption(r, "a signal came, and its data is not there");
 		memset(to, 0xcc, n);
-		for (uint64_t i = draw(60) * draw(8); i; i--)
+		for (uint64_t i = draw_below(60) * draw_below(8); i; i--)
 			ha_gpu_pause();
 		for (uint32_t i = 0; i < n; i++)
 			if (to[i] != 0xcc)
-				bad(r, "something landed in memory that its owner uses again");
-		UNTIL(r, ha_gpu_signal(c, s, 1, 0, limit()));
+				record_corruption(
+					r, "something landed in memory that its owner uses again");
+		UNTIL(r, ha_gpu_signal(c, s, 1, 0, draw_limit()));
 	}
 	if (a->last_quiet) {
-		UNTIL(r, ha_gpu_quiet(c, limit()));
+		UNTIL(r, ha_gpu_quiet(c, draw_limit()));
 	}
 }
 
@@ -208,7 +211,7 @@ static void receiver(void *arg)
  * version ----
  */
 
-static void reader(void *arg)
+static void run_reader(void *arg)
 {
 	struct actor *a = arg;
 	struct run *r = a->run;
@@ -218,33 +221,34 @@ static void reader(void *arg)
 	for (uint64_t m = 0; m < 6; m++) {
 		memset(to, 0xdd, REGION_BYTES);
 		UNTIL(r, ha_gpu_get_nbi(c, to, pair_remote(&r->pair, 0, REGION), REGION_BYTES, 0,
-					limit()));
-		UNTIL(r, ha_gpu_fence(c, limit()));
-		UNTIL(r, ha_gpu_signal(c, SLOT_READER, 1, 0, limit()));
-		UNTIL(r, ha_gpu_quiet(c, limit()));
-		if (!is(r, to, 9, m, REGION_BYTES))
-			bad(r, "a read that was fenced returned what was written after it");
-		UNTIL(r, ha_gpu_wait(c, SLOT_OWNER, m + 1, limit()));
+					draw_limit()));
+		UNTIL(r, ha_gpu_fence(c, draw_limit()));
+		UNTIL(r, ha_gpu_signal(c, SLOT_READER, 1, 0, draw_limit()));
+		UNTIL(r, ha_gpu_quiet(c, draw_limit()));
+		if (!has_pattern(r, to, 9, m, REGION_BYTES))
+			record_corruption(
+				r, "a read that was fenced returned what was written after it");
+		UNTIL(r, ha_gpu_wait(c, SLOT_OWNER, m + 1, draw_limit()));
 	}
 }
 
-static void owner(void *arg)
+static void run_owner(void *arg)
 {
 	struct actor *a = arg;
 	struct run *r = a->run;
 	struct ha_gpu_conn *c = r->pair.end[1].conn;
 
 	for (uint64_t m = 0; m < 6; m++) {
-		UNTIL(r, ha_gpu_wait(c, SLOT_READER, m + 1, limit()));
-		fill(r, r->pair.end[1].heap + REGION, 9, m + 1, REGION_BYTES);
-		UNTIL(r, ha_gpu_signal(c, SLOT_OWNER, 1, 0, limit()));
+		UNTIL(r, ha_gpu_wait(c, SLOT_READER, m + 1, draw_limit()));
+		fill_pattern(r, r->pair.end[1].heap + REGION, 9, m + 1, REGION_BYTES);
+		UNTIL(r, ha_gpu_signal(c, SLOT_OWNER, 1, 0, draw_limit()));
 	}
-	UNTIL(r, ha_gpu_quiet(c, limit()));
+	UNTIL(r, ha_gpu_quiet(c, draw_limit()));
 }
 
 /* ---- fetch-adds: every old value once ---- */
 
-static void adder(void *arg)
+static void run_adder(void *arg)
 {
 	struct actor *a = arg;
 	struct run *r = a->run;
@@ -256,18 +260,18 @@ static void adder(void *arg)
 	for (uint64_t i = 0; i < r->adds; i++) {
 		do
 			got = ha_gpu_fetch_add(c, pair_remote(&r->pair, 0, WORD), 5, &old, &posted,
-					       limit());
-		while (again(r, got) && !posted && !r->both_down);
+					       draw_limit());
+		while (note_result(r, got) && !posted && !r->both_down);
 		if (posted) {
 			while (got == HA_GPU_TIMEOUT && !r->both_down) {
-				got = ha_gpu_fetch_add_wait(c, &old, limit());
-				again(r, got);
+				got = ha_gpu_fetch_add_wait(c, &old, draw_limit());
+				note_result(r, got);
 			}
 		}
 		if (r->both_down)
 			return;
 		if (old != 5 * i)
-			bad(r, "a fetch-add returned a wrong old value");
+			record_corruption(r, "a fetch-add returned a wrong old value");
 		r->added++;
 	}
 }
@@ -277,7 +281,7 @@ static void adder(void *arg)
  * ----
  */
 
-static void flood(void *arg)
+static void flood_ring(void *arg)
 {
 	struct actor *a = arg;
 	struct run *r = a->run;
@@ -287,17 +291,17 @@ static void flood(void *arg)
 	for (uint64_t i = 0; i < FLOOD_WORDS; i++) {
 		word = r->base + i;
 		UNTIL(r, ha_gpu_put_inline(c, pair_remote(&r->pair, 0, FLOOD + 8 * i), &word, 8,
-					   draw(8) ? HA_GPU_LATER : 0, limit()));
+					   draw_below(8) ? HA_GPU_LATER : 0, draw_limit()));
 	}
-	UNTIL(r, ha_gpu_quiet(c, limit()));
+	UNTIL(r, ha_gpu_quiet(c, draw_limit()));
 	for (uint64_t i = 0; i < FLOOD_WORDS; i++) {
 		memcpy(&word, r->pair.end[1].heap + FLOOD + 8 * i, 8);
 		if (word != r->base + i)
-			bad(r, "quiet was done, and a put is not there");
+			record_corruption(r, "quiet was done, and a put is not there");
 	}
 }
 
-static void server(void *arg)
+static void run_server(void *arg)
 {
 	struct actor *a = arg;
 
@@ -308,12 +312,12 @@ static void server(void *arg)
 
 /* ---- the machinery ---- */
 
-static void add(struct run *r, struct actor *actors, unsigned *n, void (*run)(void *),
-		unsigned stream, struct ha_gpu_warp *warp, bool helper)
+static void add_actor(struct run *r, struct actor *actors, unsigned *n, void (*run)(void *),
+		      unsigned stream, struct ha_gpu_warp *warp, bool helper)
 {
 	struct actor *a = &actors[(*n)++];
 
-	*a = (struct actor) { .run = r, .stream = stream, .last_quiet = draw(2) };
+	*a = (struct actor) { .run = r, .stream = stream, .last_quiet = draw_below(2) };
 	for (unsigned lane = 0; lane < (warp ? warp->lanes : 1); lane++) {
 		struct actor *l = lane ? &actors[(*n)++] : a;
 
@@ -323,7 +327,7 @@ static void add(struct run *r, struct actor *actors, unsigned *n, void (*run)(vo
 	}
 }
 
-static void configure(struct pair_config *c, bool dc)
+static void configure_pair(struct pair_config *c, bool dc)
 {
 	hunt_configure(c);
 	c->dc = dc;
@@ -331,32 +335,33 @@ static void configure(struct pair_config *c, bool dc)
 	c->heap_bytes = (HEAP + 1023) & ~1023u;
 }
 
-static void populate(struct run *r, struct actor *actors, unsigned *n, struct ha_gpu_warp *warps)
+static void add_actors(struct run *r, struct actor *actors, unsigned *n, struct ha_gpu_warp *warps)
 {
 	hunt_populate(&r->pair);
 	for (unsigned s = 0; s < r->streams; s++) {
-		r->messages[s] = 4 + (unsigned)draw(12);
+		r->messages[s] = 4 + (unsigned)draw_below(12);
 		for (unsigned m = 0; m < r->messages[s]; m++)
-			r->length[s][m] = 1 + (uint32_t)draw(draw(3) ? 64 : BUFFER_BYTES);
+			r->length[s][m] =
+				1 + (uint32_t)draw_below(draw_below(3) ? 64 : BUFFER_BYTES);
 		warps[s].lanes = r->lanes;
-		add(r, actors, n, sender, s, r->lanes > 1 ? &warps[s] : NULL, false);
-		add(r, actors, n, receiver, s, NULL, false);
+		add_actor(r, actors, n, run_sender, s, r->lanes > 1 ? &warps[s] : NULL, false);
+		add_actor(r, actors, n, run_receiver, s, NULL, false);
 	}
-	if (!draw(3)) {
-		fill(r, r->pair.end[1].heap + REGION, 9, 0, REGION_BYTES);
-		add(r, actors, n, reader, 0, NULL, false);
-		add(r, actors, n, owner, 0, NULL, false);
+	if (!draw_below(3)) {
+		fill_pattern(r, r->pair.end[1].heap + REGION, 9, 0, REGION_BYTES);
+		add_actor(r, actors, n, run_reader, 0, NULL, false);
+		add_actor(r, actors, n, run_owner, 0, NULL, false);
 	}
-	if (!draw(4))
-		add(r, actors, n, flood, 0, NULL, false);
-	if (!draw(3) && !HA_GPU_MUTATION(PLAIN_ADD)) {
+	if (!draw_below(4))
+		add_actor(r, actors, n, flood_ring, 0, NULL, false);
+	if (!draw_below(3) && !HA_GPU_MUTATION(PLAIN_ADD)) {
 		r->adds = 6;
-		add(r, actors, n, adder, 0, NULL, false);
-		add(r, actors, n, server, 0, NULL, true);
+		add_actor(r, actors, n, run_adder, 0, NULL, false);
+		add_actor(r, actors, n, run_server, 0, NULL, true);
 	}
 }
 
-static void judge(struct run *r, bool finished)
+static void judge_run(struct run *r, bool finished)
 {
 	struct hunt_result *res = r->result;
 	uint64_t word;
@@ -370,12 +375,12 @@ static void judge(struct run *r, bool finished)
 	}
 	memcpy(&word, r->pair.end[1].heap + WORD, 8);
 	if (!r->both_down && word != 5 * r->added)
-		bad(r, "the sum of the fetch-adds is wrong");
+		record_corruption(r, "the sum of the fetch-adds is wrong");
 	for (unsigned s = 0; s < r->streams && !r->both_down; s++)
 		if (ha_gpu_signal_value(r->pair.end[1].conn, s) != r->messages[s])
-			bad(r, "signals were lost");
+			record_corruption(r, "signals were lost");
 	if (r->both_down && !(hunt_struck(&r->pair, 0) && hunt_struck(&r->pair, 1)))
-		bad(r, "a path that nothing happened to was given up");
+		record_corruption(r, "a path that nothing happened to was given up");
 	if (r->both_down && res->verdict == HUNT_GOOD)
 		res->verdict = HUNT_GAVE_UP;
 }
@@ -433,7 +438,7 @@ static void describe_end(const struct run *r, unsigned e)
 }
 
 /* For whoever looks into a seed. */
-static void describe(const struct run *r)
+static void describe_run(const struct run *r)
 {
 	for (unsigned i = 0; i < 4; i++)
 		describe_nic(&r->pair.fabric->nic[i], i);
@@ -459,16 +464,16 @@ void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_optio
 	run.result = res;
 	hunt_begin(fabric, seed);
 	fabric->moves = o->moves;
-	configure(&c, o->dc);
+	configure_pair(&c, o->dc);
 	pair_make(&run.pair, fabric, &c);
 	run.base = ha_gpu_fibers_random();
-	run.streams = 1 + (unsigned)draw(STREAMS);
-	run.lanes = draw(3) ? 1 : WARP;
+	run.streams = 1 + (unsigned)draw_below(STREAMS);
+	run.lanes = draw_below(3) ? 1 : WARP;
 	hunt_script(fabric, o, !c.proof_every);
-	populate(&run, actors, &n, warps);
+	add_actors(&run, actors, &n, warps);
 	finished = ha_gpu_fibers_run(LIMIT_NS);
-	judge(&run, finished);
+	judge_run(&run, finished);
 	if (o->verbose && res->verdict >= HUNT_CORRUPT)
-		describe(&run);
+		describe_run(&run);
 	hunt_end(&run.pair, res);
 }

@@ -98,7 +98,7 @@ struct total {
 	uint64_t verdict[4], struck, switches, replayed, skipped, late, timeouts, entries;
 };
 
-static void count(struct total *t, const struct hunt_result *r)
+static void count_result(struct total *t, const struct hunt_result *r)
 {
 	t->verdict[r->verdict]++;
 	for (unsigned i = 0; r->verdict >= HUNT_CORRUPT && i < REASONS; i++)
@@ -116,7 +116,7 @@ static void count(struct total *t, const struct hunt_result *r)
 	t->entries += r->entries;
 }
 
-static void print(const struct total *t, uint64_t seeds)
+static void print_total(const struct total *t, uint64_t seeds)
 {
 	printf("%llu runs, %llu faults struck: %llu corrupt, %llu hung, %llu without any path; "
 	       "%llu switches of path, %llu entries posted again, "
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
 	}
 	for (uint64_t s = o.start; s < o.start + o.seeds; s++) {
 		hunt_run(fabric, s, &o.hunt, &r);
-		count(&total, &r);
+		count_result(&total, &r);
 		done++;
 		if (o.hunt.verbose || (r.verdict >= HUNT_CORRUPT &&
 				       total.verdict[HUNT_CORRUPT] + total.verdict[HUNT_HANG] <= 5))
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 		if (o.enough && r.verdict >= HUNT_CORRUPT)
 			break;
 	}
-	print(&total, done);
+	print_total(&total, done);
 	bad = total.verdict[HUNT_CORRUPT] + total.verdict[HUNT_HANG];
 	soft_fabric_close(fabric);
 	if (ha_gpu_mutation)

@@ -9,7 +9,7 @@
 
 #define US UINT64_C(1000)
 
-static uint64_t draw(uint64_t n)
+static uint64_t draw_below(uint64_t n)
 {
 	return ha_gpu_fibers_random() % n;
 }
@@ -17,40 +17,40 @@ static uint64_t draw(uint64_t n)
 void hunt_begin(struct soft_fabric *fabric, uint64_t seed)
 {
 	ha_gpu_fibers_begin(seed * 0x2545f4914f6cdd1du + 1, 0);
-	ha_gpu_fibers_begin(ha_gpu_fibers_random(), 8 + (unsigned)draw(120));
+	ha_gpu_fibers_begin(ha_gpu_fibers_random(), 8 + (unsigned)draw_below(120));
 	soft_fabric_clear(fabric);
 }
 
 void hunt_configure(struct pair_config *c)
 {
 	pair_defaults(c);
-	c->nwqes = draw(2) ? 64 : 128;
-	c->proof_every = draw(4) ? 16 : 0;
-	c->cq_log = draw(3) ? 0 : 8;
-	c->proxied = !draw(4);
+	c->nwqes = draw_below(2) ? 64 : 128;
+	c->proof_every = draw_below(4) ? 16 : 0;
+	c->cq_log = draw_below(3) ? 0 : 8;
+	c->proxied = !draw_below(4);
 	c->agent.check_ns = 20 * US;
 	c->agent.silent_checks = 10;
-	c->agent.recovery_ns = 100 * US + draw(400) * US;
+	c->agent.recovery_ns = 100 * US + draw_below(400) * US;
 	c->agent.no_path_ns = 6000 * US;
 	c->agent.probes = 2;
-	c->agent.failback = draw(2);
+	c->agent.failback = draw_below(2);
 }
 
-static void nic(void *arg)
+static void run_nic(void *arg)
 {
 	soft_nic_run(arg);
 }
 
-static void agent(void *arg)
+static void run_agent(void *arg)
 {
 	pair_agent_run(arg);
 }
 
 /* Puts right what is broken, after a while. */
-static void operator(void *arg)
+static void run_operator(void *arg)
 {
 	struct soft_fabric *f = arg;
-	uint64_t at = ha_gpu_now() + draw(3000) * US;
+	uint64_t at = ha_gpu_now() + draw_below(3000) * US;
 
 	while (ha_gpu_now() < at)
 		ha_gpu_pause();
@@ -61,11 +61,11 @@ static void operator(void *arg)
 void hunt_populate(struct pair *p)
 {
 	for (unsigned i = 0; i < 4; i++)
-		ha_gpu_fiber_add(nic, &p->fabric->nic[i], NULL, true);
+		ha_gpu_fiber_add(run_nic, &p->fabric->nic[i], NULL, true);
 	for (unsigned i = 0; i < 2; i++)
-		ha_gpu_fiber_add(agent, &p->end[i], NULL, true);
-	if (draw(2))
-		ha_gpu_fiber_add(operator, p->fabric, NULL, true);
+		ha_gpu_fiber_add(run_agent, &p->end[i], NULL, true);
+	if (draw_below(2))
+		ha_gpu_fiber_add(run_operator, p->fabric, NULL, true);
 }
 
 bool hunt_struck(const struct pair *p, unsigned path)

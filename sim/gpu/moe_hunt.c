@@ -64,12 +64,12 @@ struct run {
 	bool both_down;
 };
 
-static uint64_t draw(uint64_t n)
+static uint64_t draw_below(uint64_t n)
 {
 	return ha_gpu_fibers_random() % n;
 }
 
-static void bad(struct run *r, const char *why)
+static void record_corruption(struct run *r, const char *why)
 {
 	if (r->result->verdict != HUNT_CORRUPT)
 		r->result->why = why;
@@ -78,7 +78,7 @@ static void bad(struct run *r, const char *why)
 
 /* ---- a rank ---- */
 
-static void lane(void *arg)
+static void run_lane(void *arg)
 {
 	struct lane *l = arg;
 	uint64_t launched = 0;
@@ -92,10 +92,10 @@ static void lane(void *arg)
 	}
 }
 
-static enum ha_gpu_result launch(struct rank *k,
-				 void (*kernel)(struct ha_moe *, const struct ha_moe_call *,
-						uint32_t, uint32_t),
-				 uint32_t phases, uint64_t limit)
+static enum ha_gpu_result launch_kernel(struct rank *k,
+					void (*kernel)(struct ha_moe *, const struct ha_moe_call *,
+						       uint32_t, uint32_t),
+					uint32_t phases, uint64_t limit)
 {
 	uint64_t ended = ha_gpu_load(&k->ended) + k->lanes * k->warps;
 
@@ -110,40 +110,43 @@ static enum ha_gpu_result launch(struct rank *k,
 }
 
 /* Until it is done, or never will be. False: the latter. */
-static bool finish(struct rank *k,
-		   void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t, uint32_t),
-		   uint32_t phases)
+static bool finish_kernel(struct rank *k,
+			  void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t,
+					 uint32_t),
+			  uint32_t phases)
 {
 	enum ha_gpu_result result;
 
-	while ((result = launch(k, kernel, phases,
-				draw(3) ? HA_GPU_FOREVER : 5 * US + draw(300 * US))) ==
+	while ((result = launch_kernel(k, kernel, phases,
+				       draw_below(3) ? HA_GPU_FOREVER
+						     : 5 * US + draw_below(300 * US))) ==
 	       HA_GPU_TIMEOUT)
 		k->run->result->timeouts++;
 	if (result == HA_GPU_REFUSED)
-		bad(k->run, "a launch was refused");
+		record_corruption(k->run, "a launch was refused");
 	k->run->both_down |= result == HA_GPU_BOTH_DOWN;
 	return result == HA_GPU_DONE;
 }
 
 /* In one launch, or sending first. */
-static bool both(struct rank *k,
-		 void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t, uint32_t),
-		 void (*done)(struct ha_moe *, uint32_t))
+static bool finish_both_phases(struct rank *k,
+			       void (*kernel)(struct ha_moe *, const struct ha_moe_call *, uint32_t,
+					      uint32_t),
+			       void (*done)(struct ha_moe *, uint32_t))
 {
-	bool split = !draw(3);
+	bool split = !draw_below(3);
 
-	if (split && !finish(k, kernel, HA_MOE_SEND))
+	if (split && !finish_kernel(k, kernel, HA_MOE_SEND))
 		return false;
 	if (split)
 		done(&k->moe, HA_MOE_SEND);
-	if (!finish(k, kernel, split ? HA_MOE_RECEIVE : HA_MOE_BOTH))
+	if (!finish_kernel(k, kernel, split ? HA_MOE_RECEIVE : HA_MOE_BOTH))
 		return false;
 	done(&k->moe, split ? HA_MOE_RECEIVE : HA_MOE_BOTH);
 	return true;
 }
 
-static void input(struct rank *k, uint64_t n)
+static void make_input(struct rank *k, uint64_t n)
 {
 	const struct ha_moe_values *v = &k->run->values;
 
@@ -155,40 +158,40 @@ static void input(struct rank *k, uint64_t n)
 	}
 }
 
-static void one(struct rank *k, uint64_t n, bool *go_on)
+static void run_round(struct rank *k, uint64_t n, bool *go_on)
 {
 	struct run *r = k->run;
 
-	input(k, n);
-	*go_on = both(k, ha_moe_dispatch, ha_moe_count_dispatch);
+	make_input(k, n);
+	*go_on = finish_both_phases(k, ha_moe_dispatch, ha_moe_count_dispatch);
 	if (!*go_on)
 		return;
 	if (ha_moe_check_dispatch(&r->values, &k->moe, &k->call))
-		bad(r, "an expert has not the tokens that it should have");
+		record_corruption(r, "an expert has not the tokens that it should have");
 	ha_moe_scribble_arrived(&k->moe, n);
-	launch(k, ha_moe_run_experts, 0, HA_GPU_FOREVER);
+	launch_kernel(k, ha_moe_run_experts, 0, HA_GPU_FOREVER);
 	if (n && ha_moe_check_scribbled(&k->moe, n - 1))
-		bad(r, "something landed in memory that its owner uses again");
-	*go_on = both(k, ha_moe_combine, ha_moe_count_combine);
+		record_corruption(r, "something landed in memory that its owner uses again");
+	*go_on = finish_both_phases(k, ha_moe_combine, ha_moe_count_combine);
 	if (!*go_on)
 		return;
 	if (ha_moe_check_combine(&r->values, &k->moe, &k->call))
-		bad(r, "a sum is wrong");
+		record_corruption(r, "a sum is wrong");
 	ha_moe_scribble_returned(&k->moe, n);
 }
 
-static void host(void *arg)
+static void run_host(void *arg)
 {
 	struct rank *k = arg;
 	bool go_on = true;
 
 	for (uint64_t n = 0; n < LAUNCHES && go_on; n++)
-		one(k, n, &go_on);
+		run_round(k, n, &go_on);
 }
 
 /* ---- the machinery ---- */
 
-static void configure(struct run *r, struct pair_config *c)
+static void configure_run(struct run *r, struct pair_config *c)
 {
 	struct ha_moe_shape *s = &r->values.shape;
 
@@ -200,7 +203,7 @@ static void configure(struct run *r, struct pair_config *c)
 				     .format = HA_MOE_BF16 };
 	ha_moe_make_layout(s, &r->values.layout);
 	r->values.seed = ha_gpu_fibers_random();
-	r->values.routing = (enum ha_moe_routing)draw(3);
+	r->values.routing = (enum ha_moe_routing)draw_below(3);
 	hunt_configure(c);
 	c->chunk = CHUNK_LOG;
 	c->heap_bytes = (uint32_t)((ha_moe_heap_bytes(s) + (1 << CHUNK_LOG) - 1) &
@@ -224,8 +227,8 @@ static void make_rank(struct run *r, uint32_t pe)
 					 .weights = k->weights,
 					 .packed = k->packed,
 					 .combined = k->combined };
-	k->warps = 1 + (unsigned)draw(2);
-	k->lanes = draw(2) ? 1 : 1 + (unsigned)draw(3);
+	k->warps = 1 + (unsigned)draw_below(2);
+	k->lanes = draw_below(2) ? 1 : 1 + (unsigned)draw_below(3);
 	for (unsigned i = 0; i < k->warps * k->lanes; i++) {
 		struct lane *l = &k->lane[i];
 
@@ -233,12 +236,12 @@ static void make_rank(struct run *r, uint32_t pe)
 		l->warp = i / k->lanes;
 		k->warp[l->warp].lanes = k->lanes;
 		l->self = (struct ha_gpu_self) { &k->warp[l->warp], i % k->lanes };
-		ha_gpu_fiber_add(lane, l, &l->self, true);
+		ha_gpu_fiber_add(run_lane, l, &l->self, true);
 	}
-	ha_gpu_fiber_add(host, k, NULL, false);
+	ha_gpu_fiber_add(run_host, k, NULL, false);
 }
 
-static void judge(struct run *r, bool finished)
+static void judge_run(struct run *r, bool finished)
 {
 	struct hunt_result *res = r->result;
 
@@ -248,7 +251,7 @@ static void judge(struct run *r, bool finished)
 		res->verdict = HUNT_HANG;
 		res->why = "a launch does not end";
 	} else if (r->both_down && !(hunt_struck(&r->pair, 0) && hunt_struck(&r->pair, 1))) {
-		bad(r, "a path that nothing happened to was given up");
+		record_corruption(r, "a path that nothing happened to was given up");
 	} else if (r->both_down) {
 		res->verdict = HUNT_GAVE_UP;
 	}
@@ -265,12 +268,12 @@ void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_optio
 	run.result = res;
 	hunt_begin(fabric, seed);
 	fabric->moves = o->moves;
-	configure(&run, &c);
+	configure_run(&run, &c);
 	pair_make(&run.pair, fabric, &c);
 	hunt_script(fabric, o, !c.proof_every);
 	hunt_populate(&run.pair);
 	for (uint32_t pe = 0; pe < RANKS; pe++)
 		make_rank(&run, pe);
-	judge(&run, ha_gpu_fibers_run(LIMIT_NS));
+	judge_run(&run, ha_gpu_fibers_run(LIMIT_NS));
 	hunt_end(&run.pair, res);
 }

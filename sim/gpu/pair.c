@@ -48,7 +48,7 @@ static int queue_receive(void *self, struct ha_gpu_say *say)
 	return result;
 }
 
-static void *get(struct soft_fabric *f, size_t bytes)
+static void *alloc_bytes(struct soft_fabric *f, size_t bytes)
 {
 	void *p = soft_alloc(f, bytes);
 
@@ -56,7 +56,7 @@ static void *get(struct soft_fabric *f, size_t bytes)
 	return p;
 }
 
-static uint32_t key(struct soft_nic *n, const void *address, size_t bytes, bool remote)
+static uint32_t register_memory(struct soft_nic *n, const void *address, size_t bytes, bool remote)
 {
 	uint32_t k = soft_mr_register(n, address, bytes, remote);
 
@@ -67,12 +67,12 @@ static uint32_t key(struct soft_nic *n, const void *address, size_t bytes, bool 
 static void make_memory(struct pair *p, unsigned e, const struct pair_config *c)
 {
 	struct pair_end *end = &p->end[e];
-	struct ha_gpu_conn *conn = get(p->fabric, sizeof(*conn));
+	struct ha_gpu_conn *conn = alloc_bytes(p->fabric, sizeof(*conn));
 
 	end->conn = conn;
-	end->heap = get(p->fabric, c->heap_bytes);
-	conn->mail = get(p->fabric, sizeof(*conn->mail));
-	conn->scratch = get(p->fabric, 64);
+	end->heap = alloc_bytes(p->fabric, c->heap_bytes);
+	conn->mail = alloc_bytes(p->fabric, sizeof(*conn->mail));
+	conn->scratch = alloc_bytes(p->fabric, 64);
 	conn->nwqes = c->nwqes;
 	conn->proof_every = c->proof_every;
 	conn->proxied = c->proxied;
@@ -96,18 +96,18 @@ static void make_path(struct pair *p, unsigned e, unsigned path, const struct pa
 
 	if (path) {
 		CHECK(soft_qp_create(n, &(struct soft_qp_attr) { .nwqes = 64 }));
-		key(n, get(p->fabric, 64), 64, true);
+		register_memory(n, alloc_bytes(p->fabric, 64), 64, true);
 	}
 	end->nic[path] = n;
 	end->path[path].qp = soft_qp_create(n, &attr);
 	CHECK(end->path[path].qp);
 	soft_path_describe(end->path[path].qp, q);
-	*mail_key = key(n, end->conn->mail, sizeof(*end->conn->mail), true);
-	q->scratch_key = key(n, end->conn->scratch, 64, false);
+	*mail_key = register_memory(n, end->conn->mail, sizeof(*end->conn->mail), true);
+	q->scratch_key = register_memory(n, end->conn->scratch, 64, false);
 	q->nlkey = c->heap_bytes >> c->chunk;
 	for (uint32_t i = 0; i < q->nlkey; i++)
-		heap_keys[i] =
-			key(n, end->heap + ((size_t)i << c->chunk), (size_t)1 << c->chunk, true);
+		heap_keys[i] = register_memory(n, end->heap + ((size_t)i << c->chunk),
+					       (size_t)1 << c->chunk, true);
 	q->lkey = heap_keys;
 }
 
@@ -143,12 +143,12 @@ void pair_make(struct pair *p, struct soft_fabric *fabric, const struct pair_con
 	memset(p, 0, sizeof(*p));
 	p->fabric = fabric;
 	for (unsigned e = 0; e < 2; e++) {
-		p->queue[e] = get(fabric, sizeof(*p->queue[e]));
+		p->queue[e] = alloc_bytes(fabric, sizeof(*p->queue[e]));
 		make_memory(p, e, c);
 	}
 	for (unsigned path = 0; path < HA_GPU_PATHS; path++) {
 		for (unsigned e = 0; e < 2; e++) {
-			keys[e] = get(fabric, ((c->heap_bytes >> c->chunk) + path) * 4);
+			keys[e] = alloc_bytes(fabric, ((c->heap_bytes >> c->chunk) + path) * 4);
 			make_path(p, e, path, c, keys[e], &mail_key[e]);
 		}
 		connect_path(p, path, ops, keys, mail_key);
