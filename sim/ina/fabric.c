@@ -62,7 +62,7 @@ uint64_t ina_sim_packet_incarnation(const struct ina_sim_scenario *sc)
 
 static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f);
 
-static void arrive(void *arg)
+static void receive_packet(void *arg)
 {
 	struct ina_sim_packet *p = arg;
 	struct ina_sim_world *w = p->world;
@@ -72,7 +72,7 @@ static void arrive(void *arg)
 	w->result.hash = (w->result.hash ^ ina_sim_now(w) ^ p->to ^ (uint64_t)p->len << 40) *
 			 UINT64_C(0x9e3779b97f4a7c15);
 	w->result.hash ^= w->result.hash >> 29 ^ (uint64_t)p->bytes[p->len - 1] << 8;
-	if (!ina_sim_over(w) && ina_frame_decode(p->bytes, p->len, &f) == INA_FAULT_NONE) {
+	if (!ina_sim_has_finding(w) && ina_frame_decode(p->bytes, p->len, &f) == INA_FAULT_NONE) {
 		if (p->to == TO_SWITCH)
 			switch_receive(w, &f);
 		else
@@ -82,20 +82,21 @@ static void arrive(void *arg)
 }
 
 /* One copy arrives. */
-static void deliver(struct ina_sim_world *w, unsigned to, const uint8_t *bytes, size_t len,
-		    uint64_t when)
+static void deliver_copy(struct ina_sim_world *w, unsigned to, const uint8_t *bytes, size_t len,
+			 uint64_t when)
 {
 	struct ina_sim_packet *p = new_packet(w);
 
 	p->to = to;
 	p->len = len;
 	memcpy(p->bytes, bytes, len);
-	sr_memwire_at(w->wire, when, arrive, p);
+	sr_memwire_at(w->wire, when, receive_packet, p);
 }
 
 /* Through one direction of a cable: its queue, its faults, its length. */
-static void cable(struct ina_sim_world *w, const struct ina_frame *f, unsigned to, uint64_t *busy,
-		  uint64_t *last, uint64_t rate, const struct sr_fault_dir *dir)
+static void pass_cable(struct ina_sim_world *w, const struct ina_frame *f, unsigned to,
+		       uint64_t *busy, uint64_t *last, uint64_t rate,
+		       const struct sr_fault_dir *dir)
 {
 	uint64_t now = ina_sim_now(w), start = *busy > now ? *busy : now, when;
 	struct ina_frame marked = *f;
@@ -120,10 +121,10 @@ static void cable(struct ina_sim_world *w, const struct ina_frame *f, unsigned t
 		when = when > *last ? when : *last;
 		*last = when;
 	}
-	deliver(w, to, bytes, len, when);
+	deliver_copy(w, to, bytes, len, when);
 	if (v.copies == 2)
-		deliver(w, to, bytes, len,
-			*busy + w->sc.latency_ns + v.delay2_ns + dir->reorder_ns / 2);
+		deliver_copy(w, to, bytes, len,
+			     *busy + w->sc.latency_ns + v.delay2_ns + dir->reorder_ns / 2);
 }
 
 static uint64_t rate_of(const struct ina_sim_rank *r)
@@ -137,7 +138,7 @@ void ina_sim_send_up(struct ina_sim_rank *r, const struct ina_frame *f)
 		r->world->result.lost++;
 		return;
 	}
-	cable(r->world, f, TO_SWITCH, &r->up_free, &r->up_last, rate_of(r), &r->world->sc.up);
+	pass_cable(r->world, f, TO_SWITCH, &r->up_free, &r->up_last, rate_of(r), &r->world->sc.up);
 }
 
 static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
@@ -149,8 +150,8 @@ static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
 	ina_switch_step(&w->sw, ina_sim_now(w), f, &v);
 	w->result.reason[v.reason]++;
 	if (w->verbose)
-		ina_sim_say(w, "switch: rank %u psn %u epoch %u flags %02x: %s", f->rank, f->psn,
-			    f->epoch, f->flags, ina_reason_name(v.reason, NULL));
+		ina_sim_trace_line(w, "switch: rank %u psn %u epoch %u flags %02x: %s", f->rank,
+				   f->psn, f->epoch, f->flags, ina_reason_name(v.reason, NULL));
 	for (uint8_t i = 0; v.action != INA_DROP && i < w->sc.ranks; i++) {
 		struct ina_sim_rank *r = &w->rank[i];
 		struct ina_frame answer;
@@ -158,13 +159,13 @@ static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
 		if (v.action == INA_ANSWER_ONE && i != f->rank)
 			continue;
 		ina_switch_answer(&w->sw, &v, i, &answer);
-		cable(w, &answer, i, &r->down_free, &r->down_last, rate_of(r), &w->sc.down);
+		pass_cable(w, &answer, i, &r->down_free, &r->down_last, rate_of(r), &w->sc.down);
 	}
 }
 
 /* ---- the unauthenticated peer ---- */
 
-static void extend(struct ina_sim_world *w, struct ina_frame *f, bool to_switch)
+static void extend_frame(struct ina_sim_world *w, struct ina_frame *f, bool to_switch)
 {
 	f->epoch = w->epoch;
 	f->flags = to_switch ? 0 : INA_F_ANSWER;
@@ -210,15 +211,15 @@ void ina_sim_unauthenticated(void *arg)
 		.words = words,
 	};
 
-	if (ina_sim_over(w))
+	if (ina_sim_has_finding(w))
 		return;
 	memset(words, 0x5a, sizeof(words));
 	if (f.extended)
-		extend(w, &f, to_switch);
+		extend_frame(w, &f, to_switch);
 	if (f.words && sr_rng_below(rng, 2))
 		imitate_operation(victim->worker.head, &f, to_switch);
-	deliver(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes),
-		ina_sim_now(w));
+	deliver_copy(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes),
+		     ina_sim_now(w));
 	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns),
 		      ina_sim_unauthenticated, w);
 }

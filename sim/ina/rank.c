@@ -15,8 +15,8 @@ static const struct ina_sim_op *spec_of(const struct ina_sim_job *j)
 
 /* ---- what the ranks bring, and what that makes ---- */
 
-static uint64_t mixed(const struct ina_sim_world *w, unsigned op, unsigned rank, uint32_t index,
-		      unsigned word)
+static uint64_t draw_value(const struct ina_sim_world *w, unsigned op, unsigned rank,
+			   uint32_t index, unsigned word)
 {
 	struct sr_rng rng = { (w->sc.seed ^ (uint64_t)op << 56 ^ (uint64_t)rank << 48 ^
 			       (uint64_t)index << 16 ^ word) *
@@ -28,7 +28,7 @@ static uint64_t mixed(const struct ina_sim_world *w, unsigned op, unsigned rank,
 static int32_t word_of(const struct ina_sim_world *w, unsigned op, unsigned rank, uint32_t index,
 		       unsigned word)
 {
-	int32_t v = (int32_t)mixed(w, op, rank, index, word);
+	int32_t v = (int32_t)draw_value(w, op, rank, index, word);
 
 	if (w->sc.op[op].kind == INA_SIM_LARGE)
 		return word % 4 ? v >> 4 : v; /* some words of a block never pass the ends */
@@ -39,11 +39,11 @@ static uint8_t exponent_of(const struct ina_sim_world *w, unsigned op, unsigned 
 			   uint32_t index)
 {
 	return w->sc.op[op].kind == INA_SIM_EXPONENTS
-		       ? (uint8_t)(140 + mixed(w, op, rank, index, 999) % 9)
+		       ? (uint8_t)(140 + draw_value(w, op, rank, index, 999) % 9)
 		       : 0;
 }
 
-static bool sums(uint8_t coll)
+static bool is_summing(uint8_t coll)
 {
 	return coll != INA_BROADCAST && coll != INA_ALL_GATHER;
 }
@@ -54,7 +54,7 @@ struct range {
 	int64_t low, high; /* both are reached; equal when no order passes an end */
 };
 
-static int64_t held(int64_t v)
+static int64_t clamp_sum(int64_t v)
 {
 	return ha_clamp(v, INT32_MIN, INT32_MAX);
 }
@@ -74,7 +74,8 @@ static struct range range_of(const struct ina_sim_world *w, unsigned op, uint32_
 
 		*(v > 0 ? &up : &down) += v;
 	}
-	return (struct range) { up + down, held(held(up) + down), held(held(down) + up) };
+	return (struct range) { up + down, clamp_sum(clamp_sum(up) + down),
+				clamp_sum(clamp_sum(down) + up) };
 }
 
 /* Words of different exponents: half a unit for every block that is aligned. */
@@ -99,7 +100,7 @@ static bool word_right(const struct ina_sim_world *w, unsigned op, uint32_t inde
 	const struct ina_sim_op *spec = &w->sc.op[op];
 	struct range range;
 
-	if (!sums(spec->coll))
+	if (!is_summing(spec->coll))
 		return is == word_of(w, op, spec->root, index, word);
 	if (spec->kind == INA_SIM_EXPONENTS)
 		return aligned_right(w, op, index, word, is, b.exponent);
@@ -126,13 +127,13 @@ static bool block_right(const struct ina_sim_world *w, unsigned op, uint32_t ind
 	const struct ina_sim_op *spec = &w->sc.op[op];
 	uint8_t most = exponent_of(w, op, spec->root, index);
 
-	for (unsigned r = 0; sums(spec->coll) && r < w->sc.ranks; r++)
+	for (unsigned r = 0; is_summing(spec->coll) && r < w->sc.ranks; r++)
 		if (exponent_of(w, op, r, index) > most)
 			most = exponent_of(w, op, r, index);
 	if (b.exponent != most || b.flags & ~INA_F_OVERFLOW)
 		return false;
 	return !b.flags ||
-	       (spec->kind == INA_SIM_LARGE && sums(spec->coll) && may_pass(w, op, index));
+	       (spec->kind == INA_SIM_LARGE && is_summing(spec->coll) && may_pass(w, op, index));
 }
 
 static uint64_t hash_words(const uint8_t *words, struct ina_block b)
@@ -151,19 +152,20 @@ static void check_words(struct ina_sim_job *j, uint32_t index, const uint8_t *wo
 	uint64_t h = hash_words(words, b), *first = &w->bytes[j->number][index];
 
 	if (!block_right(w, j->number, index, b))
-		ina_sim_found(w, INA_SIM_WRONG,
-			      "rank %u, operation %u, packet %u: exponent %u, flags %02x",
-			      j->rank->index, j->number, index, b.exponent, b.flags);
-	for (unsigned i = 0; i < INA_WORDS && !ina_sim_over(w); i++)
+		ina_sim_report_finding(w, INA_SIM_WRONG,
+				       "rank %u, operation %u, packet %u: exponent %u, flags %02x",
+				       j->rank->index, j->number, index, b.exponent, b.flags);
+	for (unsigned i = 0; i < INA_WORDS && !ina_sim_has_finding(w); i++)
 		if (!word_right(w, j->number, index, i, (int32_t)ina_get32(words + 4 * i), b))
-			ina_sim_found(w, INA_SIM_WRONG,
-				      "rank %u, operation %u, packet %u, word %u is %d",
-				      j->rank->index, j->number, index, i,
-				      (int32_t)ina_get32(words + 4 * i));
+			ina_sim_report_finding(w, INA_SIM_WRONG,
+					       "rank %u, operation %u, packet %u, word %u is %d",
+					       j->rank->index, j->number, index, i,
+					       (int32_t)ina_get32(words + 4 * i));
 	if (*first && *first != h)
-		ina_sim_found(w, INA_SIM_DIFFERS,
-			      "rank %u, operation %u, packet %u is not what another rank got",
-			      j->rank->index, j->number, index);
+		ina_sim_report_finding(
+			w, INA_SIM_DIFFERS,
+			"rank %u, operation %u, packet %u is not what another rank got",
+			j->rank->index, j->number, index);
 	*first = h;
 }
 
@@ -176,9 +178,10 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 
 	/* In place: the answer lies where the words were. */
 	if (j->taken[index])
-		ina_sim_found(j->rank->world, INA_SIM_TWICE,
-			      "rank %u sends packet %u of operation %u, whose answer it has",
-			      j->rank->index, index, j->number);
+		ina_sim_report_finding(
+			j->rank->world, INA_SIM_TWICE,
+			"rank %u sends packet %u of operation %u, whose answer it has",
+			j->rank->index, index, j->number);
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, (uint32_t)word_of(w, j->number, j->rank->index, index, i));
 	block->exponent = exponent_of(w, j->number, j->rank->index, index);
@@ -191,13 +194,14 @@ static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_blo
 
 	w->moved_at = ina_sim_now(w);
 	if (index >= spec_of(j)->packets || j->taken[index]) {
-		ina_sim_found(w, INA_SIM_TWICE, "rank %u gets packet %u of operation %u twice",
-			      j->rank->index, index, j->number);
+		ina_sim_report_finding(w, INA_SIM_TWICE,
+				       "rank %u gets packet %u of operation %u twice",
+				       j->rank->index, index, j->number);
 		return;
 	}
 	j->taken[index] = true;
 	if (!words != !ina_coll_gets(spec_of(j)->coll, spec_of(j)->root, (uint8_t)j->rank->index))
-		ina_sim_found(
+		ina_sim_report_finding(
 			w, INA_SIM_WRONG,
 			"rank %u, operation %u, packet %u: words where there are none, or none",
 			j->rank->index, j->number, index);
@@ -205,14 +209,14 @@ static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_blo
 		check_words(j, index, words, block);
 }
 
-static void turn(void *arg);
+static void take_turn(void *arg);
 
 static void ask_turn(struct ina_sim_rank *r, uint64_t when)
 {
 	if (when >= r->turn_at)
 		return;
 	r->turn_at = when;
-	sr_memwire_at(r->world->wire, when, turn, r);
+	sr_memwire_at(r->world->wire, when, take_turn, r);
 }
 
 /* Excused by the last trouble, and in time? */
@@ -222,16 +226,17 @@ static void check_error(struct ina_sim_rank *r, int err)
 	uint64_t limit = w->trouble_at + w->excused_ns + w->sc.skew_ns +
 			 w->sc.nops * w->sc.think_ns + 50000000;
 
-	ina_sim_say(w, "rank %u: %s", r->index, r->worker.why);
+	ina_sim_trace_line(w, "rank %u: %s", r->index, r->worker.why);
 	w->result.errors++;
 	if (w->trouble_at < w->incarnation_at)
-		ina_sim_found(w, INA_SIM_ERROR, "rank %u fails with %d, and nothing excuses it: %s",
-			      r->index, err, r->worker.why);
+		ina_sim_report_finding(w, INA_SIM_ERROR,
+				       "rank %u fails with %d, and nothing excuses it: %s",
+				       r->index, err, r->worker.why);
 	else if (ina_sim_now(w) > limit)
-		ina_sim_found(w, INA_SIM_LATE, "rank %u fails only now: %s", r->index,
-			      r->worker.why);
+		ina_sim_report_finding(w, INA_SIM_LATE, "rank %u fails only now: %s", r->index,
+				       r->worker.why);
 	else if (!*r->worker.why)
-		ina_sim_found(w, INA_SIM_ERROR, "rank %u fails without a word", r->index);
+		ina_sim_report_finding(w, INA_SIM_ERROR, "rank %u fails without a word", r->index);
 }
 
 static void rank_fail(struct ina_sim_rank *r, int err)
@@ -255,13 +260,13 @@ static void done(void *arg, int err)
 		return;
 	}
 	if (j->number != r->finished)
-		ina_sim_found(w, INA_SIM_WRONG, "rank %u finishes operation %u before %u", r->index,
-			      j->number, r->finished);
+		ina_sim_report_finding(w, INA_SIM_WRONG, "rank %u finishes operation %u before %u",
+				       r->index, j->number, r->finished);
 	for (uint32_t i = 0; i < spec_of(j)->packets; i++)
 		if (!j->taken[i])
-			ina_sim_found(w, INA_SIM_WRONG,
-				      "rank %u finishes operation %u without packet %u", r->index,
-				      j->number, i);
+			ina_sim_report_finding(w, INA_SIM_WRONG,
+					       "rank %u finishes operation %u without packet %u",
+					       r->index, j->number, i);
 	r->finished++;
 }
 
@@ -287,7 +292,7 @@ static void post_next(struct ina_sim_rank *r)
 		rank_fail(r, err);
 	if (w->sc.think_ns)
 		r->begins = ina_sim_now(w) +
-			    mixed(w, r->posted, r->index, 0, 777) % (w->sc.think_ns + 1);
+			    draw_value(w, r->posted, r->index, 0, 777) % (w->sc.think_ns + 1);
 }
 
 void ina_sim_rank_leave(struct ina_sim_rank *r)
@@ -300,7 +305,7 @@ void ina_sim_rank_leave(struct ina_sim_rank *r)
 }
 
 /* When there is something to do again. */
-static uint64_t work(struct ina_sim_rank *r, uint64_t now)
+static uint64_t run_worker(struct ina_sim_rank *r, uint64_t now)
 {
 	const struct ina_sim_world *w = r->world;
 	uint64_t due;
@@ -312,7 +317,7 @@ static uint64_t work(struct ina_sim_rank *r, uint64_t now)
 	return !r->failed && r->posted < w->sc.nops && r->begins < due ? r->begins : due;
 }
 
-static void turn(void *arg)
+static void take_turn(void *arg)
 {
 	struct ina_sim_rank *r = arg;
 	struct ina_sim_world *w = r->world;
@@ -321,9 +326,9 @@ static void turn(void *arg)
 	if (now < r->turn_at)
 		return; /* an earlier turn has replaced this one */
 	r->turn_at = UINT64_MAX;
-	if (r->dead || !r->open || ina_sim_over(w))
+	if (r->dead || !r->open || ina_sim_has_finding(w))
 		return;
-	due = work(r, now);
+	due = run_worker(r, now);
 	if (due != UINT64_MAX)
 		ask_turn(r, due > now ? due : now + 100);
 }
@@ -379,12 +384,13 @@ void ina_sim_rank_open(struct ina_sim_rank *r, unsigned resume)
 	c.peer_ns = INA_SIM_PEER_NS;
 	c.switch_ns = INA_SIM_SWITCH_NS;
 	if (ina_worker_init(&r->worker, &c, &w->clock, &ops, r->entry, INA_SIM_SLOTS, &why)) {
-		ina_sim_found(w, INA_SIM_ERROR, "the worker cannot begin: %s", why);
+		ina_sim_report_finding(w, INA_SIM_ERROR, "the worker cannot begin: %s", why);
 		return;
 	}
 	r->open = true;
 	r->posted = r->finished = resume;
-	r->begins = ina_sim_now(w) + mixed(w, 0, r->index, w->epoch, 555) % (w->sc.skew_ns + 1);
+	r->begins =
+		ina_sim_now(w) + draw_value(w, 0, r->index, w->epoch, 555) % (w->sc.skew_ns + 1);
 	ask_turn(r, r->begins);
 }
 

@@ -3,7 +3,7 @@
 
 #include "sim/ina/world.h"
 
-static uint64_t between(struct sr_rng *rng, uint64_t low, uint64_t high)
+static uint64_t draw_between(struct sr_rng *rng, uint64_t low, uint64_t high)
 {
 	return low + sr_rng_below(rng, high - low + 1);
 }
@@ -15,15 +15,15 @@ static bool one_in(struct sr_rng *rng, uint64_t n)
 
 static void make_op(struct ina_sim_op *op, const struct ina_sim_scenario *sc, struct sr_rng *rng)
 {
-	op->coll = (uint8_t)between(rng, INA_ALL_REDUCE, INA_ALL_GATHER);
+	op->coll = (uint8_t)draw_between(rng, INA_ALL_REDUCE, INA_ALL_GATHER);
 	op->root = (uint8_t)sr_rng_below(rng, sc->ranks);
-	op->packets = (uint32_t)(one_in(rng, 4) ? 1 : between(rng, 1, INA_SIM_PACKETS_MAX));
+	op->packets = (uint32_t)(one_in(rng, 4) ? 1 : draw_between(rng, 1, INA_SIM_PACKETS_MAX));
 	op->kind =
 		sc->extended ? (enum ina_sim_kind)sr_rng_below(rng, INA_SIM_KINDS) : INA_SIM_SMALL;
 }
 
 /* Rates of losses and the like: mostly none or few, sometimes many. */
-static uint32_t rate(struct sr_rng *rng, uint32_t most)
+static uint32_t draw_rate(struct sr_rng *rng, uint32_t most)
 {
 	switch (sr_rng_below(rng, 4)) {
 	case 0:
@@ -37,9 +37,9 @@ static uint32_t rate(struct sr_rng *rng, uint32_t most)
 
 static void make_direction(struct sr_fault_dir *dir, struct sr_rng *rng)
 {
-	dir->drop_ppm = rate(rng, 80000);
-	dir->dup_ppm = rate(rng, 100000);
-	dir->reorder_ppm = rate(rng, 100000);
+	dir->drop_ppm = draw_rate(rng, 80000);
+	dir->dup_ppm = draw_rate(rng, 100000);
+	dir->reorder_ppm = draw_rate(rng, 100000);
 	dir->jitter_ns = one_in(rng, 2) ? sr_rng_below(rng, 20000) : 0;
 	/* From a few packets to many windows. */
 	dir->reorder_ns = UINT64_C(1000) << sr_rng_below(rng, 13);
@@ -47,23 +47,23 @@ static void make_direction(struct sr_fault_dir *dir, struct sr_rng *rng)
 
 static void make_network(struct ina_sim_scenario *sc, struct sr_rng *rng)
 {
-	sc->latency_ns = between(rng, 500, 10000);
-	sc->bytes_per_us = between(rng, 1000, 12500);
-	sc->slow_bytes_per_us = one_in(rng, 3) ? between(rng, 100, 1000) : sc->bytes_per_us;
-	sc->mark_ns = between(rng, 2000, 20000);
-	sc->queue_ns = sc->mark_ns * between(rng, 2, 20);
+	sc->latency_ns = draw_between(rng, 500, 10000);
+	sc->bytes_per_us = draw_between(rng, 1000, 12500);
+	sc->slow_bytes_per_us = one_in(rng, 3) ? draw_between(rng, 100, 1000) : sc->bytes_per_us;
+	sc->mark_ns = draw_between(rng, 2000, 20000);
+	sc->queue_ns = sc->mark_ns * draw_between(rng, 2, 20);
 	make_direction(&sc->up, rng);
 	make_direction(&sc->down, rng);
 }
 
 static void make_trouble(struct ina_sim_scenario *sc, struct sr_rng *rng)
 {
-	uint64_t when = between(rng, 1000, 4000000);
+	uint64_t when = draw_between(rng, 1000, 4000000);
 
 	switch (sr_rng_below(rng, 6)) {
 	case 0:
 		sc->restart_at = when;
-		sc->away_ns = between(rng, 0, 3 * INA_SIM_PEER_NS / 2);
+		sc->away_ns = draw_between(rng, 0, 3 * INA_SIM_PEER_NS / 2);
 		break;
 	case 1:
 		sc->dead_at = when;
@@ -75,11 +75,11 @@ static void make_trouble(struct ina_sim_scenario *sc, struct sr_rng *rng)
 		if (!sc->extended) /* they have no word for it */
 			break;
 		sc->leave_at = when;
-		sc->outage_ns = one_in(rng, 2) ? between(rng, 0, INA_SIM_OUTAGE_NS) : 0;
+		sc->outage_ns = one_in(rng, 2) ? draw_between(rng, 0, INA_SIM_OUTAGE_NS) : 0;
 		break;
 	}
 	if (one_in(rng, 2))
-		sc->hostile_ns = between(rng, 1000, 50000);
+		sc->hostile_ns = draw_between(rng, 1000, 50000);
 }
 
 void ina_sim_scenario_make(struct ina_sim_scenario *sc, uint64_t seed)
@@ -89,16 +89,17 @@ void ina_sim_scenario_make(struct ina_sim_scenario *sc, uint64_t seed)
 	rng.state = sr_rng_next(&rng); /* not the next seed's dice, one later */
 	*sc = (struct ina_sim_scenario) { .seed = seed };
 	sc->extended = !one_in(&rng, 3);
-	sc->ranks =
-		(unsigned)(one_in(&rng, 4) ? between(&rng, 2, INA_RANKS_MAX) : between(&rng, 2, 6));
+	sc->ranks = (unsigned)(one_in(&rng, 4) ? draw_between(&rng, 2, INA_RANKS_MAX)
+					       : draw_between(&rng, 2, 6));
 	sc->len = 2u << sr_rng_below(&rng, 8);
 	if (one_in(&rng, 2)) /* about to wrap */
-		sc->first_psn = 0u - sc->len * (uint32_t)between(&rng, 1, 4);
-	sc->nops = (unsigned)between(&rng, 1, sc->ranks > 8 ? 3 : INA_SIM_OPS_MAX);
+		sc->first_psn = 0u - sc->len * (uint32_t)draw_between(&rng, 1, 4);
+	sc->nops = (unsigned)draw_between(&rng, 1, sc->ranks > 8 ? 3 : INA_SIM_OPS_MAX);
 	for (unsigned i = 0; i < sc->nops; i++)
 		make_op(&sc->op[i], sc, &rng);
-	sc->skew_ns = one_in(&rng, 3) ? between(&rng, 0, 20000000) : between(&rng, 0, 100000);
-	sc->think_ns = one_in(&rng, 3) ? between(&rng, 0, 5000000) : 0;
+	sc->skew_ns =
+		one_in(&rng, 3) ? draw_between(&rng, 0, 20000000) : draw_between(&rng, 0, 100000);
+	sc->think_ns = one_in(&rng, 3) ? draw_between(&rng, 0, 5000000) : 0;
 	make_network(sc, &rng);
 	make_trouble(sc, &rng);
 }

@@ -15,7 +15,7 @@ static uint64_t clock_now(const struct ha_clock *clock)
 
 /* ---- the controller ---- */
 
-static void install(struct ina_sim_world *w)
+static void install_group(struct ina_sim_world *w)
 {
 	struct ina_group_config c = {
 		.id = INA_SIM_GROUP,
@@ -33,7 +33,7 @@ static void install(struct ina_sim_world *w)
 	for (unsigned i = 0; i < w->sc.ranks; i++)
 		c.member[i].addr = INA_SIM_RANK_ADDR + i;
 	if (ina_switch_install(&w->sw, &c, &why))
-		ina_sim_found(w, INA_SIM_ERROR, "the switch refuses the group: %s", why);
+		ina_sim_report_finding(w, INA_SIM_ERROR, "the switch refuses the group: %s", why);
 }
 
 /* All go on where the last of them is. */
@@ -43,11 +43,11 @@ static void begin_incarnation(struct ina_sim_world *w)
 
 	for (unsigned i = 0; i < w->sc.ranks; i++)
 		resume = w->rank[i].finished < resume ? w->rank[i].finished : resume;
-	install(w);
+	install_group(w);
 	memset(w->bytes, 0, sizeof(w->bytes));
 	w->incarnation_at = w->moved_at = ina_sim_now(w);
 	w->result.incarnations++;
-	ina_sim_say(w, "incarnation %u begins with operation %u", w->epoch, resume);
+	ina_sim_trace_line(w, "incarnation %u begins with operation %u", w->epoch, resume);
 	for (unsigned i = 0; i < w->sc.ranks; i++)
 		ina_sim_rank_open(&w->rank[i], resume);
 }
@@ -85,8 +85,8 @@ static bool look_after(struct ina_sim_world *w)
 	if (w->away || (!w->sc.extended && now < last + ina_sim_packet_incarnation(&w->sc)))
 		return false;
 	if (w->result.incarnations >= INA_SIM_INCARNATIONS_MAX) {
-		ina_sim_found(w, INA_SIM_HANG, "%u incarnations, and no end",
-			      INA_SIM_INCARNATIONS_MAX);
+		ina_sim_report_finding(w, INA_SIM_HANG, "%u incarnations, and no end",
+				       INA_SIM_INCARNATIONS_MAX);
 		return true;
 	}
 	begin_incarnation(w);
@@ -95,7 +95,7 @@ static bool look_after(struct ina_sim_world *w)
 
 /* ---- what goes wrong ---- */
 
-static void trouble(struct ina_sim_world *w, uint64_t excused_ns)
+static void note_fault(struct ina_sim_world *w, uint64_t excused_ns)
 {
 	w->trouble_at = ina_sim_now(w);
 	w->excused_ns = excused_ns;
@@ -106,66 +106,66 @@ static void come_back(void *arg)
 	struct ina_sim_world *w = arg;
 
 	w->away = false;
-	ina_sim_say(w, "the switch is back, and knows nothing");
+	ina_sim_trace_line(w, "the switch is back, and knows nothing");
 }
 
-static void restart(void *arg)
+static void restart_switch(void *arg)
 {
 	struct ina_sim_world *w = arg;
 	static const uint8_t mac[6];
 
-	trouble(w, INA_SIM_PEER_NS);
+	note_fault(w, INA_SIM_PEER_NS);
 	w->away = true;
 	ina_switch_init(&w->sw, INA_SIM_SWITCH_ADDR, mac, w->slot, INA_SIM_SLOTS);
-	ina_sim_say(w, "the switch restarts");
+	ina_sim_trace_line(w, "the switch restarts");
 	sr_memwire_at(w->wire, ina_sim_now(w) + w->sc.away_ns, come_back, w);
 }
 
-static void die(void *arg)
+static void kill_rank(void *arg)
 {
 	struct ina_sim_world *w = arg;
 
-	trouble(w, INA_SIM_PEER_NS);
+	note_fault(w, INA_SIM_PEER_NS);
 	w->rank[1].dead = true;
-	ina_sim_say(w, "rank 1 dies");
+	ina_sim_trace_line(w, "rank 1 dies");
 }
 
-static void lapse(void *arg)
+static void expire_lease(void *arg)
 {
 	struct ina_sim_world *w = arg;
 
-	trouble(w, INA_SIM_PEER_NS);
+	note_fault(w, INA_SIM_PEER_NS);
 	ina_switch_renew(&w->sw, INA_SIM_GROUP, w->epoch, ina_sim_now(w));
-	ina_sim_say(w, "the lease ends");
+	ina_sim_trace_line(w, "the lease ends");
 }
 
-static void leave(void *arg)
+static void leave_group(void *arg)
 {
 	struct ina_sim_world *w = arg;
 
-	trouble(w, INA_SIM_TOLD_NS);
+	note_fault(w, INA_SIM_TOLD_NS);
 	w->cut_until = ina_sim_now(w) + w->sc.outage_ns;
-	ina_sim_say(w, "rank 1 gives up");
+	ina_sim_trace_line(w, "rank 1 gives up");
 	ina_sim_rank_leave(&w->rank[1]);
 }
 
-static void watch(void *arg)
+static void watch_progress(void *arg)
 {
 	struct ina_sim_world *w = arg;
 	uint64_t time_limit = 2 * INA_SIM_PEER_NS + w->sc.skew_ns + w->sc.nops * w->sc.think_ns +
 			      w->sc.away_ns + ina_sim_packet_incarnation(&w->sc);
 
-	if (ina_sim_over(w))
+	if (ina_sim_has_finding(w))
 		return;
 	if (ina_sim_now(w) - w->moved_at > time_limit)
-		ina_sim_found(w, INA_SIM_HANG, "nothing has moved for %.0f ms",
-			      (double)time_limit / 1e6);
-	sr_memwire_at(w->wire, ina_sim_now(w) + WATCH_NS, watch, w);
+		ina_sim_report_finding(w, INA_SIM_HANG, "nothing has moved for %.0f ms",
+				       (double)time_limit / 1e6);
+	sr_memwire_at(w->wire, ina_sim_now(w) + WATCH_NS, watch_progress, w);
 }
 
 /* ---- a run ---- */
 
-static void at(struct ina_sim_world *w, uint64_t when, void (*fn)(void *))
+static void schedule_call(struct ina_sim_world *w, uint64_t when, void (*fn)(void *))
 {
 	if (when)
 		sr_memwire_at(w->wire, INA_SIM_START_NS + when, fn, w);
@@ -185,16 +185,16 @@ static void world_open(struct ina_sim_world *w)
 		w->rank[i].turn_at = UINT64_MAX;
 	}
 	begin_incarnation(w);
-	at(w, w->sc.restart_at, restart);
-	at(w, w->sc.dead_at, die);
-	at(w, w->sc.lapse_at, lapse);
-	at(w, w->sc.leave_at, leave);
-	at(w, w->sc.hostile_ns, ina_sim_unauthenticated);
-	at(w, WATCH_NS, watch);
+	schedule_call(w, w->sc.restart_at, restart_switch);
+	schedule_call(w, w->sc.dead_at, kill_rank);
+	schedule_call(w, w->sc.lapse_at, expire_lease);
+	schedule_call(w, w->sc.leave_at, leave_group);
+	schedule_call(w, w->sc.hostile_ns, ina_sim_unauthenticated);
+	schedule_call(w, WATCH_NS, watch_progress);
 }
 
-static void run(const struct ina_sim_scenario *sc, bool verbose, const struct ina_sim_watch *watch,
-		struct ina_sim_result *result)
+static void run_scenario(const struct ina_sim_scenario *sc, bool verbose,
+			 const struct ina_sim_watch *watch, struct ina_sim_result *result)
 {
 	struct ina_sim_world *w = calloc(1, sizeof(*w));
 	int err;
@@ -208,9 +208,9 @@ static void run(const struct ina_sim_scenario *sc, bool verbose, const struct in
 	if (!w->wire)
 		abort();
 	world_open(w);
-	while (!ina_sim_over(w) && !look_after(w) && sr_memwire_step(w->wire))
+	while (!ina_sim_has_finding(w) && !look_after(w) && sr_memwire_step(w->wire))
 		if (sr_memwire_steps(w->wire) > STEPS_MAX)
-			ina_sim_found(w, INA_SIM_HANG, "more than %u steps", STEPS_MAX);
+			ina_sim_report_finding(w, INA_SIM_HANG, "more than %u steps", STEPS_MAX);
 	for (unsigned i = 0; i < sc->ranks; i++)
 		ina_sim_rank_open(&w->rank[i], sc->nops);
 	w->result.ns = ina_sim_now(w) - INA_SIM_START_NS;
@@ -224,11 +224,11 @@ static void run(const struct ina_sim_scenario *sc, bool verbose, const struct in
 
 void ina_sim_run(const struct ina_sim_scenario *sc, bool verbose, struct ina_sim_result *result)
 {
-	run(sc, verbose, NULL, result);
+	run_scenario(sc, verbose, NULL, result);
 }
 
 void ina_sim_run_watched(const struct ina_sim_scenario *sc, const struct ina_sim_watch *watch,
 			 struct ina_sim_result *result)
 {
-	run(sc, false, watch, result);
+	run_scenario(sc, false, watch, result);
 }

@@ -110,15 +110,15 @@ const char *ina_sim_finding_name(enum ina_sim_finding f);
 
 /* ---- for the parts ---- */
 /* report.c */
-void ina_sim_found(struct ina_sim_world *w, enum ina_sim_finding f, const char *fmt, ...)
+void ina_sim_report_finding(struct ina_sim_world *w, enum ina_sim_finding f, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void ina_sim_say(const struct ina_sim_world *w, const char *fmt, ...)
+void ina_sim_trace_line(const struct ina_sim_world *w, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 static inline uint64_t ina_sim_now(const struct ina_sim_world *w)
 {
 	return sr_memwire_now(w->wire);
 }
-static inline bool ina_sim_over(const struct ina_sim_world *w)
+static inline bool ina_sim_has_finding(const struct ina_sim_world *w)
 {
 	return w->result.finding != INA_SIM_NOTHING;
 }
