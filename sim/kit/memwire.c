@@ -55,7 +55,7 @@ struct sr_memwire {
 
 /* ---- the queue of events ---- */
 
-static bool before(const struct event *a, const struct event *b)
+static bool is_before(const struct event *a, const struct event *b)
 {
 	return a->when != b->when ? a->when < b->when : a->order < b->order;
 }
@@ -88,18 +88,18 @@ static void free_event(struct sr_memwire *mw, struct event *e)
 	mw->free = e;
 }
 
-static void push(struct sr_memwire *mw, struct event *e, uint64_t when)
+static void push_event(struct sr_memwire *mw, struct event *e, uint64_t when)
 {
 	uint32_t i = mw->n++;
 
 	e->when = when;
 	e->order = mw->order++;
-	for (; i && before(e, mw->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && is_before(e, mw->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		mw->heap[i] = mw->heap[(i - 1) / 2];
 	mw->heap[i] = e;
 }
 
-static struct event *pop(struct sr_memwire *mw)
+static struct event *pop_event(struct sr_memwire *mw)
 {
 	struct event *first = mw->heap[0], *last = mw->heap[--mw->n];
 	uint32_t i = 0;
@@ -109,9 +109,9 @@ static struct event *pop(struct sr_memwire *mw)
 
 		if (child >= mw->n)
 			break;
-		if (child + 1 < mw->n && before(mw->heap[child + 1], mw->heap[child]))
+		if (child + 1 < mw->n && is_before(mw->heap[child + 1], mw->heap[child]))
 			child++;
-		if (!before(mw->heap[child], last))
+		if (!is_before(mw->heap[child], last))
 			break;
 		mw->heap[i] = mw->heap[child];
 		i = child;
@@ -122,7 +122,7 @@ static struct event *pop(struct sr_memwire *mw)
 
 /* ---- routes ---- */
 
-static uint32_t bucket(const uint8_t gid[16])
+static uint32_t bucket_of(const uint8_t gid[16])
 {
 	uint32_t h = 2166136261u; /* FNV-1a */
 
@@ -133,7 +133,7 @@ static uint32_t bucket(const uint8_t gid[16])
 
 static struct sr_memwire_port *find_route(const struct sr_memwire *mw, const uint8_t gid[16])
 {
-	for (struct route *r = mw->routes[bucket(gid)]; r; r = r->next)
+	for (struct route *r = mw->routes[bucket_of(gid)]; r; r = r->next)
 		if (!memcmp(&r->gid, gid, 16))
 			return r->port;
 	return NULL;
@@ -163,7 +163,7 @@ static int add_routes(struct sr_memwire *mw, struct sr_memwire_port *port)
 
 	for (unsigned i = 0; i < SR_GIDS; i++) {
 		struct route *r;
-		uint32_t b = bucket(port->gid[i].raw);
+		uint32_t b = bucket_of(port->gid[i].raw);
 
 		if (!memcmp(&port->gid[i], &none, sizeof(none)))
 			continue;
@@ -192,14 +192,15 @@ static uint64_t at_least(uint64_t *latest, uint64_t when, bool may_overtake)
  * One copy of a packet through the receiver's faults. What a NIC sends to itself meets none: it
  * never leaves it.
  */
-static void arrive(struct sr_memwire_port *from, struct event *e, uint64_t when, bool overtakes)
+static void deliver_copy(struct sr_memwire_port *from, struct event *e, uint64_t when,
+			 bool overtakes)
 {
 	struct sr_memwire *mw = from->mw;
 	struct sr_memwire_port *to = find_route(mw, e->path.src);
 	struct sr_verdict v;
 
 	if (to == from) {
-		push(mw, e, when);
+		push_event(mw, e, when);
 		return;
 	}
 	v = to ? sr_faults_decide(&to->faults.rx, &mw->rng) : (struct sr_verdict) { 0 };
@@ -214,10 +215,10 @@ static void arrive(struct sr_memwire_port *from, struct event *e, uint64_t when,
 			copy->path = e->path;
 			copy->len = e->len;
 			memcpy(copy->packet, e->packet, e->len);
-			push(mw, copy, when + v.delay2_ns);
+			push_event(mw, copy, when + v.delay2_ns);
 		}
 	}
-	push(mw, e, at_least(&to->last_rx, when + v.delay_ns, overtakes || v.reordered));
+	push_event(mw, e, at_least(&to->last_rx, when + v.delay_ns, overtakes || v.reordered));
 }
 
 /* When it is through. */
@@ -233,7 +234,7 @@ static uint64_t pass_bus(const struct sr_memwire_link *link, uint32_t len, uint6
 }
 
 /* A packet has been cut loose at the sender: bandwidth, latency, and the sender's faults. */
-static void depart(struct sr_memwire_port *from, struct event *e)
+static void send_packet(struct sr_memwire_port *from, struct event *e)
 {
 	static const struct sr_fault_dir none;
 	struct sr_memwire *mw = from->mw;
@@ -258,11 +259,11 @@ static void depart(struct sr_memwire_port *from, struct event *e)
 			copy->path = e->path;
 			copy->len = e->len;
 			memcpy(copy->packet, e->packet, e->len);
-			arrive(from, copy, when + v.delay2_ns, true);
+			deliver_copy(from, copy, when + v.delay2_ns, true);
 		}
 	}
-	arrive(from, e, at_least(&from->last_tx, when + v.delay_ns, v.reordered || inside),
-	       v.reordered);
+	deliver_copy(from, e, at_least(&from->last_tx, when + v.delay_ns, v.reordered || inside),
+		     v.reordered);
 }
 
 static void turn_round(struct sr_path *to, const struct sr_path *from)
@@ -272,7 +273,7 @@ static void turn_round(struct sr_path *to, const struct sr_path *from)
 	memcpy(to->dst, from->src, 16);
 }
 
-static uint64_t backlog(const struct sr_memwire_port *port)
+static uint64_t backlog_of(const struct sr_memwire_port *port)
 {
 	return port->link.backlog_ns ? port->link.backlog_ns : SR_MEMWIRE_BACKLOG_NS;
 }
@@ -283,7 +284,7 @@ static int port_send(void *wire, const struct sr_frame *frame)
 	struct sr_memwire *mw = port->mw;
 	struct event *e;
 
-	if (port->tx_free > mw->now + backlog(port)) {
+	if (port->tx_free > mw->now + backlog_of(port)) {
 		port->blocked = true;
 		return -EAGAIN;
 	}
@@ -299,7 +300,7 @@ static int port_send(void *wire, const struct sr_frame *frame)
 	}
 	memset(e->packet + e->len, 0, frame->pad);
 	e->len += frame->pad;
-	depart(port, e);
+	send_packet(port, e);
 	return 0;
 }
 
@@ -318,7 +319,7 @@ int sr_memwire_inject(struct sr_memwire_port *from, const struct sr_path *path, 
 	turn_round(&e->path, path);
 	memcpy(e->packet, packet, len);
 	e->len = len;
-	depart(from, e);
+	send_packet(from, e);
 	return 0;
 }
 
@@ -463,7 +464,7 @@ int sr_memwire_at(struct sr_memwire *mw, uint64_t when, void (*fn)(void *arg), v
 		return -ENOMEM;
 	e->fn = fn;
 	e->arg = arg;
-	push(mw, e, when < mw->now ? mw->now : when);
+	push_event(mw, e, when < mw->now ? mw->now : when);
 	return 0;
 }
 
@@ -484,8 +485,8 @@ static uint64_t port_due(const struct sr_memwire_port *port)
 {
 	uint64_t due = sr_nic_deadline(port->nic);
 
-	if (port->blocked && port->tx_free - backlog(port) < due)
-		due = port->tx_free - backlog(port);
+	if (port->blocked && port->tx_free - backlog_of(port) < due)
+		due = port->tx_free - backlog_of(port);
 	return due;
 }
 
@@ -495,7 +496,7 @@ static void look_after(struct sr_memwire_port *port)
 	sr_nic_progress(port->nic, port->mw->now, 0);
 }
 
-static void happen(struct sr_memwire *mw, struct event *e)
+static void run_event(struct sr_memwire *mw, struct event *e)
 {
 	struct sr_memwire_port *port;
 
@@ -527,7 +528,7 @@ static struct sr_memwire_port *first_port(struct sr_memwire *mw, uint64_t *when)
 }
 
 /* The next thing, unless it comes later than `limit`. */
-static bool step(struct sr_memwire *mw, uint64_t limit)
+static bool take_step(struct sr_memwire *mw, uint64_t limit)
 {
 	uint64_t when;
 	struct sr_memwire_port *port = first_port(mw, &when);
@@ -541,7 +542,7 @@ static bool step(struct sr_memwire *mw, uint64_t limit)
 		mw->now = when;
 	mw->steps++;
 	if (packet)
-		happen(mw, pop(mw));
+		run_event(mw, pop_event(mw));
 	else
 		look_after(port);
 	return true;
@@ -549,12 +550,12 @@ static bool step(struct sr_memwire *mw, uint64_t limit)
 
 bool sr_memwire_step(struct sr_memwire *mw)
 {
-	return step(mw, UINT64_MAX);
+	return take_step(mw, UINT64_MAX);
 }
 
 void sr_memwire_run_until(struct sr_memwire *mw, uint64_t when)
 {
-	while (step(mw, when))
+	while (take_step(mw, when))
 		;
 	if (when > mw->now)
 		mw->now = when;
