@@ -18,8 +18,8 @@ static void came_up(struct sim_side *s)
 	int err;
 
 	sim_side_event(s, 7, 0);
-	sim_say(s->conn->world, "connection %u, %s: up", s->conn->index,
-		s->end ? "receiver" : "sender");
+	sim_trace_line(s->conn->world, "connection %u, %s: up", s->conn->index,
+		       s->end ? "receiver" : "sender");
 	s->phase = SIM_UP;
 	s->up_at = sim_now(s->conn->world);
 	err = ha_reg_mr(s->bundle, s->arena.base, s->arena.size,
@@ -122,9 +122,9 @@ static void check_kept(struct sim_side *s)
 	if (req && s->bundle->failover.peer_closed)
 		err = ha_test(req, &done, NULL);
 	if (err != s->error)
-		sim_found(s->conn->world, SIM_ERROR,
-			  "connection %u: after error %d another call says %d", s->conn->index,
-			  s->error, err);
+		sim_report_finding(s->conn->world, SIM_ERROR,
+				   "connection %u: after error %d another call says %d",
+				   s->conn->index, s->error, err);
 }
 
 void sim_side_revoke(struct sim_side *s)
@@ -171,8 +171,8 @@ bool sim_side_close(struct sim_side *s)
 		return false;
 	check_kept(s);
 	sim_side_event(s, 9, 0);
-	sim_say(c->world, "connection %u, %s: closes, %u of %u messages", c->index,
-		s->end ? "receiver" : "sender", s->end ? s->done : s->next, c->messages);
+	sim_trace_line(c->world, "connection %u, %s: closes, %u of %u messages", c->index,
+		       s->end ? "receiver" : "sender", s->end ? s->done : s->next, c->messages);
 	close_bundle(s);
 	close_listener(s);
 	s->closed_at = s->error ? 0 : sim_elapsed(c->world);

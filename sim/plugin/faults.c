@@ -13,33 +13,33 @@
 /* A device that is back is found so much later, at most: returns.c looks every five seconds. */
 #define FOUND_NS UINT64_C(5500000000)
 
-static uint64_t between(struct sr_rng *rng, uint64_t low, uint64_t high)
+static uint64_t draw_between(struct sr_rng *rng, uint64_t low, uint64_t high)
 {
 	return low + sr_rng_below(rng, high - low + 1);
 }
 
-static struct sim_device *device(struct sim_world *w, const struct sim_fault *f)
+static struct sim_device *device_of(struct sim_world *w, const struct sim_fault *f)
 {
 	return w->host[f->host].verbs->device[f->dev];
 }
 
 /* ---- rates: whatever acts on a port at this moment, together ---- */
 
-static bool acts(const struct sim_world *w, const struct sim_fault *f)
+static bool is_acting(const struct sim_world *w, const struct sim_fault *f)
 {
 	uint64_t now = sim_elapsed(w);
 
 	return !f->off && now >= f->at && now < f->at + f->len;
 }
 
-static bool is(const struct sim_fault *f, const char *name)
+static bool is_class(const struct sim_fault *f, const char *name)
 {
 	return !strcmp(sim_fault_classes[f->class].name, name);
 }
 
 static bool of_switch(const struct sim_fault *f)
 {
-	return is(f, "switch") || is(f, "silent-switch");
+	return is_class(f, "switch") || is_class(f, "silent-switch");
 }
 
 bool sim_fault_hits(const struct sim_scenario *sc, const struct sim_fault *f, unsigned host,
@@ -55,19 +55,19 @@ bool sim_fault_hits(const struct sim_scenario *sc, const struct sim_fault *f, un
 
 static void apply_one(struct sr_fault_dir *d, const struct sim_fault *f)
 {
-	if (is(f, "loss"))
+	if (is_class(f, "loss"))
 		d->drop_ppm += (uint32_t)f->amount;
-	else if (is(f, "duplicate"))
+	else if (is_class(f, "duplicate"))
 		d->dup_ppm += (uint32_t)f->amount;
-	else if (is(f, "reorder"))
+	else if (is_class(f, "reorder"))
 		d->reorder_ppm += (uint32_t)f->amount;
-	else if (is(f, "delay"))
+	else if (is_class(f, "delay"))
 		d->delay_ns += f->amount;
-	else if (is(f, "jitter"))
+	else if (is_class(f, "jitter"))
 		d->jitter_ns += f->amount;
-	else if (is(f, "mute") || is(f, "black-hole") || is(f, "silent-switch"))
+	else if (is_class(f, "mute") || is_class(f, "black-hole") || is_class(f, "silent-switch"))
 		d->blackhole = 1;
-	else if (is(f, "late")) {
+	else if (is_class(f, "late")) {
 		d->reorder_ppm = SR_PPM;
 		d->reorder_ns = f->at + f->len; /* until the end: see below */
 	}
@@ -85,7 +85,7 @@ static void apply_to(struct sim_world *w, unsigned host, unsigned dev, bool rx)
 		const struct sim_fault *f = &w->sc.fault[i];
 
 		if (sim_fault_hits(&w->sc, f, host, dev) && (of_switch(f) || f->rx == rx) &&
-		    acts(w, f))
+		    is_acting(w, f))
 			apply_one(d, f);
 	}
 	/*
@@ -96,7 +96,7 @@ static void apply_to(struct sim_world *w, unsigned host, unsigned dev, bool rx)
 		d->reorder_ns = d->reorder_ns > sim_elapsed(w) ? d->reorder_ns - sim_elapsed(w) : 0;
 }
 
-static void apply(struct sim_world *w, struct sim_fault *f)
+static void apply_rates(struct sim_world *w, struct sim_fault *f)
 {
 	apply_to(w, f->host, f->dev, f->rx);
 }
@@ -119,8 +119,8 @@ static void cut_port(struct sim_world *w, unsigned host, unsigned dev, bool on)
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {
 		const struct sim_fault *f = &w->sc.fault[i];
 
-		on |= (is(f, "cut") || is(f, "flap") || is(f, "switch")) && acts(w, f) &&
-		      sim_fault_hits(&w->sc, f, host, dev);
+		on |= (is_class(f, "cut") || is_class(f, "flap") || is_class(f, "switch")) &&
+		      is_acting(w, f) && sim_fault_hits(&w->sc, f, host, dev);
 	}
 	sr_memwire_cut(w->host[host].verbs->device[dev]->port, on);
 }
@@ -133,45 +133,45 @@ static void mute_port(struct sim_world *w, unsigned host, unsigned dev, bool on)
 
 static void lose_switch(struct sim_world *w, struct sim_fault *f)
 {
-	each_port(w, f, is(f, "switch") ? cut_port : mute_port, true);
+	each_port(w, f, is_class(f, "switch") ? cut_port : mute_port, true);
 }
 
 static void regain_switch(struct sim_world *w, struct sim_fault *f)
 {
-	each_port(w, f, is(f, "switch") ? cut_port : mute_port, false);
+	each_port(w, f, is_class(f, "switch") ? cut_port : mute_port, false);
 }
 
 /* ---- single events ---- */
 
-static void cut(struct sim_world *w, struct sim_fault *f)
+static void cut_link(struct sim_world *w, struct sim_fault *f)
 {
 	cut_port(w, f->host, f->dev, true);
 }
 
-static void heal(struct sim_world *w, struct sim_fault *f)
+static void heal_link(struct sim_world *w, struct sim_fault *f)
 {
 	cut_port(w, f->host, f->dev, false);
 }
 
-static void kill(struct sim_world *w, struct sim_fault *f)
+static void kill_device(struct sim_world *w, struct sim_fault *f)
 {
-	sim_device_kill(device(w, f));
+	sim_device_kill(device_of(w, f));
 }
 
-static void leave(struct sim_world *w, struct sim_fault *f)
+static void remove_device(struct sim_world *w, struct sim_fault *f)
 {
-	kill(w, f);
-	device(w, f)->unlisted = !(f->amount & 2);
+	kill_device(w, f);
+	device_of(w, f)->unlisted = !(f->amount & 2);
 }
 
 /* Another fault of the same kind may have brought it back, or may keep it away. */
 static void come_back(struct sim_world *w, struct sim_fault *f)
 {
-	if (device(w, f)->dead)
+	if (device_of(w, f)->dead)
 		w->hosts->restore(&w->host[f->host], f->dev, f->amount & 1);
 }
 
-static void stall(struct sim_world *w, struct sim_fault *f)
+static void stall_host(struct sim_world *w, struct sim_fault *f)
 {
 	uint64_t until = sim_now(w) + f->len;
 
@@ -179,19 +179,19 @@ static void stall(struct sim_world *w, struct sim_fault *f)
 		w->host[f->host].stalled_until = until;
 }
 
-static void forget(struct sim_world *w, struct sim_fault *f)
+static void forget_data(struct sim_world *w, struct sim_fault *f)
 {
-	w->hosts->forget(&w->host[f->host], device(w, f));
+	w->hosts->forget(&w->host[f->host], device_of(w, f));
 }
 
-static void doorbell(struct sim_world *w, struct sim_fault *f)
+static void kill_at_doorbell(struct sim_world *w, struct sim_fault *f)
 {
-	device(w, f)->knobs.die_at_post = (uint32_t)f->amount;
+	device_of(w, f)->knobs.die_at_post = (uint32_t)f->amount;
 }
 
-static void hold(struct sim_world *w, struct sim_fault *f)
+static void hold_completions(struct sim_world *w, struct sim_fault *f)
 {
-	struct sim_device *dev = device(w, f);
+	struct sim_device *dev = device_of(w, f);
 	uint64_t until = sim_now(w) + f->len;
 
 	/* What a dead one has shown is in the host's memory. */
@@ -201,30 +201,30 @@ static void hold(struct sim_world *w, struct sim_fault *f)
 
 static void break_qps(struct sim_world *w, struct sim_fault *f)
 {
-	sim_device_break_qps(device(w, f));
+	sim_device_break_qps(device_of(w, f));
 }
 
 static void new_gid(struct sim_world *w, struct sim_fault *f)
 {
-	struct sim_device *dev = device(w, f);
+	struct sim_device *dev = device_of(w, f);
 
 	dev->gid.raw[14] ^= 1;
 	sr_memwire_set_gid(w->wire, dev->nic, 0, &dev->gid);
 }
 
-static void reset(struct sim_world *w, struct sim_fault *f)
+static void reset_sockets(struct sim_world *w, struct sim_fault *f)
 {
 	w->sockets_lost = true;
 	sim_oob_reset(&w->oob, f->host, f->rx);
 }
 
-static void silence(struct sim_world *w, struct sim_fault *f)
+static void silence_sockets(struct sim_world *w, struct sim_fault *f)
 {
 	w->sockets_lost = true;
 	sim_oob_silence(&w->oob);
 }
 
-static void sick(struct sim_world *w, struct sim_fault *f)
+static void stall_sockets(struct sim_world *w, struct sim_fault *f)
 {
 	w->oob.sick_until = sim_now(w) + f->len;
 }
@@ -239,13 +239,13 @@ static void power_off(struct sim_world *w, struct sim_fault *f)
 	w->hosts->die(&w->host[f->host], true);
 }
 
-static void quit(struct sim_world *w, struct sim_fault *f)
+static void quit_process(struct sim_world *w, struct sim_fault *f)
 {
 	w->hosts->quit(&w->host[f->host]);
 }
 
 /* Down, up, down, ... until its time is over. */
-static void flap(void *arg);
+static void flap_link(void *arg);
 
 struct flapping {
 	struct sim_world *w;
@@ -260,19 +260,19 @@ static void flap_begin(struct sim_world *w, struct sim_fault *f)
 	struct flapping *p = &flappings[f - w->sc.fault];
 
 	*p = (struct flapping) { w, f, false };
-	flap(p);
+	flap_link(p);
 }
 
-static void flap(void *arg)
+static void flap_link(void *arg)
 {
 	struct flapping *p = arg;
 	struct sim_world *w = p->w;
 
-	p->down = !p->down && acts(w, p->f);
-	sr_memwire_cut(device(w, p->f)->port, p->down);
-	if (acts(w, p->f) || p->down)
+	p->down = !p->down && is_acting(w, p->f);
+	sr_memwire_cut(device_of(w, p->f)->port, p->down);
+	if (is_acting(w, p->f) || p->down)
 		sr_memwire_at(w->wire, sim_now(w) + 1 + sr_rng_below(&w->tap_rng, p->f->amount),
-			      flap, p);
+			      flap_link, p);
 }
 
 static void set_rate(struct sim_world *w, const struct sim_fault *f, uint64_t slower)
@@ -286,10 +286,10 @@ static void set_rate(struct sim_world *w, const struct sim_fault *f, uint64_t sl
 					.bus_cost = sc->bus_cost[f->host][f->dev],
 					.backlog_ns = sc->backlog_ns };
 
-	sr_memwire_set_link(device(w, f)->port, &link);
+	sr_memwire_set_link(device_of(w, f)->port, &link);
 }
 
-static void slow(struct sim_world *w, struct sim_fault *f)
+static void slow_port(struct sim_world *w, struct sim_fault *f)
 {
 	set_rate(w, f, f->amount);
 }
@@ -307,7 +307,7 @@ void sim_faults_apply(struct sim_world *w, unsigned host, unsigned dev)
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {
 		const struct sim_fault *f = &w->sc.fault[i];
 
-		if (is(f, "slow") && acts(w, f) && sim_fault_hits(&w->sc, f, host, dev))
+		if (is_class(f, "slow") && is_acting(w, f) && sim_fault_hits(&w->sc, f, host, dev))
 			slower = f->amount;
 	}
 	set_rate(w, &port, slower);
@@ -315,7 +315,7 @@ void sim_faults_apply(struct sim_world *w, unsigned host, unsigned dev)
 	cut_port(w, host, dev, false);
 }
 
-static void steer(void *arg);
+static void steer_shares(void *arg);
 
 static struct steering {
 	struct sim_world *w;
@@ -327,62 +327,67 @@ static void steer_begin(struct sim_world *w, struct sim_fault *f)
 	struct steering *p = &steerings[f - w->sc.fault];
 
 	*p = (struct steering) { w, f };
-	steer(p);
+	steer_shares(p);
 }
 
-static void steer(void *arg)
+static void steer_shares(void *arg)
 {
 	struct steering *p = arg;
 
-	if (!acts(p->w, p->f))
+	if (!is_acting(p->w, p->f))
 		return;
 	sim_traffic_steer(&p->w->host[p->f->host]);
 	sr_memwire_at(p->w->wire, sim_now(p->w) + 1 + sr_rng_below(&p->w->tap_rng, p->f->amount),
-		      steer, p);
+		      steer_shares, p);
 }
 
-/* Names are what --faults takes, and what is() compares. */
+/* Names are what --faults takes, and what is_class() compares. */
 const struct sim_fault_class sim_fault_classes[] = {
-	{ "loss", "packets are lost", SIM_LOSSY, sim_make_rate, apply, apply },
-	{ "reorder", "packets overtake each other", SIM_LOSSY, sim_make_reorder, apply, apply },
-	{ "duplicate", "packets arrive twice", SIM_LOSSY, sim_make_reorder, apply, apply },
-	{ "delay", "packets take longer", SIM_LOSSY, sim_make_delay, apply, apply },
-	{ "jitter", "packets take more or less long", SIM_LOSSY, sim_make_delay, apply, apply },
+	{ "loss", "packets are lost", SIM_LOSSY, sim_make_rate, apply_rates, apply_rates },
+	{ "reorder", "packets overtake each other", SIM_LOSSY, sim_make_reorder, apply_rates,
+	  apply_rates },
+	{ "duplicate", "packets arrive twice", SIM_LOSSY, sim_make_reorder, apply_rates,
+	  apply_rates },
+	{ "delay", "packets take longer", SIM_LOSSY, sim_make_delay, apply_rates, apply_rates },
+	{ "jitter", "packets take more or less long", SIM_LOSSY, sim_make_delay, apply_rates,
+	  apply_rates },
 	{ "ack-loss", "acknowledgements are lost, data is not", SIM_LOSSY, sim_make_rate, NULL,
 	  NULL },
 	{ "late", "packets are held and released behind later ones", SIM_SHORT_OUTAGE,
-	  sim_make_short, apply, apply },
+	  sim_make_short, apply_rates, apply_rates },
 	{ "flap", "the port goes down for less than the window", SIM_SHORT_OUTAGE, sim_make_short,
-	  cut, heal },
+	  cut_link, heal_link },
 	{ "mute", "packets vanish for less than the window", SIM_SHORT_OUTAGE, sim_make_short,
-	  apply, apply },
-	{ "stall", "a host's thread stands still", SIM_HOST_PAUSE, sim_make_stall, stall, NULL },
-	{ "completion-delay", "completions show late", SIM_HELD, sim_make_hold, hold, NULL },
+	  apply_rates, apply_rates },
+	{ "stall", "a host's thread stands still", SIM_HOST_PAUSE, sim_make_stall, stall_host,
+	  NULL },
+	{ "completion-delay", "completions show late", SIM_HELD, sim_make_hold, hold_completions,
+	  NULL },
 	{ "oob-stall", "the sockets take and give nothing for a while", SIM_SOCKET_PAUSE,
-	  sim_make_sick, sick, NULL },
-	{ "cut", "the port goes down for longer, or for good", SIM_OUTAGE, sim_make_long, cut,
-	  heal },
-	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, sim_make_long, apply,
-	  apply },
+	  sim_make_sick, stall_sockets, NULL },
+	{ "cut", "the port goes down for longer, or for good", SIM_OUTAGE, sim_make_long, cut_link,
+	  heal_link },
+	{ "black-hole", "packets vanish for longer, or for good", SIM_OUTAGE, sim_make_long,
+	  apply_rates, apply_rates },
 	{ "flapping", "the port goes down and up again and again", SIM_OUTAGE, sim_make_flaps,
 	  flap_begin, NULL },
-	{ "kill", "the device dies", SIM_DEATH, sim_make_none, kill, NULL },
+	{ "kill", "the device dies", SIM_DEATH, sim_make_none, kill_device, NULL },
 	{ "kill-acked", "the device dies with data that it has acknowledged and not placed",
-	  SIM_DEATH, sim_make_acked, stall, forget },
+	  SIM_DEATH, sim_make_acked, stall_host, forget_data },
 	{ "return", "the device fails, and is listed again later, under its old name or another",
-	  SIM_RETURN, sim_make_return, leave, come_back },
+	  SIM_RETURN, sim_make_return, remove_device, come_back },
 	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, sim_make_count,
-	  doorbell, NULL },
+	  kill_at_doorbell, NULL },
 	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK,
 	  sim_make_none, break_qps, NULL },
 	{ "new-gid", "a port gets another address", SIM_BREAK, sim_make_none, new_gid, NULL },
 	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST,
-	  sim_make_none, reset, NULL },
+	  sim_make_none, reset_sockets, NULL },
 	{ "oob-silence", "the sockets carry nothing any more, and nobody says so", SIM_SOCKETS_LOST,
-	  sim_make_none, silence, NULL },
+	  sim_make_none, silence_sockets, NULL },
 	{ "steer", "the shares of rails change again and again, by hints or by hand", SIM_STEERED,
 	  sim_make_steering, steer_begin, NULL },
-	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, sim_make_slow, slow,
+	{ "slow", "a port sends more slowly for a while", SIM_OUTAGE, sim_make_slow, slow_port,
 	  as_fast_as_before },
 	{ "slow-connect", "connecting a queue pair takes long, and may fail", SIM_CONNECTING,
 	  sim_make_connecting, NULL, NULL },
@@ -395,7 +400,7 @@ const struct sim_fault_class sim_fault_classes[] = {
 	{ "exit", "a process dies", SIM_PEER_END, sim_make_none, process_exit, NULL },
 	{ "power", "a machine dies", SIM_PEER_END, sim_make_none, power_off, NULL },
 	{ "quit", "a process ends its context with everything open", SIM_PEER_END, sim_make_none,
-	  quit, NULL },
+	  quit_process, NULL },
 };
 const unsigned sim_fault_nclasses = sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]);
 _Static_assert(sizeof(sim_fault_classes) / sizeof(sim_fault_classes[0]) <= 31,
@@ -437,7 +442,7 @@ uint32_t sim_faults_parse(const char *list, char bad[32])
  * A third of the seeds hold only what everybody survives; in the others one or two more may be
  * anything.
  */
-static uint32_t usual(struct sr_rng *rng)
+static uint32_t draw_mask(struct sr_rng *rng)
 {
 	bool gentle = sr_rng_below(rng, 3) == 0;
 	uint32_t mask = 0;
@@ -449,7 +454,7 @@ static uint32_t usual(struct sr_rng *rng)
 }
 
 /* One of the classes of a mask. */
-static unsigned pick(uint32_t mask, struct sr_rng *rng)
+static unsigned pick_class(uint32_t mask, struct sr_rng *rng)
 {
 	unsigned n = (unsigned)sr_rng_below(rng, (uint64_t)__builtin_popcount(mask));
 
@@ -465,13 +470,13 @@ static bool on_wire(const struct sim_fault *f)
 	return effect == SIM_LOSSY || effect == SIM_SHORT_OUTAGE;
 }
 
-static bool mutes(const struct sim_fault *f)
+static bool is_short_outage(const struct sim_fault *f)
 {
 	return sim_fault_classes[f->class].effect == SIM_SHORT_OUTAGE;
 }
 
 /* Gentle outages wait for each other, and for lost packets: else even they add up to a window. */
-static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *f)
+static uint64_t shift_time(const struct sim_scenario *sc, const struct sim_fault *f)
 {
 	uint64_t at = f->at, pause = 2 * sim_scenario_window(sc);
 
@@ -481,8 +486,8 @@ static uint64_t separate(const struct sim_scenario *sc, const struct sim_fault *
 	for (unsigned k = 0; k < sc->nfaults * sc->nfaults; k++) {
 		const struct sim_fault *g = &sc->fault[k % sc->nfaults];
 
-		if ((mutes(f) || mutes(g)) && on_wire(g) && at < g->at + g->len + pause &&
-		    g->at < at + f->len + pause)
+		if ((is_short_outage(f) || is_short_outage(g)) && on_wire(g) &&
+		    at < g->at + g->len + pause && g->at < at + f->len + pause)
 			at = g->at + g->len + pause;
 	}
 	return at;
@@ -511,10 +516,10 @@ static uint64_t choose_time(const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	const struct sim_fault *before =
 		sc->nfaults ? &sc->fault[sr_rng_below(rng, sc->nfaults)] : NULL;
-	uint64_t at =
-		sr_rng_below(rng, UINT64_C(1) << between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
-	uint64_t after =
-		sr_rng_below(rng, UINT64_C(1) << between(rng, 10, sr_rng_below(rng, 4) ? 22 : 30));
+	uint64_t at = sr_rng_below(
+		rng, UINT64_C(1) << draw_between(rng, sr_rng_below(rng, 3) ? 19 : 10, 25));
+	uint64_t after = sr_rng_below(
+		rng, UINT64_C(1) << draw_between(rng, 10, sr_rng_below(rng, 4) ? 22 : 30));
 
 	if (!before || sr_rng_below(rng, 2))
 		return at;
@@ -524,26 +529,27 @@ static uint64_t choose_time(const struct sim_scenario *sc, struct sr_rng *rng)
 
 void sim_faults_make(struct sim_scenario *sc, struct sr_rng *rng, uint32_t allowed)
 {
-	uint32_t mask = allowed ? allowed : usual(rng);
-	unsigned n =
-		sr_rng_below(rng, 8) ? (unsigned)between(rng, 1, 5) : (unsigned)between(rng, 6, 20);
+	uint32_t mask = allowed ? allowed : draw_mask(rng);
+	unsigned n = sr_rng_below(rng, 8) ? (unsigned)draw_between(rng, 1, 5)
+					  : (unsigned)draw_between(rng, 6, 20);
 
 	/* A few kinds per seed, so that some seeds see much of one. */
 	while (!allowed && __builtin_popcount(mask) > 4)
-		mask &= (uint32_t)sr_rng_next(rng) | 1u << pick(mask, rng);
+		mask &= (uint32_t)sr_rng_next(rng) | 1u << pick_class(mask, rng);
 	for (unsigned i = 0; i < n; i++) {
 		struct sim_fault *f = &sc->fault[sc->nfaults];
 
-		*f = (struct sim_fault) { .class = pick(mask, rng) };
+		*f = (struct sim_fault) { .class = pick_class(mask, rng) };
 		choose_device(sc, f, rng);
 		f->at = choose_time(sc, rng);
 		sim_fault_classes[f->class].make(f, sc, rng);
-		f->at = separate(sc, f);
+		f->at = shift_time(sc, f);
 		sc->nfaults++;
 	}
 }
 
-static struct sim_fault *add(struct sim_scenario *sc, const char *name, uint64_t at, uint64_t len)
+static struct sim_fault *add_fault(struct sim_scenario *sc, const char *name, uint64_t at,
+				   uint64_t len)
 {
 	struct sim_fault *f = &sc->fault[sc->nfaults++];
 	char bad[32];
@@ -558,26 +564,27 @@ void sim_faults_storm(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	static const char *const breaks[] = { "qp-error", "qp-error", "qp-error",
 					      "flap",     "cut",      "mute" };
-	unsigned n = (unsigned)between(rng, 3, 12);
-	uint64_t at = between(rng, 200 * US, 2 * MS);
+	unsigned n = (unsigned)draw_between(rng, 3, 12);
+	uint64_t at = draw_between(rng, 200 * US, 2 * MS);
 
 	for (unsigned h = 0; h < 2; h++)
 		for (unsigned d = 0; d < sc->ndevices[h]; d++) {
-			struct sim_fault *f = add(sc, "loss", between(rng, 0, 1 * MS), 20 * MS);
+			struct sim_fault *f =
+				add_fault(sc, "loss", draw_between(rng, 0, 1 * MS), 20 * MS);
 
 			f->host = h;
 			f->dev = d;
-			f->amount = between(rng, 1000, 60000);
+			f->amount = draw_between(rng, 1000, 60000);
 		}
 	while (n--) {
 		const char *name = breaks[sr_rng_below(rng, sizeof(breaks) / sizeof(breaks[0]))];
-		struct sim_fault *f =
-			add(sc, name, at, name[0] == 'q' ? 0 : between(rng, 100 * US, 20 * MS));
+		struct sim_fault *f = add_fault(
+			sc, name, at, name[0] == 'q' ? 0 : draw_between(rng, 100 * US, 20 * MS));
 
 		f->host = (unsigned)sr_rng_below(rng, 2);
 		f->dev = (unsigned)sr_rng_below(rng, sc->ndevices[f->host]);
 		f->rx = sr_rng_below(rng, 2);
-		at += between(rng, 10 * US, 2 * MS);
+		at += draw_between(rng, 10 * US, 2 * MS);
 	}
 }
 
@@ -640,8 +647,8 @@ static void on_begin(void *arg)
 	const struct sim_fault_class *class = &sim_fault_classes[s->f->class];
 
 	sim_mix(s->w, 0xfa17 + s->f->class);
-	sim_say(s->w, "fault: %s begins, host %u sim%u %s", class->name, s->f->host, s->f->dev,
-		s->f->rx ? "rx" : "tx");
+	sim_trace_line(s->w, "fault: %s begins, host %u sim%u %s", class->name, s->f->host,
+		       s->f->dev, s->f->rx ? "rx" : "tx");
 	if (class->begin)
 		class->begin(s->w, s->f);
 }
@@ -651,7 +658,8 @@ static void on_end(void *arg)
 	struct scheduled *s = arg;
 	const struct sim_fault_class *class = &sim_fault_classes[s->f->class];
 
-	sim_say(s->w, "fault: %s is over, host %u sim%u", class->name, s->f->host, s->f->dev);
+	sim_trace_line(s->w, "fault: %s is over, host %u sim%u", class->name, s->f->host,
+		       s->f->dev);
 	class->end(s->w, s->f);
 }
 
@@ -680,7 +688,8 @@ uint64_t sim_faults_connecting(const struct sim_world *w, unsigned host, unsigne
 		const struct sim_fault *f = &w->sc.fault[i];
 		uint64_t left = f->at + f->len - now;
 
-		if (f->host != host || f->dev != dev || !is(f, "slow-connect") || !acts(w, f))
+		if (f->host != host || f->dev != dev || !is_class(f, "slow-connect") ||
+		    !is_acting(w, f))
 			continue;
 		*fails |= f->amount & 1;
 		left = f->amount < left ? f->amount : left;
@@ -720,7 +729,7 @@ bool sim_faults_eat(struct sim_world *w, const struct sr_memwire_port *from, con
 	for (unsigned i = 0; i < w->sc.nfaults; i++) {
 		const struct sim_fault *f = &w->sc.fault[i];
 
-		if (acts(w, f) && is(f, "ack-loss") && device(w, f)->port == from &&
+		if (is_acting(w, f) && is_class(f, "ack-loss") && device_of(w, f)->port == from &&
 		    sr_rng_below(&w->tap_rng, SR_PPM) < f->amount)
 			return true;
 	}

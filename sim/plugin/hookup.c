@@ -29,7 +29,7 @@ static void carry_out(struct sim_hookup *s)
 	dev->knobs.unreachable = false;
 }
 
-static void ripe(void *arg)
+static void carry_out_pending(void *arg)
 {
 	struct sim_hookup *s = arg;
 
@@ -54,16 +54,17 @@ static void start(void *arg, struct ha_hookup *h)
 	if (!sim_device_reaches(dev, &h->rtr.ah_attr.grh.dgid))
 		ns += SEARCH_NS;
 	if (ns >= USUAL_NS)
-		sim_say(w, "host %u sim%u: a queue pair takes %.3f ms to connect%s", host->index,
-			dev->index, (double)ns / 1e6, s->fails ? ", in vain" : "");
-	if (sr_memwire_at(w->wire, sim_now(w) + ns, ripe, s))
+		sim_trace_line(w, "host %u sim%u: a queue pair takes %.3f ms to connect%s",
+			       host->index, dev->index, (double)ns / 1e6,
+			       s->fails ? ", in vain" : "");
+	if (sr_memwire_at(w->wire, sim_now(w) + ns, carry_out_pending, s))
 		abort();
 }
 
 static void finish(void *arg)
 {
 	for (struct sim_hookup *s = ((struct sim_host *)arg)->hookups; s; s = s->next)
-		ripe(s);
+		carry_out_pending(s);
 }
 
 const struct ha_hookup_ops sim_hookup_ops = { start, finish };

@@ -34,7 +34,7 @@ struct job {
 	uint64_t *at;  /* shared: the seed that it is at */
 };
 
-static void bound(void)
+static void set_time_limits(void)
 {
 	struct itimerval loop = { .it_value.tv_sec = SEED_SECONDS };
 
@@ -42,13 +42,13 @@ static void bound(void)
 	alarm(HANG_SECONDS);
 }
 
-static void unbound(void)
+static void clear_time_limits(void)
 {
 	(void)setitimer(ITIMER_PROF, &(struct itimerval) { 0 }, NULL);
 	alarm(0);
 }
 
-static void died(struct sim_result *result, int status)
+static void record_crash(struct sim_result *result, int status)
 {
 	memset(result, 0, sizeof(*result));
 	result->finding = SIM_CRASH;
@@ -102,7 +102,7 @@ void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation,
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
-		bound();
+		set_time_limits();
 		sim_world_run(sc, mutation, false, result);
 		write_whole(fd[1], result, sizeof(*result));
 		_exit(0);
@@ -113,7 +113,7 @@ void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation,
 
 		waitpid(pid, &status, 0);
 		if (!whole)
-			died(result, status);
+			record_crash(result, status);
 	}
 	close(fd[0]);
 }
@@ -121,8 +121,8 @@ void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation,
 /* ---- shrinking ---- */
 
 /* Does this smaller one show the same? Then it is the one to go on with. */
-static bool try(struct sim_scenario *sc, const struct sim_scenario *smaller,
-		enum sim_mutation mutation, struct sim_result *result)
+static bool try_smaller(struct sim_scenario *sc, const struct sim_scenario *smaller,
+			enum sim_mutation mutation, struct sim_result *result)
 {
 	struct sim_result r;
 
@@ -143,7 +143,7 @@ static bool fewer_faults(struct sim_scenario *sc, enum sim_mutation mutation,
 		struct sim_scenario s = *sc;
 
 		s.fault[i].off = true;
-		any |= !sc->fault[i].off && try(sc, &s, mutation, result);
+		any |= !sc->fault[i].off && try_smaller(sc, &s, mutation, result);
 	}
 	return any;
 }
@@ -157,7 +157,7 @@ static bool fewer_conns(struct sim_scenario *sc, enum sim_mutation mutation,
 		struct sim_scenario s = *sc;
 
 		s.conns_off |= UINT64_C(1) << i;
-		any |= sim_conn_is_on(sc, i) && try(sc, &s, mutation, result);
+		any |= sim_conn_is_on(sc, i) && try_smaller(sc, &s, mutation, result);
 	}
 	return any;
 }
@@ -177,7 +177,7 @@ static bool fewer_messages(struct sim_scenario *sc, enum sim_mutation mutation,
 		struct sim_scenario s = *sc;
 
 		s.message_cap = most - cut;
-		if (try(sc, &s, mutation, result)) {
+		if (try_smaller(sc, &s, mutation, result)) {
 			most -= cut;
 			any = true;
 		}
@@ -220,8 +220,8 @@ void sim_print_command(const struct sim_scenario *sc, const struct sim_hunt *hun
 /* ---- many ---- */
 
 /* The same seed once more: its trace must repeat. */
-static void repeat(const struct sim_scenario *sc, enum sim_mutation mutation,
-		   struct sim_result *result)
+static void repeat_run(const struct sim_scenario *sc, enum sim_mutation mutation,
+		       struct sim_result *result)
 {
 	struct sim_result again;
 
@@ -240,20 +240,20 @@ static void run_seed(const struct sim_hunt *hunt, uint64_t seed, struct sim_resu
 	sim_scenario_make(&sc, seed, hunt->allowed);
 	sim_world_run(&sc, hunt->mutation, false, result);
 	if (seed % TWICE == 0 && !result->finding)
-		repeat(&sc, hunt->mutation, result);
+		repeat_run(&sc, hunt->mutation, result);
 }
 
-static _Noreturn void work(const struct sim_hunt *hunt, const struct job *job, int fd)
+static _Noreturn void run_job(const struct sim_hunt *hunt, const struct job *job, int fd)
 {
 	for (uint64_t seed = job->next; seed < hunt->start + hunt->count; seed += hunt->jobs) {
 		struct report report = { .seed = seed };
 
 		*job->at = seed;
-		bound();
+		set_time_limits();
 		run_seed(hunt, seed, &report.result);
 		write_whole(fd, &report, sizeof(report));
 	}
-	unbound();
+	clear_time_limits();
 	exit(0); /* in good order: a sanitizer looks for leaks */
 }
 
@@ -267,14 +267,14 @@ static int job_start(const struct sim_hunt *hunt, struct job *job)
 	job->pid = fork();
 	if (job->pid == 0) {
 		close(fd[0]);
-		work(hunt, job, fd[1]);
+		run_job(hunt, job, fd[1]);
 	}
 	close(fd[1]);
 	job->fd = fd[0];
 	return job->pid < 0 ? -errno : 0;
 }
 
-static void show(const struct sim_hunt *hunt, struct report *report, FILE *out)
+static void show_finding(const struct sim_hunt *hunt, struct report *report, FILE *out)
 {
 	struct sim_scenario sc;
 
@@ -290,8 +290,8 @@ static void show(const struct sim_hunt *hunt, struct report *report, FILE *out)
 	fflush(out);
 }
 
-static void count(const struct sim_hunt *hunt, struct report *report, struct sim_tally *tally,
-		  FILE *out)
+static void count_report(const struct sim_hunt *hunt, struct report *report,
+			 struct sim_tally *tally, FILE *out)
 {
 	const struct sim_result *r = &report->result;
 
@@ -307,20 +307,21 @@ static void count(const struct sim_hunt *hunt, struct report *report, struct sim
 	if (!r->finding)
 		return;
 	if (tally->findings++ < SHOWN_MAX && !hunt->quiet)
-		show(hunt, report, out);
+		show_finding(hunt, report, out);
 	else if (!hunt->quiet)
 		fprintf(out, "seed %llu: %s: %s\n", (unsigned long long)report->seed,
 			sim_finding_name(r->finding), r->text);
 }
 
 /* A report, or the end of a job. False: the job is over. */
-static bool hear(const struct sim_hunt *hunt, struct job *job, struct sim_tally *tally, FILE *out)
+static bool read_report(const struct sim_hunt *hunt, struct job *job, struct sim_tally *tally,
+			FILE *out)
 {
 	struct report report;
 	int status;
 
 	if (read_whole(job->fd, &report, sizeof(report))) {
-		count(hunt, &report, tally, out);
+		count_report(hunt, &report, tally, out);
 		return true;
 	}
 	close(job->fd);
@@ -330,8 +331,8 @@ static bool hear(const struct sim_hunt *hunt, struct job *job, struct sim_tally 
 		return false;
 	/* It died over a seed: that is a finding, and another one goes on behind it. */
 	report.seed = *job->at;
-	died(&report.result, status);
-	count(hunt, &report, tally, out);
+	record_crash(&report.result, status);
+	count_report(hunt, &report, tally, out);
 	job->next = report.seed + hunt->jobs;
 	return job_start(hunt, job) == 0;
 }
@@ -361,7 +362,7 @@ static int jobs_await(struct sim_hunt *h, struct job *jobs, struct pollfd *fds,
 	for (unsigned j = 0; j < h->jobs; j++) {
 		if (!fds[j].revents)
 			continue;
-		if (!hear(h, &jobs[j], tally, out)) {
+		if (!read_report(h, &jobs[j], tally, out)) {
 			--*live;
 			jobs[j].fd = -1;
 		}

@@ -44,7 +44,7 @@ static void payload_write(char *to, uint64_t key, uint32_t size)
 	}
 }
 
-static uint64_t load(const char *p)
+static uint64_t load_word(const char *p)
 {
 	uint64_t v;
 
@@ -64,7 +64,7 @@ static uint32_t payload_equal(const char *is, uint64_t product, uint32_t len)
 		uint64_t differs = 0;
 
 		for (unsigned k = 0; k < 8; k++)
-			differs |= load(is + i + 8 * k) ^ payload_word(product + k * STEP);
+			differs |= load_word(is + i + 8 * k) ^ payload_word(product + k * STEP);
 		if (differs)
 			break;
 		product += 8 * STEP;
@@ -88,7 +88,7 @@ static int64_t payload_differs(const char *is, uint64_t key, uint32_t offset, ui
 			if (equal)
 				continue;
 		}
-		if (n == 8 ? load(is + i) != v : memcmp(is + i, (char *)&v + at, n) != 0) {
+		if (n == 8 ? load_word(is + i) != v : memcmp(is + i, (char *)&v + at, n) != 0) {
 			while (is[i] == ((char *)&v)[at])
 				i++, at++;
 			return offset + i;
@@ -107,7 +107,7 @@ static int64_t pattern_differs(const char *is, uint8_t byte, size_t len)
 		uint64_t differs = 0;
 
 		for (unsigned k = 0; k < 8; k++)
-			differs |= load(is + i + 8 * k) ^ word;
+			differs |= load_word(is + i + 8 * k) ^ word;
 		if (differs)
 			break;
 		i += 64;
@@ -157,7 +157,7 @@ int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bo
 	return 0;
 }
 
-static unsigned number(const struct sim_arena *a, const struct sim_buffer *b)
+static unsigned number_of(const struct sim_arena *a, const struct sim_buffer *b)
 {
 	return (unsigned)(b - a->buffer);
 }
@@ -178,16 +178,17 @@ static void check_patterns(const struct sim_arena *a, const struct sim_buffer *b
 	at = pattern_differs(b->data - GUARD, FREE_BYTE, GUARD + size);
 
 	if (at >= 0)
-		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, %s buffer %u (message %u): byte %lld of it was written "
-			  "while it was free",
-			  a->conn, a->receives ? "receive" : "send", number(a, b), b->message,
-			  (long long)at - GUARD);
+		sim_report_finding(
+			w, SIM_STRAY_WRITE,
+			"connection %u, %s buffer %u (message %u): byte %lld of it was written "
+			"while it was free",
+			a->conn, a->receives ? "receive" : "send", number_of(a, b), b->message,
+			(long long)at - GUARD);
 }
 
 void sim_arena_close(struct sim_arena *a, struct sim_world *w)
 {
-	for (unsigned i = 0; a->buffer && i < a->n && !sim_over(w); i++)
+	for (unsigned i = 0; a->buffer && i < a->n && !sim_has_finding(w); i++)
 		check_patterns(a, &a->buffer[i], w, a->buffer[i].posted ? 0 : a->capacity);
 	free(a->buffer);
 	a->buffer = NULL;
@@ -223,8 +224,8 @@ void sim_buffer_refused(struct sim_buffer *b, const struct sim_buffer *before)
 	b->optional = before->optional;
 }
 
-static void post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size,
-		 uint32_t expect)
+static void mark_posted(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size,
+			uint32_t expect)
 {
 	b->posted = true;
 	b->message = message;
@@ -238,13 +239,13 @@ static void post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t 
 void sim_buffer_post(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size,
 		     uint32_t expect)
 {
-	post(b, message, key, size, expect);
+	mark_posted(b, message, key, size, expect);
 	memset(b->data, PENDING_BYTE, size);
 }
 
 void sim_buffer_fill(struct sim_buffer *b, uint32_t message, uint64_t key, uint32_t size)
 {
-	post(b, message, key, size, size);
+	mark_posted(b, message, key, size, size);
 	payload_write(b->data, key, size);
 }
 
@@ -253,11 +254,12 @@ void sim_buffer_check(const struct sim_arena *a, const struct sim_buffer *b, str
 	int64_t at = payload_differs(b->data, b->key, 0, b->expect);
 
 	if (at >= 0) {
-		sim_found(w, SIM_WRONG_BYTE,
-			  "connection %u, message %u, %s buffer %u: byte %lld of %u is wrong at "
-			  "completion",
-			  a->conn, b->message, a->receives ? "receive" : "send", number(a, b),
-			  (long long)at, b->expect);
+		sim_report_finding(
+			w, SIM_WRONG_BYTE,
+			"connection %u, message %u, %s buffer %u: byte %lld of %u is wrong at "
+			"completion",
+			a->conn, b->message, a->receives ? "receive" : "send", number_of(a, b),
+			(long long)at, b->expect);
 		return;
 	}
 	at = pattern_differs(b->data + b->expect, PENDING_BYTE, at_most(b->size - b->expect, LOOK));
@@ -265,10 +267,11 @@ void sim_buffer_check(const struct sim_arena *a, const struct sim_buffer *b, str
 		at = pattern_differs(b->data + b->size, FREE_BYTE,
 				     at_most(a->capacity - b->size + GUARD, LOOK));
 	if (at >= 0)
-		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, message %u, buffer %u: something was written behind its "
-			  "%u bytes",
-			  a->conn, b->message, number(a, b), b->expect);
+		sim_report_finding(
+			w, SIM_STRAY_WRITE,
+			"connection %u, message %u, buffer %u: something was written behind its "
+			"%u bytes",
+			a->conn, b->message, number_of(a, b), b->expect);
 }
 
 bool sim_buffer_whole(const struct sim_buffer *b)
@@ -277,8 +280,8 @@ bool sim_buffer_whole(const struct sim_buffer *b)
 }
 
 /* Which message these bytes belong to, for the report; -1: none. */
-static int64_t whose(const struct sim_arena *a, const struct sim_world *w, const void *from,
-		     size_t in, uint32_t len)
+static int64_t find_message(const struct sim_arena *a, const struct sim_world *w, const void *from,
+			    size_t in, uint32_t len)
 {
 	const struct sim_conn *c = w->conn[a->conn];
 	struct sim_message m;
@@ -306,18 +309,20 @@ static void check_placed(struct sim_arena *a, struct sim_world *w, struct sim_bu
 	int64_t at;
 
 	if (in > b->expect || len > b->expect - in) {
-		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, message %u: %u bytes of message %lld placed at %zu of %u",
-			  a->conn, b->message, len, (long long)whose(a, w, from, in, len), in,
-			  b->expect);
+		sim_report_finding(
+			w, SIM_STRAY_WRITE,
+			"connection %u, message %u: %u bytes of message %lld placed at %zu of %u",
+			a->conn, b->message, len, (long long)find_message(a, w, from, in, len), in,
+			b->expect);
 		return;
 	}
 	at = payload_differs(from, b->key, (uint32_t)in, len);
 	if (at >= 0)
-		sim_found(
+		sim_report_finding(
 			w, SIM_WRONG_BYTE,
 			"connection %u, message %u: byte %lld arrives wrong; it is message %lld's",
-			a->conn, b->message, (long long)at, (long long)whose(a, w, from, in, len));
+			a->conn, b->message, (long long)at,
+			(long long)find_message(a, w, from, in, len));
 	b->placed += len;
 }
 
@@ -332,20 +337,21 @@ bool sim_arena_placing(struct sim_arena *a, struct sim_world *w, const void *to,
 	index = offset < GUARD ? 0 : (offset - GUARD) / a->stride;
 	in = offset < GUARD ? SIZE_MAX : (offset - GUARD) % a->stride;
 	if (!a->receives || index >= a->n || !a->buffer) {
-		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u: %u bytes placed where no receive buffer is", a->conn,
-			  len);
+		sim_report_finding(w, SIM_STRAY_WRITE,
+				   "connection %u: %u bytes placed where no receive buffer is",
+				   a->conn, len);
 		return true;
 	}
 	b = &a->buffer[index];
 	if (is_late_copy(b, from, in, len))
 		b->late = true;
 	else if (!b->posted)
-		sim_found(w, SIM_STRAY_WRITE,
-			  "connection %u, buffer %zu: %u bytes of message %lld placed at %zu after "
-			  "message %u was complete",
-			  a->conn, index, len, (long long)whose(a, w, from, in, len), in,
-			  b->message);
+		sim_report_finding(
+			w, SIM_STRAY_WRITE,
+			"connection %u, buffer %zu: %u bytes of message %lld placed at %zu after "
+			"message %u was complete",
+			a->conn, index, len, (long long)find_message(a, w, from, in, len), in,
+			b->message);
 	else
 		check_placed(a, w, b, from, in, len);
 	return true;

@@ -69,9 +69,9 @@ static bool post_receive(struct sim_side *s)
 		take_back(s, op, before, m.n);
 		return false;
 	}
-	sim_say(c->world, "connection %u: receive %u of %u x %u bytes%s, buffer %td", c->index,
-		s->next, m.n, m.expect[0], m.optional ? ", optional" : "",
-		op->buf[0] - s->arena.buffer);
+	sim_trace_line(c->world, "connection %u: receive %u of %u x %u bytes%s, buffer %td",
+		       c->index, s->next, m.n, m.expect[0], m.optional ? ", optional" : "",
+		       op->buf[0] - s->arena.buffer);
 	sim_side_event(s, 2, s->next++);
 	return true;
 }
@@ -108,7 +108,7 @@ static struct sim_op *prepare_send(struct sim_side *s, unsigned *member, int *er
 	return op;
 }
 
-static void sent(struct sim_side *s, struct sim_op *op, unsigned member)
+static void note_sent(struct sim_side *s, struct sim_op *op, unsigned member)
 {
 	struct sim_conn *c = s->conn;
 
@@ -149,7 +149,7 @@ static bool post_send(struct sim_side *s)
 	if (err)
 		sim_side_ended(s, err, "isend");
 	else if (op->req)
-		sent(s, op, m);
+		note_sent(s, op, m);
 	return err || op->req;
 }
 
@@ -164,9 +164,9 @@ static void post_premature(struct sim_side *s)
 	if (err)
 		sim_side_ended(s, err, "isend");
 	else if (req)
-		sim_found(s->conn->world, SIM_WRONG_SIZE,
-			  "connection %u: a send was taken whose tag no receive has",
-			  s->conn->index);
+		sim_report_finding(s->conn->world, SIM_WRONG_SIZE,
+				   "connection %u: a send was taken whose tag no receive has",
+				   s->conn->index);
 }
 
 static void check_sizes(struct sim_side *s, const struct sim_op *op, const int *sizes)
@@ -175,15 +175,16 @@ static void check_sizes(struct sim_side *s, const struct sim_op *op, const int *
 		uint32_t want = s->end ? op->buf[i]->expect : op->report;
 
 		if ((uint32_t)sizes[i] != want)
-			sim_found(s->conn->world, SIM_WRONG_SIZE,
-				  "connection %u, message %u: the %s reports %d bytes, not %u",
-				  s->conn->index, op->message, s->end ? "receive" : "send",
-				  sizes[i], want);
+			sim_report_finding(
+				s->conn->world, SIM_WRONG_SIZE,
+				"connection %u, message %u: the %s reports %d bytes, not %u",
+				s->conn->index, op->message, s->end ? "receive" : "send", sizes[i],
+				want);
 	}
 }
 
 /* Received into memory of a GPU: the flush, then it is finished. */
-static void flush(struct sim_side *s, struct sim_op *op, const int *sizes)
+static void post_flush(struct sim_side *s, struct sim_op *op, const int *sizes)
 {
 	void *data[HA_MAX_RECVS];
 	int err;
@@ -211,7 +212,7 @@ static bool test_flush(struct sim_side *s, struct sim_op *op)
 /*
  * Nobody asks the core about it any more: NCCL would wait until its next call for another receive.
  */
-static bool watch(struct sim_side *s, struct sim_op *op)
+static bool watch_op(struct sim_side *s, struct sim_op *op)
 {
 	bool done = sim_buffer_whole(op->buf[0]);
 
@@ -229,7 +230,7 @@ static bool test_op(struct sim_side *s, struct sim_op *op)
 	struct sim_message m;
 
 	if (op->watched)
-		return watch(s, op);
+		return watch_op(s, op);
 	if (op->flush)
 		return test_flush(s, op);
 	err = ha_test(op->req, &done, sizes);
@@ -247,7 +248,7 @@ static bool test_op(struct sim_side *s, struct sim_op *op)
 	}
 	check_sizes(s, op, sizes);
 	if (s->end && s->conn->spec->gpu)
-		flush(s, op, sizes);
+		post_flush(s, op, sizes);
 	else
 		sim_op_finished(s, op);
 	return true;
@@ -274,7 +275,7 @@ static bool test_some(struct sim_side *s)
  * The receiver has given up before it was connected, and there is no socket left to say so: NCCL
  * aborts both ranks.
  */
-static bool abandoned(const struct sim_side *s)
+static bool is_abandoned(const struct sim_side *s)
 {
 	const struct sim_side *peer = &s->conn->side[1];
 
@@ -300,7 +301,7 @@ bool sim_side_exchange(struct sim_side *s)
 {
 	bool moved = false;
 
-	if (abandoned(s)) {
+	if (is_abandoned(s)) {
 		sim_side_to_close(s, SIM_GIVE_UP_NS);
 		return true;
 	}

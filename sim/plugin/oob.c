@@ -42,7 +42,7 @@ static uint64_t now_of(const struct sim_oob *oob)
 	return oob->now(oob->arg);
 }
 
-static uint64_t latency(struct sim_oob *oob)
+static uint64_t draw_latency(struct sim_oob *oob)
 {
 	return oob->latency_ns + sr_rng_below(&oob->rng, oob->jitter_ns + 1);
 }
@@ -80,7 +80,7 @@ static void conn_free(struct ha_oob_conn *c)
 	free(c);
 }
 
-static bool failed(const struct ha_oob_conn *c)
+static bool has_failed(const struct ha_oob_conn *c)
 {
 	return c->error_at && now_of(c->all) >= c->error_at;
 }
@@ -128,14 +128,15 @@ static struct ha_oob_conn *listener_at(struct sim_oob *oob, uint16_t port)
 	return l;
 }
 
-static void meet(struct ha_oob_conn *l, struct ha_oob_conn *ours, struct ha_oob_conn *theirs)
+static void connect_streams(struct ha_oob_conn *l, struct ha_oob_conn *ours,
+			    struct ha_oob_conn *theirs)
 {
 	struct ha_oob_conn **at = &l->incoming;
 
 	ours->peer = theirs;
 	theirs->peer = ours;
-	theirs->ready_at = now_of(l->all) + latency(l->all);
-	ours->ready_at = theirs->ready_at + latency(l->all);
+	theirs->ready_at = now_of(l->all) + draw_latency(l->all);
+	ours->ready_at = theirs->ready_at + draw_latency(l->all);
 	theirs->last_at = theirs->ready_at;
 	ours->last_at = ours->ready_at;
 	while (*at && (*at)->ready_at <= theirs->ready_at)
@@ -159,21 +160,21 @@ static int sim_connect(void *arg, const struct ha_wire_addr *addr, struct ha_oob
 	}
 	theirs = l && !net->gone ? conn_new(oob, l->host, &oob->streams) : NULL;
 	if (theirs)
-		meet(l, *conn, theirs);
+		connect_streams(l, *conn, theirs);
 	else
-		fail_at(*conn, -ECONNREFUSED, now_of(oob) + 2 * latency(oob));
+		fail_at(*conn, -ECONNREFUSED, now_of(oob) + 2 * draw_latency(oob));
 	return 0;
 }
 
 static int sim_connected(struct ha_oob_conn *c)
 {
-	if (failed(c))
+	if (has_failed(c))
 		return c->error;
 	return c->ready_at && now_of(c->all) >= c->ready_at ? 0 : -EAGAIN;
 }
 
 /* Now and then nothing, and often less than was asked for. */
-static size_t portion(struct sim_oob *oob, size_t size)
+static size_t draw_portion(struct sim_oob *oob, size_t size)
 {
 	if (!oob->piece)
 		return size;
@@ -182,10 +183,10 @@ static size_t portion(struct sim_oob *oob, size_t size)
 	return size > oob->piece ? 1 + (size_t)sr_rng_below(&oob->rng, oob->piece) : size;
 }
 
-static void put(struct ha_oob_conn *to, const void *data, size_t size)
+static void append_chunk(struct ha_oob_conn *to, const void *data, size_t size)
 {
 	struct chunk *chunk = malloc(sizeof(*chunk) + size);
-	uint64_t at = now_of(to->all) + latency(to->all);
+	uint64_t at = now_of(to->all) + draw_latency(to->all);
 
 	if (!chunk)
 		abort();
@@ -199,7 +200,7 @@ static void put(struct ha_oob_conn *to, const void *data, size_t size)
 }
 
 /* A header that is cut into portions is not counted. */
-static void count(struct sim_oob *oob, const char *data, size_t size)
+static void count_messages(struct sim_oob *oob, const char *data, size_t size)
 {
 	const uint32_t magic = HA_MSG_MAGIC;
 
@@ -218,19 +219,19 @@ static void count(struct sim_oob *oob, const char *data, size_t size)
 
 static ssize_t sim_send(struct ha_oob_conn *c, const void *data, size_t size)
 {
-	if (failed(c))
+	if (has_failed(c))
 		return c->error;
 	if (!c->peer && !c->silent)
 		return -EPIPE;
 	if (now_of(c->all) < c->ready_at)
 		return -EAGAIN;
 	if (size > SEND_WHOLE)
-		size = portion(c->all, size);
+		size = draw_portion(c->all, size);
 	if (!size)
 		return -EAGAIN;
-	count(c->all, data, size);
+	count_messages(c->all, data, size);
 	if (!c->silent)
-		put(c->peer, data, size);
+		append_chunk(c->peer, data, size);
 	return (ssize_t)size;
 }
 
@@ -238,11 +239,11 @@ static ssize_t sim_recv(struct ha_oob_conn *c, void *data, size_t size)
 {
 	struct chunk *chunk = c->first;
 
-	if (failed(c))
+	if (has_failed(c))
 		return c->error;
 	if (!chunk || now_of(c->all) < chunk->at)
 		return !chunk && c->ended_at && now_of(c->all) >= c->ended_at ? 0 : -EAGAIN;
-	size = now_of(c->all) < c->all->sick_until ? 0 : portion(c->all, size);
+	size = now_of(c->all) < c->all->sick_until ? 0 : draw_portion(c->all, size);
 	if (!size)
 		return -EAGAIN;
 	if (size > chunk->len - chunk->taken)
@@ -273,7 +274,7 @@ static void say_end(struct ha_oob_conn *c)
 	c->peer = NULL;
 	if (c->silent)
 		return;
-	at = now_of(c->all) + latency(c->all);
+	at = now_of(c->all) + draw_latency(c->all);
 	if (at < peer->last_at)
 		at = peer->last_at;
 	peer->ended_at = at;

@@ -31,25 +31,25 @@ struct view {
 	struct span away[SIM_FAULTS_MAX], unborn; /* and when there is no standby yet */
 };
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t later_of(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b)
+static uint64_t sooner_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-static enum sim_effect effect(const struct sim_fault *f)
+static enum sim_effect effect_of(const struct sim_fault *f)
 {
 	return sim_fault_classes[f->class].effect;
 }
 
 /* Its device dies, for good or until another one is in its place. */
-static bool mortal(const struct sim_fault *f)
+static bool ends_device(const struct sim_fault *f)
 {
-	return effect(f) == SIM_DEATH || effect(f) == SIM_DYING || effect(f) == SIM_RETURN;
+	return effect_of(f) == SIM_DEATH || effect_of(f) == SIM_DYING || effect_of(f) == SIM_RETURN;
 }
 
 static unsigned host_of(const struct sim_conn_spec *c, unsigned end)
@@ -58,9 +58,9 @@ static unsigned host_of(const struct sim_conn_spec *c, unsigned end)
 }
 
 /* When the path over this device is away because of this fault; from == to: it is not. */
-static struct span outage(const struct sim_fault *f)
+static struct span outage_of(const struct sim_fault *f)
 {
-	switch (effect(f)) {
+	switch (effect_of(f)) {
 	case SIM_SHORT_OUTAGE:
 	case SIM_OUTAGE:
 	case SIM_CONNECTING:
@@ -79,7 +79,7 @@ static struct span outage(const struct sim_fault *f)
 	}
 }
 
-static bool covers(struct span s, uint64_t t)
+static bool covers_time(struct span s, uint64_t t)
 {
 	return t >= s.from && t < s.to;
 }
@@ -89,23 +89,23 @@ static struct view as_it_is(const struct sim_scenario *sc)
 	struct view v = { .sc = sc };
 
 	for (unsigned i = 0; i < sc->nfaults; i++)
-		v.away[i] = outage(&sc->fault[i]);
+		v.away[i] = outage_of(&sc->fault[i]);
 	return v;
 }
 
-static bool bad(const struct view *v, unsigned host, unsigned dev, uint64_t t)
+static bool is_away(const struct view *v, unsigned host, unsigned dev, uint64_t t)
 {
 	const struct sim_scenario *sc = v->sc;
 
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off && sim_fault_hits(sc, &sc->fault[i], host, dev) &&
-		    covers(v->away[i], t))
+		    covers_time(v->away[i], t))
 			return true;
 	return false;
 }
 
 /* It carries nothing, and its port does not say so. */
-static bool hidden(const struct view *v, unsigned host, unsigned dev, uint64_t t)
+static bool is_hidden(const struct view *v, unsigned host, unsigned dev, uint64_t t)
 {
 	const struct sim_scenario *sc = v->sc;
 
@@ -113,7 +113,7 @@ static bool hidden(const struct view *v, unsigned host, unsigned dev, uint64_t t
 		const struct sim_fault *f = &sc->fault[i];
 		const char *name = sim_fault_classes[f->class].name;
 
-		if (!f->off && sim_fault_hits(sc, f, host, dev) && covers(v->away[i], t) &&
+		if (!f->off && sim_fault_hits(sc, f, host, dev) && covers_time(v->away[i], t) &&
 		    strcmp(name, "cut") != 0 && strcmp(name, "flap") != 0 &&
 		    strcmp(name, "switch") != 0)
 			return true;
@@ -129,7 +129,7 @@ static bool must_search(const struct view *v, const struct sim_conn_spec *c, uin
 
 	for (unsigned end = 0; end < 2; end++)
 		for (unsigned d = 0; d < sc->ndevices[host_of(c, end)]; d++)
-			if (hidden(v, host_of(c, end), d, t))
+			if (is_hidden(v, host_of(c, end), d, t))
 				return true;
 	return sc->apart;
 }
@@ -154,7 +154,7 @@ static bool spare_good(const struct view *v, const struct sim_conn_spec *c,
 	for (unsigned i = 0; i < sc->ndevices[hosts[0]]; i++)
 		for (unsigned k = 0; k < sc->ndevices[hosts[1]]; k++)
 			if ((!sc->apart || i == k) && !data_pair(c, p, i, k) &&
-			    !bad(v, hosts[0], i, t) && !bad(v, hosts[1], k, t))
+			    !is_away(v, hosts[0], i, t) && !is_away(v, hosts[1], k, t))
 				return true;
 	return false;
 }
@@ -177,12 +177,12 @@ static uint64_t search_time(const struct sim_scenario *sc, const struct sim_prom
 
 /* From a path's return to a rail that carries data again, at the latest: a try that is under way
  * fails, the pause, the next. All other pairs that are tried meanwhile use the same socket. */
-static uint64_t recovery(const struct sim_scenario *sc)
+static uint64_t recovery_time(const struct sim_scenario *sc)
 {
 	return DARK_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS + talk_time(sc);
 }
 
-static unsigned npaths(const struct sim_promise *p)
+static unsigned count_paths(const struct sim_promise *p)
 {
 	return p->nrails + p->standby;
 }
@@ -194,17 +194,17 @@ static bool path_good(const struct view *v, const struct sim_conn_spec *c,
 
 	if (path == p->nrails) {
 		found = must_search(v, c, t) ? search_time(v->sc, p) : 0;
-		return found + recovery(v->sc) <= p->retry_limit && !covers(v->unborn, t) &&
-		       spare_good(v, c, p, t);
+		return found + recovery_time(v->sc) <= p->retry_limit &&
+		       !covers_time(v->unborn, t) && spare_good(v, c, p, t);
 	}
-	return !bad(v, host_of(c, 0), c->rail[0][path], t) &&
-	       !bad(v, host_of(c, 1), c->rail[1][path], t);
+	return !is_away(v, host_of(c, 0), c->rail[0][path], t) &&
+	       !is_away(v, host_of(c, 1), c->rail[1][path], t);
 }
 
 static bool any_path_good(const struct view *v, const struct sim_conn_spec *c,
 			  const struct sim_promise *p, uint64_t t)
 {
-	for (unsigned i = 0; i < npaths(p); i++)
+	for (unsigned i = 0; i < count_paths(p); i++)
 		if (path_good(v, c, p, i, t))
 			return true;
 	return false;
@@ -212,7 +212,7 @@ static bool any_path_good(const struct view *v, const struct sim_conn_spec *c,
 
 /* ---- without any path ---- */
 
-static void insert(uint64_t *times, unsigned *n, uint64_t t)
+static void insert_time(uint64_t *times, unsigned *n, uint64_t t)
 {
 	unsigned i = (*n)++;
 
@@ -224,18 +224,18 @@ static void insert(uint64_t *times, unsigned *n, uint64_t t)
 #define CHANGES_MAX (2 * SIM_FAULTS_MAX + 3)
 
 /* Everything that may change at all, in order. */
-static unsigned changes(const struct view *v, uint64_t *times)
+static unsigned list_changes(const struct view *v, uint64_t *times)
 {
 	unsigned n = 0;
 
-	insert(times, &n, 0);
-	insert(times, &n, v->unborn.from);
-	insert(times, &n, v->unborn.to);
+	insert_time(times, &n, 0);
+	insert_time(times, &n, v->unborn.from);
+	insert_time(times, &n, v->unborn.to);
 	for (unsigned i = 0; i < v->sc->nfaults; i++) {
 		if (v->sc->fault[i].off || v->away[i].from == v->away[i].to)
 			continue;
-		insert(times, &n, v->away[i].from);
-		insert(times, &n, v->away[i].to);
+		insert_time(times, &n, v->away[i].from);
+		insert_time(times, &n, v->away[i].to);
 	}
 	return n;
 }
@@ -243,7 +243,7 @@ static unsigned changes(const struct view *v, uint64_t *times)
 /* What the two ends need to agree on a new incarnation stands still. */
 static struct span pause_of(const struct sim_fault *f)
 {
-	switch (effect(f)) {
+	switch (effect_of(f)) {
 	case SIM_HELD:
 	case SIM_HOST_PAUSE:
 	case SIM_SOCKET_PAUSE:
@@ -257,7 +257,7 @@ static struct span pause_of(const struct sim_fault *f)
 /* A path that could be back at `to`: a pause that begins before it must be back keeps it away. */
 static uint64_t held_up(const struct sim_scenario *sc, uint64_t to)
 {
-	uint64_t gap = recovery(sc);
+	uint64_t gap = recovery_time(sc);
 	bool again = to != SIM_NEVER;
 
 	while (again) {
@@ -278,7 +278,7 @@ static uint64_t held_up(const struct sim_scenario *sc, uint64_t to)
 static struct view as_it_lasts(const struct sim_scenario *sc, const struct sim_conn_spec *c)
 {
 	struct view v = as_it_is(sc);
-	uint64_t start = later(c->start_ns[0], c->start_ns[1]);
+	uint64_t start = later_of(c->start_ns[0], c->start_ns[1]);
 
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off && v.away[i].from != v.away[i].to)
@@ -291,9 +291,9 @@ static struct view as_it_lasts(const struct sim_scenario *sc, const struct sim_c
  * Whoever comes back too late to be up before the next outage was not back; pauses meanwhile make
  * it longer.
  */
-static void stretch(const struct sim_scenario *sc, struct spans *no_path)
+static void stretch_spans(const struct sim_scenario *sc, struct spans *no_path)
 {
-	uint64_t gap = recovery(sc);
+	uint64_t gap = recovery_time(sc);
 	bool again = true;
 
 	while (again) {
@@ -313,7 +313,7 @@ static void stretch(const struct sim_scenario *sc, struct spans *no_path)
 
 			if (d->to != SIM_NEVER && d[1].from > d->to + gap)
 				continue;
-			d->to = later(d->to, d[1].to);
+			d->to = later_of(d->to, d[1].to);
 			memmove(d + 1, d + 2, (no_path->n - i - 2) * sizeof(*d));
 			no_path->n--;
 			again = true;
@@ -327,14 +327,14 @@ static void stretch(const struct sim_scenario *sc, struct spans *no_path)
  */
 static void reach_back(const struct sim_scenario *sc, struct spans *no_path)
 {
-	uint64_t gap = recovery(sc);
+	uint64_t gap = recovery_time(sc);
 	bool again = true;
 
 	while (again) {
 		again = false;
 		for (unsigned i = 0; i < no_path->n; i++)
 			for (unsigned k = 0; k < sc->nfaults; k++) {
-				struct span s = outage(&sc->fault[k]), *d = &no_path->at[i];
+				struct span s = outage_of(&sc->fault[k]), *d = &no_path->at[i];
 
 				if (sc->fault[k].off || s.from == s.to || s.from >= d->from ||
 				    (s.to != SIM_NEVER && s.to + gap < d->from))
@@ -350,7 +350,7 @@ static void find_no_path(const struct sim_scenario *sc, const struct sim_conn_sp
 {
 	struct view v = as_it_lasts(sc, c);
 	uint64_t times[CHANGES_MAX];
-	unsigned n = changes(&v, times);
+	unsigned n = list_changes(&v, times);
 
 	no_path->n = 0;
 	for (unsigned i = 0; i < n; i++) {
@@ -364,15 +364,15 @@ static void find_no_path(const struct sim_scenario *sc, const struct sim_conn_sp
 			no_path->at[no_path->n++] = (struct span) { times[i], end };
 	}
 	reach_back(sc, no_path);
-	stretch(sc, no_path);
+	stretch_spans(sc, no_path);
 }
 
 static bool death_in(const struct sim_scenario *sc, const struct span *no_path)
 {
 	for (unsigned i = 0; i < sc->nfaults; i++)
-		if (!sc->fault[i].off && mortal(&sc->fault[i]) &&
-		    outage(&sc->fault[i]).from < no_path->to &&
-		    held_up(sc, outage(&sc->fault[i]).to) > no_path->from)
+		if (!sc->fault[i].off && ends_device(&sc->fault[i]) &&
+		    outage_of(&sc->fault[i]).from < no_path->to &&
+		    held_up(sc, outage_of(&sc->fault[i]).to) > no_path->from)
 			return true;
 	return false;
 }
@@ -386,9 +386,9 @@ static uint64_t no_path_excuse(const struct sim_scenario *sc, const struct sim_p
 	for (unsigned i = 0; i < no_path->n; i++) {
 		const struct span *d = &no_path->at[i];
 
-		if (d->to != SIM_NEVER && d->to - d->from + recovery(sc) <= p->retry_limit)
+		if (d->to != SIM_NEVER && d->to - d->from + recovery_time(sc) <= p->retry_limit)
 			continue;
-		excuse = sooner(excuse, death_in(sc, d) ? d->from : d->from + p->retry_limit);
+		excuse = sooner_of(excuse, death_in(sc, d) ? d->from : d->from + p->retry_limit);
 	}
 	return excuse;
 }
@@ -427,14 +427,14 @@ static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const stru
 
 		for (unsigned k = 0; k < sc->nfaults; k++) {
 			const struct sim_fault *f = &sc->fault[k];
-			struct span s = outage(f);
+			struct span s = outage_of(f);
 			bool ours = sim_fault_hits(sc, f, host_of(c, 0), c->rail[0][i]) ||
 				    sim_fault_hits(sc, f, host_of(c, 1), c->rail[1][i]);
 
 			if (!f->off && s.from != s.to && ours)
-				first = sooner(first, s.from);
+				first = sooner_of(first, s.from);
 		}
-		last = later(last, first);
+		last = later_of(last, first);
 	}
 	return last;
 }
@@ -458,21 +458,21 @@ static bool receives_on(const struct sim_scenario *sc, const struct sim_conn_spe
  */
 static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_fault *death)
 {
-	struct span d = outage(death);
+	struct span d = outage_of(death);
 	uint64_t since = SIM_NEVER;
 
 	if (!strcmp(sim_fault_classes[death->class].name, "kill-acked"))
 		return d.from;
 	for (unsigned i = 0; i < sc->nfaults; i++) {
 		const struct sim_fault *f = &sc->fault[i];
-		struct span h = outage(f);
-		uint64_t both = later(h.from, d.from);
+		struct span h = outage_of(f);
+		uint64_t both = later_of(h.from, d.from);
 
-		if (f->off || effect(f) != SIM_HELD || f->host != death->host ||
+		if (f->off || effect_of(f) != SIM_HELD || f->host != death->host ||
 		    f->dev != death->dev || both >= h.to)
 			continue;
-		if (effect(death) == SIM_DYING || covers(h, d.from))
-			since = sooner(since, both);
+		if (effect_of(death) == SIM_DYING || covers_time(h, d.from))
+			since = sooner_of(since, both);
 	}
 	return since;
 }
@@ -480,20 +480,20 @@ static uint64_t takes_along(const struct sim_scenario *sc, const struct sim_faul
 static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec *c,
 		       const struct sim_fault *f, struct sim_promise *p)
 {
-	struct span s = outage(f);
+	struct span s = outage_of(f);
 
-	switch (effect(f)) {
+	switch (effect_of(f)) {
 	case SIM_PEER_END:
 		for (unsigned end = 0; end < 2; end++)
 			if (f->host == host_of(c, end))
-				p->peer_gone[end] = sooner(p->peer_gone[end], f->at);
+				p->peer_gone[end] = sooner_of(p->peer_gone[end], f->at);
 		return;
 	case SIM_SOCKETS_LOST:
-		p->not_opened = sooner(p->not_opened, f->at);
+		p->not_opened = sooner_of(p->not_opened, f->at);
 		return;
 	case SIM_CONNECTING:
 		if (on_asked_device(sc, c, f))
-			p->not_opened = sooner(p->not_opened, s.from);
+			p->not_opened = sooner_of(p->not_opened, s.from);
 		return;
 	case SIM_OUTAGE:
 	case SIM_BREAK:
@@ -501,12 +501,12 @@ static void from_fault(const struct sim_scenario *sc, const struct sim_conn_spec
 	case SIM_RETURN:
 	case SIM_DYING:
 		if (!p->failover && on_data_device(sc, c, p, f))
-			p->unprotected = sooner(p->unprotected, s.from);
-		if (mortal(f) && on_asked_device(sc, c, f))
-			p->not_opened = sooner(p->not_opened, s.from);
-		if (mortal(f) && receives_on(sc, c, p, f) && !sc->host[0].ack_memory &&
+			p->unprotected = sooner_of(p->unprotected, s.from);
+		if (ends_device(f) && on_asked_device(sc, c, f))
+			p->not_opened = sooner_of(p->not_opened, s.from);
+		if (ends_device(f) && receives_on(sc, c, p, f) && !sc->host[0].ack_memory &&
 		    !sc->host[1].ack_memory)
-			p->not_placed = sooner(p->not_placed, takes_along(sc, f));
+			p->not_placed = sooner_of(p->not_placed, takes_along(sc, f));
 		return;
 	default:
 		return;
@@ -528,7 +528,8 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 	p->nrails = c->nrails[0] < c->nrails[1] ? c->nrails[0] : c->nrails[1];
 	p->standby =
 		p->failover && p->nrails < HA_MAX_RAILS && sc->ndevices[0] * sc->ndevices[1] > 1;
-	p->retry_limit = sooner(sim_scenario_retry_limit(sc, 0), sim_scenario_retry_limit(sc, 1));
+	p->retry_limit =
+		sooner_of(sim_scenario_retry_limit(sc, 0), sim_scenario_retry_limit(sc, 1));
 	for (unsigned i = 0; i < sc->nfaults; i++)
 		if (!sc->fault[i].off)
 			from_fault(sc, c, &sc->fault[i], p);
@@ -540,10 +541,10 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 		uint64_t lost = SIM_NEVER;
 
 		for (unsigned i = 0; i < sc->nfaults; i++)
-			if (!sc->fault[i].off && effect(&sc->fault[i]) == SIM_SOCKETS_LOST)
-				lost = sooner(lost, sc->fault[i].at);
+			if (!sc->fault[i].off && effect_of(&sc->fault[i]) == SIM_SOCKETS_LOST)
+				lost = sooner_of(lost, sc->fault[i].at);
 		if (lost != SIM_NEVER)
-			p->no_socket = later(lost, every_path_had_trouble(sc, c, p));
+			p->no_socket = later_of(lost, every_path_had_trouble(sc, c, p));
 	}
 }
 
@@ -555,21 +556,21 @@ bool sim_promise_survives(const struct sim_promise *p)
 }
 
 /* When packets of this device may be lost because of this fault. */
-static struct span lossy(const struct sim_fault *f)
+static struct span loss_of(const struct sim_fault *f)
 {
 	const char *name = sim_fault_classes[f->class].name;
 
 	if (!strcmp(name, "loss") || !strcmp(name, "ack-loss"))
 		return (struct span) { f->at, f->at + f->len };
-	return effect(f) == SIM_HELD || effect(f) == SIM_CONNECTING ? (struct span) { 0, 0 }
-								    : outage(f);
+	return effect_of(f) == SIM_HELD || effect_of(f) == SIM_CONNECTING ? (struct span) { 0, 0 }
+									  : outage_of(f);
 }
 
 bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned end,
 			  uint64_t closed, uint64_t now)
 {
 	const struct sim_conn_spec *c = &sc->conn[conn];
-	uint64_t since = closed - sooner(closed, sim_scenario_window(sc));
+	uint64_t since = closed - sooner_of(closed, sim_scenario_window(sc));
 	/* a NIC's last acknowledgement goes with the queue pair that its owner destroys */
 	bool lost = !end, no_socket = false;
 	struct sim_promise p;
@@ -577,11 +578,11 @@ bool sim_promise_bye_lost(const struct sim_scenario *sc, unsigned conn, unsigned
 	sim_promise_make(sc, conn, &p);
 	for (unsigned i = 0; i < sc->nfaults; i++) {
 		const struct sim_fault *f = &sc->fault[i];
-		struct span s = lossy(f);
+		struct span s = loss_of(f);
 
 		if (f->off)
 			continue;
-		no_socket |= effect(f) == SIM_SOCKETS_LOST && f->at <= now;
+		no_socket |= effect_of(f) == SIM_SOCKETS_LOST && f->at <= now;
 		lost |= (on_data_device(sc, c, &p, f) || p.standby) && s.from <= closed + MS &&
 			s.to > since;
 	}
@@ -618,7 +619,7 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 	if (p.standby && spare_wanted(c, &p, mask) && !must_search(&v, c, end + 1) &&
 	    path_good(&v, c, &p, p.nrails, end + 1))
 		mask |= 1u << p.nrails;
-	*until = end + RETRY_NS + JOIN_NS + recovery(sc);
+	*until = end + RETRY_NS + JOIN_NS + recovery_time(sc);
 	return mask;
 }
 
@@ -650,9 +651,10 @@ bool sim_promise_other_nics(const struct sim_scenario *sc, unsigned conn)
 	    !sim_promise_survives(&p) || !all_announced(sc))
 		return false;
 	for (unsigned i = 0; i < SIM_DEVICES_MAX; i++) {
-		bool good_here = i < sc->ndevices[host_of(c, 0)] && !bad(&v, host_of(c, 0), i, end),
+		bool good_here =
+			     i < sc->ndevices[host_of(c, 0)] && !is_away(&v, host_of(c, 0), i, end),
 		     good_there =
-			     i < sc->ndevices[host_of(c, 1)] && !bad(&v, host_of(c, 1), i, end);
+			     i < sc->ndevices[host_of(c, 1)] && !is_away(&v, host_of(c, 1), i, end);
 
 		here += good_here;
 		there += good_there;
@@ -667,10 +669,10 @@ uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, ui
 	uint64_t times[CHANGES_MAX], calm = now;
 	struct view v = as_it_is(sc);
 	struct sim_promise p;
-	unsigned n = changes(&v, times);
+	unsigned n = list_changes(&v, times);
 
 	sim_promise_make(sc, conn, &p);
-	for (unsigned path = 0; path < npaths(&p); path++) {
+	for (unsigned path = 0; path < count_paths(&p); path++) {
 		uint64_t since = now;
 
 		for (unsigned i = n; i--;) {
@@ -680,13 +682,13 @@ uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, ui
 				break;
 			since = times[i];
 		}
-		calm = sooner(calm, since);
+		calm = sooner_of(calm, since);
 	}
 	for (unsigned i = 0; i < sc->nfaults; i++) {
 		struct span s = pause_of(&sc->fault[i]);
 
 		if (!sc->fault[i].off && s.from <= now)
-			calm = later(calm, sooner(s.to, now));
+			calm = later_of(calm, sooner_of(s.to, now));
 	}
 	return calm;
 }

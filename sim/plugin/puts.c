@@ -53,13 +53,13 @@ bool sim_puts_expose(struct sim_side *s)
 	sim_buffer_post(op->buf[0], s->next, m.key[0], m.posted[0], m.expect[0]);
 	op->mr[0] = s->mr;
 	c->exposed[s->next % SIM_WINDOW_MAX] = (uint64_t)(op->buf[0]->data - s->arena.base);
-	sim_say(c->world, "connection %u: a place for put %u of %u bytes", c->index, s->next,
-		m.expect[0]);
+	sim_trace_line(c->world, "connection %u: a place for put %u of %u bytes", c->index, s->next,
+		       m.expect[0]);
 	sim_side_event(s, 2, s->next++);
 	return true;
 }
 
-static struct sim_op *prepare(struct sim_side *s, const struct sim_message *m)
+static struct sim_op *prepare_put(struct sim_side *s, const struct sim_message *m)
 {
 	struct sim_op *op = s->trying;
 
@@ -91,7 +91,7 @@ bool sim_puts_post(struct sim_side *s)
 	    sim_now(c->world) < s->rest_until || sim_conn_waits(c))
 		return false;
 	sim_message_make(c->spec, s->next, &m);
-	op = prepare(s, &m);
+	op = prepare_put(s, &m);
 	if (!op)
 		return false;
 	put = (struct ha_put) { .data = op->buf[0]->data,
@@ -123,9 +123,10 @@ void sim_puts_post_nowhere(struct sim_side *s)
 	if (err)
 		sim_side_ended(s, err, "put");
 	else if (req)
-		sim_found(s->conn->world, SIM_WRONG_SIZE,
-			  "connection %u: a put was taken into a window that nobody has offered",
-			  s->conn->index);
+		sim_report_finding(
+			s->conn->world, SIM_WRONG_SIZE,
+			"connection %u: a put was taken into a window that nobody has offered",
+			s->conn->index);
 }
 
 static struct sim_op *op_of(struct sim_side *s, uint32_t message)
@@ -137,7 +138,7 @@ static struct sim_op *op_of(struct sim_side *s, uint32_t message)
 }
 
 /* Everything up to this message has come, if its turn it is. */
-static void taken(struct sim_side *s, uint64_t number)
+static void finish_puts(struct sim_side *s, uint64_t number)
 {
 	struct sim_conn *c = s->conn;
 	uint32_t next = s->done;
@@ -146,13 +147,14 @@ static void taken(struct sim_side *s, uint64_t number)
 	while (next < s->next && !has_record(c, next))
 		next++;
 	if (number != next || next == s->next) {
-		sim_found(c->world, SIM_WRONG_SIZE,
-			  "connection %u: the record of put %llu came; it is put %u's turn, and %u "
-			  "have a place",
-			  c->index, (unsigned long long)number, next, s->next);
+		sim_report_finding(
+			c->world, SIM_WRONG_SIZE,
+			"connection %u: the record of put %llu came; it is put %u's turn, and %u "
+			"have a place",
+			c->index, (unsigned long long)number, next, s->next);
 		return;
 	}
-	while (s->done <= next && !sim_over(c->world)) {
+	while (s->done <= next && !sim_has_finding(c->world)) {
 		op = op_of(s, s->done);
 		if (!op)
 			break;
@@ -170,7 +172,7 @@ bool sim_puts_take(struct sim_side *s)
 		return false; /* behind the last record comes the peer's close, which is an error */
 	err = ha_take(sim_side_recv(s), &record, &got);
 	if (got)
-		taken(s, record.number);
+		finish_puts(s, record.number);
 	else if (err)
 		sim_side_ended(s, err, "take");
 	return got || err;

@@ -27,21 +27,21 @@ const char *sim_finding_name(enum sim_finding f)
 	return (unsigned)f < SIM_FINDINGS ? names[f] : "?";
 }
 
-void sim_found(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
+void sim_report_finding(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
 {
 	va_list args;
 
-	if (sim_over(w))
+	if (sim_has_finding(w))
 		return;
 	w->result.finding = finding;
 	w->result.at = sim_elapsed(w);
 	va_start(args, fmt);
 	vsnprintf(w->result.text, sizeof(w->result.text), fmt, args);
 	va_end(args);
-	sim_say(w, "FOUND %s: %s", sim_finding_name(finding), w->result.text);
+	sim_trace_line(w, "FOUND %s: %s", sim_finding_name(finding), w->result.text);
 }
 
-void sim_say(const struct sim_world *w, const char *fmt, ...)
+void sim_trace_line(const struct sim_world *w, const char *fmt, ...)
 {
 	va_list args;
 

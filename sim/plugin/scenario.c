@@ -11,7 +11,7 @@
 #define MS 1000000u
 
 /* A stream of its own for part `salt` of a seed. */
-static struct sr_rng stream(uint64_t seed, uint64_t salt)
+static struct sr_rng make_stream(uint64_t seed, uint64_t salt)
 {
 	struct sr_rng rng = { seed * UINT64_C(0x9e3779b97f4a7c15) ^
 			      salt * UINT64_C(0xd1342543de82ef95) };
@@ -20,18 +20,18 @@ static struct sr_rng stream(uint64_t seed, uint64_t salt)
 	return rng;
 }
 
-static uint64_t between(struct sr_rng *rng, uint64_t low, uint64_t high)
+static uint64_t draw_between(struct sr_rng *rng, uint64_t low, uint64_t high)
 {
 	return low + sr_rng_below(rng, high - low + 1);
 }
 
-static bool chance(struct sr_rng *rng, unsigned percent)
+static bool draw_chance(struct sr_rng *rng, unsigned percent)
 {
 	return sr_rng_below(rng, 100) < percent;
 }
 
 /* Every order of magnitude of [0, high] is as likely as any other. */
-static uint64_t magnitude(struct sr_rng *rng, uint64_t high)
+static uint64_t draw_magnitude(struct sr_rng *rng, uint64_t high)
 {
 	unsigned bits = 64 - (unsigned)__builtin_clzll(high | 1);
 	uint64_t v = sr_rng_below(rng, UINT64_C(1) << sr_rng_below(rng, bits + 1));
@@ -41,33 +41,34 @@ static uint64_t magnitude(struct sr_rng *rng, uint64_t high)
 
 static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 {
-	unsigned n = chance(rng, 30) ? (unsigned)between(rng, 3, SIM_DEVICES_MAX)
-				     : (unsigned)between(rng, 1, 3);
+	unsigned n = draw_chance(rng, 30) ? (unsigned)draw_between(rng, 3, SIM_DEVICES_MAX)
+					  : (unsigned)draw_between(rng, 1, 3);
 
 	sc->ndevices[0] = sc->ndevices[1] = n;
-	if (chance(rng, 25))
-		sc->ndevices[sr_rng_below(rng, 2)] = (unsigned)between(rng, 1, SIM_DEVICES_MAX);
+	if (draw_chance(rng, 25))
+		sc->ndevices[sr_rng_below(rng, 2)] =
+			(unsigned)draw_between(rng, 1, SIM_DEVICES_MAX);
 	sc->limits = (struct sim_limits) {
-		.max_qp_wr = chance(rng, 70) ? 8192 : (int)between(rng, 64, 512),
-		.max_srq_wr = chance(rng, 70) ? 4096 : (int)between(rng, 4, 1024),
+		.max_qp_wr = draw_chance(rng, 70) ? 8192 : (int)draw_between(rng, 64, 512),
+		.max_srq_wr = draw_chance(rng, 70) ? 4096 : (int)draw_between(rng, 4, 1024),
 		.max_qp = 4096,
-		.mtu = (enum ibv_mtu)between(rng, IBV_MTU_256, IBV_MTU_4096),
-		.inflight = chance(rng, 50) ? 0 : (uint32_t)between(rng, 4, 128),
+		.mtu = (enum ibv_mtu)draw_between(rng, IBV_MTU_256, IBV_MTU_4096),
+		.inflight = draw_chance(rng, 50) ? 0 : (uint32_t)draw_between(rng, 4, 128),
 	};
-	sc->timeout = (int)between(rng, 8, 14);
+	sc->timeout = (int)draw_between(rng, 8, 14);
 	sc->retry = 7;
-	sc->poll_batch = (int)between(rng, 1, 64);
-	sc->poll_max = (int)between(rng, 1, 64);
-	sc->wr_per_conn = chance(rng, 70) ? 64 : (int)between(rng, 4, 64);
+	sc->poll_batch = (int)draw_between(rng, 1, 64);
+	sc->poll_max = (int)draw_between(rng, 1, 64);
+	sc->wr_per_conn = draw_chance(rng, 70) ? 64 : (int)draw_between(rng, 4, 64);
 	sc->connect_timeout_ms = 5000;
-	sc->latency_ns = between(rng, 300, 20000);
-	sc->bytes_per_us = chance(rng, 50) ? 12500 : between(rng, 500, 50000);
-	sc->oob_latency_ns = between(rng, 5 * US, 300 * US);
-	sc->oob_jitter_ns = between(rng, 0, 200 * US);
-	sc->oob_piece = chance(rng, 50) ? 0 : (uint32_t)between(rng, 1, 300);
+	sc->latency_ns = draw_between(rng, 300, 20000);
+	sc->bytes_per_us = draw_chance(rng, 50) ? 12500 : draw_between(rng, 500, 50000);
+	sc->oob_latency_ns = draw_between(rng, 5 * US, 300 * US);
+	sc->oob_jitter_ns = draw_between(rng, 0, 200 * US);
+	sc->oob_piece = draw_chance(rng, 50) ? 0 : (uint32_t)draw_between(rng, 1, 300);
 	sc->keepalive_ns = UINT64_C(3000) * MS;
-	sc->gap_min_ns = between(rng, 200, 5 * US);
-	sc->gap_max_ns = between(rng, 20 * US, 200 * US);
+	sc->gap_min_ns = draw_between(rng, 200, 5 * US);
+	sc->gap_max_ns = draw_between(rng, 20 * US, 200 * US);
 }
 
 /*
@@ -78,7 +79,7 @@ static void draw_layout(unsigned layout[HA_MAX_RAILS], bool repeat, struct sr_rn
 {
 	layout[0] = 0;
 	for (unsigned i = 1; i < HA_MAX_RAILS; i++)
-		layout[i] = layout[i - 1] + !(repeat && chance(rng, 60));
+		layout[i] = layout[i - 1] + !(repeat && draw_chance(rng, 60));
 }
 
 /*
@@ -97,19 +98,21 @@ static unsigned lay_out(unsigned *rail, const unsigned layout[HA_MAX_RAILS], uns
 static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
 {
 	/* alone: on one device at both ends, there may be a standby */
-	bool alone = chance(rng, 40), repeat = chance(rng, 35);
+	bool alone = draw_chance(rng, 40), repeat = draw_chance(rng, 35);
 	unsigned layout[HA_MAX_RAILS];
 
 	draw_layout(layout, repeat, rng);
 	for (unsigned end = 0; end < 2; end++) {
 		unsigned n = sc->ndevices[end ? 1 - c->from : c->from],
 			 most = n < HA_MAX_RAILS ? n : HA_MAX_RAILS;
-		unsigned devices = alone || chance(rng, 20) ? 1 : (unsigned)between(rng, 1, most);
+		unsigned devices =
+			alone || draw_chance(rng, 20) ? 1 : (unsigned)draw_between(rng, 1, most);
 
 		c->nrails[end] =
 			lay_out(c->rail[end], layout, devices, (unsigned)sr_rng_below(rng, n), n);
-		if (repeat && c->nrails[end] > 1 && chance(rng, 50)) /* the smaller number counts */
-			c->nrails[end] = (unsigned)between(rng, 1, c->nrails[end]);
+		if (repeat && c->nrails[end] > 1 &&
+		    draw_chance(rng, 50)) /* the smaller number counts */
+			c->nrails[end] = (unsigned)draw_between(rng, 1, c->nrails[end]);
 	}
 }
 
@@ -117,13 +120,14 @@ static void make_rails(const struct sim_scenario *sc, struct sim_conn_spec *c, s
  * is cabled crosswise. */
 static void make_fabric(struct sim_scenario *sc, struct sr_rng *rng)
 {
-	unsigned leaves = chance(rng, 60) ? SIM_DEVICES_MAX : (unsigned)between(rng, 2, 4);
-	bool crossed = chance(rng, 20);
+	unsigned leaves =
+		draw_chance(rng, 60) ? SIM_DEVICES_MAX : (unsigned)draw_between(rng, 2, 4);
+	bool crossed = draw_chance(rng, 20);
 
 	for (unsigned h = 0; h < 2; h++)
 		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++)
 			sc->leaf[h][d] = (uint8_t)((d ^ (crossed && h)) % leaves);
-	sc->apart = chance(rng, 8);
+	sc->apart = draw_chance(rng, 8);
 	if (sc->apart)
 		sc->ndevices[1] = sc->ndevices[0];
 }
@@ -140,9 +144,9 @@ static void align_rails(struct sim_conn_spec *c)
 
 static uint64_t pick_max_size(struct sr_rng *rng)
 {
-	if (chance(rng, 10))
+	if (draw_chance(rng, 10))
 		return 2 << 20;
-	return chance(rng, 30) ? 256 << 10 : 8 << 10;
+	return draw_chance(rng, 30) ? 256 << 10 : 8 << 10;
 }
 
 /* Fewer of the long messages. */
@@ -161,22 +165,22 @@ static bool exceeds_flight(const struct sim_conn_spec *c)
 /* How long and how many the messages are, and how many are on their way at once. */
 static void make_messages(struct sim_conn_spec *c, struct sr_rng *rng)
 {
-	c->window = (uint32_t)between(rng, 1, chance(rng, 20) ? SIM_WINDOW_MAX : 8);
-	c->max_size = (uint32_t)between(rng, 1, pick_max_size(rng));
-	c->group_max = chance(rng, 30) ? (unsigned)between(rng, 2, HA_MAX_RECVS) : 1;
+	c->window = (uint32_t)draw_between(rng, 1, draw_chance(rng, 20) ? SIM_WINDOW_MAX : 8);
+	c->max_size = (uint32_t)draw_between(rng, 1, pick_max_size(rng));
+	c->group_max = draw_chance(rng, 30) ? (unsigned)draw_between(rng, 2, HA_MAX_RECVS) : 1;
 	while (c->window > 1 && exceeds_flight(c))
 		c->window--;
 	while (c->group_max > 1 && exceeds_flight(c))
 		c->group_max--;
-	c->messages = (uint32_t)between(rng, 1, limit_messages(c));
-	if (c->max_size <= 512 && chance(rng, 10))
-		c->messages = (uint32_t)between(rng, 256, 700); /* the rings go round */
-	c->optional = c->group_max == 1 && chance(rng, 15);
-	if (c->optional && chance(rng, 60)) {
+	c->messages = (uint32_t)draw_between(rng, 1, limit_messages(c));
+	if (c->max_size <= 512 && draw_chance(rng, 10))
+		c->messages = (uint32_t)draw_between(rng, 256, 700); /* the rings go round */
+	c->optional = c->group_max == 1 && draw_chance(rng, 15);
+	if (c->optional && draw_chance(rng, 60)) {
 		/* Several stripes, so that data can be there and its notification lost. */
-		c->max_size = (uint32_t)between(rng, 64 << 10, 128 << 10);
-		c->window = (uint32_t)between(rng, 2, 8);
-		c->messages = (uint32_t)between(rng, 10, 60);
+		c->max_size = (uint32_t)draw_between(rng, 64 << 10, 128 << 10);
+		c->window = (uint32_t)draw_between(rng, 2, 8);
+		c->messages = (uint32_t)draw_between(rng, 10, 60);
 	}
 }
 
@@ -184,14 +188,14 @@ static void make_messages(struct sim_conn_spec *c, struct sr_rng *rng)
 static void make_times(struct sim_conn_spec *c, struct sr_rng *rng)
 {
 	for (unsigned end = 0; end < 2; end++) {
-		c->start_ns[end] =
-			chance(rng, 70) ? magnitude(rng, 500 * US) : magnitude(rng, 50 * MS);
-		c->linger_ns[end] = chance(rng, 50) ? 0 : magnitude(rng, 5 * MS);
+		c->start_ns[end] = draw_chance(rng, 70) ? draw_magnitude(rng, 500 * US)
+							: draw_magnitude(rng, 50 * MS);
+		c->linger_ns[end] = draw_chance(rng, 50) ? 0 : draw_magnitude(rng, 5 * MS);
 	}
-	c->think_ns = chance(rng, 60) ? 0 : between(rng, 1, 500 * US);
-	if (chance(rng, 20) && c->messages <= 150)
+	c->think_ns = draw_chance(rng, 60) ? 0 : draw_between(rng, 1, 500 * US);
+	if (draw_chance(rng, 20) && c->messages <= 150)
 		/* faults of every time meet it alive */
-		c->think_ns = between(rng, 1 * MS, 10 * MS);
+		c->think_ns = draw_between(rng, 1 * MS, 10 * MS);
 }
 
 static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, struct sr_rng *rng)
@@ -201,14 +205,14 @@ static void make_conn(const struct sim_scenario *sc, struct sim_conn_spec *c, st
 	c->from = (unsigned)sr_rng_below(rng, 2);
 	make_rails(sc, c, rng);
 	make_messages(c, rng);
-	c->gpu = !c->optional && chance(rng, 15);
+	c->gpu = !c->optional && draw_chance(rng, 15);
 	/*
 	 * An optional receive's data may come once more, so its buffer stays registered, as NCCL's
 	 * do.
 	 */
-	c->reg_each = !c->optional && chance(rng, 15);
+	c->reg_each = !c->optional && draw_chance(rng, 15);
 	make_times(c, rng);
-	c->stays = chance(rng, 15) && c->messages > SIM_TAIL;
+	c->stays = draw_chance(rng, 15) && c->messages > SIM_TAIL;
 }
 
 /* The back-offs of the protocol: 100 ms, then twice as long each time, 30 s at most. */
@@ -225,37 +229,38 @@ uint64_t sim_scenario_retry_limit(const struct sim_scenario *sc, unsigned host)
 
 static int pick_retries(struct sr_rng *rng)
 {
-	if (chance(rng, 20))
+	if (draw_chance(rng, 20))
 		return 4;
-	return chance(rng, 80) ? 5 : 6;
+	return draw_chance(rng, 80) ? 5 : 6;
 }
 
 static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
 {
-	bool nervous = chance(rng, 20), memory = chance(rng, 25), both = chance(rng, 85);
+	bool nervous = draw_chance(rng, 20), memory = draw_chance(rng, 25),
+	     both = draw_chance(rng, 85);
 
 	for (unsigned h = 0; h < 2; h++) {
 		sc->host[h] = (struct sim_host_spec) {
-			.backup = both || chance(rng, 50),
-			.failback = chance(rng, 50),
-			.ack_memory = memory && chance(rng, 70),
-			.eager = chance(rng, 30),
+			.backup = both || draw_chance(rng, 50),
+			.failback = draw_chance(rng, 50),
+			.ack_memory = memory && draw_chance(rng, 70),
+			.eager = draw_chance(rng, 30),
 			.heartbeat_ms = 200,
 			.rto_ms = 1000,
 			.max_retries = pick_retries(rng),
 		};
 		/* Suspicious of everything. Without failover a false alarm is the end. */
 		if (nervous && both) {
-			sc->host[h].heartbeat_ms = (int)between(rng, 10, 50);
-			sc->host[h].rto_ms = (int)between(rng, 10, 200);
+			sc->host[h].heartbeat_ms = (int)draw_between(rng, 10, 50);
+			sc->host[h].rto_ms = (int)draw_between(rng, 10, 200);
 		}
 	}
 	/* Mostly as it comes; some suspect what only rests for a moment. */
 	for (unsigned h = 0; h < 2; h++) {
 		sc->host[h].silence_ms = 5;
-		if (chance(rng, 30))
-			sc->host[h].silence_ms = (int)between(rng, 1, 20);
-		if (chance(rng, 20))
+		if (draw_chance(rng, 30))
+			sc->host[h].silence_ms = (int)draw_between(rng, 1, 20);
+		if (draw_chance(rng, 20))
 			sc->host[h].silence_ms = 0;
 	}
 }
@@ -265,8 +270,8 @@ static void make_settings(struct sim_scenario *sc, struct sr_rng *rng)
 static void make_slow_factors(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	for (unsigned h = 0; h < 2; h++) {
-		sc->host[h].slow_factor = chance(rng, 20) ? 0 : (int)between(rng, 2, 6);
-		sc->host[h].slow_moves = chance(rng, 50) ? 4 : (int)between(rng, 1, 100);
+		sc->host[h].slow_factor = draw_chance(rng, 20) ? 0 : (int)draw_between(rng, 2, 6);
+		sc->host[h].slow_moves = draw_chance(rng, 50) ? 4 : (int)draw_between(rng, 1, 100);
 	}
 }
 
@@ -274,9 +279,9 @@ static void make_slow_factors(struct sim_scenario *sc, struct sr_rng *rng)
 static void make_copies(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	for (unsigned h = 0; h < 2; h++)
-		sc->host[h].copy_max = chance(rng, 30) ? (int)between(rng, 1, 64) : 64;
+		sc->host[h].copy_max = draw_chance(rng, 30) ? (int)draw_between(rng, 1, 64) : 64;
 	for (unsigned h = 0; h < 2; h++)
-		if (chance(rng, 20))
+		if (draw_chance(rng, 20))
 			sc->host[h].copy_max = 0;
 }
 
@@ -292,15 +297,19 @@ static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
 			policies[sr_rng_below(rng, sizeof(policies) / sizeof(*policies))];
 		for (unsigned i = 0; i < HA_MAX_RAILS; i++)
 			sc->host[h].weights[i] =
-				chance(rng, 25) ? 0 : (uint16_t)between(rng, 1, 1024);
+				draw_chance(rng, 25) ? 0 : (uint16_t)draw_between(rng, 1, 1024);
 		sc->host[h].weights[sr_rng_below(rng, HA_MAX_RAILS)] = 512;
 		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++) {
-			sc->speed[h][d] = chance(rng, 30) ? 1u << between(rng, 0, 2) : 0;
-			sc->bus_cost[h][d] = chance(rng, 20) ? (uint8_t)between(rng, 1, 3) : 0;
+			sc->speed[h][d] = draw_chance(rng, 30) ? 1u << draw_between(rng, 0, 2) : 0;
+			sc->bus_cost[h][d] =
+				draw_chance(rng, 20) ? (uint8_t)draw_between(rng, 1, 3) : 0;
 			sc->port_rate[h][d] =
-				chance(rng, 30) ? sc->bytes_per_us / between(rng, 1, 20) + 10 : 0;
+				draw_chance(rng, 30)
+					? sc->bytes_per_us / draw_between(rng, 1, 20) + 10
+					: 0;
 		}
-		sc->bus_rate[h] = chance(rng, 20) ? sc->bytes_per_us * between(rng, 1, 4) / 2 : 0;
+		sc->bus_rate[h] =
+			draw_chance(rng, 20) ? sc->bytes_per_us * draw_between(rng, 1, 4) / 2 : 0;
 	}
 }
 
@@ -311,10 +320,10 @@ static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
 static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	struct sim_conn_spec *c = &sc->conn[0];
-	unsigned rails = (unsigned)between(rng, 1, 6), layout[HA_MAX_RAILS];
+	unsigned rails = (unsigned)draw_between(rng, 1, 6), layout[HA_MAX_RAILS];
 
 	sc->ndevices[0] = sc->ndevices[1] = rails < 2 ? 2 : rails;
-	sc->timeout = (int)between(rng, 8, 11);
+	sc->timeout = (int)draw_between(rng, 8, 11);
 	sc->nconns = 1;
 	for (unsigned h = 0; h < 2; h++) {
 		sc->host[h].backup = true;
@@ -323,19 +332,19 @@ static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 	c->nrails[0] = c->nrails[1] = rails;
 	for (unsigned i = 0; i < rails; i++)
 		c->rail[0][i] = c->rail[1][i] = i;
-	if (chance(rng, 30)) {
+	if (draw_chance(rng, 30)) {
 		draw_layout(layout, true, rng);
 		for (unsigned end = 0; end < 2; end++)
 			c->nrails[end] = lay_out(c->rail[end], layout, rails, 0, sc->ndevices[0]);
 	}
-	c->messages = (uint32_t)between(rng, 40, 100);
-	c->window = (uint32_t)between(rng, 2, 8);
-	c->max_size = (uint32_t)between(rng, 1 << 10, 128 << 10);
-	c->group_max = chance(rng, 30) ? 3 : 1;
-	c->optional = c->group_max == 1 && chance(rng, 60);
+	c->messages = (uint32_t)draw_between(rng, 40, 100);
+	c->window = (uint32_t)draw_between(rng, 2, 8);
+	c->max_size = (uint32_t)draw_between(rng, 1 << 10, 128 << 10);
+	c->group_max = draw_chance(rng, 30) ? 3 : 1;
+	c->optional = c->group_max == 1 && draw_chance(rng, 60);
 	c->gpu = !c->optional && c->gpu;
 	c->reg_each = !c->optional && c->reg_each;
-	c->think_ns = chance(rng, 50) ? 0 : between(rng, 1, 200 * US);
+	c->think_ns = draw_chance(rng, 50) ? 0 : draw_between(rng, 1, 200 * US);
 	c->start_ns[0] = c->start_ns[1] = 0;
 }
 
@@ -353,7 +362,7 @@ static void choose_one_sided(struct sim_scenario *sc)
 
 void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 {
-	struct sr_rng rng = stream(seed, 1), fabric;
+	struct sr_rng rng = make_stream(seed, 1), fabric;
 
 	memset(sc, 0, sizeof(*sc));
 	sc->seed = seed;
@@ -361,51 +370,52 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	sc->message_cap = UINT32_MAX;
 	sc->service_ns = 1000 * US;
 	make_hosts(sc, &rng);
-	fabric = stream(seed, 5);
+	fabric = make_stream(seed, 5);
 	make_fabric(sc, &fabric);
-	sc->nconns = chance(&rng, 70) ? (unsigned)between(&rng, 1, 4)
-				      : (unsigned)between(&rng, 1, SIM_CONNS_DRAWN);
+	sc->nconns = draw_chance(&rng, 70) ? (unsigned)draw_between(&rng, 1, 4)
+					   : (unsigned)draw_between(&rng, 1, SIM_CONNS_DRAWN);
 	for (unsigned i = 0; i < sc->nconns; i++) {
-		rng = stream(seed, 100 + i);
+		rng = make_stream(seed, 100 + i);
 		make_conn(sc, &sc->conn[i], &rng);
 		if (sc->apart)
 			align_rails(&sc->conn[i]);
 	}
-	rng = stream(seed, 3);
+	rng = make_stream(seed, 3);
 	make_settings(sc, &rng);
-	rng = stream(seed, 4);
+	rng = make_stream(seed, 4);
 	make_policies(sc, &rng);
-	rng = stream(seed, 2);
-	if (allowed & SIM_STORM || (!allowed && chance(&rng, 5))) {
+	rng = make_stream(seed, 2);
+	if (allowed & SIM_STORM || (!allowed && draw_chance(&rng, 5))) {
 		make_storm(sc, &rng);
 		sim_faults_storm(sc, &rng);
 	} else {
 		sim_faults_make(sc, &rng, allowed);
 	}
 	choose_one_sided(sc);
-	rng = stream(seed, 6);
+	rng = make_stream(seed, 6);
 	make_slow_factors(sc, &rng);
-	rng = stream(seed, 7);
+	rng = make_stream(seed, 7);
 	make_copies(sc, &rng);
 }
 
 void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m)
 {
-	struct sr_rng rng = stream(c->key, index);
+	struct sr_rng rng = make_stream(c->key, index);
 	int tags = (int)sr_rng_below(&rng, 1 << 20) << 4;
 
-	m->n = c->group_max > 1 ? (unsigned)between(&rng, 1, c->group_max) : 1;
-	m->optional = c->optional && chance(&rng, 70);
+	m->n = c->group_max > 1 ? (unsigned)draw_between(&rng, 1, c->group_max) : 1;
+	m->optional = c->optional && draw_chance(&rng, 70);
 	for (unsigned i = 0; i < m->n; i++) {
-		m->posted[i] = (uint32_t)(chance(&rng, 50) ? magnitude(&rng, c->max_size)
-							   : between(&rng, 0, c->max_size));
+		m->posted[i] =
+			(uint32_t)(draw_chance(&rng, 50) ? draw_magnitude(&rng, c->max_size)
+							 : draw_between(&rng, 0, c->max_size));
 		/* A receive of nothing ends no older one's hold on the buffer. */
 		m->posted[i] += c->optional && !m->posted[i];
 		m->posted[i] = c->whole ? c->max_size : m->posted[i];
 		m->sent[i] = m->posted[i];
-		if (!m->optional && !c->whole && chance(&rng, 25))
-			m->sent[i] = (uint32_t)between(
-				&rng, 0, chance(&rng, 20) ? c->max_size : m->posted[i]);
+		if (!m->optional && !c->whole && draw_chance(&rng, 25))
+			m->sent[i] = (uint32_t)draw_between(
+				&rng, 0, draw_chance(&rng, 20) ? c->max_size : m->posted[i]);
 		m->expect[i] = m->sent[i] < m->posted[i] ? m->sent[i] : m->posted[i];
 		m->tag[i] = tags | (int)i;
 		m->key[i] = sr_rng_next(&rng);

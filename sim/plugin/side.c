@@ -79,7 +79,7 @@ bool sim_op_take_buffers(struct sim_side *s, struct sim_op *op, unsigned n)
 	return true;
 }
 
-static void received(struct sim_world *w, uint64_t bytes)
+static void count_received(struct sim_world *w, uint64_t bytes)
 {
 	uint64_t interval = w->sc.pace_ns ? sim_elapsed(w) / w->sc.pace_ns : SIM_PACE_MAX;
 
@@ -98,13 +98,13 @@ void sim_op_finished(struct sim_side *s, struct sim_op *op)
 	for (unsigned i = 0; i < op->n; i++) {
 		sim_buffer_check(&s->arena, op->buf[i], w);
 		if (s->end)
-			received(w, op->buf[i]->expect);
+			count_received(w, op->buf[i]->expect);
 	}
 	if (s->end)
 		w->result.messages++;
 	s->done += s->end;
-	sim_say(w, "connection %u: %s %u is complete", s->conn->index, s->end ? "receive" : "send",
-		op->message);
+	sim_trace_line(w, "connection %u: %s %u is complete", s->conn->index,
+		       s->end ? "receive" : "send", op->message);
 	sim_side_event(s, 4, op->message);
 	sim_op_give_back(s, op);
 }
@@ -123,7 +123,7 @@ void sim_side_disown(struct sim_side *s)
 }
 
 /* What allows this end to fail now; NULL: nothing does. */
-static const char *excuse(const struct sim_side *s)
+static const char *find_excuse(const struct sim_side *s)
 {
 	const struct sim_side *peer = &s->conn->side[1 - s->end];
 	const struct sim_promise *p = &s->conn->promise;
@@ -154,21 +154,23 @@ void sim_side_ended(struct sim_side *s, int err, const char *call)
 	struct sim_world *w = s->conn->world;
 
 	sim_side_event(s, 1, (uint64_t)-err);
-	sim_say(w, "connection %u, %s: %s says %s (%s)", s->conn->index,
-		s->end ? "receiver" : "sender", call, strerror(-err),
-		excuse(s) ? excuse(s) : "no excuse");
+	sim_trace_line(w, "connection %u, %s: %s says %s (%s)", s->conn->index,
+		       s->end ? "receiver" : "sender", call, strerror(-err),
+		       find_excuse(s) ? find_excuse(s) : "no excuse");
 	s->error = err;
 	s->kept = !strncmp(call, "test", 4);
 	w->result.errors++;
 	if (err > 0 || err < -4095)
-		sim_found(w, SIM_ERROR, "connection %u: %s returned %d, which is no negative errno",
-			  s->conn->index, call, err);
-	else if (!excuse(s))
-		sim_found(w, SIM_ERROR,
-			  "connection %u, %s (%u of %u messages done): %s says %s, and nothing "
-			  "excuses it",
-			  s->conn->index, s->end ? "receiver" : "sender", s->done,
-			  s->conn->messages, call, strerror(-err));
+		sim_report_finding(w, SIM_ERROR,
+				   "connection %u: %s returned %d, which is no negative errno",
+				   s->conn->index, call, err);
+	else if (!find_excuse(s))
+		sim_report_finding(
+			w, SIM_ERROR,
+			"connection %u, %s (%u of %u messages done): %s says %s, and nothing "
+			"excuses it",
+			s->conn->index, s->end ? "receiver" : "sender", s->done, s->conn->messages,
+			call, strerror(-err));
 	/*
 	 * A buffer that cannot be registered ends nothing: what was posted before is the core's
 	 * until the close.

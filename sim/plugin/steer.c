@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static uint64_t roll(struct sim_host *h, uint64_t n)
+static uint64_t roll_below(struct sim_host *h, uint64_t n)
 {
 	return sr_rng_below(&h->rng, n);
 }
@@ -14,9 +14,9 @@ static uint64_t roll(struct sim_host *h, uint64_t n)
 /* Often all or nothing. */
 static uint32_t roll_share(struct sim_host *h)
 {
-	if (roll(h, 3))
-		return (uint32_t)roll(h, MPIB_HINT_MAX_BW + 1);
-	return roll(h, 2) ? MPIB_HINT_MAX_BW : 0;
+	if (roll_below(h, 3))
+		return (uint32_t)roll_below(h, MPIB_HINT_MAX_BW + 1);
+	return roll_below(h, 2) ? MPIB_HINT_MAX_BW : 0;
 }
 
 /* Every connection may have a slot of its own. */
@@ -25,12 +25,13 @@ static void give_hint(struct sim_host *h, struct ha_bundle *b, unsigned slot)
 	struct mpib_hint_entry *e = &h->hints.entries[slot];
 	uint32_t share = roll_share(h);
 
-	atomic_store(&b->balance.advised.flow.slot, roll(h, 8) ? slot : MPIB_NO_SLOT);
-	if (!roll(h, 10))
-		share = MPIB_HINT_MAX_BW + 1 + (uint32_t)roll(h, UINT32_MAX - MPIB_HINT_MAX_BW);
-	mpib_hint_put(e, share, b->balance.advised.flow.sout_src + !roll(h, 10),
+	atomic_store(&b->balance.advised.flow.slot, roll_below(h, 8) ? slot : MPIB_NO_SLOT);
+	if (!roll_below(h, 10))
+		share = MPIB_HINT_MAX_BW + 1 +
+			(uint32_t)roll_below(h, UINT32_MAX - MPIB_HINT_MAX_BW);
+	mpib_hint_put(e, share, b->balance.advised.flow.sout_src + !roll_below(h, 10),
 		      b->balance.advised.flow.sout_dst);
-	e->seq |= !roll(h, 10); /* its writer died over it */
+	e->seq |= !roll_below(h, 10); /* its writer died over it */
 }
 
 static void change_shares(struct sim_host *h, struct ha_bundle *b)
@@ -39,8 +40,8 @@ static void change_shares(struct sim_host *h, struct ha_bundle *b)
 	uint32_t part[HA_MAX_RAILS];
 
 	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
-		part[i] = roll(h, 3) ? (uint32_t)roll(h, 1025) : 0;
-	part[roll(h, b->balance.ndata)] = 1024;
+		part[i] = roll_below(h, 3) ? (uint32_t)roll_below(h, 1025) : 0;
+	part[roll_below(h, b->balance.ndata)] = 1024;
 	ha_share_out(part, b->balance.ndata, share);
 	for (unsigned i = 0; i < b->balance.ndata; i++)
 		share[i] = share[b->balance.lead[i]];
@@ -80,7 +81,7 @@ void sim_traffic_steer(struct sim_host *h)
 
 		if (!b || !b->balance.moves || b->error || b->balance.adaptive.on)
 			continue;
-		sim_say(w, "connection %u: other shares", i);
+		sim_trace_line(w, "connection %u: other shares", i);
 		if (b->balance.advised.on)
 			give_hint(h, b, i);
 		else

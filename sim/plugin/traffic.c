@@ -30,7 +30,7 @@ bool sim_traffic_round(struct sim_host *h)
 	for (unsigned i = 0; i < n; i++) {
 		struct sim_conn *c = w->conn[(first + i) % n];
 
-		for (unsigned end = 0; c && end < 2 && !sim_over(w); end++)
+		for (unsigned end = 0; c && end < 2 && !sim_has_finding(w); end++)
 			if (c->side[end].host == h)
 				moved |= side_round(&c->side[end]);
 	}

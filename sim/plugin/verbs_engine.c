@@ -12,7 +12,7 @@ static struct sim_verbs *host_of(const struct ha_verbs_ops *ops)
 	return ops->priv;
 }
 
-static uint64_t now(const struct sim_verbs *v)
+static uint64_t now_of(const struct sim_verbs *v)
 {
 	return sr_memwire_now(v->wire);
 }
@@ -38,7 +38,7 @@ static void *object_new(struct sim_device *dev, enum sim_kind kind, size_t size,
 #define NEW(dev, kind, type) \
 	((struct type *)object_new(dev, kind, sizeof(struct type), offsetof(struct type, o)))
 
-static void *container(struct sim_object *o)
+static void *get_container(struct sim_object *o)
 {
 	static const size_t offset[SIM_KINDS] = {
 		[SIM_CONTEXT] = offsetof(struct sim_context, o),
@@ -58,7 +58,7 @@ static void object_free(struct sim_object *o)
 	*o->pprev = o->next;
 	if (o->next)
 		o->next->pprev = o->pprev;
-	free(container(o));
+	free(get_container(o));
 }
 
 /* The engine's half of an object goes; ours stays. -EBUSY while it is in use. */
@@ -103,7 +103,7 @@ static int object_destroy(struct sim_object *o)
 }
 
 /* After a failed creation. */
-static int created(struct sim_object *o, int err)
+static int finish_creation(struct sim_object *o, int err)
 {
 	if (!o->engine)
 		object_free(o);
@@ -310,7 +310,7 @@ static int alloc_pd(V, struct ibv_context *context, struct ibv_pd **pd)
 	*pd = &p->ibv;
 	if (!dev->host->gone)
 		p->o.engine = sr_pd_create(dev->nic, &err);
-	return created(&p->o, err);
+	return finish_creation(&p->o, err);
 }
 
 static int dealloc_pd(V, struct ibv_pd *pd)
@@ -342,7 +342,7 @@ static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova
 	}
 	if (m->o.engine && dev->host->hooks.registered)
 		dev->host->hooks.registered(dev->host->hooks.user);
-	return created(&m->o, err);
+	return finish_creation(&m->o, err);
 }
 
 static int dereg_mr(V, struct ibv_mr *mr)
@@ -363,7 +363,7 @@ static int create_cq(V, struct ibv_context *context, int cqe, void *cq_context,
 	*cq = &c->ibv;
 	if (!dev->host->gone)
 		c->o.engine = sr_cq_create(dev->nic, cqe, c, &err);
-	return created(&c->o, err);
+	return finish_creation(&c->o, err);
 }
 
 static int destroy_cq(V, struct ibv_cq *cq)
@@ -392,7 +392,7 @@ static int create_srq(V, struct ibv_pd *pd, struct ibv_srq_init_attr *attr, stru
 	*srq = &s->ibv;
 	if (p->o.engine)
 		s->o.engine = sr_srq_create(p->o.engine, attr, s, &err);
-	return created(&s->o, err);
+	return finish_creation(&s->o, err);
 }
 
 static int modify_srq(V, struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
@@ -454,7 +454,7 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 		if (dev->host->hooks.made_qp)
 			dev->host->hooks.made_qp(dev->host->hooks.user);
 	}
-	return created(&q->o, err);
+	return finish_creation(&q->o, err);
 }
 
 bool sim_device_reaches(const struct sim_device *dev, const union ibv_gid *gid)
@@ -472,7 +472,7 @@ static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_AV &&
 	    (q->o.dev->knobs.unreachable || !sim_device_reaches(q->o.dev, &attr->ah_attr.grh.dgid)))
 		return -ETIMEDOUT;
-	err = sr_qp_modify(q->o.engine, now(q->o.dev->host), attr, mask);
+	err = sr_qp_modify(q->o.engine, now_of(q->o.dev->host), attr, mask);
 	qp->state = sr_qp_state(q->o.engine);
 	return err;
 }
@@ -665,7 +665,7 @@ unsigned sim_device_break_qps(struct sim_device *dev)
 	for (struct sim_object *o = dev->host->objects; o && !dev->dead; o = o->next)
 		if (o->kind == SIM_QP && o->dev == dev && o->engine &&
 		    sr_qp_state(o->engine) == IBV_QPS_RTS)
-			n += !sr_qp_modify(o->engine, now(dev->host), &attr, IBV_QP_STATE);
+			n += !sr_qp_modify(o->engine, now_of(dev->host), &attr, IBV_QP_STATE);
 	return n;
 }
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-static uint64_t now(const struct sim_verbs *v)
+static uint64_t now_of(const struct sim_verbs *v)
 {
 	return sr_memwire_now(v->wire);
 }
@@ -24,7 +24,7 @@ void sim_device_kill(struct sim_device *dev)
 {
 	if (dev->dead)
 		return;
-	if (now(dev->host) < dev->knobs.hold_until)
+	if (now_of(dev->host) < dev->knobs.hold_until)
 		sim_device_forget_completions(dev);
 	dev->knobs.hold_until = 0;
 	sr_memwire_kill(dev->port);
@@ -42,9 +42,9 @@ static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 		last = last->next;
 	rest = last->next;
 	last->next = NULL;
-	sr_qp_post_send(qp->o.engine, now(dev->host), wr, bad);
+	sr_qp_post_send(qp->o.engine, now_of(dev->host), wr, bad);
 	last->next = rest;
-	sr_nic_progress(dev->nic, now(dev->host),
+	sr_nic_progress(dev->nic, now_of(dev->host),
 			1 + (unsigned)sr_memwire_steps(dev->host->wire) % 4);
 	sim_device_kill(dev);
 	*bad = rest ? rest : wr;
@@ -76,7 +76,7 @@ static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 			return post_and_die(qp, wr, bad);
 		dev->knobs.die_at_post -= n;
 	}
-	return -sr_qp_post_send(qp->o.engine, now(dev->host), wr, bad);
+	return -sr_qp_post_send(qp->o.engine, now_of(dev->host), wr, bad);
 }
 
 static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -102,7 +102,7 @@ static int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv
 }
 
 /* Is it the n-th receive completion, which a defect waits for? */
-static bool hit(uint32_t *countdown)
+static bool count_down(uint32_t *countdown)
 {
 	return *countdown && --*countdown == 0;
 }
@@ -118,11 +118,11 @@ static int one_completion(struct sim_device *dev, struct ibv_wc *wc, bool room)
 	}
 	if (!receive)
 		return 1;
-	if (hit(&dev->knobs.drop_imm))
+	if (count_down(&dev->knobs.drop_imm))
 		return 0;
-	if (hit(&dev->knobs.shorten_imm))
+	if (count_down(&dev->knobs.shorten_imm))
 		wc->byte_len -= wc->byte_len != 0;
-	if (room && hit(&dev->knobs.double_imm)) {
+	if (room && count_down(&dev->knobs.double_imm)) {
 		wc[1] = wc[0];
 		return 2;
 	}
@@ -135,7 +135,7 @@ static int poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	struct sim_device *dev = cq->o.dev;
 	int out = 0, got;
 
-	if (!cq->o.engine || now(dev->host) < dev->knobs.hold_until)
+	if (!cq->o.engine || now_of(dev->host) < dev->knobs.hold_until)
 		return 0;
 	while (out < n && (got = sr_cq_poll(cq->o.engine, 1, &wc[out])) > 0)
 		out += one_completion(dev, &wc[out], out + 1 < n);

@@ -28,7 +28,7 @@ static unsigned paths_of(const struct ha_bundle *b)
 }
 
 /* This end has every rail that it should have, each in its role. */
-static bool whole(const struct sim_side *s)
+static bool is_whole(const struct sim_side *s)
 {
 	const struct ha_bundle *b = s->bundle;
 
@@ -46,15 +46,16 @@ bool sim_conn_waits(struct sim_conn *c)
 	if (!c->spec->stays || !c->paths || c->side[0].next + SIM_TAIL < c->messages ||
 	    c->side[1].error || c->side[1].phase == SIM_CLOSED)
 		return false;
-	if (sim_now(w) > w->faults_over && whole(&c->side[0]) && whole(&c->side[1]))
+	if (sim_now(w) > w->faults_over && is_whole(&c->side[0]) && is_whole(&c->side[1]))
 		return false;
 	c->side[0].moved_at = sim_now(w);
 	if (sim_elapsed(w) > c->paths_until)
-		sim_found(w, SIM_UNPROTECTED,
-			  "connection %u: rails 0x%x should be up%s; sender: 0x%x, receiver: 0x%x",
-			  c->index, c->paths, c->other_nics ? ", on two NICs at both ends" : "",
-			  c->side[0].bundle->active,
-			  c->side[1].bundle ? c->side[1].bundle->active : 0);
+		sim_report_finding(
+			w, SIM_UNPROTECTED,
+			"connection %u: rails 0x%x should be up%s; sender: 0x%x, receiver: 0x%x",
+			c->index, c->paths, c->other_nics ? ", on two NICs at both ends" : "",
+			c->side[0].bundle->active,
+			c->side[1].bundle ? c->side[1].bundle->active : 0);
 	return true;
 }
 
@@ -121,13 +122,13 @@ static void look_at(struct sim_conn *c)
 	if (now < calm + limit && now < w->faults_over + last_limit(c))
 		return;
 	sim_traffic_print(w, text, sizeof(text));
-	sim_found(w, SIM_HANG, "nothing has moved on connection %u for %.1f s%s", c->index,
-		  (double)(now - moved) / 1e9, text);
+	sim_report_finding(w, SIM_HANG, "nothing has moved on connection %u for %.1f s%s", c->index,
+			   (double)(now - moved) / 1e9, text);
 }
 
 void sim_traffic_watch(struct sim_world *w)
 {
-	for (unsigned i = 0; i < w->sc.nconns && !sim_over(w); i++)
+	for (unsigned i = 0; i < w->sc.nconns && !sim_has_finding(w); i++)
 		if (w->conn[i])
 			look_at(w->conn[i]);
 }

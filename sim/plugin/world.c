@@ -57,7 +57,7 @@ __attribute__((format(printf, 5, 6))) static void on_log(int level, unsigned lon
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	sim_say(current, "core: %s", text);
+	sim_trace_line(current, "core: %s", text);
 	snprintf(last_lines[n_last_lines++ % 16], sizeof(last_lines[0]), "%12.3f us  %s",
 		 (double)sim_elapsed(current) / 1e3, text);
 }
@@ -90,7 +90,7 @@ static uint64_t oob_now(void *arg)
 
 /* ---- what the NICs do to memory ---- */
 
-static void remember(struct sim_host *h, struct sim_device *dev, char *to, uint32_t len)
+static void save_undo(struct sim_host *h, struct sim_device *dev, char *to, uint32_t len)
 {
 	struct sim_undo *u;
 
@@ -114,7 +114,7 @@ static void on_placing(void *user, struct sim_device *dev, void *to, const void 
 			    sim_arena_placing(&w->conn[i]->side[end].arena, w, to, from, len))
 				goto found;
 found:
-	remember(h, dev, to, len);
+	save_undo(h, dev, to, len);
 }
 
 static void on_registered(void *user)
@@ -146,7 +146,7 @@ static void host_forget(struct sim_host *h, struct sim_device *dev)
 #define BTH 12
 
 /* One bit of a message's payload, at the n-th packet that certainly carries some. */
-static void corrupt(struct sim_world *w, uint8_t *packet, uint32_t len)
+static void corrupt_payload(struct sim_world *w, uint8_t *packet, uint32_t len)
 {
 	uint32_t header = packet[0] == OP_WRITE_MIDDLE ? BTH : BTH + 16 + 4;
 	uint32_t payload = len - header - (packet[1] >> 4 & 3);
@@ -166,7 +166,7 @@ static bool on_packet(void *arg, struct sr_memwire_port *from, uint8_t *packet, 
 	sim_mix(w, sim_now(w) ^ (uint64_t)packet[0] << 56 ^ (uint64_t)*len << 40 ^
 			   ((uint64_t)packet[9] << 16 | packet[10] << 8 | packet[11]));
 	if (w->mutation == SIM_CORRUPT)
-		corrupt(w, packet, *len);
+		corrupt_payload(w, packet, *len);
 	return !sim_faults_eat(w, from, packet);
 }
 
@@ -226,7 +226,7 @@ static void host_turn(void *arg)
 	struct sim_world *w = h->world;
 	uint64_t now = sim_now(w);
 
-	if (h->dead || sim_over(w))
+	if (h->dead || sim_has_finding(w))
 		return;
 	if (now < h->stalled_until) {
 		sr_memwire_at(w->wire, h->stalled_until, host_turn, h);
@@ -250,18 +250,18 @@ static void host_turn(void *arg)
 	sr_memwire_at(w->wire, now + h->gap / 2 + sr_rng_below(&h->rng, h->gap + 1), host_turn, h);
 }
 
-static void watch(void *arg)
+static void watch_progress(void *arg)
 {
 	struct sim_world *w = arg;
 
-	if (sim_over(w))
+	if (sim_has_finding(w))
 		return;
 	sim_traffic_watch(w);
-	sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch, w);
+	sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch_progress, w);
 }
 
-static void configure(const struct sim_scenario *sc, const struct sim_host_spec *host,
-		      struct ha_config *config)
+static void configure_host(const struct sim_scenario *sc, const struct sim_host_spec *host,
+			   struct ha_config *config)
 {
 	ha_config_defaults(config);
 	config->use_progress_thread = false;
@@ -356,7 +356,7 @@ static int host_open(struct sim_world *w, unsigned i)
 	devices_open(w, h);
 	if (!h->undo && needs_undo(sc))
 		h->undo = calloc(SIM_UNDO_MAX, sizeof(*h->undo));
-	configure(sc, &sc->host[i], &h->config);
+	configure_host(sc, &sc->host[i], &h->config);
 	params.verbs = &h->verbs->ops;
 	err = ha_ctx_create(&params, &h->ctx);
 	if (err)
@@ -438,7 +438,7 @@ static int world_open(struct sim_world *w)
 		if (sim_conn_is_on(sc, i))
 			err = sim_conn_open(w, i);
 	sim_faults_schedule(w);
-	return err ? err : sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch, w);
+	return err ? err : sr_memwire_at(w->wire, sim_now(w) + WATCH_NS, watch_progress, w);
 }
 
 static void check_left(struct sim_world *w, struct sim_host *h)
@@ -449,7 +449,7 @@ static void check_left(struct sim_world *w, struct sim_host *h)
 		return;
 	sim_verbs_left(h->verbs, left, sizeof(left));
 	if (*left)
-		sim_found(w, SIM_LEAK, "host %u leaves behind %s", h->index, left);
+		sim_report_finding(w, SIM_LEAK, "host %u leaves behind %s", h->index, left);
 }
 
 static void world_close(struct sim_world *w)
@@ -459,7 +459,7 @@ static void world_close(struct sim_world *w)
 	for (unsigned i = 0; i < SIM_HOSTS; i++)
 		check_left(w, &w->host[i]);
 	if (w->oob.open)
-		sim_found(w, SIM_LEAK, "%u sockets are left open", w->oob.open);
+		sim_report_finding(w, SIM_LEAK, "%u sockets are left open", w->oob.open);
 	for (unsigned i = 0; i < w->sc.nconns; i++)
 		sim_conn_free(w->conn[i]);
 	w->result.said = w->oob.messages;
@@ -484,13 +484,14 @@ static void world_loop(struct sim_world *w)
 {
 	uint64_t most = w->sc.steps_max ? w->sc.steps_max : STEPS_MAX;
 
-	while (!sim_over(w) && !sim_traffic_done(w) && sr_memwire_step(w->wire))
+	while (!sim_has_finding(w) && !sim_traffic_done(w) && sr_memwire_step(w->wire))
 		if (sr_memwire_steps(w->wire) > most)
-			sim_found(w, SIM_ENDLESS, "more than %llu steps", (unsigned long long)most);
+			sim_report_finding(w, SIM_ENDLESS, "more than %llu steps",
+					   (unsigned long long)most);
 	/* What is still on its way must not land anywhere. */
 	for (unsigned i = 0; i < SIM_HOSTS; i++)
 		w->host[i].dead = true;
-	if (!sim_over(w))
+	if (!sim_has_finding(w))
 		sr_memwire_run_until(w->wire, sim_now(w) + 30000000);
 }
 
@@ -527,7 +528,7 @@ void sim_world_run(const struct sim_scenario *sc, enum sim_mutation mutation, bo
 	ha_random_set_source(random_fill);
 	err = world_open(w);
 	if (err)
-		sim_found(w, SIM_ERROR, "the world cannot be set up: %s", strerror(-err));
+		sim_report_finding(w, SIM_ERROR, "the world cannot be set up: %s", strerror(-err));
 	else
 		world_loop(w);
 	world_close(w);

@@ -151,9 +151,9 @@ uint64_t sim_now(const struct sim_world *w);
 /* ns since the start */
 uint64_t sim_elapsed(const struct sim_world *w);
 /* The first finding ends the run. */
-void sim_found(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
+void sim_report_finding(struct sim_world *w, enum sim_finding finding, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static inline bool sim_over(const struct sim_world *w)
+static inline bool sim_has_finding(const struct sim_world *w)
 {
 	return w->result.finding != SIM_NOTHING;
 }
@@ -164,6 +164,7 @@ static inline void sim_mix(struct sim_world *w, uint64_t what)
 	w->result.hash ^= w->result.hash >> 29;
 }
 /* A line of the trace (-v). */
-void sim_say(const struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sim_trace_line(const struct sim_world *w, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif
