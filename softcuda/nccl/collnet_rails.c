@@ -19,12 +19,12 @@ static const struct direct *direct_of(const struct lane *lane)
 	return &lane->context->channel->collnet_direct;
 }
 
-static ptrdiff_t larger(ptrdiff_t a, ptrdiff_t b)
+static ptrdiff_t larger_of(ptrdiff_t a, ptrdiff_t b)
 {
 	return a > b ? a : b;
 }
 
-static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b)
+static ptrdiff_t smaller_of(ptrdiff_t a, ptrdiff_t b)
 {
 	return a < b ? a : b;
 }
@@ -45,8 +45,8 @@ static bool take_range(struct lane *lane, struct range *range)
 	total = division.count * lane->context->comm->node_count;
 	if (lane->cursor.position >= total)
 		return false;
-	range->start = smaller(lane->cursor.position + division.part * division.chunk, total);
-	range->end = smaller(range->start + division.chunk, total);
+	range->start = smaller_of(lane->cursor.position + division.part * division.chunk, total);
+	range->end = smaller_of(range->start + division.chunk, total);
 	lane->cursor.position += division.channels * division.chunk;
 	return true;
 }
@@ -62,12 +62,12 @@ static bool next_own(struct lane *lane, struct operation *operation, unsigned fl
 	own = lane->context->comm->node * division.count;
 	if (!take_range(lane, &range))
 		return false;
-	range.start = larger(range.start, own);
-	range.end = smaller(range.end, own + division.count);
+	range.start = larger_of(range.start, own);
+	range.end = smaller_of(range.end, own + division.count);
 	operation->flags = flags;
 	operation->source = range.start - own;
 	operation->destination = range.start - own;
-	operation->count = larger(range.end - range.start, 0);
+	operation->count = larger_of(range.end - range.start, 0);
 	return true;
 }
 
@@ -120,7 +120,8 @@ static bool find_piece(const struct lane *lane, int rail, ptrdiff_t offset, stru
 			      ->collnet_dense_to_rank[node * direct_of(lane)->head_count + rail];
 	piece->user = piece->rank * division.count + start - node * division.count;
 	piece->offset = offset;
-	piece->count = smaller(lane->operation.count - offset, (node + 1) * division.count - start);
+	piece->count =
+		smaller_of(lane->operation.count - offset, (node + 1) * division.count - start);
 	return true;
 }
 

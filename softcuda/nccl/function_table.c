@@ -75,7 +75,7 @@ static void read_reductions(struct reader *reader, enum collective collective,
 }
 
 /* A function that only moves bytes. */
-static struct device_function moving(enum collective collective)
+static struct device_function make_move_function(enum collective collective)
 {
 	return (struct device_function) {
 		.collective = collective,
@@ -90,12 +90,12 @@ static bool read_table(void)
 {
 	struct reader reader = { .row = 0, .valid = true };
 
-	read_row(&reader, moving(COLLECTIVE_SEND_RECV));
-	read_protocols(&reader, moving(COLLECTIVE_ALL_GATHER), gather_algorithms,
+	read_row(&reader, make_move_function(COLLECTIVE_SEND_RECV));
+	read_protocols(&reader, make_move_function(COLLECTIVE_ALL_GATHER), gather_algorithms,
 		       LAYOUT_ALL_GATHER_ALGORITHMS);
-	read_protocols(&reader, moving(COLLECTIVE_BROADCAST), ring_only, 1);
+	read_protocols(&reader, make_move_function(COLLECTIVE_BROADCAST), ring_only, 1);
 #if LAYOUT_HAS_BROADCASTS
-	read_protocols(&reader, moving(COLLECTIVE_BROADCASTS), ring_only, 1);
+	read_protocols(&reader, make_move_function(COLLECTIVE_BROADCASTS), ring_only, 1);
 #endif
 	read_reductions(&reader, COLLECTIVE_ALL_REDUCE, all_reduce_algorithms, 6);
 	read_reductions(&reader, COLLECTIVE_REDUCE, ring_only, 1);

@@ -7,7 +7,7 @@
 #define YIELD_NS (200 * HA_NS_PER_US)
 #define NAP_MAX_NS (50 * HA_NS_PER_US)
 
-static void relax(void)
+static void pause_processor(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -16,7 +16,7 @@ static void relax(void)
 #endif
 }
 
-static void nap(struct idle *idle, uint64_t idle_ns)
+static void sleep_while_idle(struct idle *idle, uint64_t idle_ns)
 {
 	uint64_t ns = ha_nap_ns(idle_ns);
 	struct timespec pause = { 0 };
@@ -37,7 +37,7 @@ void wait_idle(struct idle *idle)
 
 	idle->polls++;
 	if (idle->polls < POLLS_WITHOUT_YIELD) {
-		relax();
+		pause_processor();
 		return;
 	}
 	now = ha_clock_now(&ha_clock_live);
@@ -45,5 +45,5 @@ void wait_idle(struct idle *idle)
 		idle->since_ns = now;
 	if (now - idle->since_ns < YIELD_NS && ha_yield(&idle->yield))
 		return;
-	nap(idle, now - idle->since_ns);
+	sleep_while_idle(idle, now - idle->since_ns);
 }

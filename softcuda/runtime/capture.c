@@ -429,7 +429,7 @@ cudaError_t refuse_captured_event(struct event *event)
 	return has_captured_point(event) ? cudaErrorCapturedEvent : cudaSuccess;
 }
 
-static bool forbids(const struct capture *capture)
+static bool forbids_unsafe_call(const struct capture *capture)
 {
 	bool own = pthread_equal(capture->thread, pthread_self()) != 0;
 
@@ -450,7 +450,7 @@ cudaError_t refuse_unsafe_call(void)
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(capture, &captures, siblings)
 	{
-		if (!forbids(capture))
+		if (!forbids_unsafe_call(capture))
 			continue;
 		capture->state = CAPTURE_LOST;
 		error = cudaErrorStreamCaptureUnsupported;

@@ -39,7 +39,7 @@ static CUresult get_error_name(CUresult error, const char **name)
 	return cudaSuccess;
 }
 
-static CUresult initialize(unsigned flags)
+static CUresult initialize_driver(unsigned flags)
 {
 	ENTER_DRIVER();
 	return flags == 0 ? cudaSuccess : cudaErrorInvalidValue;
@@ -150,9 +150,10 @@ static CUresult get_context_device(CUdevice *device)
 
 /* ---- launches ---- */
 
-static CUresult launch(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-		       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_memory,
-		       CUstream stream, void **parameters, void **extra)
+static CUresult launch_function(CUfunction function, unsigned grid_x, unsigned grid_y,
+				unsigned grid_z, unsigned block_x, unsigned block_y,
+				unsigned block_z, unsigned shared_memory, CUstream stream,
+				void **parameters, void **extra)
 {
 	ENTER_DRIVER();
 	if (!is_handle(function, HANDLE_FUNCTION))
@@ -169,7 +170,8 @@ static CUresult launch_extended(const CUlaunchConfig *config, CUfunction functio
 	ENTER_DRIVER();
 	if (config == NULL || (config->numAttrs != 0 && config->attrs == NULL))
 		return cudaErrorInvalidValue;
-	CUresult error = launch(function, config->gridDimX, config->gridDimY, config->gridDimZ,
+	CUresult error =
+		launch_function(function, config->gridDimX, config->gridDimY, config->gridDimZ,
 				config->blockDimX, config->blockDimY, config->blockDimZ,
 				config->sharedMemBytes, config->hStream, parameters, extra);
 	if (error != cudaSuccess)
@@ -233,7 +235,7 @@ static CUresult get_procedure(const char *symbol, void **function, int version, 
 	}
 
 static const struct driver_entry functions[] = {
-	ENTRY("cuInit", initialize),
+	ENTRY("cuInit", initialize_driver),
 	ENTRY("cuDriverGetVersion", get_driver_version),
 	ENTRY("cuGetErrorString", get_error_string),
 	ENTRY("cuGetErrorName", get_error_name),
@@ -247,7 +249,7 @@ static const struct driver_entry functions[] = {
 	ENTRY("cuCtxGetCurrent", get_current_context),
 	ENTRY("cuCtxSetCurrent", set_current_context),
 	ENTRY("cuCtxGetDevice", get_context_device),
-	ENTRY("cuLaunchKernel", launch),
+	ENTRY("cuLaunchKernel", launch_function),
 	ENTRY("cuLaunchKernelEx", launch_extended),
 	ENTRY("cuStreamBatchMemOp", batch_memory_operations),
 	ENTRY("cuStreamWaitValue32", wait_value_32),

@@ -49,8 +49,8 @@ static CUresult check_properties(const CUmemAllocationProp *properties)
 	return cudaSuccess;
 }
 
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t size,
-		       const CUmemAllocationProp *properties, unsigned long long flags)
+static CUresult create_handle(CUmemGenericAllocationHandle *handle, size_t size,
+			      const CUmemAllocationProp *properties, unsigned long long flags)
 {
 	ENTER_DRIVER();
 	struct vmm_memory *memory;
@@ -64,14 +64,14 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t size,
 	return error;
 }
 
-static CUresult release(CUmemGenericAllocationHandle handle)
+static CUresult release_handle(CUmemGenericAllocationHandle handle)
 {
 	ENTER_DRIVER();
 	struct vmm_memory *memory = find_memory(handle);
 	return memory == NULL ? cudaErrorInvalidValue : release_memory_handle(memory);
 }
 
-static CUresult retain(CUmemGenericAllocationHandle *handle, void *address)
+static CUresult retain_handle(CUmemGenericAllocationHandle *handle, void *address)
 {
 	ENTER_DRIVER();
 	struct range range;
@@ -132,8 +132,8 @@ static CUresult import_handle(CUmemGenericAllocationHandle *handle, void *sharea
 /* ---- addresses and mappings ---- */
 
 /* fixed: an address that the program would like; a hint only, as on a GPU. */
-static CUresult reserve(CUdeviceptr *address, size_t size, size_t alignment, CUdeviceptr fixed,
-			unsigned long long flags)
+static CUresult reserve_range(CUdeviceptr *address, size_t size, size_t alignment,
+			      CUdeviceptr fixed, unsigned long long flags)
 {
 	ENTER_DRIVER();
 	void *reserved;
@@ -151,8 +151,8 @@ static CUresult free_reserved(CUdeviceptr address, size_t size)
 	return free_addresses(as_pointer(address), size);
 }
 
-static CUresult map(CUdeviceptr address, size_t size, size_t offset,
-		    CUmemGenericAllocationHandle handle, unsigned long long flags)
+static CUresult map_range(CUdeviceptr address, size_t size, size_t offset,
+			  CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	ENTER_DRIVER();
 	struct vmm_memory *memory = find_memory(handle);
@@ -161,7 +161,7 @@ static CUresult map(CUdeviceptr address, size_t size, size_t offset,
 	return map_memory(as_pointer(address), size, offset, memory);
 }
 
-static CUresult unmap(CUdeviceptr address, size_t size)
+static CUresult unmap_range(CUdeviceptr address, size_t size)
 {
 	ENTER_DRIVER();
 	return unmap_memory(as_pointer(address), size);
@@ -308,7 +308,7 @@ static CUresult get_range_handle(void *handle, CUdeviceptr address, size_t size,
 
 /* ---- multicast: the hardware of a switch, which is not emulated ---- */
 
-static CUresult refuse(void)
+static CUresult refuse_multicast(void)
 {
 	return cudaErrorNotSupported;
 }
@@ -319,27 +319,27 @@ static CUresult refuse(void)
 	}
 
 const struct driver_entry driver_memory_functions[] = {
-	ENTRY("cuMemCreate", create),
-	ENTRY("cuMemRelease", release),
-	ENTRY("cuMemRetainAllocationHandle", retain),
+	ENTRY("cuMemCreate", create_handle),
+	ENTRY("cuMemRelease", release_handle),
+	ENTRY("cuMemRetainAllocationHandle", retain_handle),
 	ENTRY("cuMemGetAllocationPropertiesFromHandle", get_properties),
 	ENTRY("cuMemGetAllocationGranularity", get_granularity),
 	ENTRY("cuMemExportToShareableHandle", export_handle),
 	ENTRY("cuMemImportFromShareableHandle", import_handle),
-	ENTRY("cuMemAddressReserve", reserve),
+	ENTRY("cuMemAddressReserve", reserve_range),
 	ENTRY("cuMemAddressFree", free_reserved),
-	ENTRY("cuMemMap", map),
-	ENTRY("cuMemUnmap", unmap),
+	ENTRY("cuMemMap", map_range),
+	ENTRY("cuMemUnmap", unmap_range),
 	ENTRY("cuMemSetAccess", set_access),
 	ENTRY("cuMemGetAddressRange", get_address_range),
 	ENTRY("cuPointerGetAttribute", get_pointer_attribute),
 	ENTRY("cuPointerSetAttribute", set_pointer_attribute),
 	ENTRY("cuMemGetHandleForAddressRange", get_range_handle),
-	ENTRY("cuMulticastCreate", refuse),
-	ENTRY("cuMulticastAddDevice", refuse),
-	ENTRY("cuMulticastBindMem", refuse),
-	ENTRY("cuMulticastBindAddr", refuse),
-	ENTRY("cuMulticastUnbind", refuse),
-	ENTRY("cuMulticastGetGranularity", refuse),
+	ENTRY("cuMulticastCreate", refuse_multicast),
+	ENTRY("cuMulticastAddDevice", refuse_multicast),
+	ENTRY("cuMulticastBindMem", refuse_multicast),
+	ENTRY("cuMulticastBindAddr", refuse_multicast),
+	ENTRY("cuMulticastUnbind", refuse_multicast),
+	ENTRY("cuMulticastGetGranularity", refuse_multicast),
 	{ NULL, NULL },
 };

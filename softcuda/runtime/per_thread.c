@@ -8,17 +8,17 @@
 
 #pragma GCC visibility push(default)
 
-static cudaStream_t own(cudaStream_t stream)
+static cudaStream_t to_own_stream(cudaStream_t stream)
 {
 	return stream == NULL ? cudaStreamPerThread : stream;
 }
 
-/* A function and its parameters; in the call, `stream` stands for own(stream). */
+/* A function and its parameters; in the call, `stream` stands for to_own_stream(stream). */
 #define PER_THREAD(name, parameters, arguments) \
 	cudaError_t name##_ptsz parameters;     \
 	cudaError_t name##_ptsz parameters      \
 	{                                       \
-		stream = own(stream);           \
+		stream = to_own_stream(stream); \
 		return name arguments;          \
 	}
 
@@ -125,7 +125,7 @@ cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const voi
 	if (config == NULL)
 		return cudaLaunchKernelExC(config, function, parameters);
 	cudaLaunchConfig_t changed = *config;
-	changed.stream = own(config->stream);
+	changed.stream = to_own_stream(config->stream);
 	return cudaLaunchKernelExC(&changed, function, parameters);
 }
 

@@ -8,7 +8,7 @@
 #include "softcuda/report.h"
 #include "softcuda/runtime/errors.h"
 
-static cudaError_t refuse(const char *name, atomic_flag *said)
+static cudaError_t refuse_call(const char *name, atomic_flag *said)
 {
 	if (!atomic_flag_test_and_set(said))
 		report_problem("%s is not there: it returns cudaErrorNotSupported", name);
@@ -21,7 +21,7 @@ static cudaError_t refuse(const char *name, atomic_flag *said)
 	cudaError_t name(void)                                         \
 	{                                                              \
 		static atomic_flag said = ATOMIC_FLAG_INIT;            \
-		return refuse(#name, &said);                           \
+		return refuse_call(#name, &said);                      \
 	}
 
 /* Arrays, textures, surfaces */
