@@ -96,7 +96,7 @@ static const char *heartbeat_text(uint32_t before, uint32_t after)
 		     : "is missing: this agent is not hawser's";
 }
 
-static int show(const char *path)
+static int show_hints(const char *path)
 {
 	struct timespec listen = { 0, LISTEN_MS * 1000000L };
 	char src[INET_ADDRSTRLEN], dst[INET_ADDRSTRLEN];
@@ -133,7 +133,7 @@ static int show(const char *path)
 
 /* ---- the agent ---- */
 
-static int dial(const char *socket_path, char *path, size_t size)
+static int connect_agent(const char *socket_path, char *path, size_t size)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	struct timeval time_limit = { TIME_LIMIT_SECONDS, 0 };
@@ -159,7 +159,7 @@ static int dial(const char *socket_path, char *path, size_t size)
 }
 
 /* The answer without its first line goes to stdout. */
-static int hear(int fd)
+static int read_answer(int fd)
 {
 	char first[256] = "", data[4096];
 	size_t have = 0, rest;
@@ -189,7 +189,7 @@ static int hear(int fd)
 	return n < 0 || fflush(stdout) || ferror(stdout) ? 1 : 0;
 }
 
-static int ask(const char *socket_path, const struct options *o)
+static int ask_agent(const char *socket_path, const struct options *o)
 {
 	char path[600], line[256];
 	int fd, rc, used = 0;
@@ -200,7 +200,7 @@ static int ask(const char *socket_path, const struct options *o)
 					 o->word[i], i < o->words - 1 ? " " : "\n");
 	if (used >= (int)sizeof(line) || strchr(line, '\n') != line + used - 1)
 		return ha_program_refuse(&program, "'%.64s' is no address", o->word[1]) - 1;
-	fd = dial(socket_path, path, sizeof(path));
+	fd = connect_agent(socket_path, path, sizeof(path));
 	if (fd < 0) {
 		fprintf(stderr,
 			"ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_SOCKET where it "
@@ -208,7 +208,7 @@ static int ask(const char *socket_path, const struct options *o)
 			path, strerror(errno));
 		return 1;
 	}
-	rc = send(fd, line, (size_t)used, MSG_NOSIGNAL) == used ? hear(fd) : 1;
+	rc = send(fd, line, (size_t)used, MSG_NOSIGNAL) == used ? read_answer(fd) : 1;
 	close(fd);
 	return rc;
 }
@@ -229,7 +229,7 @@ int ha_cmd_agent(int argc, char **argv)
 		if (o.words != commands[i].words || strcmp(o.word[0], commands[i].name))
 			continue;
 		ha_config_load_env(&config);
-		return i ? ask(config.agent_socket, &o) : show(config.agent_hints);
+		return i ? ask_agent(config.agent_socket, &o) : show_hints(config.agent_hints);
 	}
 	return ha_program_refuse(&program, "'%.64s' and %u words after it are no command",
 				 o.word[0], o.words - 1) -

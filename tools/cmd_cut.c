@@ -190,7 +190,8 @@ static bool time_parse(const char *text, uint64_t *ns)
 }
 
 /* The line about an argument that makes no sense; false. `text` NULL: it is missing. */
-static bool refuse(const struct fault_command *command, const char *takes, const char *text)
+static bool refuse_argument(const struct fault_command *command, const char *takes,
+			    const char *text)
 {
 	if (text)
 		fprintf(stderr, "ha %s: %s, not '%s'; `ha %s --help` explains\n", command->name,
@@ -204,9 +205,9 @@ static bool refuse(const struct fault_command *command, const char *takes, const
 static bool take_rate(const struct fault_command *command, const char *text, uint32_t *ppm)
 {
 	if (!text)
-		return refuse(command, "PERCENT", NULL);
+		return refuse_argument(command, "PERCENT", NULL);
 	return rate_parse(text, ppm) ||
-	       refuse(command, "PERCENT is a number from 0 to 100, as in 1 or 0.5%", text);
+	       refuse_argument(command, "PERCENT is a number from 0 to 100, as in 1 or 0.5%", text);
 }
 
 static bool take_time(const struct fault_command *command, const char *what, const char *text,
@@ -215,10 +216,10 @@ static bool take_time(const struct fault_command *command, const char *what, con
 	char takes[64];
 
 	if (!text)
-		return refuse(command, what, NULL);
+		return refuse_argument(command, what, NULL);
 	snprintf(takes, sizeof(takes), "%s is from 0 to 10s with its unit, as in 20us, 5ms or 1s",
 		 what);
-	return time_parse(text, ns) || refuse(command, takes, text);
+	return time_parse(text, ns) || refuse_argument(command, takes, text);
 }
 
 static bool take_speed(const struct fault_command *command, const char *text,
@@ -227,17 +228,18 @@ static bool take_speed(const struct fault_command *command, const char *text,
 	int64_t rate;
 
 	if (!text)
-		return refuse(command, "MB/S", NULL);
+		return refuse_argument(command, "MB/S", NULL);
 	rate = *text && !strchr(text, ',') ? sr_limit_parse(text, 0) : -1;
 	*bytes_per_ms = (uint64_t)rate;
-	return rate >= 0 || refuse(command, "MB/S is a number from 0 to 1000000", text);
+	return rate >= 0 || refuse_argument(command, "MB/S is a number from 0 to 1000000", text);
 }
 
 static bool take_name(const struct fault_command *command, const char *text, const char **name)
 {
 	*name = text;
 	return !text || sr_device_name_valid(text) ||
-	       refuse(command, "NEW-NAME is letters, digits, '_' and '-', a letter first", text);
+	       refuse_argument(command, "NEW-NAME is letters, digits, '_' and '-', a letter first",
+			       text);
 }
 
 static bool take_mbps(const struct fault_command *command, const char *text, uint32_t *mbps)
@@ -245,9 +247,9 @@ static bool take_mbps(const struct fault_command *command, const char *text, uin
 	uint64_t value;
 
 	if (!text)
-		return refuse(command, "MBIT/S", NULL);
+		return refuse_argument(command, "MBIT/S", NULL);
 	if (!ha_number_parse(text, 0, 4000000, &value))
-		return refuse(command, "MBIT/S is a number from 0 to 4000000", text);
+		return refuse_argument(command, "MBIT/S is a number from 0 to 4000000", text);
 	*mbps = (uint32_t)value;
 	return true;
 }
@@ -323,13 +325,15 @@ static bool request_parse(const struct fault_command *command, int argc, const c
 	for (int i = 0; i < argc && i < 3; i++)
 		argument[i] = argv[i];
 	if (command->shape == DIRECTION && argc == given)
-		return refuse(command, "the direction is tx or rx", argument[0] ? argument[0] : "");
+		return refuse_argument(command, "the direction is tx or rx",
+				       argument[0] ? argument[0] : "");
 	if (!arguments_take(command, argument, request, &used))
 		return false;
 	if (used < argc)
-		return refuse(command,
-			      directed ? "after that comes tx, rx or nothing" : "nothing follows",
-			      argv[used]);
+		return refuse_argument(command,
+				       directed ? "after that comes tx, rx or nothing"
+						: "nothing follows",
+				       argv[used]);
 	return true;
 }
 
@@ -400,7 +404,7 @@ static const char *describe_reach(const struct reach *reach)
 }
 
 /* Why a device has not said that the change is in force. */
-static const char *describe(int err)
+static const char *describe_error(int err)
 {
 	switch (err) {
 	case -ETIMEDOUT:
@@ -446,7 +450,7 @@ static int command_apply(const struct fault_command *command, const char *select
 		else if (err == -EALREADY)
 			fprintf(stderr, "ha %s: %s has not been killed\n", command->name, name);
 		else if (err)
-			fprintf(stderr, "ha %s: %s %s\n", command->name, name, describe(err));
+			fprintf(stderr, "ha %s: %s %s\n", command->name, name, describe_error(err));
 		else
 			printf("%s: %s\n", name, command->done);
 		status |= err && err != -ESRCH;

@@ -87,7 +87,7 @@ static const struct ha_program program = {
 	.notes = "Exit status: 0 nothing failed, 1 something did, 2 called wrongly.",
 };
 
-static int parse(int argc, char **argv, struct options *o)
+static int parse_options(int argc, char **argv, struct options *o)
 {
 	int result;
 
@@ -103,7 +103,7 @@ static int parse(int argc, char **argv, struct options *o)
 
 /* ---- one rank ---- */
 
-static int run(struct ha_gpu_check *k, const struct options *o, int rank)
+static int run_rank(struct ha_gpu_check *k, const struct options *o, int rank)
 {
 	struct ha_gpu_bootstrap b;
 	int r = ha_gpu_bootstrap_tcp(&b, o->root, rank, RANKS, 0x67707563, BOOTSTRAP_MS);
@@ -130,7 +130,7 @@ static int run(struct ha_gpu_check *k, const struct options *o, int rank)
 	return r != 0;
 }
 
-static void soft_cut(void *self, bool away)
+static void cut_soft_nic(void *self, bool away)
 {
 	struct soft_nic *nic = self;
 
@@ -148,7 +148,7 @@ static int run_soft(struct soft_fabric *f, const struct options *o, int rank)
 				    .first = (unsigned)rank * SOFT_NICS,
 				    .n = SOFT_NICS };
 	struct ha_gpu_check k = { .config = { .ops = &ha_gpu_soft_ops, .hw = &soft },
-				  .cut = soft_cut,
+				  .cut = cut_soft_nic,
 				  .cut_self = &f->nic[soft.first],
 				  .gpu = "software NICs: nothing is on a bus" };
 	pthread_t t[SOFT_NICS];
@@ -167,7 +167,7 @@ static int run_soft(struct soft_fabric *f, const struct options *o, int rank)
 				rank);
 			return 1;
 		}
-	r = run(&k, o, rank);
+	r = run_rank(&k, o, rank);
 	for (int i = 0; i < SOFT_NICS; i++) {
 		ha_gpu_store(&f->nic[soft.first + (unsigned)i].stop, 1);
 		pthread_join(t[i], NULL);
@@ -195,7 +195,7 @@ static int run_mlx5(const struct ha_verbs_ops *verbs, const struct options *o, i
 	}
 	memset(heap, 0, HA_GPU_CHECK_HEAP);
 	k.config.heap = heap;
-	r = run(&k, o, rank);
+	r = run_rank(&k, o, rank);
 	free(heap);
 	ha_gpu_mlx5_fini(&m);
 	return r;
@@ -204,7 +204,7 @@ static int run_mlx5(const struct ha_verbs_ops *verbs, const struct options *o, i
 /* ---- where ---- */
 
 /* NULL: no ConnectX, and why. */
-static struct ha_verbs_ops *connectx(const char **why)
+static struct ha_verbs_ops *find_connectx(const char **why)
 {
 	static struct ha_verbs_ops *verbs;
 	struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
@@ -320,7 +320,7 @@ int ha_cmd_gpu_check(int argc, char **argv)
 	struct options o;
 	int result;
 
-	result = parse(argc, argv, &o);
+	result = parse_options(argc, argv, &o);
 	if (result)
 		return result - 1;
 	if (o.list) {
@@ -332,7 +332,7 @@ int ha_cmd_gpu_check(int argc, char **argv)
 	if (ha_gpu_settings_load_env(&o.settings))
 		return 2;
 	if (!o.soft)
-		verbs = connectx(&why);
+		verbs = find_connectx(&why);
 	if (o.rank >= 0 && !verbs) {
 		fprintf(stderr,
 			"ha gpu-check: %s here; without --rank and --root it runs over software "

@@ -191,7 +191,7 @@ static bool load_settings(struct ha_gpu_settings *s)
 }
 
 /* 0: go on; else the exit status + 1. */
-static int parse(struct options *o, int argc, char **argv)
+static int parse_options(struct options *o, int argc, char **argv)
 {
 	int result;
 
@@ -226,7 +226,7 @@ struct job {
 };
 
 /* A port that is free now. */
-static bool make(struct job *j, const struct options *o, const struct part *p)
+static bool make_job(struct job *j, const struct options *o, const struct part *p)
 {
 	memset(j, 0, sizeof(*j));
 	j->plan = p->plan;
@@ -276,7 +276,7 @@ static void be_rank(struct job *j, unsigned rank, pid_t command)
 }
 
 /* False: one could not be started, and there is none. */
-static bool start(struct job *j)
+static bool start_ranks(struct job *j)
 {
 	pid_t command = getpid();
 
@@ -300,7 +300,7 @@ static bool start(struct job *j)
 	return true;
 }
 
-static uint64_t launches(const struct job *j)
+static uint64_t count_launches(const struct job *j)
 {
 	uint64_t n = 0;
 
@@ -313,7 +313,7 @@ static uint64_t launches(const struct job *j)
  * Until all have gone. Who makes no progress for as long as two kernels may take, and some, hangs:
  * it is killed and counted.
  */
-static void await(struct job *j)
+static void await_ranks(struct job *j)
 {
 	uint64_t seen = 0, start_ns = ha_gpu_now(), since = start_ns,
 		 time_limit = 2 * j->plan.limit_ns + 30000 * MS;
@@ -329,8 +329,8 @@ static void await(struct job *j)
 			j->failed += status != 0;
 			left--;
 		}
-		if (launches(j) != seen) {
-			seen = launches(j);
+		if (count_launches(j) != seen) {
+			seen = count_launches(j);
 			since = ha_gpu_now();
 		} else if (left && ha_gpu_now() - since > time_limit) {
 			for (unsigned i = 0; i < j->rank.values.shape.ranks; i++)
@@ -343,7 +343,7 @@ static void await(struct job *j)
 	j->ns = ha_gpu_now() - start_ns;
 }
 
-static struct ha_moe_tally sum(const struct job *j)
+static struct ha_moe_tally sum_tallies(const struct job *j)
 {
 	struct ha_moe_tally s = { 0 };
 
@@ -381,7 +381,7 @@ static bool as_it_should(const struct job *j)
 static bool print_row(const struct job *j, const struct part *p)
 {
 	static const char *const results[] = { "done", "TIMEOUT", "BOTH_DOWN", "REFUSED" };
-	struct ha_moe_tally s = sum(j);
+	struct ha_moe_tally s = sum_tallies(j);
 	bool good = as_it_should(j) && !s.wrong && !s.not_failed_back;
 	char times[32] = "-";
 
@@ -414,11 +414,11 @@ static bool run_part(const struct options *o, const struct part *p, struct total
 	struct ha_moe_tally s;
 	struct job j;
 
-	if (!make(&j, o, p) || !start(&j))
+	if (!make_job(&j, o, p) || !start_ranks(&j))
 		return false;
-	await(&j);
+	await_ranks(&j);
 	total->good &= print_row(&j, p);
-	s = sum(&j);
+	s = sum_tallies(&j);
 	total->rows += s.rows;
 	total->cuts += s.cuts;
 	total->wrong += s.wrong;
@@ -433,7 +433,7 @@ int ha_cmd_gpu_moe(int argc, char **argv)
 {
 	struct total total = { .good = true };
 	struct options o;
-	int r = parse(&o, argc, argv);
+	int r = parse_options(&o, argc, argv);
 
 	if (r)
 		return r - 1;

@@ -112,7 +112,7 @@ static void finding_print(uint64_t seed, const struct ina_sim_scenario *sc,
 	fflush(stdout);
 }
 
-static void add(struct tally *t, const struct ina_sim_result *r)
+static void add_result(struct tally *t, const struct ina_sim_result *r)
 {
 	t->findings += r->finding != INA_SIM_NOTHING;
 	t->packets += r->packets;
@@ -143,7 +143,7 @@ int ha_cmd_ina_sim(int argc, char **argv)
 		job.seeds = 1;
 	for (uint64_t seed = job.start; seed - job.start < job.seeds; seed++) {
 		run_seed(&job, seed, &sc, &r);
-		add(&t, &r);
+		add_result(&t, &r);
 		if (r.finding && t.findings <= SHOWN_MAX)
 			finding_print(seed, &sc, &r);
 		else if (job.one)

@@ -158,7 +158,7 @@ static void look_text(struct sr_control_entry *list, int n)
 }
 
 /* Exit status of a look that failed; 0: it has not. */
-static int look(const struct options *o)
+static int show_nics(const struct options *o)
 {
 	struct sr_control_entry *list;
 	int n;
@@ -206,7 +206,7 @@ int ha_cmd_soft(int argc, char **argv)
 
 	if (status)
 		return status - 1;
-	while (!(status = look(&o)) && o.every_ns) {
+	while (!(status = show_nics(&o)) && o.every_ns) {
 		next += o.every_ns;
 		wait = next - ha_monotonic_ns();
 		if (wait <= 0)

@@ -38,7 +38,7 @@ static const struct ha_program program = {
 		 "read; 2 called wrongly.",
 };
 
-static int look(const struct options *o, const char *dir)
+static int show_processes(const struct options *o, const char *dir)
 {
 	struct ha_status_found *found;
 	size_t n;
@@ -89,7 +89,7 @@ int ha_cmd_status(int argc, char **argv)
 			dir, strerror(errno));
 		return 1;
 	}
-	while (!(rc = look(&o, dir)) && o.watch)
+	while (!(rc = show_processes(&o, dir)) && o.watch)
 		sleep(o.watch);
 	return rc;
 }

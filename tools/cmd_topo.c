@@ -132,8 +132,8 @@ static const struct ha_program program = {
 		 "choose among devices.",
 };
 
-static int show(const struct ha_verbs_ops *verbs, const struct ha_config *config,
-		const struct options *options)
+static int show_topology(const struct ha_verbs_ops *verbs, const struct ha_config *config,
+			 const struct options *options)
 {
 	struct ha_topo *topo = calloc(1, sizeof(*topo));
 	struct ha_standby *standby = calloc(1, sizeof(*standby));
@@ -175,7 +175,7 @@ int ha_cmd_topo(int argc, char **argv)
 				"see them\n");
 	if (ha_verbs_open_library(config.verbs, &verbs))
 		return 1;
-	status = show(verbs, &config, &options);
+	status = show_topology(verbs, &config, &options);
 	ha_verbs_close_library(verbs);
 	return status;
 }

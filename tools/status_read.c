@@ -106,7 +106,7 @@ static void print_safe(char *text, size_t size)
 
 #define PRINT_SAFE(array) print_safe(array, sizeof(array))
 
-static void tame(struct ha_status_page *page)
+static void sanitize_page(struct ha_status_page *page)
 {
 	PRINT_SAFE(page->header.host);
 	PRINT_SAFE(page->header.program);
@@ -166,7 +166,7 @@ int ha_status_read(int fd, struct ha_status_page *page, const char **why)
 	if (err)
 		return err == -EIO ? -EPROTO : err; /* it has become shorter */
 	*why = "";
-	tame(page);
+	sanitize_page(page);
 	return 0;
 }
 
@@ -234,7 +234,7 @@ static int by_pid(const void *a, const void *b)
 	return i != k ? (i > k) - (i < k) : strcmp(x->name, y->name);
 }
 
-static int scan(DIR *list, struct ha_status_found **found, size_t *n)
+static int scan_pages(DIR *list, struct ha_status_found **found, size_t *n)
 {
 	struct ha_status_found *all = NULL, *more;
 	struct dirent *entry;
@@ -287,7 +287,7 @@ int ha_status_scan(const char *dir, struct ha_status_found **found, size_t *n)
 		close(fd);
 		return -ENOMEM;
 	}
-	err = scan(list, found, n);
+	err = scan_pages(list, found, n);
 	closedir(list);
 	return err;
 }
