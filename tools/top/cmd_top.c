@@ -62,7 +62,7 @@ static void on_signal(int number)
 	stop = 1;
 }
 
-static int look(struct top *t)
+static int update_lines(struct top *t)
 {
 	int err;
 
@@ -72,7 +72,7 @@ static int look(struct top *t)
 	return err ? err : top_lines_make(&t->lines, &t->now, &t->before, &t->settings);
 }
 
-static void nap(uint64_t ns)
+static void sleep_ns(uint64_t ns)
 {
 	nanosleep(&(struct timespec) { .tv_sec = (time_t)(ns / HA_NS_PER_S),
 				       .tv_nsec = (long)(ns % HA_NS_PER_S) },
@@ -86,8 +86,8 @@ static int run_batch(struct top *t)
 	for (unsigned i = 0; !stop && !err && (!t->options.iterations || i < t->options.iterations);
 	     i++) {
 		if (i)
-			nap(t->options.delay_ns);
-		err = look(t);
+			sleep_ns(t->options.delay_ns);
+		err = update_lines(t);
 		for (size_t k = 0; k < t->lines.n && !err; k++)
 			puts(t->lines.line[k].text);
 		putchar('\n');
@@ -135,7 +135,7 @@ static int run_screen(struct top *t)
 		return -ENOTTY;
 	}
 	do {
-		err = look(t);
+		err = update_lines(t);
 		looks++;
 		keep_in_range(&screen, &t->lines);
 		screen_draw(&screen, &t->lines);

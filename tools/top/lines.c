@@ -264,8 +264,8 @@ static int add_connection(struct top_lines *lines, const struct row *row)
 		   c->name, rails);
 }
 
-static size_t collect(struct row *rows, const struct frame *f, const struct frame *before,
-		      const struct top_settings *s)
+static size_t collect_connections(struct row *rows, const struct frame *f,
+				  const struct frame *before, const struct top_settings *s)
 {
 	size_t n = 0;
 
@@ -297,7 +297,7 @@ static int add_connections(struct top_lines *lines, const struct frame *f,
 
 	if (!rows)
 		return -ENOMEM;
-	n = collect(rows, f, before, s);
+	n = collect_connections(rows, f, before, s);
 	qsort_r(rows, n, sizeof(*rows), by_setting, &sorted);
 	err = add(lines, TOP_TITLE, "%8s %-9s %10s %5s %9s %-38s %s", "PID", "PROTECTED", "MSG/s",
 		  "FAIL", "STALL ms", "CONNECTION", "RAILS: state, weight of 1024");
