@@ -44,7 +44,7 @@ static void read_link(const char *root, const char *path, const char *which, str
 }
 
 /* Cuts the last folder off. */
-static void climb(char *path)
+static void cut_last_folder(char *path)
 {
 	char *slash = strrchr(path, '/');
 
@@ -60,7 +60,7 @@ static void read_best(const char *root, const char *path, struct link *best)
 
 	read_link(root, path, "max", best);
 	snprintf(parent, sizeof(parent), "%s", path);
-	climb(parent);
+	cut_last_folder(parent);
 	read_link(root, parent, "max", &slot);
 	if (slot.gts > 0 && slot.gts < best->gts)
 		best->gts = slot.gts;
@@ -167,7 +167,7 @@ static void check_acs(const struct doctor_host *host, const struct ha_topo_devic
 	struct doctor_finding *f;
 
 	snprintf(path, sizeof(path), "%s", dev->physical_path);
-	for (climb(path); ha_pci_address(path, &address); climb(path)) {
+	for (cut_last_folder(path); ha_pci_address(path, &address); cut_last_folder(path)) {
 		size_t size = read_config(host->config->sysfs_root, path, config);
 		const char *bridge = strrchr(path, '/') + 1;
 

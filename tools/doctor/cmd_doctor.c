@@ -121,7 +121,7 @@ struct patient {
 	struct ha_verbs_ops *verbs;
 };
 
-static void discover(struct patient *p)
+static void discover_devices(struct patient *p)
 {
 	struct ha_config config = p->config;
 
@@ -133,7 +133,7 @@ static void discover(struct patient *p)
 		ha_standby_compute(&p->topo, &p->standby);
 }
 
-static void examine(struct patient *p, const char *nccl)
+static void examine_host(struct patient *p, const char *nccl)
 {
 	p->host.config = &p->config;
 	p->host.topo = &p->topo;
@@ -142,13 +142,13 @@ static void examine(struct patient *p, const char *nccl)
 	catch_lines(&p->host.from_config);
 	ha_config_load_env(&p->config);
 	catch_lines(&p->host.from_devices);
-	discover(p);
+	discover_devices(p);
 	catch_lines(&(struct doctor_lines) { 0 }); /* of the interfaces: a finding of its own */
 	doctor_host_gather(&p->host, nccl);
 	catch_lines(NULL);
 }
 
-static int show(const struct patient *p, const struct options *options)
+static int show_report(const struct patient *p, const struct options *options)
 {
 	struct doctor_report report = { 0 };
 	bool sick;
@@ -189,8 +189,8 @@ int ha_cmd_doctor(int argc, char **argv)
 		fprintf(stderr, "ha doctor: no memory\n");
 		return 1;
 	}
-	examine(p, options.nccl);
-	status = show(p, &options);
+	examine_host(p, options.nccl);
+	status = show_report(p, &options);
 	if (p->topo.verbs)
 		ha_topo_release(&p->topo);
 	if (p->verbs)

@@ -15,7 +15,7 @@ static void print_finding(const struct doctor_finding *f, FILE *out)
 		fprintf(out, "         mend:  %s\n", f->mend);
 }
 
-static const char *plural(unsigned n)
+static const char *plural_suffix(unsigned n)
 {
 	return n == 1 ? "" : "s";
 }
@@ -30,8 +30,9 @@ void doctor_print_findings(const struct doctor_report *report, bool verbose, FIL
 			if ((int)report->list[i].severity == severity)
 				print_finding(&report->list[i], out);
 	fprintf(out, "%u error%s, %u warning%s, %u note%s; %u in order%s\n", count[DOCTOR_ERROR],
-		plural(count[DOCTOR_ERROR]), count[DOCTOR_WARNING], plural(count[DOCTOR_WARNING]),
-		count[DOCTOR_NOTE], plural(count[DOCTOR_NOTE]), count[DOCTOR_FINE],
+		plural_suffix(count[DOCTOR_ERROR]), count[DOCTOR_WARNING],
+		plural_suffix(count[DOCTOR_WARNING]), count[DOCTOR_NOTE],
+		plural_suffix(count[DOCTOR_NOTE]), count[DOCTOR_FINE],
 		report->lost ? "; NO MEMORY for more" : "");
 }
 
@@ -39,7 +40,8 @@ void doctor_print(const struct doctor_host *host, const struct doctor_report *re
 		  FILE *out)
 {
 	fprintf(out, "%s, hawser %s, %d active port%s, %d down\n", host->name, ha_version,
-		host->topo->ndevices, plural((unsigned)host->topo->ndevices), host->topo->down);
+		host->topo->ndevices, plural_suffix((unsigned)host->topo->ndevices),
+		host->topo->down);
 	doctor_print_findings(report, verbose, out);
 }
 

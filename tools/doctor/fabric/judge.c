@@ -47,7 +47,7 @@ static size_t index_of(const struct fabric *f, const struct line *line, int othe
 
 /* ---- what is usual ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_floats(const void *a, const void *b)
 {
 	float x = *(const float *)a, y = *(const float *)b;
 
@@ -57,7 +57,7 @@ static int compare(const void *a, const void *b)
 /* Of two the larger: a slow path of two is to be found. */
 static float upper_median(float *values, size_t n)
 {
-	qsort(values, n, sizeof(*values), compare);
+	qsort(values, n, sizeof(*values), compare_floats);
 	return n ? values[n / 2] : 0;
 }
 
@@ -233,7 +233,7 @@ static const char *cost_of(enum fault fault)
 	}
 }
 
-static void mend(struct doctor_finding *finding, enum fault fault)
+static void advise_repair(struct doctor_finding *finding, enum fault fault)
 {
 	if (fault == FAULT_FAILOVER)
 		doctor_mend(finding, "look at the standbys of both ends: `ha topo -v`, and at what "
@@ -261,7 +261,7 @@ static void ports_down(struct verdict *v)
 		finding = doctor_add(v->report, DOCTOR_ERROR, "fabric.port",
 				     port_name(f, p, name, sizeof(name)), "the port is down");
 		doctor_cost(finding, "%s", cost_of(FAULT_DOWN));
-		mend(finding, FAULT_DOWN);
+		advise_repair(finding, FAULT_DOWN);
 	}
 	for (size_t i = 0; i < (size_t)f->ports_count * (size_t)f->ports_count; i++)
 		if (v->fault[i] == FAULT_DOWN)
@@ -317,7 +317,7 @@ static void port_report(struct verdict *v, const struct line *first, enum fault 
 			     "fabric.port", port_name(v->fabric, first->port, name, sizeof(name)),
 			     "%s%s%s", words, *more ? "; " : "", more);
 	doctor_cost(finding, "%s", cost_of(fault));
-	mend(finding, fault);
+	advise_repair(finding, fault);
 }
 
 /* ---- what no port explains ---- */
@@ -352,7 +352,7 @@ static void path_report(struct verdict *v, int from, int to, enum fault fault)
 			     (double)cell->latency_us, cell->error ? ", " : "",
 			     cell->error ? strerror(-cell->error) : "");
 	doctor_cost(finding, "%s", cost_of(fault));
-	mend(finding, fault);
+	advise_repair(finding, fault);
 }
 
 static void paths_report(struct verdict *v, enum fault fault)
@@ -370,7 +370,7 @@ static void paths_report(struct verdict *v, enum fault fault)
 		}
 }
 
-static void summarise(struct verdict *v)
+static void summarise_fabric(struct verdict *v)
 {
 	const struct fabric *f = v->fabric;
 	size_t cells = (size_t)f->ports_count * (size_t)f->ports_count;
@@ -418,7 +418,7 @@ void fabric_judge(const struct fabric *fabric, int slow_percent, struct doctor_r
 				port_report(&v, &line, (enum fault)fault);
 			paths_report(&v, (enum fault)fault);
 		}
-		summarise(&v);
+		summarise_fabric(&v);
 	} else {
 		report->lost = true;
 	}

@@ -9,14 +9,14 @@ void pace_begin(struct pace *pace, uint64_t window_ns, uint64_t now)
 	*pace = (struct pace) { .window_ns = window_ns, .start = now };
 }
 
-static float rate(uint64_t bytes, uint64_t ns)
+static float rate_of(uint64_t bytes, uint64_t ns)
 {
 	return ns ? (float)((double)bytes * 1e3 / (double)ns) : 0;
 }
 
 static void window_end(struct pace *pace, uint64_t now)
 {
-	float mbs = rate(pace->bytes, now - pace->began);
+	float mbs = rate_of(pace->bytes, now - pace->began);
 
 	if (mbs > pace->best_mbs)
 		pace->best_mbs = mbs;
@@ -42,5 +42,5 @@ void pace_count(struct pace *pace, uint64_t bytes, uint64_t missing_at, uint64_t
 float pace_of(const struct pace *pace)
 {
 	return pace->best_mbs > 0 ? pace->best_mbs
-				  : rate(pace->all_bytes, pace->last - pace->start);
+				  : rate_of(pace->all_bytes, pace->last - pace->start);
 }

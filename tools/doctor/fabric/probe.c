@@ -63,7 +63,7 @@ static int pause_or_give_up(const struct fabric_end *end, unsigned *looks)
 
 /* ---- connections ---- */
 
-static uint64_t told(struct ha_ctx *ctx)
+static uint64_t count_protection_events(struct ha_ctx *ctx)
 {
 	return ha_journal_count(ctx, HA_EVENT_PROTECTED) +
 	       ha_journal_count(ctx, HA_EVENT_NOT_PROTECTED);
@@ -71,7 +71,7 @@ static uint64_t told(struct ha_ctx *ctx)
 
 int fabric_end_listen(struct fabric_end *end, void *handle)
 {
-	end->told = told(end->ctx);
+	end->told = count_protection_events(end->ctx);
 	return ha_listen(end->ctx, end->dev, NULL, handle, &end->listen);
 }
 
@@ -436,7 +436,7 @@ static void await_protection(struct fabric_end *end)
 {
 	uint64_t until = now_ns() + PROTECTION_NS;
 
-	while (told(end->ctx) < end->told + 2 && now_ns() < until)
+	while (count_protection_events(end->ctx) < end->told + 2 && now_ns() < until)
 		usleep(500);
 }
 

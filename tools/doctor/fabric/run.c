@@ -49,7 +49,7 @@ static void drop_line(int level, unsigned long flags, const char *file, int line
 /* ---- the devices of this rank ---- */
 
 /* No status page, no file of events: this is no job. */
-static void configure(struct rank *r)
+static void configure_rank(struct rank *r)
 {
 	doctor_nccl_conf_load();
 	ha_config_load_env(&r->config);
@@ -72,7 +72,7 @@ static int context_open(const struct rank *r, const struct ha_config *config, st
 }
 
 /* Ranks on one host have the same addresses, and those of software NICs differ. */
-static uint64_t identity(const struct rank *r, const char *host)
+static uint64_t hash_identity(const struct rank *r, const char *host)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 
@@ -118,7 +118,7 @@ static void ports_tell(struct rank *r)
 	if (gethostname(mine->host, sizeof(mine->host) - 1))
 		strcpy(mine->host, "?");
 	mine->host[strcspn(mine->host, ".")] = '\0';
-	mine->id = identity(r, mine->host);
+	mine->id = hash_identity(r, mine->host);
 	snprintf(mine->why, sizeof(mine->why), "%s", ha_fault_text());
 	ha_fault_clear();
 	if (*mine->why)
@@ -139,7 +139,7 @@ static int rank_open(struct rank *r)
 	struct fabric_survey *s = &r->survey;
 	int err;
 
-	configure(r);
+	configure_rank(r);
 	ha_log_set_sink(drop_line);
 	err = devices_open(r);
 	if (err)
@@ -184,7 +184,7 @@ static void hosts_without(const struct fabric_survey *s, struct doctor_report *f
 	}
 }
 
-static enum ha_exit report(const struct fabric_survey *s)
+static enum ha_exit report_survey(const struct fabric_survey *s)
 {
 	const struct fabric_options *o = s->options;
 	struct doctor_report found = { 0 };
@@ -243,7 +243,7 @@ static enum ha_exit rank_body(const void *context, const struct ha_place *place)
 		_exit(place->forked ? status : HA_EXIT_WRONG);
 	}
 	if (!place->rank)
-		status = report(&r->survey);
+		status = report_survey(&r->survey);
 	(void)ha_rendezvous_barrier(r->survey.rendezvous);
 	ha_rendezvous_close(r->survey.rendezvous);
 	rank_close(r);
