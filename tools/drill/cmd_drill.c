@@ -78,7 +78,7 @@ static int drill_job(struct drill_run *run)
 	return write_files(run) | !drill_all_well(run);
 }
 
-static int start(struct drill_run *run, const char *dir, const char *sysfs)
+static int run_drills(struct drill_run *run, const char *dir, const char *sysfs)
 {
 	int err = guard_open(&run->guard);
 
@@ -119,5 +119,5 @@ int ha_cmd_drill(int argc, char **argv)
 	}
 	take_signals();
 	run = (struct drill_run) { .options = &options, .job = &job, .stop = &stop };
-	return start(&run, dir, config.sysfs_root);
+	return run_drills(&run, dir, config.sysfs_root);
 }

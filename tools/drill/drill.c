@@ -24,7 +24,7 @@ static bool has_ended(struct drill_run *run)
 	return run->watch.gone || !job_runs(run->job);
 }
 
-static void nap(void)
+static void sleep_interval(void)
 {
 	nanosleep(&(struct timespec) { .tv_nsec = LOOK_NS }, NULL);
 }
@@ -42,7 +42,7 @@ static bool await_protected(struct drill_run *run, int64_t until)
 			return false;
 		if (is_protected(run))
 			return true;
-		nap();
+		sleep_interval();
 	}
 	return false;
 }
@@ -52,7 +52,7 @@ static bool watch_until(struct drill_run *run, int64_t until)
 	while (!is_stopped(run) && watch_now() < until) {
 		if (watch_look(&run->watch) || has_ended(run))
 			return false;
-		nap();
+		sleep_interval();
 	}
 	return !is_stopped(run);
 }
@@ -78,7 +78,7 @@ static int await_connections(struct drill_run *run)
 			return 0;
 		if (!job_runs(run->job))
 			return -ECHILD;
-		nap();
+		sleep_interval();
 	}
 	return is_stopped(run) ? -EINTR : -ETIMEDOUT;
 }
@@ -203,7 +203,7 @@ static int64_t protected_at(const struct drill_run *run, const struct drill *d, 
 	return at ? at : seen;
 }
 
-static void judge(struct drill_run *run, struct drill *d, bool again)
+static void judge_drill(struct drill_run *run, struct drill *d, bool again)
 {
 	for (size_t i = 0; i < run->watch.events_count; i++)
 		count_event(d, &run->watch.events[i]);
@@ -226,7 +226,7 @@ static void judge(struct drill_run *run, struct drill *d, bool again)
 }
 
 /* Takes away, watches, puts back. False: it could not be taken away. */
-static bool hold(struct drill_run *run, struct drill *d)
+static bool hold_fault(struct drill_run *run, struct drill *d)
 {
 	int err;
 
@@ -268,8 +268,8 @@ void drill_do(struct drill_run *run, struct drill *d)
 	}
 	d->before = watch_rate(&run->watch, begin, watch_now());
 	choose_rate(run, d, count_sent(&run->watch, &d->fault) - sent, watch_now() - begin);
-	if (!hold(run, d))
+	if (!hold_fault(run, d))
 		return;
 	again = await_protected(run, d->put_back + run->options->recovery_ns);
-	judge(run, d, again);
+	judge_drill(run, d, again);
 }

@@ -66,8 +66,8 @@ static void change_undo(struct sr_faults *faults, void *arg)
 }
 
 /* -ESRCH: the process has closed it. */
-static int soft_change(const struct fault_place *place,
-		       void (*change)(struct sr_faults *faults, void *arg), struct change *arg)
+static int change_soft_nic(const struct fault_place *place,
+			   void (*change)(struct sr_faults *faults, void *arg), struct change *arg)
 {
 	char selector[SR_DEVICE_NAME_MAX + 16];
 	struct sr_control_entry *entry;
@@ -118,7 +118,7 @@ static int place_apply(const struct fault *fault, struct fault_saved *saved, uns
 
 	if (fault->kind != FAULT_PORT) {
 		saved->touched[i] = true; /* first: whoever is killed in between has it put back */
-		return soft_change(&fault->place[i], change_apply, &change);
+		return change_soft_nic(&fault->place[i], change_apply, &change);
 	}
 	saved->was_up[i] = port_is_up(fault->place[i].netdev);
 	if (!saved->was_up[i])
@@ -150,7 +150,7 @@ int fault_undo(const struct fault *fault, struct fault_saved *saved)
 			continue;
 		err = fault->kind == FAULT_PORT
 			      ? port_put_back(fault->place[i].netdev, saved)
-			      : soft_change(&fault->place[i], change_undo, &change);
+			      : change_soft_nic(&fault->place[i], change_undo, &change);
 		if (!err || err == -ESRCH)
 			saved->touched[i] = false;
 		else if (!first)

@@ -69,7 +69,7 @@ static int time_left(const struct guard_memory *memory)
 	return left > 0 ? (int)(left / (int64_t)HA_NS_PER_MS) + 1 : 0;
 }
 
-static void serve(int fd, struct guard_memory *memory)
+static void serve_requests(int fd, struct guard_memory *memory)
 {
 	for (;;) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -99,7 +99,7 @@ static void become_guard(int fd, struct guard_memory *memory)
 	(void)prctl(PR_SET_NAME, "ha-drill-guard");
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
-	serve(fd, memory);
+	serve_requests(fd, memory);
 	_exit(0);
 }
 
@@ -141,7 +141,7 @@ unmap:
 }
 
 /* The guard's answer; -EPIPE: it is gone. */
-static int ask(struct guard *guard, enum request request)
+static int ask_guard(struct guard *guard, enum request request)
 {
 	ssize_t n;
 	int err;
@@ -160,7 +160,7 @@ int guard_apply(struct guard *guard, const struct fault *fault, int64_t until)
 
 	guard->memory->fault = *fault;
 	guard->memory->until = until;
-	err = ask(guard, REQUEST_APPLY);
+	err = ask_guard(guard, REQUEST_APPLY);
 	if (err == -EPIPE)
 		(void)fault_undo(&guard->memory->fault, &guard->memory->saved);
 	return err;
@@ -168,7 +168,7 @@ int guard_apply(struct guard *guard, const struct fault *fault, int64_t until)
 
 int guard_undo(struct guard *guard)
 {
-	int err = ask(guard, REQUEST_UNDO);
+	int err = ask_guard(guard, REQUEST_UNDO);
 
 	if (err == -EPIPE)
 		err = fault_undo(&guard->memory->fault, &guard->memory->saved);

@@ -118,7 +118,7 @@ static bool have_program(const char *name)
 	return false;
 }
 
-static int check(struct drill_options *o)
+static int check_options(struct drill_options *o)
 {
 	if (o->software + o->watch > 1)
 		return ha_program_refuse(&program, "--software and --watch exclude each other");
@@ -151,5 +151,5 @@ int drill_options_parse(struct drill_options *o, int argc, char **argv)
 		.recovery_ns = 30 * (int64_t)HA_NS_PER_S,
 	};
 	result = ha_options_parse(&program, argc, argv, o);
-	return result ? result : check(o);
+	return result ? result : check_options(o);
 }

@@ -22,7 +22,7 @@ static bool is_wanted(const struct drill_options *o, const char *device)
 	return !o->nics_count;
 }
 
-static struct drill *add(struct drill_run *run, enum fault_kind kind)
+static struct drill *add_drill(struct drill_run *run, enum fault_kind kind)
 {
 	struct drill *d;
 
@@ -63,7 +63,7 @@ static void plan_nic(struct drill_run *run, const struct ha_port_bytes *device)
 		return;
 	for (int kind = FAULT_CUT; kind <= FAULT_RATE; kind++) {
 		struct drill *d = wants_fault(run->options, (enum fault_kind)kind)
-					  ? add(run, (enum fault_kind)kind)
+					  ? add_drill(run, (enum fault_kind)kind)
 					  : NULL;
 
 		if (!d)
@@ -81,7 +81,7 @@ static void plan_rail(struct drill_run *run, const struct ha_port_bytes *device)
 	struct drill *d;
 
 	device_of(device, name, sizeof(name));
-	d = is_wanted(run->options, name) ? add(run, FAULT_CUT) : NULL;
+	d = is_wanted(run->options, name) ? add_drill(run, FAULT_CUT) : NULL;
 	if (!d)
 		return;
 	snprintf(d->target, sizeof(d->target), "rail %s, all processes", name);
@@ -143,7 +143,7 @@ static void plan_port(struct drill_run *run, const struct ha_port_bytes *device)
 			netdev, device->name);
 		return;
 	}
-	d = add(run, FAULT_PORT);
+	d = add_drill(run, FAULT_PORT);
 	if (!d)
 		return;
 	snprintf(d->target, sizeof(d->target), "%s (%s)", device->name, netdev);

@@ -13,7 +13,7 @@
 #define WIDTH_LEAST 900
 #define WIDTH_MOST 8000
 
-static double seconds(const struct drill_run *run, int64_t at)
+static double to_seconds(const struct drill_run *run, int64_t at)
 {
 	return (double)(at - run->zero) / (double)HA_NS_PER_S;
 }
@@ -32,19 +32,19 @@ static void put_band(const struct drill_run *run, const struct drill *d, unsigne
 	fprintf(out,
 		"set object %u rectangle from first %f,graph 0 to first %f,graph 1 behind "
 		"fillcolor rgb '%s' fillstyle solid noborder\n",
-		number + 1, seconds(run, d->taken), seconds(run, d->put_back),
+		number + 1, to_seconds(run, d->taken), to_seconds(run, d->put_back),
 		colours[d->fault.kind]);
 	fprintf(out, "set label '%s ", fault_name(d->fault.kind));
 	put_text(out, d->target);
 	if (d->verdict != DRILL_SURVIVED)
 		fprintf(out, ": %s", drill_verdict_text(d->verdict));
 	fprintf(out, "' at first %f,graph 0.98 right rotate by 90 offset 0.8,0 front\n",
-		seconds(run, d->taken));
+		to_seconds(run, d->taken));
 	if (d->again && d->lapsed)
 		fprintf(out,
 			"set arrow from first %f,graph 0 to first %f,graph 1 nohead dashtype 2 "
 			"linecolor rgb '#2e7d32'\n",
-			seconds(run, d->again), seconds(run, d->again));
+			to_seconds(run, d->again), to_seconds(run, d->again));
 }
 
 static void put_curve(const struct drill_run *run, FILE *out)
@@ -58,7 +58,7 @@ static void put_curve(const struct drill_run *run, FILE *out)
 		if (s->at - from->at < BIN_NS)
 			continue;
 		if (s->bytes >= from->bytes)
-			fprintf(out, "%f %f\n", seconds(run, s->at),
+			fprintf(out, "%f %f\n", to_seconds(run, s->at),
 				(double)(s->bytes - from->bytes) * 1e3 /
 					(double)(s->at - from->at));
 		from = s;
@@ -68,7 +68,7 @@ static void put_curve(const struct drill_run *run, FILE *out)
 static int width_of(const struct drill_run *run)
 {
 	const struct watch *w = &run->watch;
-	double time = w->samples_count ? seconds(run, w->samples[w->samples_count - 1].at) : 0;
+	double time = w->samples_count ? to_seconds(run, w->samples[w->samples_count - 1].at) : 0;
 	int width = (int)(time * PIXELS_PER_S);
 
 	width = width < WIDTH_LEAST ? WIDTH_LEAST : width;

@@ -85,7 +85,7 @@ static int ip_run(int fd, int onto, const char *const *words)
 
 #define IP(fd, onto, ...) ip_run(fd, onto, (const char *const[]) { __VA_ARGS__, NULL })
 
-static int save(int fd, const char *family, const char *what, const char *netdev)
+static int save_network(int fd, const char *family, const char *what, const char *netdev)
 {
 	if (ftruncate(fd, 0))
 		return -errno;
@@ -96,16 +96,16 @@ static int save(int fd, const char *family, const char *what, const char *netdev
 }
 
 /* An empty file is nothing to restore. */
-static int restore(int fd, const char *family, const char *what)
+static int restore_network(int fd, const char *family, const char *what)
 {
 	return lseek(fd, 0, SEEK_END) > 0 ? IP(fd, STDIN_FILENO, family, what, "restore") : 0;
 }
 
 int port_take_down(const char *netdev, struct fault_saved *saved)
 {
-	if (save(saved->routes4, "-4", "route", netdev) ||
-	    save(saved->routes6, "-6", "route", netdev) ||
-	    save(saved->addresses6, "-6", "address", netdev))
+	if (save_network(saved->routes4, "-4", "route", netdev) ||
+	    save_network(saved->routes6, "-6", "route", netdev) ||
+	    save_network(saved->addresses6, "-6", "address", netdev))
 		return -EIO;
 	return IP(-1, 0, "link", "set", "dev", netdev, "down");
 }
@@ -118,8 +118,8 @@ int port_put_back(const char *netdev, struct fault_saved *saved)
 		return -ESRCH; /* unplugged meanwhile */
 	err = IP(-1, 0, "link", "set", "dev", netdev, "up");
 	if (!err)
-		err = restore(saved->addresses6, "-6", "address");
+		err = restore_network(saved->addresses6, "-6", "address");
 	if (!err)
-		err = restore(saved->routes4, "-4", "route");
-	return err ? err : restore(saved->routes6, "-6", "route");
+		err = restore_network(saved->routes4, "-4", "route");
+	return err ? err : restore_network(saved->routes6, "-6", "route");
 }

@@ -8,12 +8,12 @@
 #include "base/version.h"
 #include "tools/drill/drill.h"
 
-static json_t *milliseconds(int64_t ns)
+static json_t *milliseconds_json(int64_t ns)
 {
 	return json_real((double)ns / (double)HA_NS_PER_MS);
 }
 
-static json_t *rate(double bytes_per_s)
+static json_t *rate_json(double bytes_per_s)
 {
 	return bytes_per_s < 0 ? json_null() : json_real(bytes_per_s);
 }
@@ -40,7 +40,7 @@ static json_t *notice_json(const struct drill *d)
 	if (!d->noticed)
 		return json_null();
 	return json_pack("{s:o, s:s, s:s, s:s, s:s, s:i}", "after_ms",
-			 milliseconds((int64_t)e->mono - d->taken), "event",
+			 milliseconds_json((int64_t)e->mono - d->taken), "event",
 			 ha_event_kind_text(e->kind), "cause", ha_event_cause_text(e->cause),
 			 "device", e->device, "connection", e->connection, "pid",
 			 (int)d->first.pid);
@@ -49,7 +49,7 @@ static json_t *notice_json(const struct drill *d)
 /* Negative: before it was put back, without it. null: never, or all the time. */
 static json_t *again_json(const struct drill *d)
 {
-	return d->again && d->lapsed ? milliseconds(d->again - d->put_back) : json_null();
+	return d->again && d->lapsed ? milliseconds_json(d->again - d->put_back) : json_null();
 }
 
 static json_t *drill_json(const struct drill_run *run, const struct drill *d)
@@ -68,16 +68,16 @@ static json_t *drill_json(const struct drill_run *run, const struct drill *d)
 	json_object_set_new(o, "why", *d->why ? json_string(d->why) : json_null());
 	if (d->verdict == DRILL_NOT_DONE)
 		return o;
-	json_object_set_new(o, "taken_ms", milliseconds(d->taken - run->zero));
-	json_object_set_new(o, "put_back_ms", milliseconds(d->put_back - run->zero));
+	json_object_set_new(o, "taken_ms", milliseconds_json(d->taken - run->zero));
+	json_object_set_new(o, "put_back_ms", milliseconds_json(d->put_back - run->zero));
 	json_object_set_new(o, "noticed", notice_json(d));
 	json_object_set_new(o, "failovers", json_integer(d->failovers));
 	json_object_set_new(o, "lost", json_integer(d->lost));
-	json_object_set_new(o, "stall_ms", milliseconds((int64_t)d->stall));
+	json_object_set_new(o, "stall_ms", milliseconds_json((int64_t)d->stall));
 	json_object_set_new(o, "requests_sent_again", json_integer((json_int_t)d->requests));
 	json_object_set_new(o, "bytes_sent_again", json_integer((json_int_t)d->bytes));
-	json_object_set_new(o, "bandwidth_before", rate(d->before));
-	json_object_set_new(o, "bandwidth_left", rate(d->during));
+	json_object_set_new(o, "bandwidth_before", rate_json(d->before));
+	json_object_set_new(o, "bandwidth_left", rate_json(d->during));
 	json_object_set_new(o, "unprotected", json_boolean(d->lapsed));
 	json_object_set_new(o, "protected_again_ms", again_json(d));
 	return o;
@@ -109,7 +109,7 @@ static json_t *samples_json(const struct drill_run *run)
 		double bytes = s->bytes > s[-1].bytes ? (double)(s->bytes - s[-1].bytes) : 0;
 
 		json_array_append_new(
-			list, json_pack("[o, o]", milliseconds(s->at - run->zero),
+			list, json_pack("[o, o]", milliseconds_json(s->at - run->zero),
 					json_real(bytes * 1e9 / (double)(s->at - s[-1].at))));
 	}
 	return list;

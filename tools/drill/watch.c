@@ -29,7 +29,7 @@ void watch_close(struct watch *w)
 }
 
 /* Room for one more element. */
-static int grow(void **array, size_t *room, size_t count, size_t size)
+static int grow_array(void **array, size_t *room, size_t count, size_t size)
 {
 	size_t more = *room ? 2 * *room : 64;
 	void *grown;
@@ -69,7 +69,8 @@ static int take_events(struct watch *w, struct watch_process *p, const struct ha
 		if (p->next_event && e->number > p->next_event)
 			w->missed += e->number - p->next_event;
 		p->next_event = e->number + 1;
-		if (grow((void **)&w->events, &w->events_room, w->events_count, sizeof(*w->events)))
+		if (grow_array((void **)&w->events, &w->events_room, w->events_count,
+			       sizeof(*w->events)))
 			return -ENOMEM;
 		w->events[w->events_count++] = (struct watch_event) { p->pid, *e };
 	}
@@ -171,7 +172,8 @@ int watch_look(struct watch *w)
 
 	if (err)
 		return err;
-	if (grow((void **)&w->samples, &w->samples_room, w->samples_count, sizeof(*w->samples)))
+	if (grow_array((void **)&w->samples, &w->samples_room, w->samples_count,
+		       sizeof(*w->samples)))
 		return -ENOMEM;
 	ha_port_bytes_read(w->device, w->devices, w->sysfs);
 	w->samples[w->samples_count++] = (struct watch_sample) { watch_now(), count_arrived(w) };
