@@ -38,8 +38,8 @@ const struct counter_about counter_about[COUNTER_FAMILIES] = {
 				    "When a connection last left the device." },
 };
 
-static struct counter *find(const struct counters *c, enum counter_family family, const char *a,
-			    const char *b)
+static struct counter *find_counter(const struct counters *c, enum counter_family family,
+				    const char *a, const char *b)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		struct counter *one = &c->list[i];
@@ -52,8 +52,8 @@ static struct counter *find(const struct counters *c, enum counter_family family
 }
 
 /* NULL: there is no room. */
-static struct counter *make(struct counters *c, enum counter_family family, const char *a,
-			    const char *b)
+static struct counter *make_counter(struct counters *c, enum counter_family family, const char *a,
+				    const char *b)
 {
 	struct counter *one;
 
@@ -86,8 +86,8 @@ static struct counter *find_or_make(struct counters *c, enum counter_family fami
 		a = "";
 	if (!b)
 		b = "";
-	one = find(c, family, a, b);
-	return one ? one : make(c, family, a, b);
+	one = find_counter(c, family, a, b);
+	return one ? one : make_counter(c, family, a, b);
 }
 
 void counters_add(struct counters *c, enum counter_family family, const char *a, const char *b,

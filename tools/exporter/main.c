@@ -123,12 +123,12 @@ struct exporter {
 
 static int stop;
 
-static void end(int signal)
+static void on_signal(int signal)
 {
 	stop = 1;
 }
 
-static int complain(const char *what, const char *why)
+static int report_error(const char *what, const char *why)
 {
 	fprintf(stderr, "hawser-exporter: %s: %s\n", what, why);
 	return 1;
@@ -161,17 +161,17 @@ static int write_textfile(const struct exporter *x)
 	snprintf(fresh, sizeof(fresh), "%s.%d", path, (int)getpid());
 	out = fopen(fresh, "we");
 	if (!out)
-		return complain(fresh, strerror(errno));
+		return report_error(fresh, strerror(errno));
 	metrics_print(&x->watcher, &x->reporter, METRICS_TEXT, out);
 	if (fclose(out) || rename(fresh, path)) {
-		complain(path, strerror(errno));
+		report_error(path, strerror(errno));
 		unlink(fresh);
 		return 1;
 	}
 	return 0;
 }
 
-static int look(struct exporter *x)
+static int look_once(struct exporter *x)
 {
 	uint64_t lost = x->reporter.journal.lost;
 	int err = 0, failed = 0;
@@ -179,14 +179,14 @@ static int look(struct exporter *x)
 	watcher_look(&x->watcher, ha_clock_now(&ha_clock_live));
 	journal_flush(&x->reporter.journal);
 	if (!lost && x->reporter.journal.lost)
-		complain(x->reporter.journal.path,
-			 "the journal takes too few entries; some are lost");
+		report_error(x->reporter.journal.path,
+			     "the journal takes too few entries; some are lost");
 	if (x->options.textfile)
 		failed |= write_textfile(x);
 	if (x->options.state)
 		err = watcher_save(&x->watcher, x->options.state);
 	if (err)
-		failed |= complain(x->options.state, strerror(-err));
+		failed |= report_error(x->options.state, strerror(-err));
 	return failed;
 }
 
@@ -200,17 +200,17 @@ static int open_http(struct exporter *x)
 	const char *wrong;
 
 	if (ha_loop_open(&x->loop))
-		return complain("its event loop", strerror(errno));
+		return report_error("its event loop", strerror(errno));
 	wrong = ha_http_open(&x->http, &x->loop, print_metrics, x, x->options.metrics);
 	if (wrong)
-		return complain(x->options.metrics, wrong);
+		return report_error(x->options.metrics, wrong);
 	x->http.pages = pages;
 	if (x->http.server)
 		fprintf(stderr, "hawser-exporter: serves port %u\n", x->http.port);
 	return 0;
 }
 
-static int serve(struct exporter *x)
+static int serve_http(struct exporter *x)
 {
 	if (open_http(x))
 		return 1;
@@ -218,7 +218,7 @@ static int serve(struct exporter *x)
 		uint64_t until = ha_clock_now(&ha_clock_live) +
 				 (uint64_t)x->options.interval_ms * HA_NS_PER_MS;
 
-		look(x);
+		look_once(x);
 		ha_http_tick(&x->http);
 		ha_loop_serve(&x->loop, until, &stop);
 	}
@@ -227,7 +227,7 @@ static int serve(struct exporter *x)
 	return 0;
 }
 
-static int run(struct exporter *x)
+static int run_exporter(struct exporter *x)
 {
 	const struct options *o = &x->options;
 	int err, status;
@@ -237,15 +237,15 @@ static int run(struct exporter *x)
 	x->watcher.user = &x->reporter;
 	err = o->state ? watcher_load(&x->watcher, o->state) : 0;
 	if (err)
-		complain(o->state, "it holds no counters; they begin with 0");
-	status = o->once ? look(x) : serve(x);
+		report_error(o->state, "it holds no counters; they begin with 0");
+	status = o->once ? look_once(x) : serve_http(x);
 	watcher_close(&x->watcher);
 	return status;
 }
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = end };
+	struct sigaction action = { .sa_handler = on_signal };
 	static struct exporter exporter;
 	struct reporter_fault fault;
 	struct ha_config config;
@@ -264,9 +264,9 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (reporter_open(&exporter.reporter, &exporter.options.report, &fault)) {
-		status = run(&exporter);
+		status = run_exporter(&exporter);
 	} else {
-		complain(fault.what, fault.why);
+		report_error(fault.what, fault.why);
 		status = fault.status;
 	}
 	reporter_close(&exporter.reporter);

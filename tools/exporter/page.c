@@ -100,7 +100,7 @@ static void draw_connection(struct drawn *d, const struct ha_status_page *page,
 		}
 }
 
-static void collect(const struct watcher *w, struct drawn *d)
+static void draw_processes(const struct watcher *w, struct drawn *d)
 {
 	for (unsigned i = 0; i < w->processes; i++) {
 		const struct ha_status_page *page = &w->process[i]->page;
@@ -127,7 +127,7 @@ static void print_standbys(const struct watcher *w, FILE *out)
 	struct drawn d = { 0 };
 	unsigned step;
 
-	collect(w, &d);
+	draw_processes(w, &d);
 	fprintf(out, "<h2>Devices, and who stands by for whom</h2>\n");
 	if (!d.n) {
 		fprintf(out, "<p id=\"devices\">No process with hawser runs on this host.</p>\n");

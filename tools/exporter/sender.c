@@ -32,7 +32,8 @@ static void print_tame(const char *text, FILE *out)
 	}
 }
 
-static void complain(struct sender *s, const struct answer *answer, enum sender_verdict verdict)
+static void report_failure(struct sender *s, const struct answer *answer,
+			   enum sender_verdict verdict)
 {
 	char status[32] = "";
 
@@ -175,11 +176,11 @@ static void take_answer(struct sender *s, struct answer *answer)
 		set_pause(s, answer);
 		if (s->deadline)
 			s->deadline = 1; /* long ago */
-		complain(s, answer, verdict);
+		report_failure(s, answer, verdict);
 		break;
 	case SENDER_REFUSED:
 		s->tries = 0;
-		complain(s, answer, verdict);
+		report_failure(s, answer, verdict);
 		break;
 	}
 }
