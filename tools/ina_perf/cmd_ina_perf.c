@@ -115,7 +115,7 @@ static const struct ha_program program = {
 static const char *const collectives[] = { "all_reduce",     "reduce",     "broadcast",
 					   "reduce_scatter", "all_gather", "barrier" };
 
-static bool chosen(const struct choice *c, int coll)
+static bool is_chosen(const struct choice *c, int coll)
 {
 	if (strcmp(c->collective, "all"))
 		return !strcmp(c->collective, collectives[coll - 1]);
@@ -149,7 +149,7 @@ static bool make_steps(struct ina_perf *p, const struct choice *c)
 		bool sums = coll == HA_INA_ALL_REDUCE || coll == HA_INA_REDUCE ||
 			    coll == HA_INA_REDUCE_SCATTER;
 
-		if (!chosen(c, coll) || (sums && c->type == HA_INA_BYTES))
+		if (!is_chosen(c, coll) || (sums && c->type == HA_INA_BYTES))
 			continue;
 		for (unsigned i = 0; i < (coll == HA_INA_BARRIER ? 1 : sizes);
 		     i++, bytes *= c->factor)
@@ -248,7 +248,7 @@ static int fork_ranks(struct ina_perf *p)
 }
 
 /* NULL, or what does not go together. */
-static const char *unfit(const struct ina_perf *p, const struct choice *c, bool one)
+static const char *find_conflict(const struct ina_perf *p, const struct choice *c, bool one)
 {
 	if (one && (!p->ticket || (!p->members && !p->loopback) || p->rank >= p->ranks))
 		return "--rank R below --ranks goes with --ticket and --members";
@@ -279,7 +279,7 @@ int ha_cmd_ina_perf(int argc, char **argv)
 		return status - 1;
 	ha_config_load_env(&config); /* for what it says about names that nobody knows */
 	p->iterations++;             /* the first of a run is not timed */
-	what = unfit(p, &call.choice, p->rank != HA_INA_RANKS);
+	what = find_conflict(p, &call.choice, p->rank != HA_INA_RANKS);
 	if (!what && !make_steps(p, &call.choice))
 		what = "COLLECTIVE is none of those that `ha ina-perf --help` lists, or does not "
 		       "go with -t bytes";

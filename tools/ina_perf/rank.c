@@ -22,7 +22,7 @@ static void on_signal(int number)
 	__atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
 }
 
-static bool stopped(void)
+static bool is_stopped(void)
 {
 	return __atomic_load_n(&stopping, __ATOMIC_ACQUIRE);
 }
@@ -49,9 +49,9 @@ static const char *name_of(enum ha_ina_coll coll)
 	return names[coll];
 }
 
-static int said(const struct run *r, const char *what, int err)
+static int report_error(const struct run *r, const char *what, int err)
 {
-	if (!stopped())
+	if (!is_stopped())
 		fprintf(stderr, "rank %u: %s: %s (%s)\n", r->perf->rank, what,
 			r->ina ? ha_ina_error(r->ina) : "", strerror(-err));
 	return err;
@@ -60,7 +60,7 @@ static int said(const struct run *r, const char *what, int err)
 /* ---- a group ---- */
 
 /* One that has other groups to come waits for what may come back. */
-static bool patient(const struct run *r)
+static bool can_wait(const struct run *r)
 {
 	return r->incarnation || r->perf->again;
 }
@@ -77,9 +77,9 @@ static int open_backend(struct run *r)
 	if (r->ina)
 		return 0;
 	while ((err = ha_ina_open(&r->ina, &options, why, sizeof(why))) == -ENOTCONN &&
-	       patient(r) && ha_monotonic_ns() < until && !stopped())
+	       can_wait(r) && ha_monotonic_ns() < until && !is_stopped())
 		usleep(PAUSE_US);
-	if (err && !stopped())
+	if (err && !is_stopped())
 		fprintf(stderr, "rank %u: %s\n", r->perf->rank, why);
 	return err;
 }
@@ -117,7 +117,7 @@ static int ticket_read(const char *path, uint8_t ticket[HA_INA_TICKET], unsigned
 {
 	int64_t until = ha_monotonic_ns() + timeout_s * INT64_C(1000000000);
 
-	while (ha_monotonic_ns() < until && !stopped()) {
+	while (ha_monotonic_ns() < until && !is_stopped()) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 		if (fd >= 0) {
@@ -135,12 +135,12 @@ static int ticket_read(const char *path, uint8_t ticket[HA_INA_TICKET], unsigned
  * Worth another try: the backend is away, or the controller has nothing at the moment, as while a
  * switch comes up.
  */
-static bool passing(int err)
+static bool is_transient(int err)
 {
 	return err == -ENOTCONN || err == -EAGAIN || err == -ETIMEDOUT;
 }
 
-static int create(struct run *r, const char *path, uint8_t ticket[HA_INA_TICKET])
+static int create_group(struct run *r, const char *path, uint8_t ticket[HA_INA_TICKET])
 {
 	const struct ina_perf *p = r->perf;
 	int64_t until = ha_monotonic_ns() + p->timeout_s * INT64_C(1000000000);
@@ -150,8 +150,9 @@ static int create(struct run *r, const char *path, uint8_t ticket[HA_INA_TICKET]
 	for (unsigned i = 0; i < p->ranks; i++)
 		member[i] = p->members ? p->member[i] : ha_ina_address(r->ina);
 	while ((err = ha_ina_group_create(r->ina, member, p->ranks, "ha ina-perf", ticket))) {
-		if (!patient(r) || !passing(err) || ha_monotonic_ns() >= until || stopped())
-			return said(r, "no group", err);
+		if (!can_wait(r) || !is_transient(err) || ha_monotonic_ns() >= until ||
+		    is_stopped())
+			return report_error(r, "no group", err);
 		if (err == -ENOTCONN)
 			close_backend(r);
 		usleep(PAUSE_US);
@@ -165,7 +166,7 @@ static int create(struct run *r, const char *path, uint8_t ticket[HA_INA_TICKET]
 	return err;
 }
 
-static int join(struct run *r)
+static int join_group(struct run *r)
 {
 	uint8_t ticket[HA_INA_TICKET];
 	char path[512];
@@ -175,7 +176,7 @@ static int join(struct run *r)
 		return err;
 	ticket_path(r, path, sizeof(path));
 	if (!r->perf->rank) {
-		err = create(r, path, ticket);
+		err = create_group(r, path, ticket);
 	} else {
 		err = ticket_read(path, ticket, r->perf->timeout_s);
 		if (err)
@@ -187,10 +188,10 @@ static int join(struct run *r)
 	err = ha_ina_group_join(r->ina, ticket, r->perf->rank, &r->group);
 	if (!err && r->perf->each)
 		printf("group %u\n", r->incarnation);
-	return err ? said(r, "cannot join", err) : 0;
+	return err ? report_error(r, "cannot join", err) : 0;
 }
 
-static void leave(struct run *r, int err)
+static void leave_group(struct run *r, int err)
 {
 	ha_ina_group_leave(r->group);
 	r->group = NULL;
@@ -200,7 +201,7 @@ static void leave(struct run *r, int err)
 
 /* ---- a step ---- */
 
-static int operate(struct run *r, const struct ha_ina_request *q, uint64_t *ns)
+static int run_operation(struct run *r, const struct ha_ina_request *q, uint64_t *ns)
 {
 	int64_t start = ha_monotonic_ns();
 	struct ha_ina_op *op;
@@ -208,23 +209,23 @@ static int operate(struct run *r, const struct ha_ina_request *q, uint64_t *ns)
 	int err = ha_ina_post(r->group, q, &op);
 
 	if (!err) {
-		while ((err = ha_ina_wait(op, LOOK_NS)) == -ETIME && !stopped() &&
+		while ((err = ha_ina_wait(op, LOOK_NS)) == -ETIME && !is_stopped() &&
 		       ha_monotonic_ns() < until)
 			;
 		*ns = (uint64_t)(ha_monotonic_ns() - start);
 		if (!err && ha_ina_op_met(op))
 			r->wrong++; /* these numbers neither saturate nor have no value */
 		if (err)
-			said(r, name_of(q->coll), err);
+			report_error(r, name_of(q->coll), err);
 		ha_ina_op_free(op);
 	} else {
-		said(r, name_of(q->coll), err);
+		report_error(r, name_of(q->coll), err);
 	}
 	return err;
 }
 
 /* All are where the one is that has come least far: it may lack a result that others have. */
-static int agree(struct run *r)
+static int agree_on_step(struct run *r)
 {
 	int32_t at[HA_INA_RANKS], least;
 	struct ha_ina_request q = { .coll = HA_INA_ALL_GATHER,
@@ -237,7 +238,7 @@ static int agree(struct run *r)
 
 	for (unsigned i = 0; i < r->perf->ranks; i++)
 		at[i] = (int32_t)r->at; /* loopback receives itself only */
-	err = operate(r, &q, &ns);
+	err = run_operation(r, &q, &ns);
 	least = at[0];
 	for (unsigned i = 1; !err && i < r->perf->ranks; i++)
 		least = at[i] < least ? at[i] : least;
@@ -260,7 +261,7 @@ static void wait_for_ranks(struct run *r)
 		return;
 	atomic_fetch_add(r->perf->joined, 1);
 	while (atomic_load(r->perf->joined) < r->perf->ranks && ha_monotonic_ns() < until &&
-	       !stopped())
+	       !is_stopped())
 		usleep(PAUSE_US);
 }
 
@@ -279,7 +280,7 @@ static int look_for_loopback(struct run *r)
 				    .in = in,
 				    .out = out };
 	uint64_t ns;
-	int err = operate(r, &q, &ns);
+	int err = run_operation(r, &q, &ns);
 
 	if (err)
 		return err;
@@ -294,7 +295,7 @@ static int look_for_loopback(struct run *r)
 	return 0;
 }
 
-static int step(struct run *r)
+static int run_step(struct run *r)
 {
 	const struct ina_step *s = &r->perf->step[r->at];
 	struct ha_ina_request barrier = { .coll = HA_INA_BARRIER };
@@ -312,9 +313,9 @@ static int step(struct run *r)
 		q.in = NULL;
 	ina_values_fill(s, r->perf->rank, r->perf->ranks, r->in);
 	memset(r->out, 0xa5, s->bytes);
-	err = operate(r, &barrier, &ns);
+	err = run_operation(r, &barrier, &ns);
 	if (!err)
-		err = operate(r, &q, &ns);
+		err = run_operation(r, &q, &ns);
 	if (err)
 		return err;
 	if (!r->perf->loopback && !r->alone)
@@ -352,10 +353,10 @@ static void print_run(struct run *r)
 	fflush(stdout);
 }
 
-static int steps(struct run *r)
+static int run_steps(struct run *r)
 {
-	while (r->at < r->perf->steps && !stopped()) {
-		int err = step(r);
+	while (r->at < r->perf->steps && !is_stopped()) {
+		int err = run_step(r);
 
 		if (err)
 			return err;
@@ -370,7 +371,7 @@ static int steps(struct run *r)
 }
 
 /* Whether anything was wrong anywhere. */
-static int conclude(struct run *r)
+static int report_wrong(struct run *r)
 {
 	int32_t wrong = r->wrong > 1 << 20 ? 1 << 20 : (int32_t)r->wrong;
 	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
@@ -379,7 +380,7 @@ static int conclude(struct run *r)
 				    .in = &wrong,
 				    .out = &wrong };
 	uint64_t ns;
-	int err = operate(r, &q, &ns);
+	int err = run_operation(r, &q, &ns);
 
 	if (!err && !r->perf->rank && r->alone)
 		printf("not verified; groups: %u\n", r->incarnation + 1);
@@ -391,17 +392,17 @@ static int conclude(struct run *r)
 	return err;
 }
 
-static int live(struct run *r)
+static int run_incarnation(struct run *r)
 {
-	int err = join(r);
+	int err = join_group(r);
 
 	if (!err && !r->incarnation && !r->perf->loopback)
 		err = look_for_loopback(r);
 	if (!err && r->incarnation)
-		err = agree(r);
+		err = agree_on_step(r);
 	if (!err)
-		err = steps(r);
-	return err || stopped() ? err : conclude(r);
+		err = run_steps(r);
+	return err || is_stopped() ? err : report_wrong(r);
 }
 
 static size_t find_largest(const struct ina_perf *perf)
@@ -420,11 +421,11 @@ static int run_incarnations(struct run *r)
 	int err;
 
 	for (;; r->incarnation++) {
-		err = r->ns && r->in && r->out ? live(r) : -ENOMEM;
-		leave(r, err);
+		err = r->ns && r->in && r->out ? run_incarnation(r) : -ENOMEM;
+		leave_group(r, err);
 		if (!err || err == -EINVAL || err == -ENOMEM)
 			return err;
-		if (stopped() || r->incarnation == last)
+		if (is_stopped() || r->incarnation == last)
 			return err;
 	}
 }
@@ -455,5 +456,5 @@ int ina_perf_rank(const struct ina_perf *perf)
 	free(r.ns);
 	if (r.wrong)
 		return 1;
-	return err && !stopped() ? 3 : 0;
+	return err && !is_stopped() ? 3 : 0;
 }

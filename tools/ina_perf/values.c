@@ -7,28 +7,28 @@
 
 #define BLOCK 64
 
-static uint32_t mix(uint32_t x)
+static uint32_t mix_bits(uint32_t x)
 {
 	x = (x ^ x >> 16) * 0x7feb352du;
 	x = (x ^ x >> 15) * 0x846ca68bu;
 	return x ^ x >> 16;
 }
 
-static uint32_t bits(const struct ina_step *s, unsigned rank, size_t i)
+static uint32_t bits_of(const struct ina_step *s, unsigned rank, size_t i)
 {
-	return mix((uint32_t)i * 2654435761u ^ mix(rank * 977 + s->salt));
+	return mix_bits((uint32_t)i * 2654435761u ^ mix_bits(rank * 977 + s->salt));
 }
 
 /* 26 bits: sums of 32 ranks do not saturate. */
-static int32_t number(const struct ina_step *s, unsigned rank, size_t i)
+static int32_t int_of(const struct ina_step *s, unsigned rank, size_t i)
 {
-	return (int32_t)bits(s, rank, i) >> 6;
+	return (int32_t)bits_of(s, rank, i) >> 6;
 }
 
 /* Of both signs, over eight powers of two; like gradients, most are small. */
-static float real(const struct ina_step *s, unsigned rank, size_t i)
+static float float_of(const struct ina_step *s, unsigned rank, size_t i)
 {
-	uint32_t b = bits(s, rank, i);
+	uint32_t b = bits_of(s, rank, i);
 
 	return ldexpf((float)((int32_t)b >> 8), -23 - (int)(b & 7));
 }
@@ -38,22 +38,22 @@ static bool in_parts(const struct ina_step *s)
 	return s->coll == HA_INA_REDUCE_SCATTER || s->coll == HA_INA_ALL_GATHER;
 }
 
-static size_t elements(const struct ina_step *s)
+static size_t count_elements(const struct ina_step *s)
 {
 	return s->type == HA_INA_BYTES ? s->bytes : s->bytes / 4;
 }
 
 void ina_values_fill(const struct ina_step *s, unsigned rank, unsigned ranks, void *in)
 {
-	size_t n = s->coll == HA_INA_ALL_GATHER ? elements(s) / ranks : elements(s);
+	size_t n = s->coll == HA_INA_ALL_GATHER ? count_elements(s) / ranks : count_elements(s);
 
 	for (size_t i = 0; i < n; i++)
 		if (s->type == HA_INA_BYTES)
-			((uint8_t *)in)[i] = (uint8_t)bits(s, rank, i);
+			((uint8_t *)in)[i] = (uint8_t)bits_of(s, rank, i);
 		else if (s->type == HA_INA_INT32)
-			((int32_t *)in)[i] = number(s, rank, i);
+			((int32_t *)in)[i] = int_of(s, rank, i);
 		else
-			((float *)in)[i] = real(s, rank, i);
+			((float *)in)[i] = float_of(s, rank, i);
 }
 
 /* ---- sums ---- */
@@ -70,7 +70,7 @@ static double block_bound(const struct ina_step *s, unsigned ranks, size_t first
 		for (unsigned r = 0; r < ranks; r++) {
 			uint32_t b;
 
-			x = fabsf(real(s, r, i));
+			x = fabsf(float_of(s, r, i));
 			memcpy(&b, &x, sizeof(b));
 			largest = b > largest ? b : largest;
 		}
@@ -92,7 +92,7 @@ static size_t wrong_float(const struct ina_step *s, unsigned ranks, const float 
 			bound = block_bound(s, ranks, from + i,
 					    from + (n - i < BLOCK ? n : i + BLOCK));
 		for (unsigned r = 0; r < ranks; r++)
-			sum += real(s, r, from + i);
+			sum += float_of(s, r, from + i);
 		error = fabs(out[i] - sum);
 		limit = bound + fabs(sum) * 0x1p-24;
 		wrong += !(error <= limit);
@@ -111,7 +111,7 @@ static size_t wrong_int(const struct ina_step *s, unsigned ranks, const int32_t 
 		int64_t sum = 0;
 
 		for (unsigned r = 0; r < ranks; r++)
-			sum += number(s, r, from + i);
+			sum += int_of(s, r, from + i);
 		wrong += out[i] != sum;
 	}
 	return wrong;
@@ -125,18 +125,18 @@ static size_t wrong_copy(const struct ina_step *s, unsigned rank, const void *ou
 
 	for (size_t i = 0; i < n; i++)
 		if (s->type == HA_INA_BYTES)
-			wrong += ((const uint8_t *)out)[i] != (uint8_t)bits(s, rank, i);
+			wrong += ((const uint8_t *)out)[i] != (uint8_t)bits_of(s, rank, i);
 		else if (s->type == HA_INA_INT32)
-			wrong += ((const int32_t *)out)[i] != number(s, rank, i);
+			wrong += ((const int32_t *)out)[i] != int_of(s, rank, i);
 		else
-			wrong += ((const float *)out)[i] != real(s, rank, i);
+			wrong += ((const float *)out)[i] != float_of(s, rank, i);
 	return wrong;
 }
 
 size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks, const void *out,
 			double *worst)
 {
-	size_t n = elements(s), part = in_parts(s) ? n / ranks : n,
+	size_t n = count_elements(s), part = in_parts(s) ? n / ranks : n,
 	       size = s->type == HA_INA_BYTES ? 1 : 4, wrong = 0;
 	size_t from = s->coll == HA_INA_REDUCE_SCATTER ? rank * part : 0;
 
