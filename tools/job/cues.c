@@ -140,7 +140,7 @@ static int64_t commands_start(struct ha_cues *cues, int64_t zero)
 	return wait;
 }
 
-static void conduct(struct ha_cues *cues, const sigset_t *signals)
+static void run_cues(struct ha_cues *cues, const sigset_t *signals)
 {
 	int64_t zero, wait;
 
@@ -177,7 +177,7 @@ int ha_cues_fork(struct ha_cues *cues, const pid_t *pids, int ranks)
 		close(cues->pipe[1]);
 		environment_set(pids, ranks);
 		if (getppid() == parent)
-			conduct(cues, &signals);
+			run_cues(cues, &signals);
 		_exit(0);
 	}
 	sigprocmask(SIG_SETMASK, &before, NULL);

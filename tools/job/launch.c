@@ -179,8 +179,8 @@ static int rendezvous_find(const struct ha_launch_options *options, const struct
 	return -EINVAL;
 }
 
-static int launched(const struct ha_launch_options *options, const struct launcher *launcher,
-		    struct ha_place *place, ha_rank_body body, const void *context)
+static int run_launched(const struct ha_launch_options *options, const struct launcher *launcher,
+			struct ha_place *place, ha_rank_body body, const void *context)
 {
 	place->launcher = launcher ? launcher->name : "hand";
 	place->listener = -1;
@@ -299,7 +299,7 @@ static void reason_tell(const struct family *f)
 }
 
 /* Reaps all ranks; returns the program's exit status. */
-static int watch(struct family *f)
+static int reap_ranks(struct family *f)
 {
 	int status, rank;
 	pid_t pid;
@@ -371,8 +371,8 @@ static void ranks_fork(const struct ha_launch_options *options, struct ha_place 
 	}
 }
 
-static int forked(const struct ha_launch_options *options, struct ha_place *place,
-		  ha_rank_body body, const void *context)
+static int run_forked(const struct ha_launch_options *options, struct ha_place *place,
+		      ha_rank_body body, const void *context)
 {
 	struct family f = { .program = options->program,
 			    .ranks = place->ranks,
@@ -403,7 +403,7 @@ static int forked(const struct ha_launch_options *options, struct ha_place *plac
 	}
 	if (options->interruptible)
 		signal(SIGINT, SIG_IGN); /* rank 0 ends the measurement, the others follow */
-	f.result = watch(&f);
+	f.result = reap_ranks(&f);
 	ha_cues_close(f.cues);
 	munmap(f.words, words);
 	free(f.pids);
@@ -418,12 +418,12 @@ int ha_launch(const struct ha_launch_options *options, ha_rank_body body, const 
 	if (options->rank >= 0) {
 		place.rank = place.local_rank = options->rank;
 		place.ranks = options->ranks;
-		return launched(options, NULL, &place, body, context);
+		return run_launched(options, NULL, &place, body, context);
 	}
 	if (!options->ranks)
 		launcher = launcher_find(&place);
 	if (launcher)
-		return launched(options, launcher, &place, body, context);
+		return run_launched(options, launcher, &place, body, context);
 	place.ranks = options->ranks ? options->ranks : DEFAULT_RANKS;
-	return forked(options, &place, body, context);
+	return run_forked(options, &place, body, context);
 }

@@ -26,7 +26,7 @@ static int64_t batch_next(const struct ha_pace *p, int64_t zero, int64_t done, i
 }
 
 /* Rank 0's number, in all ranks. */
-static int agree(const struct ha_pace *p, int64_t *value)
+static int share_value(const struct ha_pace *p, int64_t *value)
 {
 	int64_t *all = calloc((size_t)p->place->ranks, sizeof(*all));
 	int err = -ENOMEM;
@@ -42,13 +42,13 @@ static int agree(const struct ha_pace *p, int64_t *value)
 }
 
 /* The start: at the same moment in all ranks where they have the same clock. */
-static int start(const struct ha_pace *p, int64_t *zero)
+static int start_together(const struct ha_pace *p, int64_t *zero)
 {
 	int err = ha_rendezvous_barrier(p->rendezvous);
 
 	*zero = ha_monotonic_ns();
 	if (!err)
-		err = agree(p, zero);
+		err = share_value(p, zero);
 	if (!p->place->forked)
 		*zero = ha_monotonic_ns();
 	ha_interrupt_take(p->place);
@@ -61,11 +61,11 @@ static int start(const struct ha_pace *p, int64_t *zero)
 int ha_pace_run(const struct ha_pace *p)
 {
 	int64_t zero, begin, n = 0, took = 0;
-	int err = start(p, &zero);
+	int err = start_together(p, &zero);
 
 	while (!err) {
 		n = batch_next(p, zero, n, took);
-		err = agree(p, &n);
+		err = share_value(p, &n);
 		if (err || !n)
 			break;
 		begin = ha_monotonic_ns();

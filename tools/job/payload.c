@@ -13,7 +13,7 @@
  * splitmix64's finalizer (Steele, Lea, Flood 2014) over a linear combination: good bits, no state,
  * ~1 ns.
  */
-static uint64_t hash(uint64_t seed, uint32_t rank, uint64_t index)
+static uint64_t hash_element(uint64_t seed, uint32_t rank, uint64_t index)
 {
 	uint64_t z = seed + index * 0x9e3779b97f4a7c15u + (rank + 1) * 0xd1342543de82ef95u;
 
@@ -23,7 +23,7 @@ static uint64_t hash(uint64_t seed, uint32_t rank, uint64_t index)
 }
 
 /* 2^e for a normal result. */
-static double power2(int e)
+static double power_of_two(int e)
 {
 	uint64_t bits = (uint64_t)(e + 1023) << 52;
 	double value;
@@ -48,7 +48,7 @@ static int common_exponent(const struct ha_payload *p, uint64_t index)
 
 	if (p->one_scale)
 		return 0;
-	return (int)(hash(p->seed, COMMON_RANK, index) & (uint64_t)(2 * limit - 1)) - limit;
+	return (int)(hash_element(p->seed, COMMON_RANK, index) & (uint64_t)(2 * limit - 1)) - limit;
 }
 
 int ha_payload_factor(int rank)
@@ -75,34 +75,35 @@ static uint64_t sum_limit(const struct ha_payload *p)
 static int64_t sum_significand(const struct ha_payload *p, uint64_t limit, uint32_t rank,
 			       uint64_t index)
 {
-	return (int64_t)(hash(p->seed, rank, index) & (2 * limit - 1)) - (int64_t)limit;
+	return (int64_t)(hash_element(p->seed, rank, index) & (2 * limit - 1)) - (int64_t)limit;
 }
 
 static int product_exponent(const struct ha_payload *p, uint32_t rank, uint64_t index)
 {
-	return rank < PRODUCT_RANKS ? (int)(hash(p->seed, rank, index) >> 8 & 0xff) % 3 - 1 : 0;
+	return rank < PRODUCT_RANKS ? (int)(hash_element(p->seed, rank, index) >> 8 & 0xff) % 3 - 1
+				    : 0;
 }
 
 static bool product_negative(const struct ha_payload *p, uint32_t rank, uint64_t index)
 {
-	return hash(p->seed, rank, index) & 1;
+	return hash_element(p->seed, rank, index) & 1;
 }
 
 /* In [1, 2), with all the bits of the type; one rank of each element has it, the others 1. */
 static double product_significand(const struct ha_payload *p, uint32_t rank, uint64_t index)
 {
-	uint64_t common = hash(p->seed, COMMON_RANK, index);
+	uint64_t common = hash_element(p->seed, COMMON_RANK, index);
 	int bits = p->type->precision - 1;
 
 	if (common % (uint64_t)p->ranks != rank)
 		return 1;
-	return 1 + (double)(common >> (64 - bits)) * power2(-bits);
+	return 1 + (double)(common >> (64 - bits)) * power_of_two(-bits);
 }
 
 static double product_value(const struct ha_payload *p, uint32_t rank, uint64_t index)
 {
-	double value =
-		product_significand(p, rank, index) * power2(product_exponent(p, rank, index));
+	double value = product_significand(p, rank, index) *
+		       power_of_two(product_exponent(p, rank, index));
 
 	return product_negative(p, rank, index) ? -value : value;
 }
@@ -110,10 +111,10 @@ static double product_value(const struct ha_payload *p, uint32_t rank, uint64_t 
 /* Any sign, a spread of exponents, all significand bits; never zero, infinite or NaN. */
 static double order_value(const struct ha_payload *p, uint32_t rank, uint64_t index)
 {
-	uint64_t h = hash(p->seed, rank, index);
+	uint64_t h = hash_element(p->seed, rank, index);
 	int limit = scale_limit(p->type), bits = p->type->precision - 1;
 	int e = (int)(h >> 1 & (uint64_t)(2 * limit - 1)) - limit;
-	double value = (1 + (double)(h >> (64 - bits)) * power2(-bits)) * power2(e);
+	double value = (1 + (double)(h >> (64 - bits)) * power_of_two(-bits)) * power_of_two(e);
 
 	return h & 1 ? -value : value;
 }
@@ -129,7 +130,7 @@ static double float_value(const struct ha_payload *p, uint64_t limit, uint32_t r
 	default:
 		/* half: up to 2048 times 2^3 stays below 65504 */
 		return (double)sum_significand(p, limit, rank, index) *
-		       power2(common_exponent(p, index));
+		       power_of_two(common_exponent(p, index));
 	}
 }
 
@@ -177,15 +178,15 @@ static double float_expected(const struct ha_payload *p, uint64_t limit, uint64_
 	}
 	switch (p->redop) {
 	case HA_PROD:
-		return (negative ? -significand : significand) * power2(exponent);
+		return (negative ? -significand : significand) * power_of_two(exponent);
 	case HA_MAX:
 	case HA_MIN:
 		return best;
 	case HA_AVG:
-		best = (double)sum * power2(common_exponent(p, index)) / p->ranks;
+		best = (double)sum * power_of_two(common_exponent(p, index)) / p->ranks;
 		return p->type->precision < 24 ? round_to(best, p->type->precision) : best;
 	default:
-		return (double)sum * power2(common_exponent(p, index));
+		return (double)sum * power_of_two(common_exponent(p, index));
 	}
 }
 
@@ -238,7 +239,7 @@ static uint64_t int_widen(const struct ha_datatype *type, uint64_t value)
 
 static uint64_t int_value(const struct ha_payload *p, uint32_t rank, uint64_t index)
 {
-	uint64_t h = hash(p->seed, rank, index);
+	uint64_t h = hash_element(p->seed, rank, index);
 
 	/* odd factors, or all products would end in zeros */
 	return int_widen(p->type, p->redop == HA_PROD ? h | 1 : h);
@@ -276,7 +277,7 @@ static uint64_t int_finish(const struct ha_payload *p, uint64_t value)
 static size_t file_index(const struct ha_payload *p, uint32_t rank, size_t index)
 {
 	/* ranks start at different places of the file, and every seed at another */
-	uint64_t shift = hash(p->seed, COMMON_RANK, 0) % p->file_count +
+	uint64_t shift = hash_element(p->seed, COMMON_RANK, 0) % p->file_count +
 			 (uint64_t)rank * (p->file_count / (size_t)p->ranks);
 
 	return (size_t)((index + shift) % p->file_count);
@@ -425,7 +426,7 @@ static void bits_fill(const struct ha_payload *p, uint32_t rank, size_t offset, 
 	size_t n, within;
 
 	for (; bytes; bytes -= n, offset += n, dst += n) {
-		word = hash(p->seed, rank, offset / 8);
+		word = hash_element(p->seed, rank, offset / 8);
 		within = offset % 8;
 		n = 8 - within < bytes ? 8 - within : bytes;
 		memcpy(dst, (char *)&word + within, n);
@@ -501,7 +502,7 @@ static void reduced_block(const struct ha_payload *p, size_t first, size_t n, vo
  * Whether a reduction has rounding errors that depend on the order. 1/ranks is exact for powers of
  * two.
  */
-static bool rounds(const struct ha_payload *p)
+static bool has_rounding_errors(const struct ha_payload *p)
 {
 	if (p->type->kind != HA_FLOATING)
 		return false;
@@ -514,7 +515,7 @@ uint64_t ha_payload_compare_reduced(const struct ha_payload *p, size_t first, si
 	uint64_t block[BLOCK / 8], wrong = 0, limit = sum_limit(p);
 	size_t n, size = p->type->size;
 
-	if (rounds(p)) {
+	if (has_rounding_errors(p)) {
 		for (size_t i = 0; i < count; i++)
 			wrong += !element_within(p, limit, first + i,
 						 element_load(p->type, actual, i));

@@ -125,7 +125,7 @@ static int bytes_receive(int fd, void *data, size_t size, int64_t deadline)
 
 /* ---- somebody failed ---- */
 
-static void tell(struct ha_rendezvous *r, uint32_t kind, int culprit)
+static void send_culprit(struct ha_rendezvous *r, uint32_t kind, int culprit)
 {
 	struct frame frame = { .kind = kind, .rank = (uint32_t)culprit };
 
@@ -141,7 +141,7 @@ static void tell(struct ha_rendezvous *r, uint32_t kind, int culprit)
 					 ha_monotonic_ms() + 100);
 }
 
-static int failed(struct ha_rendezvous *r, int culprit, bool lost)
+static int record_failure(struct ha_rendezvous *r, int culprit, bool lost)
 {
 	if (r->culprit >= 0)
 		return -ECONNABORTED;
@@ -149,7 +149,7 @@ static int failed(struct ha_rendezvous *r, int culprit, bool lost)
 	r->lost = lost;
 	ha_fault_clear();
 	if (!r->place.rank)
-		tell(r, lost ? FRAME_LOST : FRAME_ABORT, culprit);
+		send_culprit(r, lost ? FRAME_LOST : FRAME_ABORT, culprit);
 	return ha_fault(-ECONNABORTED, "rank %d %s", culprit,
 			lost ? "ended before the run did (its process died or its host is gone)"
 			     : "failed");
@@ -159,7 +159,7 @@ static int failed(struct ha_rendezvous *r, int culprit, bool lost)
 static int frame_failed(struct ha_rendezvous *r, const struct frame *frame, int from)
 {
 	if (frame->kind == FRAME_ABORT || frame->kind == FRAME_LOST)
-		return failed(r, (int)frame->rank, frame->kind == FRAME_LOST);
+		return record_failure(r, (int)frame->rank, frame->kind == FRAME_LOST);
 	return ha_fault(-EPROTO, "rank %d sent something that is no message of this program", from);
 }
 
@@ -168,7 +168,7 @@ static int socket_failed(struct ha_rendezvous *r, int rank, int err)
 	if (err == -ETIMEDOUT)
 		return ha_fault(err, "rank %d does not answer (waited %d s)", rank,
 				r->timeout_ms * STUCK_FACTOR / 1000);
-	return failed(r, rank, true);
+	return record_failure(r, rank, true);
 }
 
 /* One socket, without waiting: is there a frame that ends the run, or the end of the connection? */
@@ -181,7 +181,7 @@ static int socket_peek(struct ha_rendezvous *r, int rank)
 		return 0;
 	n = recv(r->sockets[rank], &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		return r->leaving ? 0 : failed(r, rank, true);
+		return r->leaving ? 0 : record_failure(r, rank, true);
 	if (n == (ssize_t)sizeof(frame) && frame.kind != FRAME_DATA)
 		return frame_failed(r, &frame, rank);
 	return 0;
@@ -218,7 +218,7 @@ void ha_rendezvous_abort(struct ha_rendezvous *r)
 	if (!r || r->culprit >= 0)
 		return;
 	r->leaving = true;
-	tell(r, FRAME_ABORT, r->place.rank);
+	send_culprit(r, FRAME_ABORT, r->place.rank);
 }
 
 bool ha_rendezvous_tells(const struct ha_rendezvous *r)

@@ -44,7 +44,7 @@ static json_t *figures_object(const struct ha_figures *f)
 	return object;
 }
 
-static double over(double b, double a)
+static double ratio_of(double b, double a)
 {
 	return a > 0 ? b / a : 0;
 }
@@ -53,10 +53,11 @@ static json_t *ratio_object(const struct ha_figures *a, const struct ha_figures 
 {
 	if (!a->valid || !b->valid)
 		return json_null();
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "time", over(b->time_us, a->time_us),
-			 "algbw", over(b->algbw, a->algbw), "busbw", over(b->busbw, a->busbw),
-			 "p50", over(b->p50_us, a->p50_us), "p99", over(b->p99_us, a->p99_us),
-			 "cpu", over(b->cpu_us_per_iter, a->cpu_us_per_iter));
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "time", ratio_of(b->time_us, a->time_us),
+			 "algbw", ratio_of(b->algbw, a->algbw), "busbw",
+			 ratio_of(b->busbw, a->busbw), "p50", ratio_of(b->p50_us, a->p50_us), "p99",
+			 ratio_of(b->p99_us, a->p99_us), "cpu",
+			 ratio_of(b->cpu_us_per_iter, a->cpu_us_per_iter));
 }
 
 /* The first side's out-of-place figures in the object itself, the rest in objects of their own. */

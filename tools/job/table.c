@@ -7,7 +7,7 @@
 #include "tools/job/table.h"
 
 /* A number in so many columns, with as many decimals as fit. */
-static const char *number(double value, int width, char *text)
+static const char *format_number(double value, int width, char *text)
 {
 	if (snprintf(text, 32, "%*.2f", width, value) <= width ||
 	    snprintf(text, 32, "%*.1f", width, value) <= width ||
@@ -71,8 +71,8 @@ static void figures_print(const struct ha_figures *f)
 		snprintf(wrong, sizeof(wrong), "%" PRIu64, f->wrong);
 	else
 		snprintf(wrong, sizeof(wrong), "N/A");
-	printf("  %s  %s  %s  %6s", number(f->time_us, 7, a), number(f->algbw, 6, b),
-	       number(f->busbw, 6, c), wrong);
+	printf("  %s  %s  %s  %6s", format_number(f->time_us, 7, a), format_number(f->algbw, 6, b),
+	       format_number(f->busbw, 6, c), wrong);
 }
 
 void ha_table_row(const struct ha_row *row, int side, int sides)
@@ -87,12 +87,12 @@ void ha_table_row(const struct ha_row *row, int side, int sides)
 	       row->redop < 0 ? "none" : ha_redop_names[row->redop], row->root);
 	figures_print(f);
 	figures_print(&row->figures[HA_IN_PLACE][side]);
-	printf("  %s  %s  %s  %s\n", number(f->p50_us, 8, a), number(f->p99_us, 8, b),
-	       number(f->max_us, 8, c), number(cpu, 7, d));
+	printf("  %s  %s  %s  %s\n", format_number(f->p50_us, 8, a), format_number(f->p99_us, 8, b),
+	       format_number(f->max_us, 8, c), format_number(cpu, 7, d));
 	fflush(stdout);
 }
 
-static double over(double b, double a)
+static double ratio_of(double b, double a)
 {
 	return a > 0 ? b / a : 0;
 }
@@ -106,15 +106,16 @@ void ha_table_ratios(const struct ha_row *row)
 		if (!a->valid)
 			continue;
 		printf("%s time %.3f  busbw %.3f  p50 %.3f  p99 %.3f  cpu %.3f",
-		       p ? "  | in-place:" : "out-of-place:", over(b->time_us, a->time_us),
-		       over(b->busbw, a->busbw), over(b->p50_us, a->p50_us),
-		       over(b->p99_us, a->p99_us), over(b->cpu_us_per_iter, a->cpu_us_per_iter));
+		       p ? "  | in-place:" : "out-of-place:", ratio_of(b->time_us, a->time_us),
+		       ratio_of(b->busbw, a->busbw), ratio_of(b->p50_us, a->p50_us),
+		       ratio_of(b->p99_us, a->p99_us),
+		       ratio_of(b->cpu_us_per_iter, a->cpu_us_per_iter));
 	}
 	printf("\n");
 	fflush(stdout);
 }
 
-static const char *judgement(const struct ha_run_options *run, uint64_t wrong)
+static const char *judgement_text(const struct ha_run_options *run, uint64_t wrong)
 {
 	if (wrong)
 		return "FAILED";
@@ -126,7 +127,8 @@ void ha_table_footer(const struct ha_run_options *run, const struct ha_rows *row
 	static const char *const labels[HA_SIDES] = { " (A)", " (B)" };
 	uint64_t wrong = ha_rows_wrong(rows);
 
-	printf("# %-20s : %" PRIu64 " %s\n", "Out of bounds values", wrong, judgement(run, wrong));
+	printf("# %-20s : %" PRIu64 " %s\n", "Out of bounds values", wrong,
+	       judgement_text(run, wrong));
 	for (int s = 0; s < sides; s++)
 		printf("# %-20s : %g%s\n", "Avg bus bandwidth", ha_rows_busbw(rows, s),
 		       sides > 1 ? labels[s] : "");

@@ -10,7 +10,7 @@
 #include "tools/job/rendezvous.h"
 #include "tools/job/timeline.h"
 
-static json_t *integer(int64_t value)
+static json_t *integer_json(int64_t value)
 {
 	return json_integer((json_int_t)value);
 }
@@ -23,18 +23,18 @@ static json_t *rank_object(const struct ha_timeline *t, int rank)
 	for (size_t i = 0; i < t->gaps_count; i++)
 		json_array_append_new(gaps, json_pack("[I, I]", (json_int_t)t->gaps[i].at,
 						      (json_int_t)t->gaps[i].length));
-	json_object_set_new(object, "rank", integer(rank));
-	json_object_set_new(object, "end_ns", integer(t->end - t->zero));
-	json_object_set_new(object, "longest_gap_ns", integer(t->longest.length));
-	json_object_set_new(object, "longest_gap_at_ns", integer(t->longest.at));
+	json_object_set_new(object, "rank", integer_json(rank));
+	json_object_set_new(object, "end_ns", integer_json(t->end - t->zero));
+	json_object_set_new(object, "longest_gap_ns", integer_json(t->longest.length));
+	json_object_set_new(object, "longest_gap_at_ns", integer_json(t->longest.at));
 	json_object_set_new(object, "gaps", gaps);
-	json_object_set_new(object, "gaps_omitted", integer((int64_t)t->gaps_omitted));
+	json_object_set_new(object, "gaps_omitted", integer_json((int64_t)t->gaps_omitted));
 	return object;
 }
 
-static json_t *moment(int64_t when, int64_t zero)
+static json_t *moment_json(int64_t when, int64_t zero)
 {
-	return when ? integer(when - zero) : json_null();
+	return when ? integer_json(when - zero) : json_null();
 }
 
 static json_t *marks_array(const struct ha_timeline_file *file, int64_t zero)
@@ -47,11 +47,11 @@ static json_t *marks_array(const struct ha_timeline_file *file, int64_t zero)
 		json_t *object = json_object();
 
 		json_object_set_new(object, "command", json_string(o->cues[i].command));
-		json_object_set_new(object, "at_ns", integer(o->cues[i].at_ns));
-		json_object_set_new(object, "begin_ns", moment(mark.begin, zero));
-		json_object_set_new(object, "end_ns", moment(mark.end, zero));
+		json_object_set_new(object, "at_ns", integer_json(o->cues[i].at_ns));
+		json_object_set_new(object, "begin_ns", moment_json(mark.begin, zero));
+		json_object_set_new(object, "end_ns", moment_json(mark.end, zero));
 		json_object_set_new(object, "status",
-				    mark.end ? integer(mark.status) : json_null());
+				    mark.end ? integer_json(mark.status) : json_null());
 		json_array_append_new(array, object);
 	}
 	return array;
@@ -66,18 +66,18 @@ int ha_timelines_write(const struct ha_timelines *all, const struct ha_timeline_
 
 	snprintf(program, sizeof(program), "%s timeline", run->launch.program);
 	for (size_t i = 0; i < all->buckets_count; i++)
-		json_array_append_new(buckets, integer((int64_t)all->buckets[i]));
+		json_array_append_new(buckets, integer_json((int64_t)all->buckets[i]));
 	for (int i = 0; i < all->ranks; i++)
 		json_array_append_new(ranks, rank_object(&all->each[i], i));
 	json_object_set_new(object, "program", json_string(program));
 	json_object_set_new(object, "version", json_string(HAWSER_VERSION));
 	json_object_set_new(object, "operation", json_string(file->operation));
-	json_object_set_new(object, "size", integer((int64_t)file->bytes));
-	json_object_set_new(object, "duration_ns", integer(run->duration_ns));
-	json_object_set_new(object, "zero_monotonic_ns", integer(all->each[0].zero));
-	json_object_set_new(object, "step_ns", integer(run->step_ns));
-	json_object_set_new(object, "iterations", integer((int64_t)file->iterations));
-	json_object_set_new(object, "wrong", integer((int64_t)file->wrong));
+	json_object_set_new(object, "size", integer_json((int64_t)file->bytes));
+	json_object_set_new(object, "duration_ns", integer_json(run->duration_ns));
+	json_object_set_new(object, "zero_monotonic_ns", integer_json(all->each[0].zero));
+	json_object_set_new(object, "step_ns", integer_json(run->step_ns));
+	json_object_set_new(object, "iterations", integer_json((int64_t)file->iterations));
+	json_object_set_new(object, "wrong", integer_json((int64_t)file->wrong));
 	json_object_set_new(object, "marks", marks_array(file, all->each[0].zero));
 	json_object_set_new(object, "ranks", ranks);
 	json_object_set_new(object, "bytes", buckets);
