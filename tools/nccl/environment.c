@@ -19,10 +19,10 @@
 #define PORT_FAILOVER_SINCE 22907 /* of NCCL's IB transport: 2.29.7 */
 
 /* Sets what the user has not, and notes it. */
-static void set(struct nccl_environment *e, const char *name, const char *format, ...)
+static void set_default(struct nccl_environment *e, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void set(struct nccl_environment *e, const char *name, const char *format, ...)
+static void set_default(struct nccl_environment *e, const char *name, const char *format, ...)
 {
 	size_t used = strlen(e->set);
 	char value[PATH_MAX];
@@ -97,9 +97,9 @@ static void prepare_plugin(struct nccl_environment *e)
 	char plugin[PATH_MAX];
 
 	if (software_nic_preloaded() || !rdma_devices_exist())
-		set(e, "HA_NCCL_VERBS", "soft");
-	set(e, "NCCL_NET_PLUGIN", "%s",
-	    ha_self_library(plugin, sizeof(plugin), "libnccl-net-ha.so"));
+		set_default(e, "HA_NCCL_VERBS", "soft");
+	set_default(e, "NCCL_NET_PLUGIN", "%s",
+		    ha_self_library(plugin, sizeof(plugin), "libnccl-net-ha.so"));
 }
 
 static int prepare_log(struct nccl_environment *e)
@@ -116,9 +116,9 @@ static int prepare_log(struct nccl_environment *e)
 		return ha_fault(-errno, "no folder for NCCL's log in %s: %s", where,
 				strerror(errno));
 	strcpy(e->folder, folder);
-	set(e, "NCCL_DEBUG", "INFO");
-	set(e, "NCCL_DEBUG_SUBSYS", "INIT,NET");
-	set(e, "NCCL_DEBUG_FILE", "%s/%%p.log", folder);
+	set_default(e, "NCCL_DEBUG", "INFO");
+	set_default(e, "NCCL_DEBUG_SUBSYS", "INIT,NET");
+	set_default(e, "NCCL_DEBUG_FILE", "%s/%%p.log", folder);
 	return 0;
 }
 
@@ -129,14 +129,14 @@ static int prepare_port_failover(struct nccl_environment *e, const struct ha_pro
 	if (probe->nccl_version < PORT_FAILOVER_SINCE)
 		return ha_fault(-EINVAL, "NCCL %s has no port failover; 2.29.7 has",
 				ha_nccl_version_text(probe->nccl_version, text));
-	set(e, "NCCL_IB_RESILIENCY_PORT_FAILOVER", "1");
-	set(e, "NCCL_IB_RECEIVER_SIDE_MATCHING_SCHEME", "1");
+	set_default(e, "NCCL_IB_RESILIENCY_PORT_FAILOVER", "1");
+	set_default(e, "NCCL_IB_RECEIVER_SIDE_MATCHING_SCHEME", "1");
 	/*
 	 * it works between the ports of one fused device; NCCL fuses software NICs only when it is
 	 * told to
 	 */
 	if (software_nic_preloaded())
-		set(e, "NCCL_NET_FORCE_MERGE", "soft0,soft1");
+		set_default(e, "NCCL_NET_FORCE_MERGE", "soft0,soft1");
 	return 0;
 }
 
@@ -164,8 +164,8 @@ int nccl_environment_prepare(struct nccl_environment *e, const struct nccl_optio
 	if (uses_plugin(o))
 		prepare_plugin(e);
 	else
-		set(e, "NCCL_NET_PLUGIN", "none");
-	set(e, "NCCL_SOCKET_IFNAME", "lo");
+		set_default(e, "NCCL_NET_PLUGIN", "none");
+	set_default(e, "NCCL_SOCKET_IFNAME", "lo");
 	return prepare_log(e);
 }
 
@@ -189,9 +189,9 @@ int nccl_environment_rank(struct nccl_environment *e, const struct nccl_options 
 		return ha_fault(-EINVAL, "%d ranks cannot be shared evenly by %d hosts",
 				place->ranks, o->hosts);
 	nccl_environment_share(o, place, &processes, &before);
-	set(e, "SOFTCUDA_DEVICES", "%d", processes * o->gpus);
-	set(e, "NCCL_HOSTID", "ha-nccl-%llx-%d", (unsigned long long)place->job,
-	    place->rank / processes);
+	set_default(e, "SOFTCUDA_DEVICES", "%d", processes * o->gpus);
+	set_default(e, "NCCL_HOSTID", "ha-nccl-%llx-%d", (unsigned long long)place->job,
+		    place->rank / processes);
 	return 0;
 }
 

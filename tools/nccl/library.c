@@ -48,7 +48,7 @@ static bool find_soft(const char *version, char path[PATH_MAX])
 	return found;
 }
 
-static int find(const char *what, char path[PATH_MAX])
+static int find_nccl(const char *what, char path[PATH_MAX])
 {
 	bool version = what[0] >= '0' && what[0] <= '9';
 
@@ -311,7 +311,7 @@ static int probe_path(struct ha_probe *probe, const char *path)
 static int find_and_probe(struct ha_probe *probe, const char *what)
 {
 	char path[PATH_MAX];
-	int err = find(what, path);
+	int err = find_nccl(what, path);
 
 	return err ? err : probe_path(probe, path);
 }

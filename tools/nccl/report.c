@@ -45,7 +45,7 @@ static const char *placing_text(const struct nccl_bench *b, char text[96])
 	return text;
 }
 
-static struct nccl_witness *witnesses(const struct nccl_report *r)
+static struct nccl_witness *collect_witnesses(const struct nccl_report *r)
 {
 	int ranks = r->bench->place->ranks;
 	struct nccl_witness *all = calloc((size_t)ranks, sizeof(*all));
@@ -58,7 +58,7 @@ static struct nccl_witness *witnesses(const struct nccl_report *r)
 static void networks_print(const struct nccl_report *r)
 {
 	static const char *const labels[] = { " A", " B" };
-	struct nccl_witness *all = witnesses(r);
+	struct nccl_witness *all = collect_witnesses(r);
 	int sides = r->bench->gpus.sides;
 	char text[640];
 
@@ -190,7 +190,7 @@ static json_t *network_object(const struct nccl_report *r, const struct nccl_wit
 
 json_t *nccl_report_networks(const struct nccl_report *r)
 {
-	struct nccl_witness *all = witnesses(r);
+	struct nccl_witness *all = collect_witnesses(r);
 	json_t *array = json_array();
 
 	for (int s = 0; all && s < r->bench->gpus.sides; s++)

@@ -42,7 +42,7 @@ struct ha_watch {
 };
 
 /* Waits so long, or until it is woken. With the lock held. */
-static void nap(struct ha_watch *w, int64_t ns)
+static void wait_for_wake(struct ha_watch *w, int64_t ns)
 {
 	int64_t until = ha_monotonic_ns() + ns;
 	struct timespec t = { until / 1000000000, until % 1000000000 };
@@ -80,7 +80,7 @@ static void events_look(struct ha_watch *w)
 	}
 }
 
-static int look(struct ha_watch *w)
+static int look_around(struct ha_watch *w)
 {
 	int64_t now = ha_monotonic_ns(), idle;
 	int err = communicators_look(w);
@@ -116,7 +116,7 @@ static int communicators_abort(const struct nccl_gpus *g)
 }
 
 /* With the lock held, which is given away while NCCL aborts. */
-static void fail(struct ha_watch *w, int err)
+static void fail_run(struct ha_watch *w, int err)
 {
 	const struct nccl_gpus *gpus = w->gpus;
 	int64_t deadline;
@@ -129,7 +129,7 @@ static void fail(struct ha_watch *w, int err)
 	pthread_mutex_lock(&w->lock);
 	deadline = ha_monotonic_ns() + (aborted ? COME_BACK_NS : 0);
 	while (w->inside && !w->stop && ha_monotonic_ns() < deadline)
-		nap(w, LOOK_NS);
+		wait_for_wake(w, LOOK_NS);
 	if (w->inside && w->leave)
 		w->leave(w->context);
 }
@@ -141,12 +141,12 @@ static void *watch_run(void *argument)
 
 	pthread_mutex_lock(&w->lock);
 	while (!w->stop) {
-		nap(w, LOOK_NS);
+		wait_for_wake(w, LOOK_NS);
 		if (w->state != WATCH_INSIDE)
 			continue;
-		err = look(w);
+		err = look_around(w);
 		if (err)
-			fail(w, err);
+			fail_run(w, err);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
