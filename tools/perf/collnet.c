@@ -62,7 +62,7 @@ struct drive {
 
 /* ---- data ---- */
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
 	x ^= x >> 30;
 	x *= 0xbf58476d1ce4e5b9ull;
@@ -72,10 +72,10 @@ static uint64_t mix(uint64_t x)
 }
 
 /* Of all sizes from 2^-12 to 2^4, like gradients. */
-static float value(uint64_t seed, int set, int rank, size_t i)
+static float value_of(uint64_t seed, int set, int rank, size_t i)
 {
-	uint64_t x = mix(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 +
-			 i * 0x9e3779b97f4a7c15ull);
+	uint64_t x = mix_bits(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 +
+			      i * 0x9e3779b97f4a7c15ull);
 
 	return ldexpf((float)(int32_t)(uint32_t)x, -31) * ldexpf(1.0f, (int)(x >> 40) % 17 - 12);
 }
@@ -121,7 +121,7 @@ static int set_make(struct drive *d, int s)
 	}
 	for (int r = 0; r < d->place->ranks; r++) {
 		for (size_t i = 0; i < n; i++) {
-			float x = value(d->options->run.seed, s, r, i);
+			float x = value_of(d->options->run.seed, s, r, i);
 
 			set->sum[i] += (double)x;
 			size[i] += fabs((double)x);
@@ -149,7 +149,7 @@ static void sets_free(struct drive *d)
 	d->out = NULL;
 }
 
-static void verify(struct drive *d, int s)
+static void verify_result(struct drive *d, int s)
 {
 	const struct set *set = &d->set[s];
 	uint64_t digest = d->digest;
@@ -191,7 +191,7 @@ static size_t step_bytes(const struct drive *d, size_t k)
 	return rest < d->slot ? rest : d->slot;
 }
 
-static int post(struct drive *d, size_t k, void **request)
+static int post_step(struct drive *d, size_t k, void **request)
 {
 	char *send = d->region + (k % (size_t)d->steps) * d->slot,
 	     *recv = send + (size_t)d->steps * d->slot;
@@ -204,7 +204,7 @@ static int post(struct drive *d, size_t k, void **request)
 		"iallreduce");
 }
 
-static int flush(struct drive *d, size_t k, void **request)
+static int flush_step(struct drive *d, size_t k, void **request)
 {
 	char *recv = d->region + ((size_t)d->steps + k % (size_t)d->steps) * d->slot;
 
@@ -215,7 +215,7 @@ static int flush(struct drive *d, size_t k, void **request)
 				      "iflush");
 }
 
-static int tested(struct drive *d, void *request, int *done)
+static int test_request(struct drive *d, void *request, int *done)
 {
 	int size = -1;
 
@@ -251,7 +251,7 @@ static int send_next(struct drive *d, struct pipeline *p, const float *in, size_
 		p->filled++;
 	}
 	if (p->sent < p->filled) {
-		err = post(d, p->sent, &p->request[p->sent % steps]);
+		err = post_step(d, p->sent, &p->request[p->sent % steps]);
 		p->sent += p->request[p->sent % steps] != NULL;
 	}
 	return err;
@@ -264,17 +264,17 @@ static int take_next(struct drive *d, struct pipeline *p)
 	int err = 0, ended;
 
 	if (p->done < p->sent) {
-		err = tested(d, p->request[p->done % steps], &ended);
+		err = test_request(d, p->request[p->done % steps], &ended);
 		if (!err && ended)
 			p->request[p->done++ % steps] = NULL;
 	}
 	if (!err && p->flushing < p->done) {
-		err = flush(d, p->flushing, &p->flushes[p->flushing % steps]);
+		err = flush_step(d, p->flushing, &p->flushes[p->flushing % steps]);
 		p->flushing++;
 	}
 	if (err || p->emptied == p->flushing)
 		return err;
-	err = tested(d, p->flushes[p->emptied % steps], &ended);
+	err = test_request(d, p->flushes[p->emptied % steps], &ended);
 	if (!err && ended) {
 		memcpy((char *)d->out + p->emptied * d->slot,
 		       d->region + (steps + p->emptied % steps) * d->slot,
@@ -284,7 +284,7 @@ static int take_next(struct drive *d, struct pipeline *p)
 	return err;
 }
 
-static int run(struct drive *d, const float *in)
+static int run_pipeline(struct drive *d, const float *in)
 {
 	size_t n = (d->count * sizeof(float) + d->slot - 1) / d->slot;
 	struct pipeline p = { 0 };
@@ -304,7 +304,7 @@ static int run(struct drive *d, const float *in)
 	return err;
 }
 
-static int iteration(struct drive *d, uint64_t i, bool check, double *us)
+static int run_iteration(struct drive *d, uint64_t i, bool check, double *us)
 {
 	int64_t begin;
 	int err;
@@ -312,11 +312,11 @@ static int iteration(struct drive *d, uint64_t i, bool check, double *us)
 	if (check)
 		memset(d->out, 0xff, d->count * sizeof(float));
 	d->moved = begin = ha_monotonic_ns();
-	err = run(d, d->set[i % SETS].in);
+	err = run_pipeline(d, d->set[i % SETS].in);
 	if (us)
 		*us = (double)(ha_monotonic_ns() - begin) / 1000;
 	if (!err && check)
-		verify(d, (int)(i % SETS));
+		verify_result(d, (int)(i % SETS));
 	return err;
 }
 
@@ -456,7 +456,7 @@ static int ask_for_more(struct drive *d, int64_t begin, uint64_t *all, uint64_t 
 }
 
 /* By number, or for a time. */
-static int measured(struct drive *d, struct result *r)
+static int measure_iterations(struct drive *d, struct result *r)
 {
 	const struct perf_options *o = d->options;
 	int64_t begin = ha_monotonic_ns();
@@ -471,7 +471,7 @@ static int measured(struct drive *d, struct result *r)
 		for (uint64_t i = 0; i < more && !err; i++) {
 			double us = 0;
 
-			err = iteration(d, r->iterations++, check, &us);
+			err = run_iteration(d, r->iterations++, check, &us);
 			r->us += us;
 			r->longest = us > r->longest ? us : r->longest;
 		}
@@ -491,11 +491,11 @@ static int sets_run(struct drive *d, struct result *mine)
 	for (int s = 0; s < SETS && !err; s++)
 		err = set_make(d, s);
 	for (int i = 0; i < o->run.warmup && !err; i++)
-		err = iteration(d, (uint64_t)i, false, NULL);
+		err = run_iteration(d, (uint64_t)i, false, NULL);
 	if (!err)
-		err = measured(d, mine);
+		err = measure_iterations(d, mine);
 	for (int i = 0; i < o->run.checks && !err; i++)
-		err = iteration(d, (uint64_t)i, true, NULL);
+		err = run_iteration(d, (uint64_t)i, true, NULL);
 	mine->wrong = d->wrong;
 	mine->verified = d->verified;
 	mine->digest = d->digest;
@@ -559,7 +559,7 @@ static int size_run(struct drive *d, size_t bytes)
 	return err;
 }
 
-static void header(const struct drive *d)
+static void print_header(const struct drive *d)
 {
 	printf("# plugin: %s, collnet v%d, %s, %d device%s\n", d->table.name, d->table.version,
 	       d->plugin.path, d->table.devices, d->table.devices == 1 ? "" : "s");
@@ -577,7 +577,7 @@ static int drive_all(struct drive *d, uint64_t *wrong)
 	int err = drive_open(d);
 
 	if (!err && !d->place->rank)
-		header(d);
+		print_header(d);
 	for (size_t b = o->run.min_bytes; b <= o->run.max_bytes && !err;) {
 		size_t next = o->run.step_bytes ? b + o->run.step_bytes
 						: (size_t)((double)b * o->run.step_factor);

@@ -17,22 +17,22 @@
 #include "tools/perf/logger.h"
 
 /* The table as each kind of version lays it out. */
-static const ncclCollNet_v7_t *v7(const struct ha_collnet_table *t)
+static const ncclCollNet_v7_t *table_v7(const struct ha_collnet_table *t)
 {
 	return t->table;
 }
 
-static const ncclCollNet_v8_t *v8(const struct ha_collnet_table *t)
+static const ncclCollNet_v8_t *table_v8(const struct ha_collnet_table *t)
 {
 	return t->table;
 }
 
-static const ncclCollNet_v10_t *v10(const struct ha_collnet_table *t)
+static const ncclCollNet_v10_t *table_v10(const struct ha_collnet_table *t)
 {
 	return t->table;
 }
 
-static const ncclCollNet_v12_t *v12(const struct ha_collnet_table *t)
+static const ncclCollNet_v12_t *table_v12(const struct ha_collnet_table *t)
 {
 	return t->table;
 }
@@ -81,12 +81,13 @@ int ha_collnet_table_close(struct ha_collnet_table *t)
 
 ncclResult_t ha_collnet_table_init(struct ha_collnet_table *t, ncclDebugLogger_t logger)
 {
-	return t->version >= 11 ? v12(t)->init(&t->context, 1, logger) : v10(t)->init(logger);
+	return t->version >= 11 ? table_v12(t)->init(&t->context, 1, logger)
+				: table_v10(t)->init(logger);
 }
 
 ncclResult_t ha_collnet_table_devices(const struct ha_collnet_table *t, int *ndev)
 {
-	return v12(t)->devices(ndev);
+	return table_v12(t)->devices(ndev);
 }
 
 /* The old versions have no such field; NCCL assumes MAX_COLLNET_SIZE. */
@@ -101,7 +102,7 @@ ncclResult_t ha_collnet_table_max_bytes(const struct ha_collnet_table *t, int de
 		ncclNetProperties_v11_t v11;
 		ncclNetProperties_v12_t v12;
 	} p = { 0 };
-	ncclResult_t result = v12(t)->getProperties(dev, &p.v12);
+	ncclResult_t result = table_v12(t)->getProperties(dev, &p.v12);
 
 	*ptr_support = p.v12.ptrSupport; /* at the same place in all */
 	switch (t->version) {
@@ -126,32 +127,32 @@ ncclResult_t ha_collnet_table_max_bytes(const struct ha_collnet_table *t, int de
 ncclResult_t ha_collnet_table_listen(const struct ha_collnet_table *t, int dev, void *handle,
 				     void **comm)
 {
-	return t->version >= 11 ? v12(t)->listen(t->context, dev, handle, comm)
-				: v10(t)->listen(dev, handle, comm);
+	return t->version >= 11 ? table_v12(t)->listen(t->context, dev, handle, comm)
+				: table_v10(t)->listen(dev, handle, comm);
 }
 
 ncclResult_t ha_collnet_table_connect(const struct ha_collnet_table *t, void **handles, int ranks,
 				      int rank, void *listen, void **comm)
 {
-	return v12(t)->connect(handles, ranks, rank, listen, comm);
+	return table_v12(t)->connect(handles, ranks, rank, listen, comm);
 }
 
 ncclResult_t ha_collnet_table_support(const struct ha_collnet_table *t, ncclDataType_t type,
 				      ncclRedOp_t op, int *supported)
 {
-	return v12(t)->reduceSupport(type, op, supported);
+	return table_v12(t)->reduceSupport(type, op, supported);
 }
 
 ncclResult_t ha_collnet_table_reg(const struct ha_collnet_table *t, void *comm, void *data,
 				  size_t size, int type, void **mhandle)
 {
-	return t->version < 8 ? v7(t)->regMr(comm, data, (int)size, type, mhandle)
-			      : v12(t)->regMr(comm, data, size, type, mhandle);
+	return t->version < 8 ? table_v7(t)->regMr(comm, data, (int)size, type, mhandle)
+			      : table_v12(t)->regMr(comm, data, size, type, mhandle);
 }
 
 ncclResult_t ha_collnet_table_dereg(const struct ha_collnet_table *t, void *comm, void *mhandle)
 {
-	return v12(t)->deregMr(comm, mhandle);
+	return table_v12(t)->deregMr(comm, mhandle);
 }
 
 ncclResult_t ha_collnet_table_iallreduce(const struct ha_collnet_table *t, void *comm, void *send,
@@ -160,37 +161,38 @@ ncclResult_t ha_collnet_table_iallreduce(const struct ha_collnet_table *t, void 
 					 void **request)
 {
 	if (t->version < 9)
-		return v8(t)->iallreduce(comm, send, recv, (int)count, type, op, send_mhandle,
-					 recv_mhandle, request);
-	return v12(t)->iallreduce(comm, send, recv, (size_t)count, type, op, send_mhandle,
-				  recv_mhandle, request);
+		return table_v8(t)->iallreduce(comm, send, recv, (int)count, type, op, send_mhandle,
+					       recv_mhandle, request);
+	return table_v12(t)->iallreduce(comm, send, recv, (size_t)count, type, op, send_mhandle,
+					recv_mhandle, request);
 }
 
 ncclResult_t ha_collnet_table_iflush(const struct ha_collnet_table *t, void *comm, void *data,
 				     int size, void *mhandle, void **request)
 {
-	return t->version < 8 ? v7(t)->iflush(comm, data, size, mhandle, request)
-			      : v12(t)->iflush(comm, data, size, mhandle, request);
+	return t->version < 8 ? table_v7(t)->iflush(comm, data, size, mhandle, request)
+			      : table_v12(t)->iflush(comm, data, size, mhandle, request);
 }
 
 ncclResult_t ha_collnet_table_test(const struct ha_collnet_table *t, void *request, int *done,
 				   int *size)
 {
-	return t->version < 8 ? v7(t)->test(request, done, size)
-			      : v12(t)->test(request, done, size);
+	return t->version < 8 ? table_v7(t)->test(request, done, size)
+			      : table_v12(t)->test(request, done, size);
 }
 
 ncclResult_t ha_collnet_table_close_coll(const struct ha_collnet_table *t, void *comm)
 {
-	return t->version < 8 ? v7(t)->closeColl(comm) : v12(t)->closeColl(comm);
+	return t->version < 8 ? table_v7(t)->closeColl(comm) : table_v12(t)->closeColl(comm);
 }
 
 ncclResult_t ha_collnet_table_close_listen(const struct ha_collnet_table *t, void *listen)
 {
-	return t->version < 8 ? v7(t)->closeListen(listen) : v12(t)->closeListen(listen);
+	return t->version < 8 ? table_v7(t)->closeListen(listen)
+			      : table_v12(t)->closeListen(listen);
 }
 
 ncclResult_t ha_collnet_table_finalize(struct ha_collnet_table *t)
 {
-	return t->version >= 11 ? v12(t)->finalize(t->context) : ncclSuccess;
+	return t->version >= 11 ? table_v12(t)->finalize(t->context) : ncclSuccess;
 }

@@ -22,7 +22,7 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static int idle(void *context, const struct ha_job *job, bool moved)
+static int check_progress(void *context, const struct ha_job *job, bool moved)
 {
 	struct ha_bench *bench = context;
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -50,9 +50,9 @@ static int idle(void *context, const struct ha_job *job, bool moved)
 int ha_bench_once(struct ha_bench *bench, struct ha_job *job)
 {
 	/* Once here, since a busy machine may make no pass in which nothing moves. */
-	int err = idle(bench, job, true);
+	int err = check_progress(bench, job, true);
 
-	return err ? err : ha_job_run(job, idle, bench);
+	return err ? err : ha_job_run(job, check_progress, bench);
 }
 
 int ha_bench_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed,

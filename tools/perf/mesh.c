@@ -298,8 +298,8 @@ static int register_all(struct ha_mesh *mesh)
  * Channels that share a connection: as asked or by default, as far as every receiver's plugin can
  * group.
  */
-static int agree(struct ha_mesh *mesh, const struct ha_place *place,
-		 struct ha_rendezvous *rendezvous)
+static int agree_on_group(struct ha_mesh *mesh, const struct ha_place *place,
+			  struct ha_rendezvous *rendezvous)
 {
 	const struct perf_options *o = mesh->options;
 	struct agreement mine = { mesh->plugin.abi->version, mesh->props.max_recvs };
@@ -369,7 +369,7 @@ int ha_mesh_open(struct ha_mesh *mesh, const struct perf_options *options,
 	if (!err)
 		err = device_check(mesh, place);
 	if (!err)
-		err = agree(mesh, place, rendezvous);
+		err = agree_on_group(mesh, place, rendezvous);
 	if (err)
 		return err;
 	mesh->flush = options->flush || mesh->props.force_flush;

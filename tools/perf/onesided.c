@@ -149,7 +149,7 @@ static int measure_number(struct drive *d)
 
 /* ---- sizes ---- */
 
-static int prepare(struct drive *d)
+static int prepare_rounds(struct drive *d)
 {
 	for (int s = 0; s < d->sides; s++) {
 		struct ha_round round = round_of(d, s, false);
@@ -162,7 +162,7 @@ static int prepare(struct drive *d)
 }
 
 /* Nothing is on its way any more; no counter may have anything but its due. */
-static int settle(struct drive *d)
+static int settle_rounds(struct drive *d)
 {
 	int err = 0;
 
@@ -226,7 +226,7 @@ static void print_row(const struct drive *d, int s)
 static int run_size(struct drive *d, uint64_t *wrong)
 {
 	const struct perf_options *o = d->options;
-	int err = prepare(d);
+	int err = prepare_rounds(d);
 
 	for (int s = 0; s < d->sides && !err; s++)
 		err = run_some(d, s, o->run.warmup, false);
@@ -237,7 +237,7 @@ static int run_size(struct drive *d, uint64_t *wrong)
 	for (int s = 0; s < d->sides && !err; s++)
 		err = run_some(d, s, o->run.checks, true);
 	if (!err)
-		err = settle(d);
+		err = settle_rounds(d);
 	for (int s = 0; s < d->sides && !err; s++) {
 		err = join_results(d, s);
 		if (!err && !d->place->rank)

@@ -69,7 +69,7 @@ static uint64_t cell_at(const struct ha_round *r, int part, int peer, int k)
 
 /* ---- data ---- */
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
@@ -81,32 +81,32 @@ static uint64_t seed_of(const struct ha_round *r, int from, int to, int k)
 {
 	uint64_t i = r->kind == HA_ONE_SIDED_GET ? 0 : r->side->iterations;
 
-	return mix(r->options->run.seed + i * 1000003 +
-		   (((uint64_t)(unsigned)from * 4096 + (unsigned)to) * 4096 + (unsigned)k));
+	return mix_bits(r->options->run.seed + i * 1000003 +
+			(((uint64_t)(unsigned)from * 4096 + (unsigned)to) * 4096 + (unsigned)k));
 }
 
 /* In an expert-parallel dispatch no two are alike: none to all of it. */
 static size_t size_of(const struct ha_round *r, uint64_t seed)
 {
-	return r->kind == HA_ONE_SIDED_MOE ? (size_t)(mix(seed) % (r->bytes + 1)) : r->bytes;
+	return r->kind == HA_ONE_SIDED_MOE ? (size_t)(mix_bits(seed) % (r->bytes + 1)) : r->bytes;
 }
 
-static void fill(char *cell, size_t size, uint64_t seed)
+static void fill_cell(char *cell, size_t size, uint64_t seed)
 {
 	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = mix(seed + i);
+		uint64_t word = mix_bits(seed + i);
 
 		memcpy(cell + i, &word, size - i < 8 ? size - i : 8);
 	}
 }
 
-static void compare(struct ha_round *r, int part, int peer, int k, uint64_t seed)
+static void compare_cell(struct ha_round *r, int part, int peer, int k, uint64_t seed)
 {
 	const char *cell = r->side->data + cell_at(r, part, peer, k);
 	size_t size = size_of(r, seed);
 
 	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = mix(seed + i);
+		uint64_t word = mix_bits(seed + i);
 
 		r->wrong += memcmp(cell + i, &word, size - i < 8 ? size - i : 8) != 0;
 	}
@@ -116,8 +116,8 @@ void ha_round_prepare(struct ha_round *r)
 {
 	for (int set = 0; r->kind == HA_ONE_SIDED_GET && set < HA_ROUND_SETS; set++) {
 		for (int k = 0; k < r->options->steps; k++)
-			fill(r->side->data + cell_at(r, OUT, 0, k), r->bytes,
-			     seed_of(r, r->place->rank, 0, k));
+			fill_cell(r->side->data + cell_at(r, OUT, 0, k), r->bytes,
+				  seed_of(r, r->place->rank, 0, k));
 		r->side->iterations++;
 	}
 }
@@ -140,7 +140,7 @@ static int look_around(struct ha_round *r)
 }
 
 /* Until the counter is there and, when asked for, nothing is in flight. */
-static int await(struct ha_round *r, unsigned counter, uint64_t value, bool drained)
+static int await_counter(struct ha_round *r, unsigned counter, uint64_t value, bool drained)
 {
 	int err = 0;
 
@@ -190,7 +190,7 @@ static int send_cells(struct ha_round *r, int to, bool each)
 		else if (last)
 			put.signal_op = HA_GIN_ADD;
 		if (r->check)
-			fill(r->side->data + at, put.size, seed);
+			fill_cell(r->side->data + at, put.size, seed);
 		r->sent += put.size;
 		err = ha_side_put(r->side, &put);
 	}
@@ -211,13 +211,13 @@ static int run_put(struct ha_round *r, bool each)
 	int from = previous_rank(r), to = next_rank(r), err = 0;
 
 	if (i >= HA_ROUND_SETS)
-		err = await(r, counter_of(r, TAKEN, to), i + 1 - HA_ROUND_SETS, false);
+		err = await_counter(r, counter_of(r, TAKEN, to), i + 1 - HA_ROUND_SETS, false);
 	if (!err)
 		err = send_cells(r, to, each);
 	if (!err)
-		err = await(r, counter_of(r, DATA, from), (i + 1) * steps, true);
+		err = await_counter(r, counter_of(r, DATA, from), (i + 1) * steps, true);
 	for (int k = 0; k < r->options->steps && !err && r->check; k++)
-		compare(r, IN, from, k, seed_of(r, from, r->place->rank, k));
+		compare_cell(r, IN, from, k, seed_of(r, from, r->place->rank, k));
 	check_count(r, counter_of(r, DATA, from), steps, HA_ROUND_SETS - 1);
 	return err ? err : signal_to(r, from, TAKEN, 1);
 }
@@ -239,9 +239,9 @@ static int run_get(struct ha_round *r)
 		err = ha_side_get(r->side, &get);
 	}
 	if (!err)
-		err = await(r, counter_of(r, BACK, from), 0, true);
+		err = await_counter(r, counter_of(r, BACK, from), 0, true);
 	for (int k = 0; k < r->options->steps && !err && r->check; k++)
-		compare(r, IN, from, k, seed_of(r, from, 0, k));
+		compare_cell(r, IN, from, k, seed_of(r, from, 0, k));
 	return err;
 }
 
@@ -277,16 +277,16 @@ static int run_moe(struct ha_round *r)
 	for (int d = 0; d < ranks && !err; d++) {
 		int from = (me + ranks - d) % ranks;
 
-		err = await(r, counter_of(r, DATA, from), (i + 1) * steps, false);
+		err = await_counter(r, counter_of(r, DATA, from), (i + 1) * steps, false);
 		for (int k = 0; k < r->options->steps && !err && r->check; k++)
-			compare(r, IN, from, k, seed_of(r, from, me, k));
+			compare_cell(r, IN, from, k, seed_of(r, from, me, k));
 		if (!err)
 			err = send_back(r, from);
 	}
 	for (int from = 0; from < ranks && !err; from++) {
-		err = await(r, counter_of(r, BACK, from), i + 1, true);
+		err = await_counter(r, counter_of(r, BACK, from), i + 1, true);
 		for (int k = 0; k < r->options->steps && !err && r->check; k++)
-			compare(r, RETURNED, from, k, seed_of(r, me, from, k));
+			compare_cell(r, RETURNED, from, k, seed_of(r, me, from, k));
 		check_count(r, counter_of(r, DATA, from), steps, 1);
 		check_count(r, counter_of(r, BACK, from), 1, 0);
 	}
@@ -323,7 +323,7 @@ int ha_round_settle(struct ha_round *r)
 	uint64_t rounds = put ? r->side->iterations : 0;
 
 	r->moved = ha_monotonic_ns();
-	return await(r, counter_of(r, TAKEN, next_rank(r)), rounds, true);
+	return await_counter(r, counter_of(r, TAKEN, next_rank(r)), rounds, true);
 }
 
 uint64_t ha_round_miscounted(struct ha_round *r)

@@ -189,9 +189,10 @@ static void **new_request(struct ha_side *side)
 	return &side->request[side->inflight++];
 }
 
-static int post(struct ha_side *side, struct ha_gin_put *put, const char *what,
-		ncclResult_t (*call)(const struct ha_gin_table *, const struct ha_gin_comm *,
-				     const struct ha_gin_put *, void **))
+static int post_request(struct ha_side *side, struct ha_gin_put *put, const char *what,
+			ncclResult_t (*call)(const struct ha_gin_table *,
+					     const struct ha_gin_comm *, const struct ha_gin_put *,
+					     void **))
 {
 	void **request = new_request(side);
 	int err;
@@ -210,7 +211,7 @@ static int post(struct ha_side *side, struct ha_gin_put *put, const char *what,
 
 int ha_side_put(struct ha_side *side, struct ha_gin_put *put)
 {
-	return post(side, put, put->signal_op ? "iputSignal" : "iput", ha_gin_post);
+	return post_request(side, put, put->signal_op ? "iputSignal" : "iput", ha_gin_post);
 }
 
 int ha_side_get(struct ha_side *side, struct ha_gin_put *get)
@@ -218,7 +219,7 @@ int ha_side_get(struct ha_side *side, struct ha_gin_put *get)
 	if (side->gin.version < HA_GIN_GETS)
 		return ha_fault(-ENOTSUP, "plugin '%s': version %d of the table has no iget",
 				side->plugin.name, side->gin.version);
-	return post(side, get, "iget", ha_gin_post_get);
+	return post_request(side, get, "iget", ha_gin_post_get);
 }
 
 int ha_side_step(struct ha_side *side, bool *moved)

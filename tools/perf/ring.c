@@ -16,7 +16,7 @@ static int ring_next(const struct ha_shape *shape)
 }
 
 /* The rank's index `back` places upstream, itself at 0. */
-static int upstream(const struct ha_shape *shape, int back)
+static int find_upstream(const struct ha_shape *shape, int back)
 {
 	return (shape->rank + 2 * shape->ranks - back) % shape->ranks;
 }
@@ -27,7 +27,7 @@ static size_t longest_piece(const struct ha_shape *shape)
 	return shape->slot_bytes * (size_t)shape->steps / shape->type->size;
 }
 
-static uint64_t rounds(size_t count, size_t per_round)
+static uint64_t count_rounds(size_t count, size_t per_round)
 {
 	return (count + per_round - 1) / per_round;
 }
@@ -51,8 +51,8 @@ static int plan_ring(const struct ha_shape *shape, size_t first, size_t count, u
 /* ---- all-reduce ---- */
 
 /* Element range of piece `index` in a round that cuts the block into one piece per rank. */
-static void cut(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round, int index,
-		size_t *at, size_t *count)
+static void cut_piece(const struct ha_shape *shape, const struct ha_plan *plan, uint64_t round,
+		      int index, size_t *at, size_t *count)
 {
 	size_t longest = longest_piece(shape),
 	       done = (size_t)round * longest * (size_t)shape->ranks;
@@ -77,8 +77,8 @@ static void allreduce_action(const struct ha_shape *shape, const struct ha_plan 
 	size_t at, count, size = shape->type->size;
 
 	/* first the pieces travel once round to be reduced, then once more to be told */
-	cut(shape, plan, k / (uint64_t)per_round, upstream(shape, j < n - 1 ? j + 1 : j - (n - 1)),
-	    &at, &count);
+	cut_piece(shape, plan, k / (uint64_t)per_round,
+		  find_upstream(shape, j < n - 1 ? j + 1 : j - (n - 1)), &at, &count);
 	*action = (struct ha_action) {
 		.receive = j > 0,
 		.send = j<per_round - 1, .reduce = j> 0 && j < n,
@@ -92,7 +92,7 @@ static void allreduce_action(const struct ha_shape *shape, const struct ha_plan 
 int ha_ring_allreduce(const struct ha_shape *shape, size_t first, size_t count,
 		      struct ha_plan *plans)
 {
-	uint64_t n = rounds(count, longest_piece(shape) * (size_t)shape->ranks);
+	uint64_t n = count_rounds(count, longest_piece(shape) * (size_t)shape->ranks);
 
 	return plan_ring(shape, first, count, n * (uint64_t)(2 * shape->ranks - 1), plans,
 			 allreduce_action);
@@ -117,7 +117,7 @@ static void allgather_action(const struct ha_shape *shape, const struct ha_plan 
 	int n = shape->ranks, j = (int)(k % (uint64_t)n);
 	size_t at, own, count, size = shape->type->size;
 
-	slice_of_block(shape, plan, k / (uint64_t)n, upstream(shape, j), &at, &count);
+	slice_of_block(shape, plan, k / (uint64_t)n, find_upstream(shape, j), &at, &count);
 	slice_of_block(shape, plan, k / (uint64_t)n, 0, &own, &count);
 	*action = (struct ha_action) {
 		.receive = j > 0,
@@ -131,7 +131,7 @@ static void allgather_action(const struct ha_shape *shape, const struct ha_plan 
 int ha_ring_allgather(const struct ha_shape *shape, size_t first, size_t count,
 		      struct ha_plan *plans)
 {
-	uint64_t n = rounds(count, longest_piece(shape));
+	uint64_t n = count_rounds(count, longest_piece(shape));
 
 	return plan_ring(shape, first, count, n * (uint64_t)shape->ranks, plans, allgather_action);
 }
@@ -142,7 +142,7 @@ static void reducescatter_action(const struct ha_shape *shape, const struct ha_p
 	int n = shape->ranks, j = (int)(k % (uint64_t)n);
 	size_t at, own, count, size = shape->type->size;
 
-	slice_of_block(shape, plan, k / (uint64_t)n, upstream(shape, j + 1), &at, &count);
+	slice_of_block(shape, plan, k / (uint64_t)n, find_upstream(shape, j + 1), &at, &count);
 	slice_of_block(shape, plan, k / (uint64_t)n, 0, &own, &count);
 	*action = (struct ha_action) {
 		.receive = j > 0,
@@ -157,7 +157,7 @@ static void reducescatter_action(const struct ha_shape *shape, const struct ha_p
 int ha_ring_reducescatter(const struct ha_shape *shape, size_t first, size_t count,
 			  struct ha_plan *plans)
 {
-	uint64_t n = rounds(count, longest_piece(shape));
+	uint64_t n = count_rounds(count, longest_piece(shape));
 
 	return plan_ring(shape, first, count, n * (uint64_t)shape->ranks, plans,
 			 reducescatter_action);
@@ -184,7 +184,7 @@ static void broadcast_action(const struct ha_shape *shape, const struct ha_plan 
 int ha_ring_broadcast(const struct ha_shape *shape, size_t first, size_t count,
 		      struct ha_plan *plans)
 {
-	int n = plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
+	int n = plan_ring(shape, first, count, count_rounds(count, longest_piece(shape)), plans,
 			  broadcast_action);
 
 	for (int i = 0; i < n; i++) {
@@ -216,7 +216,7 @@ static void reduce_action(const struct ha_shape *shape, const struct ha_plan *pl
 
 int ha_ring_reduce(const struct ha_shape *shape, size_t first, size_t count, struct ha_plan *plans)
 {
-	int n = plan_ring(shape, first, count, rounds(count, longest_piece(shape)), plans,
+	int n = plan_ring(shape, first, count, count_rounds(count, longest_piece(shape)), plans,
 			  reduce_action);
 
 	for (int i = 0; i < n; i++) {
