@@ -27,7 +27,7 @@ bool ha_yield(struct ha_yield *y)
 	return true;
 }
 
-void ha_nap_exactly(void)
+void ha_set_exact_sleeps(void)
 {
 	prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
 }

@@ -20,8 +20,8 @@
 #define HA_YIELD_LONG_NS (2 * HA_NS_PER_MS) /* who polls has less to do at a time */
 #define HA_YIELD_SLEEP_MIN_NS (10 * HA_NS_PER_MS)
 #define HA_YIELD_SLEEP_MAX_NS HA_NS_PER_S
-#define HA_NAP_MIN_NS (20 * HA_NS_PER_US)
-#define HA_NAP_MAX_NS HA_NS_PER_MS
+#define HA_IDLE_SLEEP_MIN_NS (20 * HA_NS_PER_US)
+#define HA_IDLE_SLEEP_MAX_NS HA_NS_PER_MS
 
 /* A thread's; all zero at first, but for its owner's word. */
 struct ha_yield {
@@ -46,13 +46,14 @@ bool ha_yield(struct ha_yield *y);
 
 /* How long to sleep when nothing has come for so long: an eighth of it, so what comes then is late
  * by no more than that; 20 us to 1 ms. */
-static inline uint64_t ha_nap_ns(uint64_t idle_ns)
+static inline uint64_t ha_idle_sleep_ns(uint64_t idle_ns)
 {
-	return (uint64_t)ha_clamp((int64_t)(idle_ns / 8), HA_NAP_MIN_NS, HA_NAP_MAX_NS);
+	return (uint64_t)ha_clamp((int64_t)(idle_ns / 8), HA_IDLE_SLEEP_MIN_NS,
+				  HA_IDLE_SLEEP_MAX_NS);
 }
 
 /* The calling thread's short sleeps are as long as they say. Linux rounds them up by 50 us
  * otherwise. */
-void ha_nap_exactly(void);
+void ha_set_exact_sleeps(void);
 
 #endif

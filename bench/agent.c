@@ -57,7 +57,7 @@ static void in_windows(int fd, int pairs)
 						   (uint32_t)i };
 	}
 	for (int n = 0; n < pairs; n += WINDOW) {
-		rig_say(fd, question, sizeof(question));
+		rig_send(fd, question, sizeof(question));
 		CHECK(rig_receive(fd, answer, sizeof(answer)));
 		for (int i = 0; i < WINDOW; i++)
 			CHECK(!answer[i].hello.status && !answer[i].bye.status);

@@ -22,8 +22,8 @@ static int run_item(struct ha_gpu_check *k, const struct ha_gpu_check_item *item
 	if (item->unconnected || k->conn)
 		mine.verdict = item->run(k);
 	else
-		mine.verdict = ha_gpu_check_say(k, HA_GPU_CHECK_NOT_HERE,
-						"there is no connection to try it on");
+		mine.verdict = ha_gpu_check_report(k, HA_GPU_CHECK_NOT_HERE,
+						   "there is no connection to try it on");
 	memcpy(mine.text, k->text, sizeof(mine.text));
 	r = ha_gpu_bootstrap_allgather(k->config.bootstrap, &mine, all, sizeof(mine));
 	if (r)

@@ -57,7 +57,8 @@ extern const unsigned ha_gpu_check_nitems;
 int ha_gpu_check_run(struct ha_gpu_check *k);
 
 /* items.c: the verdict with its line. */
-enum ha_gpu_verdict ha_gpu_check_say(struct ha_gpu_check *k, enum ha_gpu_verdict v,
-				     const char *format, ...) __attribute__((format(printf, 3, 4)));
+enum ha_gpu_verdict ha_gpu_check_report(struct ha_gpu_check *k, enum ha_gpu_verdict v,
+					const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -18,10 +18,8 @@
 #define PART (1u << 20)
 #define SIGNAL 1
 
-#define say ha_gpu_check_say
-
-enum ha_gpu_verdict ha_gpu_check_say(struct ha_gpu_check *k, enum ha_gpu_verdict v,
-				     const char *format, ...)
+enum ha_gpu_verdict ha_gpu_check_report(struct ha_gpu_check *k, enum ha_gpu_verdict v,
+					const char *format, ...)
 {
 	va_list a;
 
@@ -103,20 +101,21 @@ static enum ha_gpu_verdict check_ports(struct ha_gpu_check *k)
 	r = ha_gpu_host_open(&k->config, &k->host); /* fails at both or at neither */
 	if (r) {
 		k->host = NULL;
-		return say(k, HA_GPU_CHECK_FAILED,
-			   "%d ports listed, %d up; a device does not open: %s", n < 0 ? 0 : n, up,
-			   strerror(-r));
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					   "%d ports listed, %d up; a device does not open: %s",
+					   n < 0 ? 0 : n, up, strerror(-r));
 	}
 	if (!k->config.settings.backup)
-		return say(k, HA_GPU_CHECK_NOT_HERE,
-			   "%d up; HA_GPU_ENABLE_BACKUP=0, so none is backed up", up);
+		return ha_gpu_check_report(k, HA_GPU_CHECK_NOT_HERE,
+					   "%d up; HA_GPU_ENABLE_BACKUP=0, so none is backed up",
+					   up);
 	map = ha_gpu_host_backups(k->host);
 	if (map->of[first] < 0)
-		return say(k, HA_GPU_CHECK_FAILED,
-			   "%d ports up, and nothing backs up %s: two are needed", up,
-			   list[first].name);
-	return say(k, HA_GPU_CHECK_OK, "%d up; %s is backed up by %s", up, list[first].name,
-		   list[map->of[first]].name);
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					   "%d ports up, and nothing backs up %s: two are needed",
+					   up, list[first].name);
+	return ha_gpu_check_report(k, HA_GPU_CHECK_OK, "%d up; %s is backed up by %s", up,
+				   list[first].name, list[map->of[first]].name);
 }
 
 static enum ha_gpu_verdict check_queues(struct ha_gpu_check *k)
@@ -124,20 +123,23 @@ static enum ha_gpu_verdict check_queues(struct ha_gpu_check *k)
 	int r = k->host ? ha_gpu_host_connect(k->host, 2, 2) : -ENODEV;
 
 	if (r)
-		return say(k, HA_GPU_CHECK_FAILED,
-			   "no queue pairs, or they do not connect: %s; the lines before say which "
-			   "command was refused",
-			   strerror(-r));
+		return ha_gpu_check_report(
+			k, HA_GPU_CHECK_FAILED,
+			"no queue pairs, or they do not connect: %s; the lines before say which "
+			"command was refused",
+			strerror(-r));
 	k->conn = ha_gpu_world_conn(ha_gpu_host_world(k->host), 0, (uint32_t)!k->rank);
 	if (!k->conn->path[1].wqe)
-		return say(k, HA_GPU_CHECK_OK,
-			   "completion queues %s, queue pair 0x%x ready to send, without a backup",
-			   k->config.settings.cq_collapsed ? "collapsed" : "as rings",
-			   k->conn->path[0].qpn);
-	return say(k, HA_GPU_CHECK_OK,
-		   "completion queues %s, queue pair 0x%x and its backup 0x%x ready to send",
-		   k->config.settings.cq_collapsed ? "collapsed" : "as rings", k->conn->path[0].qpn,
-		   k->conn->path[1].qpn);
+		return ha_gpu_check_report(
+			k, HA_GPU_CHECK_OK,
+			"completion queues %s, queue pair 0x%x ready to send, without a backup",
+			k->config.settings.cq_collapsed ? "collapsed" : "as rings",
+			k->conn->path[0].qpn);
+	return ha_gpu_check_report(
+		k, HA_GPU_CHECK_OK,
+		"completion queues %s, queue pair 0x%x and its backup 0x%x ready to send",
+		k->config.settings.cq_collapsed ? "collapsed" : "as rings", k->conn->path[0].qpn,
+		k->conn->path[1].qpn);
 }
 
 /* ---- one thing at a time ---- */
@@ -156,11 +158,13 @@ static enum ha_gpu_verdict check_put(struct ha_gpu_check *k)
 	same = has_pattern(destination_of(k), 4096, 1 + (unsigned)!k->rank);
 	sync_ranks(k, true);
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED,
-			   "a put and a signal, and nothing came (error word 0x%llx)",
-			   (unsigned long long)ha_gpu_load(&c->error));
-	return same ? say(k, HA_GPU_CHECK_OK, "4096 bytes and a signal each way")
-		    : say(k, HA_GPU_CHECK_FAILED, "other bytes came than were sent");
+		return ha_gpu_check_report(
+			k, HA_GPU_CHECK_FAILED,
+			"a put and a signal, and nothing came (error word 0x%llx)",
+			(unsigned long long)ha_gpu_load(&c->error));
+	return same ? ha_gpu_check_report(k, HA_GPU_CHECK_OK, "4096 bytes and a signal each way")
+		    : ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					  "other bytes came than were sent");
 }
 
 /* Rows 0 and 1 have a queue pair each; their registers may lie on one page. */
@@ -178,9 +182,11 @@ static enum ha_gpu_verdict check_doorbells(struct ha_gpu_check *k)
 	for (unsigned i = 0; i < 2 && good; i++)
 		good = is_done(ha_gpu_quiet(c[i], LIMIT));
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "two queue pairs in turns: one stood still");
-	return say(k, HA_GPU_CHECK_OK, "%u in turns on two queue pairs, whose registers lie on %s",
-		   20 * k->rounds, page[0] == page[1] ? "one page" : "two pages");
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					   "two queue pairs in turns: one stood still");
+	return ha_gpu_check_report(k, HA_GPU_CHECK_OK,
+				   "%u in turns on two queue pairs, whose registers lie on %s",
+				   20 * k->rounds, page[0] == page[1] ? "one page" : "two pages");
 }
 
 static enum ha_gpu_verdict check_order(struct ha_gpu_check *k)
@@ -202,12 +208,13 @@ static enum ha_gpu_verdict check_order(struct ha_gpu_check *k)
 	}
 	sync_ranks(k, true);
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "it stands still");
-	return torn ? say(k, HA_GPU_CHECK_FAILED,
-			  "%u of %u signals came before their data: relaxed ordering must be off",
-			  torn, n)
-		    : say(k, HA_GPU_CHECK_OK, "%u times 64 KiB were whole when their signal came",
-			  n);
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED, "it stands still");
+	return torn ? ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					  "%u of %u signals came before their data: relaxed "
+					  "ordering must be off",
+					  torn, n)
+		    : ha_gpu_check_report(k, HA_GPU_CHECK_OK,
+					  "%u times 64 KiB were whole when their signal came", n);
 }
 
 /* What quiet() says is placed, the other rank finds in memory, without a signal. */
@@ -227,13 +234,16 @@ static enum ha_gpu_verdict check_proof(struct ha_gpu_check *k)
 		sync_ranks(k, true);
 	}
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "the read behind a put does not come back");
-	return missing ? say(k, HA_GPU_CHECK_FAILED,
-			     "%u of %u puts were not in memory when the read behind them was back",
-			     missing, n)
-		       : say(k, HA_GPU_CHECK_OK,
-			     "%u puts of 32 KiB were in memory when the read behind them was back",
-			     n);
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					   "the read behind a put does not come back");
+	return missing ? ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					     "%u of %u puts were not in memory when the read "
+					     "behind them was back",
+					     missing, n)
+		       : ha_gpu_check_report(k, HA_GPU_CHECK_OK,
+					     "%u puts of 32 KiB were in memory when the read "
+					     "behind them was back",
+					     n);
 }
 
 static enum ha_gpu_verdict check_inline(struct ha_gpu_check *k)
@@ -259,10 +269,13 @@ static enum ha_gpu_verdict check_inline(struct ha_gpu_check *k)
 	good = good && (k->rank ? (uint32_t)value == n : is_done(ha_gpu_quiet(k->conn, LIMIT)));
 	sync_ranks(k, true);
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "the last of %u did not come", n);
-	return torn ? say(k, HA_GPU_CHECK_FAILED, "%llu torn values of 8 bytes were seen",
-			  (unsigned long long)torn)
-		    : say(k, HA_GPU_CHECK_OK, "%u values of 8 bytes, none seen torn", n);
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED, "the last of %u did not come",
+					   n);
+	return torn ? ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					  "%llu torn values of 8 bytes were seen",
+					  (unsigned long long)torn)
+		    : ha_gpu_check_report(k, HA_GPU_CHECK_OK,
+					  "%u values of 8 bytes, none seen torn", n);
 }
 
 /*
@@ -294,13 +307,15 @@ static enum ha_gpu_verdict check_fence(struct ha_gpu_check *k)
 		sync_ranks(k, true);
 	}
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED,
-			   "a read, a fence and a signal do not come through");
-	return early ? say(k, HA_GPU_CHECK_FAILED,
-			   "%u of %u signals overtook the read before the fence", early, n)
-		     : say(k, HA_GPU_CHECK_OK,
-			   "%u reads of 256 KiB were whole before what was posted after the fence",
-			   n);
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					   "a read, a fence and a signal do not come through");
+	return early ? ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					   "%u of %u signals overtook the read before the fence",
+					   early, n)
+		     : ha_gpu_check_report(k, HA_GPU_CHECK_OK,
+					   "%u reads of 256 KiB were whole before what was posted "
+					   "after the fence",
+					   n);
 }
 
 static enum ha_gpu_verdict check_completions(struct ha_gpu_check *k)
@@ -317,10 +332,12 @@ static enum ha_gpu_verdict check_completions(struct ha_gpu_check *k)
 	good = good && is_done(ha_gpu_quiet(k->conn, LIMIT));
 	good = sync_ranks(k, good);
 	if (!good || ha_gpu_signal_value(k->conn, SIGNAL + 2) != n)
-		return say(k, HA_GPU_CHECK_FAILED, "%llu of %u entries are counted as done",
-			   (unsigned long long)ha_gpu_signal_value(k->conn, SIGNAL + 2), n);
-	return say(k, HA_GPU_CHECK_OK, "%u entries, their 16-bit index going round %u times", n,
-		   n >> 16);
+		return ha_gpu_check_report(
+			k, HA_GPU_CHECK_FAILED, "%llu of %u entries are counted as done",
+			(unsigned long long)ha_gpu_signal_value(k->conn, SIGNAL + 2), n);
+	return ha_gpu_check_report(k, HA_GPU_CHECK_OK,
+				   "%u entries, their 16-bit index going round %u times", n,
+				   n >> 16);
 }
 
 /* ---- paths ---- */
@@ -380,9 +397,10 @@ static bool stays_untouched(struct ha_gpu_check *k)
 /* At both ranks alike. */
 static enum ha_gpu_verdict no_failback(struct ha_gpu_check *k)
 {
-	return say(k, HA_GPU_CHECK_NOT_HERE,
-		   "it needs connections that return to their first path: HA_GPU_FAILBACK=1 at "
-		   "both ranks");
+	return ha_gpu_check_report(
+		k, HA_GPU_CHECK_NOT_HERE,
+		"it needs connections that return to their first path: HA_GPU_FAILBACK=1 at "
+		"both ranks");
 }
 
 /*
@@ -400,7 +418,8 @@ static enum ha_gpu_verdict check_stop(struct ha_gpu_check *k)
 		return no_failback(k);
 	if (!c->path[1].wqe) {
 		sync_ranks(k, true);
-		return say(k, HA_GPU_CHECK_NOT_HERE, "the connection has no backup");
+		return ha_gpu_check_report(k, HA_GPU_CHECK_NOT_HERE,
+					   "the connection has no backup");
 	}
 	if (!k->rank)
 		ha_gpu_cas(&c->error, &none, (ha_gpu_load(&c->cons) & HA_GPU_EPOCH) | 1 << 8);
@@ -410,15 +429,18 @@ static enum ha_gpu_verdict check_stop(struct ha_gpu_check *k)
 	back = await_value(&c->active, 0, LIMIT);
 	sync_ranks(k, true);
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "traffic did not go on over the backup");
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED,
+					   "traffic did not go on over the backup");
 	if (!clean)
-		return say(k, HA_GPU_CHECK_FAILED,
-			   "something landed after both queue pairs had been stopped");
+		return ha_gpu_check_report(
+			k, HA_GPU_CHECK_FAILED,
+			"something landed after both queue pairs had been stopped");
 	if (!back)
-		return say(k, HA_GPU_CHECK_FAILED,
-			   "the path that was stopped does not come back: does the firmware take "
-			   "it from RESET to RTS again?");
-	return say(
+		return ha_gpu_check_report(
+			k, HA_GPU_CHECK_FAILED,
+			"the path that was stopped does not come back: does the firmware take "
+			"it from RESET to RTS again?");
+	return ha_gpu_check_report(
 		k, HA_GPU_CHECK_OK,
 		"slowest round %llu us, nothing landed late, back on the first path after %llu ms",
 		(unsigned long long)slowest / 1000,
@@ -465,13 +487,15 @@ static enum ha_gpu_verdict check_cut(struct ha_gpu_check *k)
 	bool good;
 
 	if (!k->cut && !k->cut_s)
-		return say(k, HA_GPU_CHECK_NOT_HERE,
-			   "somebody has to pull a cable: --cut SECONDS says for how long it waits "
-			   "for that");
+		return ha_gpu_check_report(
+			k, HA_GPU_CHECK_NOT_HERE,
+			"somebody has to pull a cable: --cut SECONDS says for how long it waits "
+			"for that");
 	if (!sync_ranks(k, !k->cut || k->config.settings.failback))
 		return no_failback(k);
 	if (!k->conn->path[1].wqe)
-		return say(k, HA_GPU_CHECK_NOT_HERE, "the connection has no backup");
+		return ha_gpu_check_report(k, HA_GPU_CHECK_NOT_HERE,
+					   "the connection has no backup");
 	/* both have counted: who pulls it at once has not pulled it too early */
 	if (k->cut_s && k->out && !k->rank) {
 		fprintf(k->out, "          pull the cable of the first port within %u s\n",
@@ -480,10 +504,12 @@ static enum ha_gpu_verdict check_cut(struct ha_gpu_check *k)
 	}
 	good = survive_cut(k, before, &from, &slowest);
 	sync_ranks(k, true);
-	return good ? say(k, HA_GPU_CHECK_OK, "traffic went on; slowest round %llu us",
-			  (unsigned long long)slowest / 1000)
-		    : say(k, HA_GPU_CHECK_FAILED,
-			  "traffic did not go on over the backup, or no path failed");
+	return good ? ha_gpu_check_report(k, HA_GPU_CHECK_OK,
+					  "traffic went on; slowest round %llu us",
+					  (unsigned long long)slowest / 1000)
+		    : ha_gpu_check_report(
+			      k, HA_GPU_CHECK_FAILED,
+			      "traffic did not go on over the backup, or no path failed");
 }
 
 static enum ha_gpu_verdict measure_cost(struct ha_gpu_check *k)
@@ -501,17 +527,18 @@ static enum ha_gpu_verdict measure_cost(struct ha_gpu_check *k)
 	ns = ha_gpu_now() - start;
 	sync_ranks(k, true);
 	if (!good)
-		return say(k, HA_GPU_CHECK_FAILED, "it stands still");
-	return say(k, HA_GPU_CHECK_OK,
-		   "%u puts of 64 bytes by a thread of the host, four to a doorbell: %llu ns each, "
-		   "%llu a second",
-		   n, (unsigned long long)(ns / n),
-		   (unsigned long long)(n * SECOND / (ns ? ns : 1)));
+		return ha_gpu_check_report(k, HA_GPU_CHECK_FAILED, "it stands still");
+	return ha_gpu_check_report(
+		k, HA_GPU_CHECK_OK,
+		"%u puts of 64 bytes by a thread of the host, four to a doorbell: %llu ns each, "
+		"%llu a second",
+		n, (unsigned long long)(ns / n), (unsigned long long)(n * SECOND / (ns ? ns : 1)));
 }
 
 static enum ha_gpu_verdict report_no_gpu(struct ha_gpu_check *k)
 {
-	return say(k, HA_GPU_CHECK_NOT_HERE, "%s", k->gpu ? k->gpu : "no kernel takes part");
+	return ha_gpu_check_report(k, HA_GPU_CHECK_NOT_HERE, "%s",
+				   k->gpu ? k->gpu : "no kernel takes part");
 }
 
 const struct ha_gpu_check_item ha_gpu_check_items[] = {

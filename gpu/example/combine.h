@@ -19,7 +19,8 @@
 /* ---- sending ---- */
 
 /* Lane 0. "All returned" of our expert `local` to rank `to`: once. */
-HA_GPU_FN enum ha_gpu_result ha_moe_tell_returned(struct ha_moe_run *r, uint32_t local, uint32_t to)
+HA_GPU_FN enum ha_gpu_result ha_moe_notify_returned(struct ha_moe_run *r, uint32_t local,
+						    uint32_t to)
 {
 	struct ha_moe *m = r->m;
 	uint64_t *told = &r->w->told_returned[local * m->shape.ranks + to];
@@ -65,19 +66,19 @@ HA_GPU_FN enum ha_gpu_result ha_moe_return_row(struct ha_moe_run *r, uint32_t lo
 		return result;
 	ha_moe_set_word(r, &r->w->posted[at], 1);
 	return ha_moe_add_to_word(r, &r->w->returned[pair], 1) == ha_moe_rows_for(r, pair)
-		       ? ha_moe_tell_returned(r, local, to)
+		       ? ha_moe_notify_returned(r, local, to)
 		       : HA_GPU_DONE;
 }
 
 /* A rank that sent none; or all were posted by a call before, which could not tell any more. */
-HA_GPU_FN enum ha_gpu_result ha_moe_tell_rest(struct ha_moe_run *r, uint32_t pair)
+HA_GPU_FN enum ha_gpu_result ha_moe_notify_rest(struct ha_moe_run *r, uint32_t pair)
 {
 	uint64_t result = HA_GPU_DONE;
 
 	if (!ha_gpu_lane() &&
 	    ha_moe_read_word(r, &r->w->returned[pair]) == ha_moe_rows_for(r, pair))
-		result =
-			ha_moe_tell_returned(r, pair / r->m->shape.ranks, pair % r->m->shape.ranks);
+		result = ha_moe_notify_returned(r, pair / r->m->shape.ranks,
+						pair % r->m->shape.ranks);
 	return (enum ha_gpu_result)ha_gpu_shfl(result, 0);
 }
 
@@ -96,7 +97,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_return_rows(struct ha_moe_run *r)
 	for (uint32_t pair = r->warp;
 	     pair < r->m->layout.local * r->m->shape.ranks && result == HA_GPU_DONE;
 	     pair += r->warps)
-		result = ha_moe_tell_rest(r, pair);
+		result = ha_moe_notify_rest(r, pair);
 	return result;
 }
 

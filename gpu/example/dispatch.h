@@ -24,7 +24,7 @@
 /* ---- sending ---- */
 
 /* Lane 0. The count of expert `e` (of all experts): once. */
-HA_GPU_FN enum ha_gpu_result ha_moe_tell_count(struct ha_moe_run *r, uint32_t e)
+HA_GPU_FN enum ha_gpu_result ha_moe_notify_count(struct ha_moe_run *r, uint32_t e)
 {
 	struct ha_moe *m = r->m;
 	uint32_t rank = e / m->layout.local, local = e % m->layout.local,
@@ -97,8 +97,9 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_to(struct ha_moe_run *r, uint32_t t, ui
 	if (result != HA_GPU_DONE || ha_gpu_lane())
 		return result;
 	ha_moe_set_word(r, &r->w->placed[i], (uint32_t)(slot + 1) | HA_MOE_POSTED);
-	return ha_moe_add_to_word(r, &r->w->ended[e], 1) == HA_MOE_COUNTED ? ha_moe_tell_count(r, e)
-									   : HA_GPU_DONE;
+	return ha_moe_add_to_word(r, &r->w->ended[e], 1) == HA_MOE_COUNTED
+		       ? ha_moe_notify_count(r, e)
+		       : HA_GPU_DONE;
 }
 
 HA_GPU_FN enum ha_gpu_result ha_moe_send_token(struct ha_moe_run *r, uint32_t t)
@@ -135,7 +136,7 @@ HA_GPU_FN uint32_t ha_moe_count_tokens(const struct ha_moe_run *r, uint32_t e)
 	return count;
 }
 
-HA_GPU_FN enum ha_gpu_result ha_moe_count_and_tell(struct ha_moe_run *r, uint32_t e)
+HA_GPU_FN enum ha_gpu_result ha_moe_count_and_notify(struct ha_moe_run *r, uint32_t e)
 {
 	uint32_t count = ha_moe_count_tokens(r, e), ended;
 	enum ha_gpu_result result = HA_GPU_DONE;
@@ -146,7 +147,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_count_and_tell(struct ha_moe_run *r, uint32_
 		if (ended < HA_MOE_COUNTED / 2)
 			ended = ha_moe_add_to_word(r, &r->w->ended[e], HA_MOE_COUNTED - count);
 		if (ended == HA_MOE_COUNTED)
-			result = ha_moe_tell_count(r, e);
+			result = ha_moe_notify_count(r, e);
 	}
 	return (enum ha_gpu_result)ha_gpu_shfl((uint64_t)result, 0);
 }
@@ -158,7 +159,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_tokens(struct ha_moe_run *r)
 	for (uint32_t t = r->warp; t < r->call->tokens && result == HA_GPU_DONE; t += r->warps)
 		result = ha_moe_send_token(r, t);
 	for (uint32_t e = r->warp; e < r->m->shape.experts && result == HA_GPU_DONE; e += r->warps)
-		result = ha_moe_count_and_tell(r, e);
+		result = ha_moe_count_and_notify(r, e);
 	return result;
 }
 

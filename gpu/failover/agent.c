@@ -308,7 +308,7 @@ static void restart_completions(struct ha_gpu_path *q, uint64_t incarnation)
  * Our address may have changed while the path was down: the peer gets it before anything of a new
  * incarnation.
  */
-static int tell_address(struct ha_gpu_agent *a, unsigned path)
+static int send_own_address(struct ha_gpu_agent *a, unsigned path)
 {
 	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED,
 				.path = path,
@@ -328,7 +328,7 @@ static bool reconnect_path(struct ha_gpu_agent *a, unsigned path)
 	if (now < p->retry_at || a->cut)
 		return false;
 	p->retry_at = now + a->config.recovery_ns;
-	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || tell_address(a, path) < 0 ||
+	if (a->ops.port(p->hw) != HA_GPU_PORT_UP || send_own_address(a, path) < 0 ||
 	    a->ops.connect(p->hw, p->incarnation + 1))
 		return false;
 	p->incarnation++;

@@ -125,7 +125,7 @@ static int dial_once(const struct sockaddr_storage *to, socklen_t length, unsign
 	return r;
 }
 
-int ha_gpu_stream_dial(const char *address, unsigned limit_ms)
+int ha_gpu_stream_connect(const char *address, unsigned limit_ms)
 {
 	const struct timespec pause = { 0, 20000000 };
 	int64_t end = ha_monotonic_ms() + limit_ms;

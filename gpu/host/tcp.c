@@ -198,7 +198,7 @@ static int gather_ranks(struct star *s, const char *root, uint64_t job, char add
 static int join_star(struct star *s, const char *root, uint64_t job, char address[64])
 {
 	struct hello h = { MAGIC, 1, job, (uint32_t)s->rank, (uint32_t)s->size };
-	int fd = ha_gpu_stream_dial(root, s->limit_ms);
+	int fd = ha_gpu_stream_connect(root, s->limit_ms);
 
 	if (fd < 0) {
 		HA_WARN(root, "rank 0 is not reached there: %s", strerror(-fd));

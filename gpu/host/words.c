@@ -247,7 +247,7 @@ static int connect_peer(const struct ha_gpu_bootstrap *b, const char *address, u
 	do {
 		piece = limit_ms < PIECE_MS ? limit_ms : PIECE_MS;
 		limit_ms -= piece;
-		r = ha_gpu_stream_dial(address, piece);
+		r = ha_gpu_stream_connect(address, piece);
 		if (r == -ETIMEDOUT && ha_gpu_bootstrap_gone(b) >= 0)
 			return -ECONNRESET;
 	} while (r == -ETIMEDOUT && limit_ms);

@@ -319,7 +319,7 @@ static void begin_abort(struct ina_worker *w)
 		return;
 	fill_header(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &w->last_word);
 	w->last_word.flags = INA_F_ABORT;
-	w->telling = INA_TELLS;
+	w->telling = INA_ABORT_REPEATS;
 	set_rto(w);
 	send_abort(w);
 }

@@ -13,7 +13,7 @@
  *   deadline  nothing new was answered for config.peer_ns, or nothing at all came from the switch
  *             for config.switch_ns: the end, with one error
  *   abort     the switch has not yet said that it knows of the end (extended frames): it is told
- *             again; doubled each time, INA_TELLS times in all
+ *             again; doubled each time, INA_ABORT_REPEATS times in all
  *
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it
  * was last sent again, have been answered (RFC 8985's idea, by count). So also a repetition that
@@ -192,7 +192,7 @@ uint64_t ina_worker_due(const struct ina_worker *w);
 void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f);
 /*
  * The end, for all ranks: operations end with err (negative), the others are told where the frame
- * can. That takes until ina_worker_telling() is false: whoever wants the others to know goes on
+ * can. That takes until ina_worker_is_aborting() is false: whoever wants the others to know goes on
  * with ina_worker_poll(), ina_worker_due() and ina_worker_receive() as before.
  */
 void ina_worker_abort(struct ina_worker *w, int err, const char *why);
@@ -202,10 +202,10 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why);
  * this often, which with the limits of ina_worker_defaults() takes 2 s. Counted and not timed, so
  * that a process that stands still does not use them up.
  */
-#define INA_TELLS 28u
+#define INA_ABORT_REPEATS 28u
 
 /* The end has been said, and the switch has not answered yet. */
-static inline bool ina_worker_telling(const struct ina_worker *w)
+static inline bool ina_worker_is_aborting(const struct ina_worker *w)
 {
 	return w->telling != 0;
 }

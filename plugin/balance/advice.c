@@ -118,7 +118,7 @@ void ha_advice_leave(struct ha_bundle *b)
 }
 
 /* What is wrong with the agent as a whole is told once, not by each connection. */
-static void tell_hint(struct ha_bundle *b, enum ha_hint hint)
+static void report_hint(struct ha_bundle *b, enum ha_hint hint)
 {
 	struct ha_advised *d = &b->balance.advised;
 	bool agent_gone = !atomic_load_explicit(&b->ctx->advice.hints.shm, memory_order_relaxed);
@@ -148,12 +148,12 @@ void ha_advice_follow(struct ha_send *s, enum ha_hint hint, uint32_t sup_bw)
 	d->hint = (uint8_t)hint;
 	d->sup_bw = sup_bw;
 	ha_share_change(b, share);
-	tell_hint(b, hint);
+	report_hint(b, hint);
 }
 
 /* ---- the agent ---- */
 
-static void tell_agent(struct ha_ctx *ctx, enum ha_hints_state state)
+static void report_agent_state(struct ha_ctx *ctx, enum ha_hints_state state)
 {
 	struct ha_advice *a = &ctx->advice;
 	static const struct {
@@ -181,7 +181,7 @@ static void tell_agent(struct ha_ctx *ctx, enum ha_hints_state state)
 
 /* Its slots are all taken, or it does not want some flows. They are asked for again every five
  * seconds; one event, until all have one. */
-static void tell_refused(struct ha_ctx *ctx)
+static void report_refused(struct ha_ctx *ctx)
 {
 	struct ha_advice *a = &ctx->advice;
 	uint32_t status = MPIB_STATUS_OK;
@@ -227,13 +227,13 @@ uint64_t ha_advice_round(struct ha_ctx *ctx, uint64_t now)
 		return UINT64_MAX;
 	if (a->flows && now >= a->look_at) {
 		(void)ha_hints_look(&a->hints, now);
-		tell_agent(ctx, a->hints.state);
+		report_agent_state(ctx, a->hints.state);
 		a->look_at = now + LOOK_NS;
 	}
 	if (ha_agent_round(&a->client, now))
 		HA_INFO(NULL, "ha-agent at %s: %s", a->client.path,
 			ha_agent_state_text(a->client.state));
-	tell_refused(ctx);
+	report_refused(ctx);
 	due = client_due(&a->client, now);
 	return a->flows && a->look_at < due ? a->look_at : due;
 }

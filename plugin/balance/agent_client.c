@@ -178,7 +178,7 @@ static bool is_trusted(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-static bool anything_to_say(const struct ha_agent_client *c)
+static bool has_pending_requests(const struct ha_agent_client *c)
 {
 	return !TAILQ_EMPTY(&c->waiting) || !TAILQ_EMPTY(&c->held) || !TAILQ_EMPTY(&c->refused) ||
 	       c->deregister_count;
@@ -337,7 +337,7 @@ bool ha_agent_round(struct ha_agent_client *c, uint64_t now)
 	enum ha_agent_state before = c->state;
 	int err;
 
-	if (c->fd < 0 && anything_to_say(c) && now >= c->dial_at)
+	if (c->fd < 0 && has_pending_requests(c) && now >= c->dial_at)
 		connect_to_agent(c, now);
 	if (c->fd < 0)
 		return c->state != before;
@@ -374,7 +374,7 @@ uint64_t ha_agent_due(const struct ha_agent_client *c)
 	uint64_t due = UINT64_MAX;
 
 	if (c->fd < 0)
-		return anything_to_say(c) ? c->dial_at : UINT64_MAX;
+		return has_pending_requests(c) ? c->dial_at : UINT64_MAX;
 	if (c->asked)
 		due = c->question[c->first].at + ANSWER_LIMIT_NS;
 	else if (!TAILQ_EMPTY(&c->waiting) || c->deregister_count)

@@ -97,7 +97,7 @@ static bool may_move(struct ha_bundle *b, uint64_t now)
 }
 
 /* The other end learns of it with the next heartbeat on the other rail. */
-static void say_soon(struct ha_bundle *b, uint64_t now)
+static void bring_heartbeat_forward(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_beat_watch *beat = &b->failover.ctl[b->balance.lag.other].beat;
 
@@ -113,7 +113,7 @@ static void begin_compare(struct ha_bundle *b, uint64_t now)
 	g->keys = (uint8_t)(1u << g->other);
 	ha_policy_update(b);
 	ha_lag_arm(b, !g->out);
-	say_soon(b, now);
+	bring_heartbeat_forward(b, now);
 }
 
 static void end_compare(struct ha_bundle *b, uint64_t now)
@@ -125,7 +125,7 @@ static void end_compare(struct ha_bundle *b, uint64_t now)
 	g->rest_until = now + g->rest;
 	g->rest = 2 * g->rest < REST_MOST_NS ? 2 * g->rest : REST_MOST_NS;
 	ha_policy_update(b);
-	say_soon(b, now);
+	bring_heartbeat_forward(b, now);
 }
 
 static void judge_watch(struct ha_bundle *b, uint64_t now)
@@ -170,7 +170,7 @@ static void move_away(struct ha_bundle *b, uint32_t here, uint32_t there, uint64
 	g->wanted = HA_LAG_WINDOW;
 	carry_over(b, 1u << g->other);
 	ha_lag_arm(b, !g->out);
-	say_soon(b, now);
+	bring_heartbeat_forward(b, now);
 	ha_device_system_label(home->dev, label, sizeof(label));
 	ha_port_errors_text(b->ctx->config.sysfs_root, label, errors, sizeof(errors));
 	ha_journal_eventf(b->ctx,
@@ -226,7 +226,7 @@ static void move_back(struct ha_bundle *b, uint64_t now, const char *why)
 	g->wanted = 0;
 	g->back_at = now;
 	carry_over(b, g->home);
-	say_soon(b, now);
+	bring_heartbeat_forward(b, now);
 	ha_journal_eventf(
 		b->ctx,
 		&(struct ha_event) { .kind = HA_EVENT_FAILED_BACK, .bundle = b, .rail = home },

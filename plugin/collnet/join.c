@@ -46,7 +46,7 @@ static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
 }
 
 /* The same reason again and again is one line. */
-static void say_why(struct ha_collnet *c, const char *what)
+static void report_reason(struct ha_collnet *c, const char *what)
 {
 	struct ha_pilot *p = &c->pilot;
 
@@ -84,7 +84,7 @@ static void finish_creating(struct ha_collnet *c)
 	if (ok) {
 		memcpy(c->ticket, c->pilot.ticket, sizeof(c->ticket));
 	} else {
-		say_why(c, "no group");
+		report_reason(c, "no group");
 		if (c->connected) {
 			c->stats.attempts++;
 			ha_collnet_group_pause(c);
@@ -138,7 +138,7 @@ static void finish_boarding(struct ha_collnet *c)
 {
 	c->group = c->pilot.error ? NULL : c->pilot.group;
 	if (c->pilot.error)
-		say_why(c, "this rank cannot join");
+		report_reason(c, "this rank cannot join");
 	begin_agreement(c, c->group != NULL);
 }
 

@@ -35,7 +35,7 @@
  * HA_NCCL_CONNECT_TIMEOUT_MS. */
 #define REFUSED_MS 3000
 
-static bool worth_redialling(int err)
+static bool is_worth_reconnecting(int err)
 {
 	return err == -ECONNREFUSED || err == -ETIMEDOUT || err == -EHOSTUNREACH ||
 	       err == -ENETUNREACH || err == -ECONNRESET || err == -EADDRNOTAVAIL;
@@ -47,7 +47,7 @@ static int schedule_reconnect(struct ha_pending *p, int err)
 
 	uint64_t now = ha_clock_now(p->ctx->clock);
 
-	if (!worth_redialling(err))
+	if (!is_worth_reconnecting(err))
 		return err;
 	if (err != -ECONNREFUSED)
 		p->refused_since = 0;
@@ -85,7 +85,7 @@ static int step_start(struct ha_pending *p)
 	return HA_PENDING_DIAL;
 }
 
-static int step_dial(struct ha_pending *p)
+static int step_connect_oob(struct ha_pending *p)
 {
 	struct ha_ctx *ctx = p->ctx;
 	struct ha_oob_conn *conn;
@@ -196,7 +196,7 @@ static int step_ready_out(struct ha_pending *p)
 static const struct ha_pending_side connecting = {
 	.state = {
 		[HA_PENDING_START] = { step_start, "making the queue pairs" },
-		[HA_PENDING_DIAL] = { step_dial, "reaching its out-of-band port" },
+		[HA_PENDING_DIAL] = { step_connect_oob, "reaching its out-of-band port" },
 		[HA_PENDING_DIALLING] = { step_dialling, "reaching its out-of-band port" },
 		[HA_PENDING_HELLO_OUT] = { step_hello_out, "sending HELLO" },
 		[HA_PENDING_WELCOME_IN] = { step_welcome_in, "waiting for WELCOME" },

@@ -293,7 +293,7 @@ static void start_search(struct ha_ctx *ctx, struct ha_away *away, struct ha_nic
 
 /* ---- it is back ---- */
 
-static void say_back(struct ha_device *dev, const struct ha_away *away, uint64_t now)
+static void report_return(struct ha_device *dev, const struct ha_away *away, uint64_t now)
 {
 	const struct ha_topo_device *topo = dev->topo;
 	bool renamed = strcmp(topo->system_name, topo->name) != 0;
@@ -333,7 +333,7 @@ static void use_again(struct ha_device *dev, const struct ha_away *away, uint64_
 {
 	(void)ha_device_refresh(dev);
 	dev->back_at = now;
-	say_back(dev, away, now);
+	report_return(dev, away, now);
 	ha_failover_device_back(dev);
 }
 

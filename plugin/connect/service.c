@@ -106,7 +106,7 @@ static void *service_main(void *arg)
 	bool stop = false, awake = false, urgent = false;
 	uint64_t next = 0;
 
-	ha_nap_exactly();
+	ha_set_exact_sleeps();
 	while (!stop) {
 		if (!awake)
 			sleep_until(ctx, next, urgent);

@@ -83,7 +83,7 @@ void ha_dmabuf_drop(struct ha_dmabufs *all, struct ha_dmabuf *one)
 	pthread_mutex_unlock(&all->lock);
 }
 
-bool ha_dmabuf_tell(struct ha_dmabufs *all, unsigned *count)
+bool ha_dmabuf_report_once(struct ha_dmabufs *all, unsigned *count)
 {
 	bool first;
 

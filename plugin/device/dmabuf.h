@@ -39,6 +39,6 @@ struct ha_dmabufs {
 struct ha_dmabuf *ha_dmabuf_keep(struct ha_dmabufs *all, const struct ha_mr_want *want);
 void ha_dmabuf_drop(struct ha_dmabufs *all, struct ha_dmabuf *one);
 /* The first call of a context is true: somebody shall say that there are no more than *count. */
-bool ha_dmabuf_tell(struct ha_dmabufs *all, unsigned *count);
+bool ha_dmabuf_report_once(struct ha_dmabufs *all, unsigned *count);
 
 #endif

@@ -24,7 +24,7 @@ static const struct ha_fused *find_fused(struct ha_ctx *ctx, int dev)
 }
 
 /* The variable is followed in part: a warning, once. */
-static void tell_fewer(struct ha_ctx *ctx, int devices, int each)
+static void warn_fewer_devices(struct ha_ctx *ctx, int devices, int each)
 {
 	if (!atomic_exchange_explicit(&ctx->fused.told_queue_pairs, true, memory_order_relaxed))
 		HA_WARN(NULL,
@@ -47,7 +47,7 @@ static void multiply_rails(struct ha_ctx *ctx, int first, struct ha_comm_opts *o
 		room--;
 	if (each > room / devices) {
 		each = room / devices;
-		tell_fewer(ctx, devices, each);
+		warn_fewer_devices(ctx, devices, each);
 	}
 	memcpy(list + 1, opts->more, (size_t)opts->nmore * sizeof(list[0]));
 	opts->nmore = devices * each - 1;

@@ -91,7 +91,7 @@ static void register_early(struct ha_bundle *b, struct ha_mr *mr, const struct h
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (!mr->entry[i] && b->rail[i].opening)
 			register_on(b->rail[i].opening, want, &mr->entry[i]);
-	if (!ha_dmabuf_tell(&b->ctx->dmabufs, &kept))
+	if (!ha_dmabuf_report_once(&b->ctx->dmabufs, &kept))
 		return;
 	getrlimit(RLIMIT_NOFILE, &files);
 	HA_WARN(b->name,

@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-struct ha_grave {
-	struct ha_grave *next;
+struct ha_retired {
+	struct ha_retired *next;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	struct ha_opening *opening; /* that they are on: a user */
@@ -24,27 +24,27 @@ void ha_reaper_open(struct ha_ctx *ctx)
 
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
-	r->tail = &r->graves;
+	r->tail = &r->retired;
 }
 
-static struct ha_grave *next_grave(struct ha_reaper *r)
+static struct ha_retired *take_retired(struct ha_reaper *r)
 {
-	struct ha_grave *g;
+	struct ha_retired *g;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->graves && !r->stop)
+	while (!r->retired && !r->stop)
 		pthread_cond_wait(&r->wake, &r->lock);
-	g = r->graves;
+	g = r->retired;
 	if (g) {
-		r->graves = g->next;
-		if (!r->graves)
-			r->tail = &r->graves;
+		r->retired = g->next;
+		if (!r->retired)
+			r->tail = &r->retired;
 	}
 	pthread_mutex_unlock(&r->lock);
 	return g;
 }
 
-static void empty_grave(struct ha_ctx *ctx, const struct ha_grave *g)
+static void destroy_retired(struct ha_ctx *ctx, const struct ha_retired *g)
 {
 	if (g->qp)
 		ctx->verbs->destroy_qp(ctx->verbs, g->qp);
@@ -61,10 +61,10 @@ static void empty_grave(struct ha_ctx *ctx, const struct ha_grave *g)
 static void *reaper_main(void *arg)
 {
 	struct ha_ctx *ctx = arg;
-	struct ha_grave *g;
+	struct ha_retired *g;
 
-	while ((g = next_grave(&ctx->reaper)) != NULL) {
-		empty_grave(ctx, g);
+	while ((g = take_retired(&ctx->reaper)) != NULL) {
+		destroy_retired(ctx, g);
 		free(g);
 	}
 	return NULL;
@@ -89,10 +89,10 @@ static bool ensure_running(struct ha_ctx *ctx)
 }
 
 /* False: there is no thread. */
-static bool enqueue_grave(struct ha_ctx *ctx, const struct ha_grave *what)
+static bool enqueue_retired(struct ha_ctx *ctx, const struct ha_retired *what)
 {
 	struct ha_reaper *r = &ctx->reaper;
-	struct ha_grave *g;
+	struct ha_retired *g;
 
 	if (ha_ctx_self_driven(ctx) || !ensure_running(ctx))
 		return false;
@@ -111,14 +111,14 @@ static bool enqueue_grave(struct ha_ctx *ctx, const struct ha_grave *what)
 bool ha_reaper_take(struct ha_ctx *ctx, struct ha_opening *opening, struct ibv_qp *qp,
 		    struct ibv_cq *cq)
 {
-	const struct ha_grave what = { .qp = qp, .cq = cq, .opening = ha_opening_take(opening) };
+	const struct ha_retired what = { .qp = qp, .cq = cq, .opening = ha_opening_take(opening) };
 	void *qp_context = qp ? qp->qp_context : NULL, *cq_context = cq ? cq->cq_context : NULL;
 
 	if (qp)
 		qp->qp_context = NULL;
 	if (cq)
 		cq->cq_context = NULL;
-	if (enqueue_grave(ctx, &what))
+	if (enqueue_retired(ctx, &what))
 		return true;
 	ha_opening_put(opening);
 	if (qp)
@@ -130,10 +130,10 @@ bool ha_reaper_take(struct ha_ctx *ctx, struct ha_opening *opening, struct ibv_q
 
 void ha_reaper_close_opening(struct ha_ctx *ctx, struct ha_opening *over, struct ha_nic *nic)
 {
-	const struct ha_grave what = { .over = over, .nic = nic };
+	const struct ha_retired what = { .over = over, .nic = nic };
 
-	if (!enqueue_grave(ctx, &what))
-		empty_grave(ctx, &what);
+	if (!enqueue_retired(ctx, &what))
+		destroy_retired(ctx, &what);
 }
 
 void ha_reaper_close(struct ha_ctx *ctx)

@@ -14,14 +14,14 @@
 #include <stdbool.h>
 
 struct ha_ctx;
-struct ha_grave;
+struct ha_retired;
 struct ha_nic;
 struct ha_opening;
 
 struct ha_reaper {
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t wake;
-	struct ha_grave *graves, **tail;
+	struct ha_retired *retired, **tail;
 	pthread_t thread;
 	bool running, stop;
 };

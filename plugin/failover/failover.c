@@ -55,7 +55,7 @@ void ha_failover_srq(struct ha_ctx *ctx, const struct ibv_srq *srq)
 }
 
 /* The sender alone decides when to try again, and sees nothing of a receiver's port. */
-static void say_back(struct ha_bundle *b, const struct ha_rail *r)
+static void report_return(struct ha_bundle *b, const struct ha_rail *r)
 {
 	if (b->is_send || r->state != HA_RAIL_DOWN)
 		return;
@@ -87,7 +87,7 @@ static void take_ports_back(struct ha_bundle *b)
 		back = true;
 		ha_incarnation_hurry(b, &b->rail[i]);
 		if (!said)
-			say_back(b, &b->rail[i]);
+			report_return(b, &b->rail[i]);
 		said |= i >= b->balance.ndata && b->rail[i].state == HA_RAIL_DOWN;
 	}
 	if (back)

@@ -18,12 +18,12 @@ static void pause_processor(void)
 
 static void sleep_while_idle(struct idle *idle, uint64_t idle_ns)
 {
-	uint64_t ns = ha_nap_ns(idle_ns);
+	uint64_t ns = ha_idle_sleep_ns(idle_ns);
 	struct timespec pause = { 0 };
 
 	if (!idle->naps_exactly) {
 		idle->naps_exactly = true;
-		ha_nap_exactly();
+		ha_set_exact_sleeps();
 	}
 	if (ns > NAP_MAX_NS)
 		ns = NAP_MAX_NS;

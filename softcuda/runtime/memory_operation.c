@@ -61,9 +61,9 @@ static void wait_for_value(const CUstreamBatchMemOpParams *one)
 
 	while (!is_satisfied(one)) {
 		uint64_t idle = ha_clock_now(&ha_clock_live) - start;
-		if (idle < HA_NAP_MIN_NS && ha_yield(&yield))
+		if (idle < HA_IDLE_SLEEP_MIN_NS && ha_yield(&yield))
 			continue;
-		struct timespec nap = { .tv_nsec = (long)ha_nap_ns(idle) };
+		struct timespec nap = { .tv_nsec = (long)ha_idle_sleep_ns(idle) };
 		nanosleep(&nap, NULL);
 	}
 }

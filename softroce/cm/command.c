@@ -184,7 +184,7 @@ static int resolve_addresses(struct sr_cm_id *id, const struct sockaddr_in6 *src
 	if (!id->port)
 		id->port = sr_cm_port_towards(ports, n, id->gid);
 	if (!id->port) {
-		sr_cm_tell(id, SR_CM_ADDR_ERROR, -ENODEV);
+		sr_cm_post_event(id, SR_CM_ADDR_ERROR, -ENODEV);
 		return 0;
 	}
 	number = id->state == SR_CM_BOUND ? sr_cm_portnum(&id->src) : 0;
@@ -194,7 +194,7 @@ static int resolve_addresses(struct sr_cm_id *id, const struct sockaddr_in6 *src
 	if (err)
 		return err;
 	id->state = SR_CM_RESOLVED;
-	sr_cm_tell(id, SR_CM_ADDR_RESOLVED, 0);
+	sr_cm_post_event(id, SR_CM_ADDR_RESOLVED, 0);
 	return 0;
 }
 
@@ -223,7 +223,7 @@ static int resolve_route(const struct body *body)
 	if (id->state != SR_CM_RESOLVED)
 		return -EINVAL;
 	id->routed = true; /* the kernel's routes are IP's, and we send through IP */
-	sr_cm_tell(id, SR_CM_ROUTE_RESOLVED, 0);
+	sr_cm_post_event(id, SR_CM_ROUTE_RESOLVED, 0);
 	return 0;
 }
 

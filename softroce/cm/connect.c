@@ -230,7 +230,7 @@ void sr_cm_established(struct sr_cm_id *id)
 		return;
 	id->state = SR_CM_CONNECTED;
 	id->due = 0;
-	sr_cm_tell(id, SR_CM_ESTABLISHED, 0);
+	sr_cm_post_event(id, SR_CM_ESTABLISHED, 0);
 }
 
 void sr_cm_send_end(struct sr_cm_id *id)
@@ -256,7 +256,7 @@ static void gave_up(struct sr_cm_id *id)
 
 	id->due = 0;
 	id->state = SR_CM_ENDED;
-	sr_cm_tell(id, left ? SR_CM_DISCONNECTED : SR_CM_UNREACHABLE, left ? 0 : -ETIMEDOUT);
+	sr_cm_post_event(id, left ? SR_CM_DISCONNECTED : SR_CM_UNREACHABLE, left ? 0 : -ETIMEDOUT);
 }
 
 static uint64_t repeats_due(uint64_t now)
@@ -504,7 +504,7 @@ static void handle_disconnect(struct sr_cm_id *id, const struct sr_mad *mad)
 	id->state = SR_CM_ENDED;
 	send_now(id, &out);
 	if (!ended)
-		sr_cm_tell(id, SR_CM_DISCONNECTED, 0);
+		sr_cm_post_event(id, SR_CM_DISCONNECTED, 0);
 }
 
 static void ah_attr_put(const struct sr_cm_id *id, struct ib_uverbs_ah_attr *attr)
@@ -560,7 +560,7 @@ static void handle_answer(struct sr_cm_id *id, const struct sr_mad *mad)
 		if (id->state == SR_CM_LEAVING) {
 			id->state = SR_CM_ENDED;
 			id->due = 0;
-			sr_cm_tell(id, SR_CM_DISCONNECTED, 0);
+			sr_cm_post_event(id, SR_CM_DISCONNECTED, 0);
 		}
 		break;
 	case SR_MAD_SIDR_REP:

@@ -38,7 +38,7 @@ void sr_cm_push(struct sr_cm_note *note)
 	channel->last = &note->next;
 }
 
-void sr_cm_tell(struct sr_cm_id *id, enum sr_cm_event event, int status)
+void sr_cm_post_event(struct sr_cm_id *id, enum sr_cm_event event, int status)
 {
 	struct sr_cm_note *note = sr_cm_note(id, event, status);
 

@@ -130,7 +130,7 @@ struct sr_cm_note *sr_cm_note(struct sr_cm_id *id, enum sr_cm_event event, int s
 void sr_cm_push(struct sr_cm_note *note);
 /* The channel's first event, the caller's to free; NULL: there is none. */
 struct sr_cm_note *sr_cm_take(struct sr_cm_channel *channel);
-void sr_cm_tell(struct sr_cm_id *id, enum sr_cm_event event, int status);
+void sr_cm_post_event(struct sr_cm_id *id, enum sr_cm_event event, int status);
 /* Out of its channel's events, where `link` points at it. */
 void sr_cm_unlink(struct sr_cm_channel *channel, struct sr_cm_note **link);
 

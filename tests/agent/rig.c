@@ -143,7 +143,7 @@ int rig_dial(const struct rig *r)
 	return fd;
 }
 
-void rig_say(int fd, const void *data, size_t size)
+void rig_send(int fd, const void *data, size_t size)
 {
 	CHECK_INT(send(fd, data, size, MSG_NOSIGNAL), size);
 }
@@ -188,7 +188,7 @@ uint32_t rig_register(int fd, uint32_t conn_id, unsigned flow, uint32_t *slot)
 				   0 };
 	struct mpib_register_response answer;
 
-	rig_say(fd, &m, sizeof(m));
+	rig_send(fd, &m, sizeof(m));
 	CHECK(rig_receive(fd, &answer, sizeof(answer)));
 	CHECK_INT(answer.header.magic, MPIB_REG_MAGIC);
 	CHECK_INT(answer.header.type, MPIB_MSG_RESPONSE);
@@ -205,7 +205,7 @@ uint32_t rig_deregister(int fd, uint32_t conn_id)
 				     conn_id };
 	struct mpib_deregister_response answer;
 
-	rig_say(fd, &m, sizeof(m));
+	rig_send(fd, &m, sizeof(m));
 	CHECK(rig_receive(fd, &answer, sizeof(answer)));
 	CHECK_INT(answer.header.magic, MPIB_REG_MAGIC);
 	CHECK_INT(answer.header.type, MPIB_MSG_RESPONSE);

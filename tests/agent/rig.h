@@ -34,7 +34,7 @@ void rig_remove(struct rig *r);
 /* A registration socket; each call on it ends after 20 s at most. */
 int rig_dial(const struct rig *r);
 /* The process at the other end of a new socket. */
-void rig_say(int fd, const void *data, size_t size);
+void rig_send(int fd, const void *data, size_t size);
 /* false: the agent has hung up. */
 bool rig_receive(int fd, void *data, size_t size);
 uint32_t rig_ip(unsigned a, unsigned b, unsigned c, unsigned d);

@@ -89,24 +89,24 @@ static void hostile_peers(const struct rig *r)
 	char byte, unknown[20] = { 0 };
 	int fd = rig_dial(r), other;
 
-	rig_say(fd, junk, sizeof(junk));
+	rig_send(fd, junk, sizeof(junk));
 	CHECK(!rig_receive(fd, &byte, 1)); /* hung up, without a word */
 	close(fd);
 	fd = rig_dial(r);
 	memcpy(unknown, &h, sizeof(h));
-	rig_say(fd, unknown, sizeof(unknown));
+	rig_send(fd, unknown, sizeof(unknown));
 	CHECK(rig_receive(fd, &answer, sizeof(answer)));
 	CHECK_INT(answer.status, MPIB_STATUS_INVALID);
 	CHECK_INT(rig_register(fd, 1, 1, NULL), MPIB_STATUS_OK); /* and goes on */
 	/* Half a message: others are served meanwhile, and in the end it is hung up on. */
-	rig_say(fd, &h, 5);
+	rig_send(fd, &h, 5);
 	other = rig_dial(r);
 	CHECK_INT(rig_register(other, 2, 2, NULL), MPIB_STATUS_OK);
 	CHECK(!rig_receive(fd, &byte, 1));
 	close(fd);
 	/* Half a message and the end. */
 	fd = rig_dial(r);
-	rig_say(fd, &h, 5);
+	rig_send(fd, &h, 5);
 	close(fd);
 	rig_await(r, "dropped", dropped + 3);
 	/* we are alive: what was said counts */

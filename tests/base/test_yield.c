@@ -64,18 +64,18 @@ static void naps(void)
 	uint64_t last = 0;
 
 	for (uint64_t idle = 0; idle < HA_NS_PER_S; idle = idle * 2 + 1) {
-		uint64_t nap = ha_nap_ns(idle);
+		uint64_t nap = ha_idle_sleep_ns(idle);
 
-		CHECK(nap >= last && nap >= HA_NAP_MIN_NS && nap <= HA_NAP_MAX_NS);
-		CHECK(nap == HA_NAP_MIN_NS || nap <= idle / 8);
+		CHECK(nap >= last && nap >= HA_IDLE_SLEEP_MIN_NS && nap <= HA_IDLE_SLEEP_MAX_NS);
+		CHECK(nap == HA_IDLE_SLEEP_MIN_NS || nap <= idle / 8);
 		last = nap;
 	}
-	CHECK(last == HA_NAP_MAX_NS);
+	CHECK(last == HA_IDLE_SLEEP_MAX_NS);
 }
 
 static void exactly(void)
 {
-	ha_nap_exactly();
+	ha_set_exact_sleeps();
 	CHECK_INT(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), 1000);
 }
 

@@ -53,7 +53,7 @@ static void *meet(void *arg)
 static void crowd_in(struct rank *r, const char *where)
 {
 	while (r->unauthenticated < UNAUTHENTICATED) {
-		r->silent[r->unauthenticated] = ha_gpu_stream_dial(where, LIMIT_MS);
+		r->silent[r->unauthenticated] = ha_gpu_stream_connect(where, LIMIT_MS);
 		CHECK(r->silent[r->unauthenticated++] >= 0);
 	}
 }
@@ -289,7 +289,7 @@ static bool look(void *self, int fd, const void *card)
 
 static void *friend_in_pieces(void *unused)
 {
-	int fd = ha_gpu_stream_dial(root, LIMIT_MS);
+	int fd = ha_gpu_stream_connect(root, LIMIT_MS);
 
 	CHECK(fd >= 0);
 	for (unsigned i = 0; i < 6; i++) {
@@ -311,7 +311,7 @@ static void crowd(void)
 	listener = ha_gpu_stream_listen(root);
 	CHECK(listener >= 0);
 	for (unsigned i = 0; i < 300; i++) {
-		fd[i] = ha_gpu_stream_dial(root, LIMIT_MS);
+		fd[i] = ha_gpu_stream_connect(root, LIMIT_MS);
 		CHECK(fd[i] >= 0);
 		if (i % 3 == 0)
 			CHECK(!ha_gpu_stream_send(fd[i], "foes..", 6, LIMIT_MS));

@@ -89,7 +89,7 @@ static void itself(void)
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	CHECK(fd >= 0 && !ioctl(fd, SIOCSIFFLAGS, &lo));
 	write_file("/proc/sys/net/ipv4/ip_local_port_range", "40000 40000");
-	CHECK_INT(ha_gpu_stream_dial("127.0.0.1:40000", 300), -ETIMEDOUT);
+	CHECK_INT(ha_gpu_stream_connect("127.0.0.1:40000", 300), -ETIMEDOUT);
 	close(fd);
 }
 

@@ -22,7 +22,7 @@ enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha
 		if (place->rank)
 			(void)ha_rendezvous_linger(rendezvous, LINGER_MS);
 	}
-	if (!ha_rendezvous_tells(rendezvous))
+	if (!ha_rendezvous_reports(rendezvous))
 		return HA_EXIT_FOLLOWED;
 	fflush(stdout);
 	if (ha_fault_text()[0])

@@ -14,7 +14,7 @@ void ha_progress_quiet(struct ha_progress *p)
 	p->told = false;
 }
 
-void ha_progress_tell(struct ha_progress *p, int64_t now)
+void ha_progress_print(struct ha_progress *p, int64_t now)
 {
 	bool tty = isatty(STDERR_FILENO);
 	int64_t every_ns = p->every_ns;

@@ -20,7 +20,7 @@ struct ha_progress {
 };
 
 /* Prints it when the last one was so long ago. */
-void ha_progress_tell(struct ha_progress *progress, int64_t now);
+void ha_progress_print(struct ha_progress *progress, int64_t now);
 
 /* Removes the line from the terminal, before something else is printed. */
 void ha_progress_quiet(struct ha_progress *progress);

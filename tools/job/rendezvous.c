@@ -221,7 +221,7 @@ void ha_rendezvous_abort(struct ha_rendezvous *r)
 	send_culprit(r, FRAME_ABORT, r->place.rank);
 }
 
-bool ha_rendezvous_tells(const struct ha_rendezvous *r)
+bool ha_rendezvous_reports(const struct ha_rendezvous *r)
 {
 	if (!r || r->culprit < 0)
 		return true;

@@ -74,7 +74,7 @@ void ha_rendezvous_abort(struct ha_rendezvous *r);
  * Whether this rank is the one that should print the recorded fault: its own always; that of a rank
  * that vanished in one place only, and not at all where a parent process watches.
  */
-bool ha_rendezvous_tells(const struct ha_rendezvous *r);
+bool ha_rendezvous_reports(const struct ha_rendezvous *r);
 
 void ha_rendezvous_close(struct ha_rendezvous *r);
 

@@ -93,7 +93,7 @@ static int look_around(struct ha_watch *w)
 		err = ha_fault(-ETIMEDOUT, "nothing has moved for %d s in %s", w->timeout_s,
 			       w->what);
 	if (!err && !w->rank)
-		ha_progress_tell(w->progress, now);
+		ha_progress_print(w->progress, now);
 	return err;
 }
 

@@ -35,7 +35,7 @@ static int check_progress(void *context, const struct ha_job *job, bool moved)
 		return 0;
 	bench->looked_ns = now;
 	if (!bench->place->rank)
-		ha_progress_tell(&bench->progress, now);
+		ha_progress_print(&bench->progress, now);
 	err = ha_rendezvous_poll(bench->rendezvous);
 	if (err ||
 	    now - bench->moved_ns < (int64_t)bench->options->run.launch.timeout_s * 1000000000)

@@ -32,7 +32,7 @@ static bool others;      /* there are ports that are neither memif nor af_packet
 static char first_line[256];
 static bool started;
 
-static void line_said(char *line, size_t len)
+static void was_line_printed(char *line, size_t len)
 {
 	while (len && isspace((unsigned char)line[len - 1]))
 		line[--len] = 0;
@@ -56,7 +56,7 @@ static ssize_t lines_said(void *cookie, const char *text, size_t len)
 			line[n++] = text[i];
 		if (text[i] == '\n' || i + 1 == len) {
 			line[n] = 0;
-			line_said(line, n);
+			was_line_printed(line, n);
 			n = 0;
 		}
 	}

@@ -17,7 +17,7 @@ void ina_idle_share(struct ina_idle *i)
 		i->since = now;
 	}
 	if (i->us && now - i->since >= i->us * HA_NS_PER_US)
-		sleep_ns(ha_nap_ns(now - i->since));
+		sleep_ns(ha_idle_sleep_ns(now - i->since));
 	else if (!ha_yield(&i->yield))
-		sleep_ns(HA_NAP_MIN_NS);
+		sleep_ns(HA_IDLE_SLEEP_MIN_NS);
 }

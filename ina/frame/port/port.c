@@ -261,7 +261,7 @@ static void start_later(void *port)
 	atomic_store_explicit(&p->dial, INA_DIAL_IDLE, memory_order_release);
 }
 
-static void dial_later(void *port)
+static void connect_later(void *port)
 {
 	struct ina_port *p = port;
 
@@ -277,9 +277,9 @@ static void dial_later(void *port)
 }
 
 /* No alarm of the port is waiting or running any more; the device is stopped. */
-static void stop_dialling(struct ina_port *p)
+static void stop_connecting(struct ina_port *p)
 {
-	rte_eal_alarm_cancel(dial_later, p);
+	rte_eal_alarm_cancel(connect_later, p);
 	rte_eal_alarm_cancel(start_later, p);
 	wait_for_attempt(p);
 	atomic_store_explicit(&p->dial, INA_DIAL_BUSY, memory_order_relaxed);
@@ -302,7 +302,7 @@ void ina_port_close(struct ina_port *p)
 		return;
 	p->open = false;
 	if (p->dials)
-		stop_dialling(p);
+		stop_connecting(p);
 	else
 		wait_for_attempt(p);
 	if (p->memif)
@@ -326,7 +326,8 @@ static void schedule_connect(struct ina_port *p)
 {
 	atomic_store_explicit(&p->away, true, memory_order_relaxed);
 	atomic_store_explicit(&p->dial, INA_DIAL_BUSY, memory_order_relaxed);
-	if (rte_eal_alarm_set(ALARM_US, dial_later, p)) /* no memory: the next call tries again */
+	if (rte_eal_alarm_set(ALARM_US, connect_later,
+			      p)) /* no memory: the next call tries again */
 		atomic_store_explicit(&p->dial, INA_DIAL_IDLE, memory_order_relaxed);
 }
 

@@ -131,7 +131,7 @@ static void remove_stream(struct ha_stream *s, int err)
 /* True: it is gone. */
 static bool has_left(struct ha_worker_thread *w, struct ha_stream *s)
 {
-	if (!s->leaving || ina_worker_telling(&s->worker))
+	if (!s->leaving || ina_worker_is_aborting(&s->worker))
 		return false;
 	unlink_stream(w, s);
 	push_note(w, HA_NOTE_REMOVED, 0, s);
@@ -315,7 +315,8 @@ static void wait_for_work(struct ha_worker_thread *w)
 		wait = due > now ? due - now : 0;
 	/* packets cannot wake us: look from time to time */
 	if (fd < 0)
-		most = due == UINT64_MAX ? HA_NAP_MAX_NS : ha_nap_ns(now - w->own.worked_at);
+		most = due == UINT64_MAX ? HA_IDLE_SLEEP_MAX_NS
+					 : ha_idle_sleep_ns(now - w->own.worked_at);
 	w->own.sleeps++;
 	ha_sleeper_wait(&w->sleeper, fd, wait < most ? wait : most);
 }
@@ -364,7 +365,7 @@ static void *run_worker(void *arg)
 	snprintf(name, sizeof(name), "ina-worker-%u", w->number);
 	pthread_setname_np(pthread_self(), name);
 	pin_thread(w->cpu);
-	ha_nap_exactly();
+	ha_set_exact_sleeps();
 	if (w->net->ops->begin)
 		w->net->ops->begin(w->net, w->number);
 	while (!atomic_load_explicit(&w->stop, memory_order_acquire))

@@ -159,9 +159,9 @@ static int run_operation(struct rank *r, uint32_t number)
 /* A rank that has given up is not gone before the switch knows. */
 static void finish_abort(struct rank *r)
 {
-	while (ina_worker_telling(&r->worker) && !stop) {
+	while (ina_worker_is_aborting(&r->worker) && !stop) {
 		receive_all(r);
-		if (!ina_worker_poll(&r->worker) && ina_worker_telling(&r->worker))
+		if (!ina_worker_poll(&r->worker) && ina_worker_is_aborting(&r->worker))
 			wait_until(r, ina_worker_due(&r->worker));
 	}
 }

@@ -99,7 +99,7 @@ INLINE void learn_of_end(struct ina_core *c, const struct ina_frame *f)
 		ina_switch_end(&c->sw, f->group, (uint32_t)over);
 }
 
-INLINE void tell_of_end(struct ina_core *c, const struct ina_frame *f)
+INLINE void report_operation_end(struct ina_core *c, const struct ina_frame *f)
 {
 	atomic_store_explicit(&c->all->over[f->group],
 			      1ull << 32 | c->sw.group[f->group].config.epoch,
@@ -142,7 +142,7 @@ INLINE void judge_frame(struct ina_core *c, struct ina_frame *f, struct rte_mbuf
 	if (likely(speaks_for_rank(reason)))
 		learn_place(c, f, m->port);
 	if (unlikely(reason == INA_REASON_ABORT))
-		tell_of_end(c, f);
+		report_operation_end(c, f);
 	if (reason == INA_REASON_TAKEN || reason == INA_REASON_COMPLETE)
 		predict_next(c, f, m, each);
 	if (action == INA_DROP) {

@@ -219,7 +219,7 @@ int ina_core_run(void *arg)
 	struct ina_core *c = arg;
 	uint64_t from = rte_rdtsc(), to;
 
-	ha_nap_exactly();
+	ha_set_exact_sleeps();
 	while (!atomic_load_explicit(&c->all->stop, memory_order_relaxed)) {
 		unsigned n;
 		bool waiting;

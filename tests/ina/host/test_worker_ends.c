@@ -51,10 +51,10 @@ static void dead_rank(void)
 	CHECK_INT(a.total, 1); /* what had its answer is known */
 	CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
 	CHECK_INT(ina_worker_post(&w, &b.op), -ETIMEDOUT);
-	CHECK(!ina_worker_poll(&w) && ina_worker_telling(&w));
+	CHECK(!ina_worker_poll(&w) && ina_worker_is_aborting(&w));
 	answer(1);
 	answer_flag(1, INA_F_ABORT);
-	CHECK(!ina_worker_telling(&w) && ina_worker_due(&w) == UINT64_MAX);
+	CHECK(!ina_worker_is_aborting(&w) && ina_worker_due(&w) == UINT64_MAX);
 	CHECK_INT(a.total, 1);
 	/* waiting costs little: 52 bytes for each packet in flight ten times a second */
 	CHECK(nsent < 2000);
@@ -291,7 +291,7 @@ static unsigned aborts_until(unsigned aborts)
 	nsent = 0;
 	ina_worker_abort(&w, -EIO, "the disk is gone");
 	CHECK_INT(j.err, -EIO);
-	for (n = 1; ina_worker_telling(&w); n++) {
+	for (n = 1; ina_worker_is_aborting(&w); n++) {
 		CHECK_INT(nsent, n);
 		CHECK(sent[n - 1].f.flags == INA_F_ABORT && sent[n - 1].f.psn == 0 &&
 		      sent[n - 1].f.epoch == 5);
@@ -323,11 +323,11 @@ static void aborts_repeated(void)
 	CHECK_INT(aborts_until(1), 1);
 	CHECK_INT(aborts_until(2), 2);
 	CHECK_INT(aborts_until(7), 7);
-	CHECK_INT(aborts_until(0), INA_TELLS);
+	CHECK_INT(aborts_until(0), INA_ABORT_REPEATS);
 	CHECK(time_now.now - began > HA_NS_PER_S && time_now.now - began < 4 * HA_NS_PER_S);
 	open_worker(false, 64); /* old frames have no abort */
 	ina_worker_abort(&w, -EIO, "the disk is gone");
-	CHECK(!nsent && !ina_worker_telling(&w));
+	CHECK(!nsent && !ina_worker_is_aborting(&w));
 }
 
 int main(int argc, char **argv)

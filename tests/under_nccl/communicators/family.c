@@ -158,7 +158,7 @@ static void live_shrink_without_the_dead(struct rank *me)
 		atomic_store(&me->shared->stage, 1);
 	rank_note(me, "waits for the end of a rank");
 	while (atomic_load(&me->shared->stage) < 2)
-		ranks_nap();
+		ranks_sleep();
 	shrink_away(me, &m[0], &m[1]);
 }
 
@@ -191,7 +191,7 @@ static void live_shrink_without_the_idle(struct rank *me)
 	if (me->rank == 2) {
 		rank_note(me, "takes no part");
 		while (atomic_load(&me->shared->stage) < 1)
-			ranks_nap();
+			ranks_sleep();
 		member_abort(&m[0]);
 		return;
 	}

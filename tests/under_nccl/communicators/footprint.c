@@ -79,7 +79,7 @@ static long count_threads(void)
 	long fewest = count_threads_that_stay(), n;
 
 	for (int i = 0; i < 50; i++) {
-		ranks_nap();
+		ranks_sleep();
 		n = count_threads_that_stay();
 		fewest = n < fewest ? n : fewest;
 	}
@@ -120,7 +120,7 @@ struct footprint footprint_await(const struct footprint *early)
 		if (count_threads_that_stay() <= early->threads &&
 		    count_entries("/proc/self/fd") <= early->descriptors)
 			break;
-		ranks_nap();
+		ranks_sleep();
 	}
 	return footprint_take();
 }

@@ -161,7 +161,7 @@ static void live_without_a_path(struct rank *me)
 		atomic_store(&me->shared->stage, 1);
 	rank_note(me, "waits for the cables to be healed");
 	while (atomic_load(&me->shared->stage) < 2)
-		ranks_nap();
+		ranks_sleep();
 	member_open(&m, me, 100000);
 	member_rounds(&m, 20);
 	member_close(&m);

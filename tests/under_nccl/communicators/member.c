@@ -21,7 +21,7 @@ void member_await(struct rank *me, nccl_comm comm, int result, const char *call)
 {
 	while (result == NCCL_IN_PROGRESS) {
 		rank_note(me, "%s goes on", call);
-		ranks_nap();
+		ranks_sleep();
 		member_check(me, me->library.nccl.comm_async_error(comm, &result),
 			     "ncclCommGetAsyncError");
 	}
@@ -191,7 +191,7 @@ int member_wait(struct member *m)
 			     "ncclCommGetAsyncError");
 		if (error && error != NCCL_IN_PROGRESS)
 			return error;
-		ranks_nap();
+		ranks_sleep();
 	}
 	return 0;
 }

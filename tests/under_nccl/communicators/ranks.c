@@ -118,7 +118,7 @@ static int64_t read_clock_s(void)
 	return t.tv_sec;
 }
 
-void ranks_nap(void)
+void ranks_sleep(void)
 {
 	nanosleep(&(struct timespec) { .tv_nsec = 2000000 }, NULL);
 }
@@ -175,7 +175,7 @@ static void look_at_ranks(struct ranks *ranks)
 		fprintf(stderr, "hangs: nothing for %d s\n", RANKS_HANG_S);
 		end_test(ranks);
 	}
-	ranks_nap();
+	ranks_sleep();
 }
 
 void ranks_await_rounds(struct ranks *ranks, int rank, unsigned more)
@@ -305,7 +305,7 @@ void rank_barrier(struct rank *me)
 	atomic_store(&me->shared->arrived[me->rank], mine);
 	for (int r = 0; r < me->count; r++)
 		while (me->alive >> r & 1 && atomic_load(&me->shared->arrived[r]) < mine)
-			ranks_nap();
+			ranks_sleep();
 }
 
 struct nccl_unique_id rank_next_id(struct rank *me)

@@ -84,7 +84,7 @@ void rank_barrier(struct rank *me);
 struct nccl_unique_id rank_next_id(struct rank *me);
 
 /* Some milliseconds of sleep between two looks. */
-void ranks_nap(void);
+void ranks_sleep(void);
 /* Where the test looks on: until a rank has compared so many more collectives; ends the test when a
  * rank fails. */
 void ranks_await_rounds(struct ranks *ranks, int rank, unsigned more);

@@ -270,7 +270,7 @@ static void run(struct node *n)
 		}
 		idle = atomic_load(&n->me->shared->rounds[n->me->rank]) == before ? idle + 1 : 0;
 		if (idle > 50)
-			ranks_nap();
+			ranks_sleep();
 		if (idle % 512 == 511)
 			check_error(n);
 	}
@@ -376,7 +376,7 @@ static void live(struct rank *me)
 	rank_barrier(me); /* everything of everybody is flushed: every sum is whole soon */
 	while (*(volatile uint64_t *)(n.kernel.memory + WINDOW_SIGNALS) <
 	       expected_sum(me->count, me->rank))
-		ranks_nap();
+		ranks_sleep();
 	rank_barrier(me);
 	check_ends(&n);
 	close_node(&n);

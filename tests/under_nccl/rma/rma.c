@@ -176,7 +176,7 @@ static void await_stream(struct node *n)
 	CHECK_INT(n->me->library.cuda.event_record(n->done, n->stream), 0);
 	while (n->me->library.cuda.event_query(n->done)) {
 		check_error(n);
-		ranks_nap();
+		ranks_sleep();
 	}
 }
 

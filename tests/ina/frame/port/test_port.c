@@ -495,7 +495,7 @@ static void idle(void)
 	} while (before - from < 20 * HA_NS_PER_MS);
 	CHECK_INT(i.since, from);
 	/* an eighth of 20 ms would be more */
-	CHECK(ha_clock_now(&ha_clock_live) - before >= HA_NAP_MAX_NS);
+	CHECK(ha_clock_now(&ha_clock_live) - before >= HA_IDLE_SLEEP_MAX_NS);
 	ina_idle_round(&i, true);
 	before = ha_clock_now(&ha_clock_live);
 	ina_idle_round(&i, false);
