@@ -21,7 +21,8 @@ static const char *input_get(void *user, const char *name)
 	return strcmp(in->name, name) ? NULL : in->text;
 }
 
-static void quiet(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+static void discard_line(int level, unsigned long flags, const char *file, int line,
+			 const char *fmt, ...)
 {
 }
 
@@ -33,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	ha_log_set_sink(quiet);
+	ha_log_set_sink(discard_line);
 	text = malloc(size);
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = 0;

@@ -13,9 +13,9 @@ static size_t used;
 static int warnings;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags,
-						       const char *file, int line, const char *fmt,
-						       ...)
+static __attribute__((format(printf, 5, 6))) void catch_line(int level, unsigned long flags,
+							     const char *file, int line,
+							     const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -36,7 +36,7 @@ void lines_catch(void)
 	used = 0;
 	warnings = 0;
 	memset(text, 0, sizeof(text));
-	ha_log_set_sink(sink);
+	ha_log_set_sink(catch_line);
 	ha_log_configure("INFO", "ALL", 0);
 }
 

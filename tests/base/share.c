@@ -58,7 +58,7 @@ static unsigned list_processes(struct process *list)
 	return n;
 }
 
-static bool descends(const struct process *list, unsigned n, pid_t pid)
+static bool is_own_descendant(const struct process *list, unsigned n, pid_t pid)
 {
 	pid_t me = getpid();
 
@@ -83,7 +83,7 @@ static double read_own_s(void)
 	double sum = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		if (descends(list, n, list[i].pid))
+		if (is_own_descendant(list, n, list[i].pid))
 			sum += list[i].used_s;
 	return sum;
 }

@@ -12,7 +12,7 @@
 static struct ha_ifaddr list[16];
 static int count;
 
-static void add(const char *name, const char *address)
+static void add_address(const char *name, const char *address)
 {
 	struct ha_ifaddr *a = &list[count++];
 
@@ -27,7 +27,7 @@ static void add(const char *name, const char *address)
 	}
 }
 
-static const char *chosen(const char *ifname, int family)
+static const char *choose_address(const char *ifname, int family)
 {
 	static char text[HA_IFADDR_TEXT_MAX];
 	int index = ha_ifaddr_choose(list, count, ifname, family);
@@ -35,27 +35,27 @@ static const char *chosen(const char *ifname, int family)
 	return index < 0 ? "none" : ha_ifaddr_text(&list[index].addr.sa, text);
 }
 
-static void choice(void)
+static void best_interface_is_chosen(void)
 {
-	add("lo", "127.0.0.1");
-	CHECK_TEXT(chosen("", AF_UNSPEC), "127.0.0.1:0");
-	add("virbr0", "192.168.122.1");
-	CHECK_TEXT(chosen("", AF_UNSPEC), "127.0.0.1:0");
-	add("docker0", "172.17.0.1");
-	CHECK_TEXT(chosen("", AF_UNSPEC), "172.17.0.1:0");
-	add("eth0", "10.0.0.1");
-	add("eth0", "fd00::1");
-	CHECK_TEXT(chosen("", AF_UNSPEC), "10.0.0.1:0");
-	CHECK_TEXT(chosen("", AF_INET6), "[fd00::1]:0");
-	add("ib0", "10.9.0.1");
-	add("eth10", "10.1.0.1");
-	CHECK_TEXT(chosen("", AF_UNSPEC), "10.9.0.1:0");
-	CHECK_TEXT(chosen("", AF_INET6), "[fd00::1]:0");
-	CHECK_TEXT(chosen("eth1", AF_UNSPEC), "10.1.0.1:0");
-	CHECK_TEXT(chosen("=eth1", AF_UNSPEC), "none");
-	CHECK_TEXT(chosen("^ib,eth0,lo", AF_UNSPEC), "192.168.122.1:0");
-	CHECK_TEXT(chosen("=eth0", AF_INET6), "[fd00::1]:0");
-	CHECK_TEXT(chosen("wlan", AF_UNSPEC), "none");
+	add_address("lo", "127.0.0.1");
+	CHECK_TEXT(choose_address("", AF_UNSPEC), "127.0.0.1:0");
+	add_address("virbr0", "192.168.122.1");
+	CHECK_TEXT(choose_address("", AF_UNSPEC), "127.0.0.1:0");
+	add_address("docker0", "172.17.0.1");
+	CHECK_TEXT(choose_address("", AF_UNSPEC), "172.17.0.1:0");
+	add_address("eth0", "10.0.0.1");
+	add_address("eth0", "fd00::1");
+	CHECK_TEXT(choose_address("", AF_UNSPEC), "10.0.0.1:0");
+	CHECK_TEXT(choose_address("", AF_INET6), "[fd00::1]:0");
+	add_address("ib0", "10.9.0.1");
+	add_address("eth10", "10.1.0.1");
+	CHECK_TEXT(choose_address("", AF_UNSPEC), "10.9.0.1:0");
+	CHECK_TEXT(choose_address("", AF_INET6), "[fd00::1]:0");
+	CHECK_TEXT(choose_address("eth1", AF_UNSPEC), "10.1.0.1:0");
+	CHECK_TEXT(choose_address("=eth1", AF_UNSPEC), "none");
+	CHECK_TEXT(choose_address("^ib,eth0,lo", AF_UNSPEC), "192.168.122.1:0");
+	CHECK_TEXT(choose_address("=eth0", AF_INET6), "[fd00::1]:0");
+	CHECK_TEXT(choose_address("wlan", AF_UNSPEC), "none");
 }
 
 static void this_host(void)
@@ -81,7 +81,7 @@ static void this_host(void)
 	CHECK(lines_contain("NCCL_SOCKET_IFNAME='=nosuch0'"));
 }
 
-static void texts(void)
+static void unknown_families_have_a_text(void)
 {
 	struct sockaddr other = { .sa_family = AF_UNIX };
 	char text[HA_IFADDR_TEXT_MAX];
@@ -91,8 +91,8 @@ static void texts(void)
 
 int main(void)
 {
-	choice();
+	best_interface_is_chosen();
 	this_host();
-	texts();
+	unknown_families_have_a_text();
 	return 0;
 }

@@ -11,9 +11,9 @@ static char sunk[2048];
 static int sunk_level, sunk_count;
 static unsigned long sunk_flags;
 
-static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long flags,
-						       const char *file, int line, const char *fmt,
-						       ...)
+static __attribute__((format(printf, 5, 6))) void record_line(int level, unsigned long flags,
+							      const char *file, int line,
+							      const char *fmt, ...)
 {
 	va_list ap;
 
@@ -27,7 +27,7 @@ static __attribute__((format(printf, 5, 6))) void sink(int level, unsigned long 
 
 static int evaluated;
 
-static int evaluate(void)
+static int count_evaluation(void)
 {
 	return ++evaluated;
 }
@@ -59,7 +59,7 @@ static const char *stderr_caught(void)
 
 static void a_hosted_line_goes_to_the_host(void)
 {
-	ha_log_set_sink(sink);
+	ha_log_set_sink(record_line);
 	ha_log_configure("INFO", NULL, 0);
 	HA_INFO("mlx5_0", "up at %d", 7);
 	CHECK_TEXT(sunk, "NET/HA: mlx5_0: up at 7");
@@ -75,13 +75,13 @@ static void a_disabled_line_evaluates_nothing(void)
 {
 	sunk_count = 0;
 	ha_log_configure("WARN", NULL, 0);
-	HA_INFO(NULL, "%d", evaluate());
-	HA_TRACE(NULL, "%d", evaluate());
+	HA_INFO(NULL, "%d", count_evaluation());
+	HA_TRACE(NULL, "%d", count_evaluation());
 	CHECK_INT(evaluated, 0);
 	CHECK_INT(sunk_count, 0);
 	/* The host keeps the last warning also when it prints none. */
 	ha_log_configure(NULL, NULL, 0);
-	HA_WARN(NULL, "%d", evaluate());
+	HA_WARN(NULL, "%d", count_evaluation());
 	CHECK_INT(evaluated, 1);
 	CHECK_INT(sunk_count, 1);
 }

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-static void *wake(void *arg)
+static void *wake_loop(void *arg)
 {
 	ha_loop_wake(arg);
 	return NULL;
@@ -29,7 +29,7 @@ static void check_wake(struct ha_loop *loop)
 {
 	pthread_t thread;
 
-	CHECK_INT(pthread_create(&thread, NULL, wake, loop), 0);
+	CHECK_INT(pthread_create(&thread, NULL, wake_loop, loop), 0);
 	ha_loop_wait(loop, 3600 * HA_NS_PER_S); /* a wake-up that were lost would be a hang */
 	CHECK_INT(pthread_join(thread, NULL), 0);
 	loop->worked = false;

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-static bool match(const char *text, const char *name, int port)
+static bool is_in_list(const char *text, const char *name, int port)
 {
 	struct ha_namelist list;
 
@@ -43,7 +43,7 @@ static void names_match_as_with_nccl(void)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (match(rows[i].list, rows[i].name, rows[i].port) != rows[i].match) {
+		if (is_in_list(rows[i].list, rows[i].name, rows[i].port) != rows[i].match) {
 			fprintf(stderr, "'%s' against %s:%d\n", rows[i].list, rows[i].name,
 				rows[i].port);
 			exit(1);

@@ -72,7 +72,7 @@ static struct target target;
 static char said[8192]; /* the last call, on both outputs */
 
 /* Calls it with the words of `line`; what it says goes to `said`. */
-static int call(const char *line)
+static int parse_line(const char *line)
 {
 	static char copy[512];
 	char *argv[32] = { "prog" }, *save;
@@ -101,108 +101,113 @@ static int call(const char *line)
 	return result;
 }
 
-static void takes(const char *line)
+static void expect_accepted(const char *line)
 {
-	CHECK_INT(call(line), 0);
+	CHECK_INT(parse_line(line), 0);
 	CHECK_TEXT(said, "");
 }
 
-static void refuses(const char *line, const char *why)
+static void expect_refused(const char *line, const char *why)
 {
-	CHECK_INT(call(line), 3);
+	CHECK_INT(parse_line(line), 3);
 	CHECK_TEXT(said, why);
 }
 
 static void values_of_every_kind(void)
 {
-	takes("-f --off --small=200 x");
+	expect_accepted("-f --off --small=200 x");
 	CHECK(target.flag && !target.off);
 	CHECK_INT(target.small, 200);
 	CHECK_TEXT(target.operand, "x");
-	takes("x --big 0xffffffffffffffff --scaled 3 --time 1.5s --size 64K");
+	expect_accepted("x --big 0xffffffffffffffff --scaled 3 --time 1.5s --size 64K");
 	CHECK(target.big == UINT64_MAX && target.given && target.scaled == 3000000);
 	CHECK(target.ns == 1500000000 && target.bytes == 65536);
-	takes("--colour blue --copy seven77 -l a -lb x");
+	expect_accepted("--colour blue --copy seven77 -l a -lb x");
 	CHECK_INT(target.choice, 2);
 	CHECK_TEXT(target.copy, "seven77");
 	CHECK_INT(target.listed, 2);
 	CHECK_TEXT(target.list[1], "b");
-	takes("--at 1s command x");
+	expect_accepted("--at 1s command x");
 	CHECK_TEXT(target.second, "command");
 }
 
 static void what_may_be_left_out(void)
 {
-	takes("--maybe x");
+	expect_accepted("--maybe x");
 	CHECK(target.given && !target.text);
 	CHECK_TEXT(target.operand, "x");
-	takes("--maybe ./x y");
+	expect_accepted("--maybe ./x y");
 	CHECK_TEXT(target.text, "./x");
-	takes("x --maybe=y");
+	expect_accepted("x --maybe=y");
 	CHECK_TEXT(target.text, "y");
 }
 
 static void forms_of_words(void)
 {
-	takes("-fs7 x");
+	expect_accepted("-fs7 x");
 	CHECK(target.flag);
 	CHECK_INT(target.small, 7);
-	takes("--sm 7 x"); /* the only one that begins so */
+	expect_accepted("--sm 7 x"); /* the only one that begins so */
 	CHECK_INT(target.small, 7);
-	takes("-- --flag");
+	expect_accepted("-- --flag");
 	CHECK(!target.flag);
 	CHECK_TEXT(target.operand, "--flag");
-	takes("-");
+	expect_accepted("-");
 	CHECK_TEXT(target.operand, "-");
 }
 
-static void refusals(void)
+static void wrong_words_are_refused(void)
 {
-	refuses("--small 0 x", "prog: --small takes a whole number from 1 to 200, not '0'\n");
-	refuses("-s 201 x", "prog: --small takes a whole number from 1 to 200, not '201'\n");
-	refuses("--big= x",
-		"prog: --big takes a whole number from 0 to 18446744073709551615, not ''\n");
-	refuses("--time 1us x",
+	expect_refused("--small 0 x",
+		       "prog: --small takes a whole number from 1 to 200, not '0'\n");
+	expect_refused("-s 201 x", "prog: --small takes a whole number from 1 to 200, not '201'\n");
+	expect_refused("--big= x",
+		       "prog: --big takes a whole number from 0 to 18446744073709551615, not ''\n");
+	expect_refused(
+		"--time 1us x",
 		"prog: --time takes a time from 1ms to 10s, as in 10s, 500ms or 20us, not '1us'\n");
-	refuses("--size 2M x", "prog: --size takes a number of bytes from 8 to 1M, as in 8, 64K or "
-			       "1M, not '2M'\n");
-	refuses("--colour pink x", "prog: --colour takes red, green or blue, not 'pink'\n");
-	refuses("--copy eight888 x", "prog: --copy takes 7 characters at most, not 'eight888'\n");
-	refuses("-l a -l b -l c x", "prog: --list: 2 at most\n");
-	refuses("--at 2s command x", "prog: --at takes 1s, not '2s'\n");
-	refuses("--smalll 1 x", "prog: there is no option --smalll; did you mean --small; `prog "
-				"--help` explains\n");
-	refuses("--s 1 x", "prog: there is no option --s; `prog --help` explains\n");
-	refuses("-z x", "prog: there is no option -z; `prog --help` explains\n");
-	refuses("x --small", "prog: --small needs N; `prog --help` explains\n");
-	refuses("--at 1s", "prog: --at needs TIME COMMAND; `prog --help` explains\n");
-	refuses("--flag=1 x", "prog: --flag takes no argument; `prog --help` explains\n");
-	refuses("x y", "prog: 'y' is one word too many; `prog --help` explains\n");
-	refuses("-f", "prog: WHAT is missing; `prog --help` explains\n");
+	expect_refused("--size 2M x",
+		       "prog: --size takes a number of bytes from 8 to 1M, as in 8, 64K or "
+		       "1M, not '2M'\n");
+	expect_refused("--colour pink x", "prog: --colour takes red, green or blue, not 'pink'\n");
+	expect_refused("--copy eight888 x",
+		       "prog: --copy takes 7 characters at most, not 'eight888'\n");
+	expect_refused("-l a -l b -l c x", "prog: --list: 2 at most\n");
+	expect_refused("--at 2s command x", "prog: --at takes 1s, not '2s'\n");
+	expect_refused("--smalll 1 x",
+		       "prog: there is no option --smalll; did you mean --small; `prog "
+		       "--help` explains\n");
+	expect_refused("--s 1 x", "prog: there is no option --s; `prog --help` explains\n");
+	expect_refused("-z x", "prog: there is no option -z; `prog --help` explains\n");
+	expect_refused("x --small", "prog: --small needs N; `prog --help` explains\n");
+	expect_refused("--at 1s", "prog: --at needs TIME COMMAND; `prog --help` explains\n");
+	expect_refused("--flag=1 x", "prog: --flag takes no argument; `prog --help` explains\n");
+	expect_refused("x y", "prog: 'y' is one word too many; `prog --help` explains\n");
+	expect_refused("-f", "prog: WHAT is missing; `prog --help` explains\n");
 }
 
 static void help_and_version(void)
 {
-	CHECK_INT(call("--help --nonsense"), 1);
+	CHECK_INT(parse_line("--help --nonsense"), 1);
 	CHECK(!strncmp(said, "usage: prog [OPTIONS] WHAT\n\nIt does this.\n\n  WHAT ", 50));
 	CHECK(strstr(said, "\n  -s, --small N             of a byte\n"));
 	CHECK(strstr(said, "\n  -m, --maybe[=FILE]        with or without\n"));
 	CHECK(strstr(said, "\n      --at TIME COMMAND     two words\n"));
 	CHECK(strstr(said, "\nThat is all.\n"));
 	CHECK(strstr(said, "\n  -h, --help[=FORM]         print this; "));
-	CHECK_INT(call("-V"), 1);
+	CHECK_INT(parse_line("-V"), 1);
 	CHECK(!strncmp(said, "prog: hawser ", 13) && strstr(said, ha_version));
 }
 
 /* The same rows as a manual page and for completions: whatever is an option is in them. */
 static void forms_of_help(void)
 {
-	CHECK_INT(call("--help=words"), 1);
+	CHECK_INT(parse_line("--help=words"), 1);
 	CHECK(!strncmp(said, "--flag\t\ta flag\n--off\t\tthe opposite\n", 35));
 	CHECK(strstr(said, "\n--colour\tred|green|blue\ta choice\n"));
 	CHECK(strstr(said, "\n--maybe\t[FILE]\twith or without\n"));
 	CHECK(strstr(said, "\n--help\t[FORM]\t"));
-	CHECK_INT(call("--help=man"), 1);
+	CHECK_INT(parse_line("--help=man"), 1);
 	CHECK(!strncmp(said, ".TH \"PROG\" 1 ", 13));
 	CHECK(strstr(said, "\n.SH NAME\nprog \\- It does this\n"));
 	CHECK(strstr(said, "\n.TP\n\\fB\\-s\\fR, \\fB\\-\\-small\\fR \\fIN\\fR\nof a byte\n"));
@@ -210,8 +215,8 @@ static void forms_of_help(void)
 	CHECK(strstr(said, "\n.TP\n\\fB\\-m\\fR, \\fB\\-\\-maybe\\fR[=\\fIFILE\\fR]\n"));
 	CHECK(strstr(said, "\n.TP\n\\fB\\-f\\fR, \\fB\\-\\-flag\\fR\na flag\n"));
 	CHECK(strstr(said, "\n.SH NOTES\nThat is all.\n"));
-	refuses("--help=html",
-		"prog: --help takes man or words, not 'html'; `prog --help` explains\n");
+	expect_refused("--help=html",
+		       "prog: --help takes man or words, not 'html'; `prog --help` explains\n");
 }
 
 int main(void)
@@ -219,7 +224,7 @@ int main(void)
 	values_of_every_kind();
 	what_may_be_left_out();
 	forms_of_words();
-	refusals();
+	wrong_words_are_refused();
 	help_and_version();
 	forms_of_help();
 	return 0;

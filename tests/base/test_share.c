@@ -21,7 +21,7 @@ static double read_clock_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void spin(double seconds)
+static void keep_cpu_busy(double seconds)
 {
 	double end = read_clock_s() + seconds;
 
@@ -40,7 +40,7 @@ static long start_spinners(pid_t *pid)
 		CHECK(pid[i] >= 0);
 		if (!pid[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			spin(3600);
+			keep_cpu_busy(3600);
 		}
 	}
 	return n;

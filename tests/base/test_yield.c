@@ -50,7 +50,7 @@ static void owners_word(void)
 	CHECK(ha_yield_sleeps(&y, HA_YIELD_SLEEP_MIN_NS));
 }
 
-static void living(void)
+static void yields_unless_it_sleeps(void)
 {
 	struct ha_yield y = { .sleep_until = UINT64_MAX };
 
@@ -59,7 +59,7 @@ static void living(void)
 	CHECK(ha_yield(&y));
 }
 
-static void naps(void)
+static void sleeps_grow_with_idle_time(void)
 {
 	uint64_t last = 0;
 
@@ -73,7 +73,7 @@ static void naps(void)
 	CHECK(last == HA_IDLE_SLEEP_MAX_NS);
 }
 
-static void exactly(void)
+static void sleeps_are_exact(void)
 {
 	ha_set_exact_sleeps();
 	CHECK_INT(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), 1000);
@@ -84,8 +84,8 @@ int main(void)
 	short_yields();
 	long_yields();
 	owners_word();
-	living();
-	naps();
-	exactly();
+	yields_unless_it_sleeps();
+	sleeps_grow_with_idle_time();
+	sleeps_are_exact();
 	return 0;
 }
