@@ -28,8 +28,8 @@ void machine_discover(struct machine *m)
 	CHECK_INT(ha_topo_discover(&m->fake.ops, &m->config, &m->topo), 0);
 }
 
-static struct fake_device *add(struct machine *m, const char *name, const char *pci_path, int numa,
-			       uint64_t card_guid)
+static struct fake_device *add_device(struct machine *m, const char *name, const char *pci_path,
+				      int numa, uint64_t card_guid)
 {
 	int i = m->fake.n++;
 	struct fake_device *d = &m->devices[i];
@@ -48,7 +48,7 @@ static struct fake_device *add(struct machine *m, const char *name, const char *
 struct fake_device *machine_roce(struct machine *m, const char *name, const char *pci_path,
 				 int numa, uint64_t card_guid, const char *ipv4)
 {
-	struct fake_device *d = add(m, name, pci_path, numa, card_guid);
+	struct fake_device *d = add_device(m, name, pci_path, numa, card_guid);
 	char *address = m->addresses[d - m->devices];
 
 	snprintf(address, sizeof(m->addresses[0]), "%s", ipv4);
@@ -59,7 +59,7 @@ struct fake_device *machine_roce(struct machine *m, const char *name, const char
 struct fake_device *machine_ib(struct machine *m, const char *name, const char *pci_path, int numa,
 			       uint64_t card_guid, uint16_t lid)
 {
-	struct fake_device *d = add(m, name, pci_path, numa, card_guid);
+	struct fake_device *d = add_device(m, name, pci_path, numa, card_guid);
 
 	d->ports[0] = fake_ib_port(lid);
 	return d;
@@ -85,9 +85,9 @@ int machine_port(const struct machine *m, const char *label)
 	exit(1);
 }
 
-static const char *text(char *buf, size_t len, const char *fmt, ...)
+static const char *format_text(char *buf, size_t len, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static const char *text(char *buf, size_t len, const char *fmt, ...)
+static const char *format_text(char *buf, size_t len, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -98,7 +98,7 @@ static const char *text(char *buf, size_t len, const char *fmt, ...)
 }
 
 #define DEVICES "/sys/devices/pci0000:%02x"
-#define TEXT(fmt, ...) text((char[160]) { 0 }, 160, fmt, __VA_ARGS__)
+#define TEXT(fmt, ...) format_text((char[160]) { 0 }, 160, fmt, __VA_ARGS__)
 
 void machine_eight_by_rail(struct machine *m)
 {

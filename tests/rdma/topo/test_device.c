@@ -39,8 +39,8 @@ static void machine_end(void)
 	tree_remove(&tree);
 }
 
-static struct fake_device *nic(const char *name, const char *pci_path, int numa, uint64_t card_guid,
-			       struct fake_port port)
+static struct fake_device *add_nic(const char *name, const char *pci_path, int numa,
+				   uint64_t card_guid, struct fake_port port)
 {
 	struct fake_device *d = &devices[fake.n];
 
@@ -54,7 +54,7 @@ static struct fake_device *nic(const char *name, const char *pci_path, int numa,
 	return d;
 }
 
-static void discover(int expected)
+static void discover_devices(int expected)
 {
 	CHECK_INT(ha_topo_discover(&fake.ops, &config, &topo), 0);
 	CHECK_INT(topo.ndevices, expected);
@@ -99,10 +99,11 @@ static void eight_nics_by_rail(void)
 			 "/sys/devices/pci0000:%02x/0000:%02x:01.0/0000:%02x:00.0/0000:%02x:00.0/"
 			 "0000:%02x:00.0",
 			 bus, bus, bus + 1, bus + 2, bus + 3);
-		nic(names[i], paths[i], i / 4, 0x1000 + (uint64_t)i, fake_roce_port(addresses[i]));
+		add_nic(names[i], paths[i], i / 4, 0x1000 + (uint64_t)i,
+			fake_roce_port(addresses[i]));
 	}
 	tree_file(&tree, "/sys/module/nvidia_peermem/version", "1\n");
-	discover(8);
+	discover_devices(8);
 	for (int i = 0; i < 8; i++)
 		check_nic(&topo.devices[i], i, names[i], paths[i]);
 	CHECK_INT(ha_topo_distance(&topo, 0, 3), HA_PCI_SAME_NODE);
@@ -112,9 +113,9 @@ static void eight_nics_by_rail(void)
 
 	machine_begin();
 	for (int k = 0; k < 8; k++)
-		nic(names[listed[k]], paths[listed[k]], 0, 0, fake_roce_port("10.0.0.1"));
+		add_nic(names[listed[k]], paths[listed[k]], 0, 0, fake_roce_port("10.0.0.1"));
 	config.ib_device_pci_order = false;
-	discover(8);
+	discover_devices(8);
 	for (int k = 0; k < 8; k++)
 		CHECK_TEXT(topo.devices[k].name, names[listed[k]]);
 	machine_end();
@@ -125,10 +126,10 @@ static void eight_nics_by_rail(void)
 static void a_dual_port_card(void)
 {
 	machine_begin();
-	nic("mlx5_1", SWITCH "/0000:3c:00.0/0000:3d:00.1", 0, 0x77, fake_roce_port("10.0.1.1"));
-	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0x77, fake_roce_port("10.0.0.1"));
-	nic("mlx5_2", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 0x78, fake_roce_port("10.0.2.1"));
-	discover(3);
+	add_nic("mlx5_1", SWITCH "/0000:3c:00.0/0000:3d:00.1", 0, 0x77, fake_roce_port("10.0.1.1"));
+	add_nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0x77, fake_roce_port("10.0.0.1"));
+	add_nic("mlx5_2", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 0x78, fake_roce_port("10.0.2.1"));
+	discover_devices(3);
 	CHECK_TEXT(topo.devices[0].name, "mlx5_0");
 	CHECK_TEXT(topo.devices[1].name, "mlx5_1");
 	CHECK_INT(topo.devices[0].guid, 0x77);
@@ -142,11 +143,11 @@ static void a_dual_port_card(void)
 
 	/* Two ports of one function, as ConnectX-3 had them: one context for both. */
 	machine_begin();
-	nic("mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 0x79,
-	    fake_roce_port("10.0.0.1"));
+	add_nic("mlx4_0", "/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0", 0, 0x79,
+		fake_roce_port("10.0.0.1"));
 	devices[0].nports = 2;
 	devices[0].ports[1] = fake_ib_port(4);
-	discover(2);
+	discover_devices(2);
 	CHECK_INT(fake.open_contexts, 1);
 	CHECK_INT(topo.devices[1].port, 2);
 	CHECK_INT(topo.devices[1].lid, 4);
@@ -158,11 +159,12 @@ static void a_dual_port_card(void)
 static void two_nics_per_switch(void)
 {
 	machine_begin();
-	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, fake_roce_port("10.0.0.1"));
-	nic("mlx5_1", SWITCH "/0000:3c:04.0/0000:3e:00.0", 0, 2, fake_roce_port("10.1.0.1"));
-	nic("mlx5_2", "/sys/devices/pci0000:3a/0000:3a:02.0/0000:4b:00.0/0000:4c:00.0/0000:4d:00.0",
-	    0, 3, fake_roce_port("10.2.0.1"));
-	discover(3);
+	add_nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, fake_roce_port("10.0.0.1"));
+	add_nic("mlx5_1", SWITCH "/0000:3c:04.0/0000:3e:00.0", 0, 2, fake_roce_port("10.1.0.1"));
+	add_nic("mlx5_2",
+		"/sys/devices/pci0000:3a/0000:3a:02.0/0000:4b:00.0/0000:4c:00.0/0000:4d:00.0", 0, 3,
+		fake_roce_port("10.2.0.1"));
+	discover_devices(3);
 	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SAME_SWITCH);
 	CHECK_INT(ha_topo_distance(&topo, 0, 2), HA_PCI_SAME_ROOT);
 	CHECK_INT(ha_topo_distance(&topo, 2, 2), HA_PCI_SAME_CARD);
@@ -172,14 +174,14 @@ static void two_nics_per_switch(void)
 static void virtual_functions(void)
 {
 	machine_begin();
-	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0, fake_roce_port("10.0.0.1"));
-	nic("mlx5_1", SWITCH "/0000:3c:00.0/0000:3d:00.2", 0, 0, fake_roce_port("10.0.0.2"));
-	nic("mlx5_2", SWITCH "/0000:3c:00.0/0000:3d:08.1", 0, 0, fake_roce_port("10.0.0.3"));
+	add_nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0, fake_roce_port("10.0.0.1"));
+	add_nic("mlx5_1", SWITCH "/0000:3c:00.0/0000:3d:00.2", 0, 0, fake_roce_port("10.0.0.2"));
+	add_nic("mlx5_2", SWITCH "/0000:3c:00.0/0000:3d:08.1", 0, 0, fake_roce_port("10.0.0.3"));
 	tree_link(&tree, SWITCH "/0000:3c:00.0/0000:3d:00.2/physfn",
 		  SWITCH "/0000:3c:00.0/0000:3d:00.0");
 	tree_link(&tree, SWITCH "/0000:3c:00.0/0000:3d:08.1/physfn",
 		  SWITCH "/0000:3c:00.0/0000:3d:00.0");
-	discover(3);
+	discover_devices(3);
 	CHECK(!topo.devices[0].is_virtual);
 	CHECK(topo.devices[1].is_virtual);
 	CHECK_TEXT(topo.devices[2].physical_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
@@ -188,7 +190,7 @@ static void virtual_functions(void)
 	CHECK_INT(ha_topo_distance(&topo, 1, 2), HA_PCI_SAME_CARD);
 	ha_topo_release(&topo);
 	config.ib_merge_vfs = false;
-	discover(3);
+	discover_devices(3);
 	CHECK_TEXT(topo.devices[2].card_path, SWITCH "/0000:3c:00.0/0000:3d:08.0");
 	machine_end();
 }
@@ -199,11 +201,11 @@ static void an_infiniband_fabric(void)
 
 	machine_begin();
 	xdr.speed_ex = 256;
-	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, xdr);
-	nic("mlx5_1", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 2, fake_ib_port(18));
+	add_nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, xdr);
+	add_nic("mlx5_1", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 2, fake_ib_port(18));
 	tree_file(&tree, "/sys/class/infiniband/mlx5_1/ports/1/apm_enable", "1\n");
 	config.ib_pci_relaxed_ordering = 0;
-	discover(2);
+	discover_devices(2);
 	CHECK_INT(topo.devices[0].speed_mbps, 800000);
 	CHECK_INT(topo.devices[0].lid, 17);
 	CHECK_INT(topo.devices[0].gid_index, 0);
@@ -217,13 +219,13 @@ static void an_infiniband_fabric(void)
 	CHECK(lines_contain("mlx5_1: the driver's own path migration (APM) is enabled on port 1"));
 	ha_topo_release(&topo);
 	config.ib_adaptive_routing = 0;
-	discover(2);
+	discover_devices(2);
 	CHECK(!topo.devices[0].adaptive_routing);
 	ha_topo_release(&topo);
 	/* nothing that the driver's path migration could fight with */
 	config.enable_backup = false;
 	lines_catch();
-	discover(2);
+	discover_devices(2);
 	CHECK(topo.devices[1].apm_enabled);
 	CHECK(!lines_contain("(APM)"));
 	machine_end();
@@ -232,10 +234,10 @@ static void an_infiniband_fabric(void)
 static void a_software_nic(void)
 {
 	machine_begin();
-	nic("soft0", NULL, 0, 0, fake_roce_port("127.1.0.1"))->dma_buf_error = -EOPNOTSUPP;
-	nic("soft1", NULL, 0, 0, fake_roce_port("127.2.0.1"));
+	add_nic("soft0", NULL, 0, 0, fake_roce_port("127.1.0.1"))->dma_buf_error = -EOPNOTSUPP;
+	add_nic("soft1", NULL, 0, 0, fake_roce_port("127.2.0.1"));
 	tree_file(&tree, "/sys/module/nvidia_peermem/version", "1\n");
-	discover(2);
+	discover_devices(2);
 	CHECK_TEXT(topo.devices[0].name, "soft0");
 	CHECK_TEXT(topo.devices[0].pci_path, "");
 	CHECK_INT(topo.devices[0].numa_node, -1);
@@ -256,9 +258,9 @@ static void a_software_nic_beside_softcuda(const char *runtime)
 
 	CHECK(library);
 	machine_begin();
-	nic("soft0", NULL, 0, 0, fake_roce_port("127.1.0.1"));
-	nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, fake_roce_port("10.0.0.1"));
-	discover(2);
+	add_nic("soft0", NULL, 0, 0, fake_roce_port("127.1.0.1"));
+	add_nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 1, fake_roce_port("10.0.0.1"));
+	discover_devices(2);
 	for (int i = 0; i < topo.ndevices; i++)
 		CHECK_INT(topo.devices[i].peer_memory, !strcmp(topo.devices[i].name, "soft0"));
 	machine_end();
@@ -269,10 +271,10 @@ static void a_software_nic_beside_softcuda(const char *runtime)
 static void kernel_software_nics(void)
 {
 	machine_begin();
-	nic("rxe0", NULL, 0, 0, fake_roce_port("10.0.0.1"));
-	nic("rxe1", NULL, 0, 0, fake_roce_port("10.0.1.1"));
-	nic("rxe2", NULL, 0, 0, fake_roce_port("10.0.2.1"));
-	nic("rxe3", NULL, 0, 0, fake_roce_port("10.0.3.1"));
+	add_nic("rxe0", NULL, 0, 0, fake_roce_port("10.0.0.1"));
+	add_nic("rxe1", NULL, 0, 0, fake_roce_port("10.0.1.1"));
+	add_nic("rxe2", NULL, 0, 0, fake_roce_port("10.0.2.1"));
+	add_nic("rxe3", NULL, 0, 0, fake_roce_port("10.0.3.1"));
 	tree_file(&tree, "/sys/class/infiniband/rxe0/parent", "rail0\n");
 	tree_link(&tree, "/sys/class/net/rail0/device",
 		  "/sys/devices/pci0000:00/0000:00:05.0/virtio2");
@@ -282,7 +284,7 @@ static void kernel_software_nics(void)
 	tree_file(&tree, "/sys/class/net/veth0/mtu", "1500\n");
 	tree_file(&tree, "/sys/devices/pci0000:00/0000:00:05.0/virtio2/vendor", "");
 	tree_file(&tree, "/sys/devices/pci0000:00/0000:00:06.1/vendor", "");
-	discover(4);
+	discover_devices(4);
 	CHECK_TEXT(topo.devices[0].card_path, "/sys/devices/pci0000:00/0000:00:05.0");
 	CHECK_TEXT(topo.devices[1].card_path, "/sys/devices/pci0000:00/0000:00:06.0");
 	CHECK_TEXT(topo.devices[2].card_path, "");
@@ -312,9 +314,9 @@ static void user_space_software_nics(void)
 		snprintf(folder[i], sizeof(folder[i]), "%s%s", tree.root, path);
 		snprintf(link, sizeof(link), "%s/device", folder[i]);
 		CHECK(!unlink(link) && !symlink("../..", link));
-		nic(names[i], NULL, 0, 0, fake_roce_port("127.1.0.1"))->folder = folder[i];
+		add_nic(names[i], NULL, 0, 0, fake_roce_port("127.1.0.1"))->folder = folder[i];
 	}
-	discover(3);
+	discover_devices(3);
 	CHECK(strstr(topo.devices[0].card_path, "/nics/pci/ffff:01:00.0"));
 	CHECK_TEXT(topo.devices[1].card_path, topo.devices[0].card_path);
 	CHECK(strstr(topo.devices[2].card_path, "/nics/pci/ffff:02:00.0"));
@@ -336,12 +338,12 @@ static void numbers_of_before(void)
 	static const char *const names[] = { "mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3" };
 
 	machine_begin();
-	nic("mlx5_3", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0, fake_roce_port("10.0.3.1"));
-	nic("mlx5_2", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 0, fake_roce_port("10.0.2.1"));
-	nic("mlx5_1", SWITCH "/0000:3c:02.0/0000:3f:00.1", 0, 0, fake_roce_port("10.0.1.1"));
-	nic("mlx5_0", SWITCH "/0000:3c:02.0/0000:3f:00.0", 0, 0, fake_roce_port("10.0.0.1"));
+	add_nic("mlx5_3", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0, fake_roce_port("10.0.3.1"));
+	add_nic("mlx5_2", SWITCH "/0000:3c:01.0/0000:3e:00.0", 0, 0, fake_roce_port("10.0.2.1"));
+	add_nic("mlx5_1", SWITCH "/0000:3c:02.0/0000:3f:00.1", 0, 0, fake_roce_port("10.0.1.1"));
+	add_nic("mlx5_0", SWITCH "/0000:3c:02.0/0000:3f:00.0", 0, 0, fake_roce_port("10.0.0.1"));
 	devices[3].ports[0].state = IBV_PORT_DOWN;
-	discover(3);
+	discover_devices(3);
 	CHECK_INT(ha_topo_number(&topo, gone, 2), -ENODEV);
 	CHECK(lines_contain("mlx5_7:1 is gone, and NCCL counts on it as device 1"));
 	CHECK_INT(topo.ndevices, 3);
@@ -356,36 +358,36 @@ static void numbers_of_before(void)
 	machine_end();
 }
 
-static void filters(void)
+static void filters_choose_devices(void)
 {
 	machine_begin();
-	nic("mlx5_0", NULL, 0, 0, fake_roce_port("10.0.0.1"));
-	nic("mlx5_1", NULL, 0, 0, fake_roce_port("10.0.1.1"));
-	nic("mlx5_10", NULL, 0, 0, fake_roce_port("10.0.2.1"));
+	add_nic("mlx5_0", NULL, 0, 0, fake_roce_port("10.0.0.1"));
+	add_nic("mlx5_1", NULL, 0, 0, fake_roce_port("10.0.1.1"));
+	add_nic("mlx5_10", NULL, 0, 0, fake_roce_port("10.0.2.1"));
 	strcpy(config.ib_hca, "mlx5_1");
-	discover(2);
+	discover_devices(2);
 	ha_topo_release(&topo);
 	strcpy(config.ib_hca, "=mlx5_1:1:5:2");
-	discover(1);
+	discover_devices(1);
 	CHECK_TEXT(topo.devices[0].name, "mlx5_1");
 	CHECK_INT(topo.devices[0].rail_id, 5);
 	CHECK_INT(topo.devices[0].plane_id, 2);
 	CHECK_INT(fake.open_contexts, 1);
 	ha_topo_release(&topo);
 	strcpy(config.ib_hca, "^mlx5_1");
-	discover(1);
+	discover_devices(1);
 	CHECK_TEXT(topo.devices[0].name, "mlx5_0");
 	ha_topo_release(&topo);
 	lines_catch();
 	strcpy(config.ib_hca, "bnxt,mlx5_0:x");
-	discover(0);
+	discover_devices(0);
 	CHECK(lines_contain(
 		"NCCL_IB_HCA=bnxt,mlx5_0:x has parts that are no name[:port[:rail[:plane]]]"));
 	CHECK(lines_contain("NCCL_IB_HCA=bnxt,mlx5_0:x leaves none of the 3 devices (mlx5_0, "
 			    "mlx5_1, mlx5_10); correct or unset it"));
 	ha_topo_release(&topo);
 	config.ib_disable = true;
-	discover(0);
+	discover_devices(0);
 	CHECK_INT(fake.lists, 0);
 	machine_end();
 }
@@ -393,15 +395,16 @@ static void filters(void)
 static void ports_that_cannot_be_used(void)
 {
 	machine_begin();
-	nic("mlx5_0", NULL, 0, 0, fake_roce_port("10.0.0.1"))->ports[0].state = IBV_PORT_DOWN;
-	nic("mlx5_1", NULL, 0, 0, fake_roce_port("10.0.1.1"))->ports[0].link_layer =
+	add_nic("mlx5_0", NULL, 0, 0, fake_roce_port("10.0.0.1"))->ports[0].state = IBV_PORT_DOWN;
+	add_nic("mlx5_1", NULL, 0, 0, fake_roce_port("10.0.1.1"))->ports[0].link_layer =
 		IBV_LINK_LAYER_UNSPECIFIED;
-	nic("mlx5_2", NULL, 0, 0, fake_roce_port("10.0.2.1"))->ports[0].error = -EIO;
-	nic("mlx5_3", NULL, 0, 0, fake_roce_port("10.0.3.1"))->open_error = -EACCES;
-	nic("mlx5_4", NULL, 0, 0, fake_roce_port("10.0.4.1"))->query_error = -EIO;
-	nic("mlx5_5", NULL, 0, 0,
-	    (struct fake_port) { .state = IBV_PORT_ACTIVE, .link_layer = IBV_LINK_LAYER_ETHERNET });
-	discover(0);
+	add_nic("mlx5_2", NULL, 0, 0, fake_roce_port("10.0.2.1"))->ports[0].error = -EIO;
+	add_nic("mlx5_3", NULL, 0, 0, fake_roce_port("10.0.3.1"))->open_error = -EACCES;
+	add_nic("mlx5_4", NULL, 0, 0, fake_roce_port("10.0.4.1"))->query_error = -EIO;
+	add_nic("mlx5_5", NULL, 0, 0,
+		(struct fake_port) { .state = IBV_PORT_ACTIVE,
+				     .link_layer = IBV_LINK_LAYER_ETHERNET });
+	discover_devices(0);
 	CHECK_INT(topo.down, 1);
 	CHECK(lines_contain("mlx5_0: port 1 is down and left out"));
 	CHECK(lines_contain("mlx5_1: port 1 speaks neither InfiniBand nor RoCE"));
@@ -420,12 +423,12 @@ static void ports_that_cannot_be_used(void)
 static void libraries_that_fail(void)
 {
 	machine_begin();
-	discover(0);
+	discover_devices(0);
 	CHECK(lines_contain("no RDMA device in fake"));
 	CHECK(lines_contain("HA_NCCL_VERBS=soft"));
 	ha_topo_release(&topo);
 	fake.list_error = -ENOSYS; /* a kernel without RDMA */
-	discover(0);
+	discover_devices(0);
 	ha_topo_release(&topo);
 	fake.list_error = -EPERM;
 	CHECK_INT(ha_topo_discover(&fake.ops, &config, &topo), -EPERM);
@@ -434,7 +437,7 @@ static void libraries_that_fail(void)
 	fake.ops.optional_access = false;
 	config.ib_pci_relaxed_ordering = 1;
 	strcpy(config.ib_addr_range, "fd00::/8");
-	discover(0);
+	discover_devices(0);
 	CHECK(lines_contain("NCCL_IB_PCI_RELAXED_ORDERING=1, but fake is too old for it"));
 	CHECK(lines_contain("NCCL_IB_ADDR_RANGE=fd00::/8 is no IPv4 prefix"));
 	machine_end();
@@ -451,11 +454,11 @@ static void a_card_with_data_direct(void)
 
 			machine_begin();
 			config.ib_data_direct = wanted;
-			nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0x77,
-			    fake_roce_port("10.0.0.1"));
+			add_nic("mlx5_0", SWITCH "/0000:3c:00.0/0000:3d:00.0", 0, 0x77,
+				fake_roce_port("10.0.0.1"));
 			devices[0].data_direct = function;
 			devices[0].dma_buf_error = able ? -EBADF : -EOPNOTSUPP;
-			discover(1);
+			discover_devices(1);
 			CHECK_INT(topo.devices[0].data_direct, used);
 			CHECK_TEXT(topo.devices[0].card_path,
 				   used ? function : SWITCH "/0000:3c:00.0/0000:3d:00.0");
@@ -471,9 +474,9 @@ static void more_ports_than_fit(void)
 	machine_begin();
 	for (int i = 0; i < HA_TOPO_DEVICES_MAX + 2; i++) {
 		snprintf(names[i], sizeof(names[i]), "mlx5_%d", i);
-		nic(names[i], NULL, 0, 0, fake_roce_port("10.0.0.1"));
+		add_nic(names[i], NULL, 0, 0, fake_roce_port("10.0.0.1"));
 	}
-	discover(HA_TOPO_DEVICES_MAX);
+	discover_devices(HA_TOPO_DEVICES_MAX);
 	CHECK_INT(fake.open_contexts, HA_TOPO_DEVICES_MAX);
 	CHECK(lines_contain("mlx5_64: more than 64 ports; the rest is left out"));
 	machine_end();
@@ -492,7 +495,7 @@ int main(int argc, char **argv)
 	kernel_software_nics();
 	user_space_software_nics();
 	numbers_of_before();
-	filters();
+	filters_choose_devices();
 	ports_that_cannot_be_used();
 	libraries_that_fail();
 	more_ports_than_fit();

@@ -11,7 +11,7 @@
 #include "tests/rdma/topo/tree.h"
 #include "tests/rdma/verbs/fake.h"
 
-static void ranges(void)
+static void ranges_are_parsed(void)
 {
 	static const struct {
 		const char *text;
@@ -58,7 +58,7 @@ static union ibv_gid gid_of(const char *address)
 	return gid;
 }
 
-static bool within(const char *address, const char *range_text, bool inet6)
+static bool is_within(const char *address, const char *range_text, bool inet6)
 {
 	struct ha_gid_range range;
 	union ibv_gid gid = gid_of(address);
@@ -67,24 +67,25 @@ static bool within(const char *address, const char *range_text, bool inet6)
 	return ha_gid_in_range(&gid, &range);
 }
 
-static void membership(void)
+static void membership_in_a_range(void)
 {
 	union ibv_gid gid;
 	char text[HA_GID_TEXT_MAX];
 
-	CHECK(within("10.1.2.3", "", false));
-	CHECK(!within("10.1.2.3", "", true));
-	CHECK(within("10.1.2.3", "10.1.0.0/16", false));
-	CHECK(!within("10.2.2.3", "10.1.0.0/16", false));
-	CHECK(within("10.1.2.3", "10.1.2.2/31", false));
-	CHECK(!within("10.1.2.4", "10.1.2.2/31", false));
-	CHECK(within("10.127.0.1", "10.64.0.0/10", false));
-	CHECK(!within("10.128.0.1", "10.64.0.0/10", false));
-	CHECK(within("fd00:1::1", "fd00::/8", true));
-	CHECK(!within("fc00:1::1", "fd00::/8", true));
-	CHECK(within("fd00::1", "fd00::1/128", true));
-	CHECK(!within("fd00::2", "fd00::1/128", true));
-	CHECK(!within("10.1.2.3", "::/1", true)); /* IPv4 is not IPv6, also as a mapped address */
+	CHECK(is_within("10.1.2.3", "", false));
+	CHECK(!is_within("10.1.2.3", "", true));
+	CHECK(is_within("10.1.2.3", "10.1.0.0/16", false));
+	CHECK(!is_within("10.2.2.3", "10.1.0.0/16", false));
+	CHECK(is_within("10.1.2.3", "10.1.2.2/31", false));
+	CHECK(!is_within("10.1.2.4", "10.1.2.2/31", false));
+	CHECK(is_within("10.127.0.1", "10.64.0.0/10", false));
+	CHECK(!is_within("10.128.0.1", "10.64.0.0/10", false));
+	CHECK(is_within("fd00:1::1", "fd00::/8", true));
+	CHECK(!is_within("fc00:1::1", "fd00::/8", true));
+	CHECK(is_within("fd00::1", "fd00::1/128", true));
+	CHECK(!is_within("fd00::2", "fd00::1/128", true));
+	CHECK(!is_within("10.1.2.3", "::/1",
+			 true)); /* IPv4 is not IPv6, also as a mapped address */
 	gid = gid_of("::");
 	CHECK(ha_gid_is_zero(&gid));
 	gid = gid_of("fe80::");
@@ -100,13 +101,13 @@ static void membership(void)
 static struct ha_gid_entry table[8];
 static int filled;
 
-static void entry(const char *address, int version)
+static void add_entry(const char *address, int version)
 {
 	table[filled] = (struct ha_gid_entry) { filled, gid_of(address), version };
 	filled++;
 }
 
-static int chosen(bool inet6, const char *range_text, int version)
+static int choose_entry(bool inet6, const char *range_text, int version)
 {
 	struct ha_gid_range range;
 
@@ -114,27 +115,28 @@ static int chosen(bool inet6, const char *range_text, int version)
 	return ha_gid_choose(table, filled, &range, version);
 }
 
-static void choice(void)
+static void best_entry_is_chosen(void)
 {
-	CHECK_INT(chosen(false, "", 2), -1);
-	entry("::", 0);
-	CHECK_INT(chosen(false, "", 2), -1);
-	entry("fe80::1", 1);
-	CHECK_INT(chosen(false, "", 2), 1);
-	entry("fe80::1", 2);
-	CHECK_INT(chosen(false, "", 2), 2); /* nothing better than link-local */
-	entry("10.0.0.1", 1);
-	CHECK_INT(chosen(false, "", 2), 3); /* the family weighs more than the version */
-	entry("10.0.0.1", 2);
-	entry("10.9.0.1", 2);
-	entry("fd00::1", 2);
-	CHECK_INT(chosen(false, "", 2), 4);
-	CHECK_INT(chosen(false, "", 1), 3);
-	CHECK_INT(chosen(true, "", 2), 6);
-	CHECK_INT(chosen(false, "10.9.0.0/16", 2), 5);
-	CHECK_INT(chosen(false, "10.9.0.0/16", 1), 5);
-	CHECK_INT(chosen(true, "fe80::/10", 2), 2);
-	CHECK_INT(chosen(false, "192.168.0.0/16", 2), 4); /* outside the range, still usable */
+	CHECK_INT(choose_entry(false, "", 2), -1);
+	add_entry("::", 0);
+	CHECK_INT(choose_entry(false, "", 2), -1);
+	add_entry("fe80::1", 1);
+	CHECK_INT(choose_entry(false, "", 2), 1);
+	add_entry("fe80::1", 2);
+	CHECK_INT(choose_entry(false, "", 2), 2); /* nothing better than link-local */
+	add_entry("10.0.0.1", 1);
+	CHECK_INT(choose_entry(false, "", 2), 3); /* the family weighs more than the version */
+	add_entry("10.0.0.1", 2);
+	add_entry("10.9.0.1", 2);
+	add_entry("fd00::1", 2);
+	CHECK_INT(choose_entry(false, "", 2), 4);
+	CHECK_INT(choose_entry(false, "", 1), 3);
+	CHECK_INT(choose_entry(true, "", 2), 6);
+	CHECK_INT(choose_entry(false, "10.9.0.0/16", 2), 5);
+	CHECK_INT(choose_entry(false, "10.9.0.0/16", 1), 5);
+	CHECK_INT(choose_entry(true, "fe80::/10", 2), 2);
+	CHECK_INT(choose_entry(false, "192.168.0.0/16", 2),
+		  4); /* outside the range, still usable */
 }
 
 static struct fake_verbs fake;
@@ -267,9 +269,9 @@ int main(void)
 {
 	int n;
 
-	ranges();
-	membership();
-	choice();
+	ranges_are_parsed();
+	membership_in_a_range();
+	best_entry_is_chosen();
 	fake_verbs_init(&fake, &device, 1);
 	CHECK_INT(fake.ops.device_list(&fake.ops, &list, &n), 0);
 	CHECK_INT(fake.ops.open(&fake.ops, list[0], &context), 0);

@@ -15,7 +15,7 @@
 #define NIC_C "/sys/devices/pci0000:16/0000:16:03.0/0000:1d:00.0"
 #define NIC_D "/sys/devices/pci0000:97/0000:97:01.0/0000:98:00.0"
 
-static void addresses(void)
+static void addresses_are_parsed(void)
 {
 	struct ha_pci_address a;
 
@@ -36,7 +36,7 @@ static void addresses(void)
 	CHECK(ha_pci_order("") == UINT64_MAX);
 }
 
-static void cards(void)
+static void paths_of_cards(void)
 {
 	char card[256];
 
@@ -50,7 +50,7 @@ static void cards(void)
 	CHECK_TEXT(card, "");
 }
 
-static void distances(void)
+static void distances_between_nics(void)
 {
 	CHECK_INT(ha_pci_distance(NIC_A, 0, NIC_A, 0), HA_PCI_SAME_CARD);
 	CHECK_INT(ha_pci_distance(NIC_A, 0, NIC_A1, 0), HA_PCI_SAME_CARD);
@@ -99,7 +99,7 @@ static void virtual_functions(void)
 	tree_remove(&t);
 }
 
-static void files(void)
+static void sysfs_files_are_read(void)
 {
 	char text[16], path[64], deep[8000];
 	struct tree t;
@@ -140,10 +140,10 @@ static void files(void)
 
 int main(void)
 {
-	addresses();
-	cards();
-	distances();
+	addresses_are_parsed();
+	paths_of_cards();
+	distances_between_nics();
 	virtual_functions();
-	files();
+	sysfs_files_are_read();
 	return 0;
 }

@@ -34,7 +34,7 @@ static void expect_first(int max, const char *name, const char *order)
 	CHECK_TEXT(is, order);
 }
 
-static void expect(const char *name, const char *order)
+static void expect_order(const char *name, const char *order)
 {
 	expect_first(HA_TOPO_PORTS_MAX, name, order);
 }
@@ -53,12 +53,12 @@ static void port_set(const char *name, enum ibv_port_state state, int changed)
 static void eight_nics_by_rail(void)
 {
 	machine_eight_by_rail(&m);
-	expect("mlx5_0", "mlx5_1 mlx5_2 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_7");
-	expect("mlx5_1", "mlx5_0 mlx5_3 mlx5_2 mlx5_5 mlx5_4 mlx5_7 mlx5_6");
-	expect("mlx5_2", "mlx5_3 mlx5_0 mlx5_1 mlx5_6 mlx5_7 mlx5_4 mlx5_5");
-	expect("mlx5_3", "mlx5_2 mlx5_1 mlx5_0 mlx5_7 mlx5_6 mlx5_5 mlx5_4");
-	expect("mlx5_4", "mlx5_5 mlx5_6 mlx5_7 mlx5_0 mlx5_1 mlx5_2 mlx5_3");
-	expect("mlx5_7", "mlx5_6 mlx5_5 mlx5_4 mlx5_3 mlx5_2 mlx5_1 mlx5_0");
+	expect_order("mlx5_0", "mlx5_1 mlx5_2 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_7");
+	expect_order("mlx5_1", "mlx5_0 mlx5_3 mlx5_2 mlx5_5 mlx5_4 mlx5_7 mlx5_6");
+	expect_order("mlx5_2", "mlx5_3 mlx5_0 mlx5_1 mlx5_6 mlx5_7 mlx5_4 mlx5_5");
+	expect_order("mlx5_3", "mlx5_2 mlx5_1 mlx5_0 mlx5_7 mlx5_6 mlx5_5 mlx5_4");
+	expect_order("mlx5_4", "mlx5_5 mlx5_6 mlx5_7 mlx5_0 mlx5_1 mlx5_2 mlx5_3");
+	expect_order("mlx5_7", "mlx5_6 mlx5_5 mlx5_4 mlx5_3 mlx5_2 mlx5_1 mlx5_0");
 	machine_end(&m);
 }
 
@@ -67,10 +67,10 @@ static void eight_nics_by_rail(void)
 static void dual_port_cards(void)
 {
 	machine_dual_port_cards(&m);
-	expect("mlx5_0", "mlx5_2 mlx5_3 mlx5_4 mlx5_6 mlx5_5 mlx5_7 mlx5_1");
-	expect("mlx5_1", "mlx5_3 mlx5_2 mlx5_5 mlx5_7 mlx5_4 mlx5_6 mlx5_0");
-	expect("mlx5_2", "mlx5_0 mlx5_1 mlx5_6 mlx5_4 mlx5_7 mlx5_5 mlx5_3");
-	expect("mlx5_5", "mlx5_7 mlx5_6 mlx5_1 mlx5_3 mlx5_0 mlx5_2 mlx5_4");
+	expect_order("mlx5_0", "mlx5_2 mlx5_3 mlx5_4 mlx5_6 mlx5_5 mlx5_7 mlx5_1");
+	expect_order("mlx5_1", "mlx5_3 mlx5_2 mlx5_5 mlx5_7 mlx5_4 mlx5_6 mlx5_0");
+	expect_order("mlx5_2", "mlx5_0 mlx5_1 mlx5_6 mlx5_4 mlx5_7 mlx5_5 mlx5_3");
+	expect_order("mlx5_5", "mlx5_7 mlx5_6 mlx5_1 mlx5_3 mlx5_0 mlx5_2 mlx5_4");
 	machine_end(&m);
 }
 
@@ -78,8 +78,8 @@ static void dual_port_cards(void)
 static void one_card(void)
 {
 	machine_one_card(&m);
-	expect("mlx5_0", "mlx5_1");
-	expect("mlx5_1", "mlx5_0");
+	expect_order("mlx5_0", "mlx5_1");
+	expect_order("mlx5_1", "mlx5_0");
 	machine_end(&m);
 
 	machine_begin(&m);
@@ -88,8 +88,8 @@ static void one_card(void)
 	m.devices[0].nports = 2;
 	m.devices[0].ports[1] = fake_roce_port("10.0.0.2");
 	machine_discover(&m);
-	expect("mlx4_0", "mlx4_0:2");
-	expect("mlx4_0:2", "mlx4_0");
+	expect_order("mlx4_0", "mlx4_0:2");
+	expect_order("mlx4_0:2", "mlx4_0");
 	machine_end(&m);
 }
 
@@ -105,9 +105,9 @@ static void an_odd_port(void)
 	machine_roce(&m, "mlx5_2", "/sys/devices/pci0000:3a/0000:3a:01.0/0000:3e:00.0", 0, 8,
 		     "10.0.0.3");
 	machine_discover(&m);
-	expect("mlx5_0", "mlx5_2 mlx5_1");
-	expect("mlx5_1", "mlx5_2 mlx5_0");
-	expect("mlx5_2", "mlx5_0 mlx5_1");
+	expect_order("mlx5_0", "mlx5_2 mlx5_1");
+	expect_order("mlx5_1", "mlx5_2 mlx5_0");
+	expect_order("mlx5_2", "mlx5_0 mlx5_1");
 	machine_end(&m);
 }
 
@@ -115,9 +115,9 @@ static void an_odd_port(void)
 static void two_nics_per_switch(void)
 {
 	machine_two_per_switch(&m);
-	expect("mlx5_0", "mlx5_1 mlx5_2 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_7");
-	expect("mlx5_1", "mlx5_0 mlx5_3 mlx5_2 mlx5_5 mlx5_4 mlx5_7 mlx5_6");
-	expect("mlx5_6", "mlx5_7 mlx5_4 mlx5_5 mlx5_2 mlx5_3 mlx5_0 mlx5_1");
+	expect_order("mlx5_0", "mlx5_1 mlx5_2 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_7");
+	expect_order("mlx5_1", "mlx5_0 mlx5_3 mlx5_2 mlx5_5 mlx5_4 mlx5_7 mlx5_6");
+	expect_order("mlx5_6", "mlx5_7 mlx5_4 mlx5_5 mlx5_2 mlx5_3 mlx5_0 mlx5_1");
 	machine_end(&m);
 }
 
@@ -128,10 +128,10 @@ static void virtual_functions(void)
 	char text[64];
 
 	machine_virtual_functions(&m);
-	expect("mlx5_0", "mlx5_3 mlx5_4 mlx5_5 mlx5_1 mlx5_2");
-	expect("mlx5_1", "mlx5_4 mlx5_3 mlx5_5 mlx5_0 mlx5_2");
-	expect("mlx5_2", "mlx5_5 mlx5_3 mlx5_4 mlx5_0 mlx5_1");
-	expect("mlx5_4", "mlx5_1 mlx5_0 mlx5_2 mlx5_3 mlx5_5");
+	expect_order("mlx5_0", "mlx5_3 mlx5_4 mlx5_5 mlx5_1 mlx5_2");
+	expect_order("mlx5_1", "mlx5_4 mlx5_3 mlx5_5 mlx5_0 mlx5_2");
+	expect_order("mlx5_2", "mlx5_5 mlx5_3 mlx5_4 mlx5_0 mlx5_1");
+	expect_order("mlx5_4", "mlx5_1 mlx5_0 mlx5_2 mlx5_3 mlx5_5");
 	CHECK(ha_standby_classify(&m.topo, 1, 2, &class));
 	CHECK_TEXT(ha_standby_class_text(&class, text, sizeof(text)), "same card and cable");
 	machine_end(&m);
@@ -149,8 +149,8 @@ static void another_cable(void)
 	tree_link(&m.tree, CARD ".2/physfn", CARD ".0");
 	tree_link(&m.tree, CARD ".3/physfn", CARD ".0");
 	machine_discover(&m);
-	expect("mlx5_0", "mlx5_1 mlx5_2 mlx5_3");
-	expect("mlx5_2", "mlx5_1 mlx5_0 mlx5_3");
+	expect_order("mlx5_0", "mlx5_1 mlx5_2 mlx5_3");
+	expect_order("mlx5_2", "mlx5_1 mlx5_0 mlx5_3");
 	machine_end(&m);
 }
 
@@ -166,9 +166,9 @@ static void socket_direct(void)
 	machine_roce(&m, "mlx5_2", "/sys/devices/pci0000:a0/0000:a0:02.0/0000:a2:00.0", 1, 8,
 		     "10.0.0.3");
 	machine_discover(&m);
-	expect("mlx5_0", "mlx5_2 mlx5_1");
-	expect("mlx5_1", "mlx5_2 mlx5_0");
-	expect("mlx5_2", "mlx5_1 mlx5_0");
+	expect_order("mlx5_0", "mlx5_2 mlx5_1");
+	expect_order("mlx5_1", "mlx5_2 mlx5_0");
+	expect_order("mlx5_2", "mlx5_1 mlx5_0");
 	machine_end(&m);
 }
 
@@ -176,16 +176,16 @@ static void socket_direct(void)
 static void two_fabrics(void)
 {
 	machine_two_fabrics(&m);
-	expect("mlx5_0", "mlx5_2");
-	expect("mlx5_2", "mlx5_0");
-	expect("mlx5_1", "mlx5_3");
-	expect("mlx5_3", "mlx5_1");
+	expect_order("mlx5_0", "mlx5_2");
+	expect_order("mlx5_2", "mlx5_0");
+	expect_order("mlx5_1", "mlx5_3");
+	expect_order("mlx5_3", "mlx5_1");
 	machine_end(&m);
 }
 
 /* Another subnet of InfiniBand, another kind of address, another version: after those of the same,
  * however far. */
-static void networks(void)
+static void other_networks_come_last(void)
 {
 	static const char *const paths[] = {
 		"/sys/devices/pci0000:20/0000:20:00.0/0000:21:00.0",
@@ -201,8 +201,8 @@ static void networks(void)
 	m.devices[1].ports[0].gids[0].address = m.devices[3].ports[0].gids[0].address =
 		"fe80::7:a088:c203:0:1";
 	machine_discover(&m);
-	expect("a", "c b d");
-	expect("b", "d a c");
+	expect_order("a", "c b d");
+	expect_order("b", "d a c");
 	machine_end(&m);
 
 	machine_begin(&m);
@@ -212,14 +212,14 @@ static void networks(void)
 	/* version 1 only */
 	machine_roce(&m, "d", paths[3], 1, 4, "10.0.0.3")->ports[0].gids[3].address = NULL;
 	machine_discover(&m);
-	expect("a", "c b d");
+	expect_order("a", "c b d");
 	/* c behind its switch; then b, which is left for it while a is taken */
-	expect("d", "c b a");
+	expect_order("d", "c b a");
 	machine_end(&m);
 }
 
 /* Equally near: the one in the same IPv4 network, although the PCI order says otherwise. */
-static void planes(void)
+static void same_ipv4_network_first(void)
 {
 	machine_begin(&m);
 	machine_roce(&m, "a", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 1,
@@ -231,8 +231,8 @@ static void planes(void)
 	machine_roce(&m, "d", "/sys/devices/pci0000:20/0000:20:04.0/0000:24:00.0", 0, 4,
 		     "10.2.0.2");
 	machine_discover(&m);
-	expect("a", "c b d");
-	expect("b", "d a c");
+	expect_order("a", "c b d");
+	expect_order("b", "d a c");
 	machine_end(&m);
 }
 
@@ -252,9 +252,9 @@ static void a_slow_port(void)
 	machine_roce(&m, "mlx5_1", "/sys/devices/pci0000:a0/0000:a0:01.0/0000:a1:00.0", 1, 2,
 		     "10.0.0.2");
 	machine_discover(&m);
-	expect("mlx5_0", "mlx5_1 bnxt_re0");
-	expect("mlx5_1", "mlx5_0 bnxt_re0");
-	expect("bnxt_re0", "mlx5_0 mlx5_1");
+	expect_order("mlx5_0", "mlx5_1 bnxt_re0");
+	expect_order("mlx5_1", "mlx5_0 bnxt_re0");
+	expect_order("bnxt_re0", "mlx5_0 mlx5_1");
 	CHECK(ha_standby_classify(&m.topo, machine_port(&m, "mlx5_0:1"),
 				  machine_port(&m, "bnxt_re0:1"), &class));
 	CHECK_TEXT(ha_standby_class_text(&class, text, sizeof(text)),
@@ -266,18 +266,18 @@ static void a_slow_port(void)
 static void software_nics(void)
 {
 	machine_software(&m, 2);
-	expect("soft0", "soft1");
-	expect("soft1", "soft0");
+	expect_order("soft0", "soft1");
+	expect_order("soft1", "soft0");
 	CHECK(ha_standby_is_pair(&standby, 0, 1));
 	machine_end(&m);
 	machine_software(&m, 3); /* an odd one leans on the first of the equally loaded */
-	expect("soft0", "soft1 soft2");
-	expect("soft1", "soft0 soft2");
-	expect("soft2", "soft0 soft1");
+	expect_order("soft0", "soft1 soft2");
+	expect_order("soft1", "soft0 soft2");
+	expect_order("soft2", "soft0 soft1");
 	CHECK(!ha_standby_is_pair(&standby, 0, 2));
 	machine_end(&m);
 	machine_software(&m, 1);
-	expect("soft0", "");
+	expect_order("soft0", "");
 	CHECK(!ha_standby_is_pair(&standby, 0, 0));
 	machine_end(&m);
 }
@@ -328,7 +328,7 @@ static void a_flap(void)
 	port_set("mlx5_3", IBV_PORT_ACTIVE, 1);
 	port_set("mlx5_1", IBV_PORT_ACTIVE, 1);
 	port_set("mlx5_1", IBV_PORT_ACTIVE, 0);
-	expect("mlx5_0", "mlx5_1 mlx5_2 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_7");
+	expect_order("mlx5_0", "mlx5_1 mlx5_2 mlx5_3 mlx5_4 mlx5_5 mlx5_6 mlx5_7");
 	machine_device(&m, "mlx5_1")->ports[0].error = -EIO;
 	CHECK_INT(ha_topo_refresh(&m.topo, &m.config, machine_port(&m, "mlx5_1:1")), -EIO);
 	CHECK(!m.topo.devices[machine_port(&m, "mlx5_1:1")].up);
@@ -374,9 +374,9 @@ static void a_cable_plugged_in_later(void)
 	late = &m.topo.devices[2];
 	CHECK_TEXT(late->name, "b");
 	CHECK(!late->up);
-	expect("a", "c");
-	expect("c", "a");
-	expect("b", "a c");                                   /* it may be asked already */
+	expect_order("a", "c");
+	expect_order("c", "a");
+	expect_order("b", "a c");                             /* it may be asked already */
 	CHECK_INT(ha_topo_refresh(&m.topo, &m.config, 2), 0); /* still down */
 	port_set("b", IBV_PORT_ACTIVE, 0); /* up, but nobody can address it yet */
 	CHECK(lines_contain("b: port 1 has no GID"));
@@ -386,9 +386,9 @@ static void a_cable_plugged_in_later(void)
 	CHECK_INT(late->gid.raw[15], 2);
 	CHECK_INT(late->mtu, IBV_MTU_4096);
 	CHECK_INT(late->speed_mbps, 400000);
-	expect("a", "b c"); /* as a process that starts now would have it */
-	expect("b", "a c");
-	expect("c", "a b");
+	expect_order("a", "b c"); /* as a process that starts now would have it */
+	expect_order("b", "a c");
+	expect_order("c", "a b");
 	CHECK_INT(ha_topo_standby(&m.topo, 0, order, 8), 2);
 	CHECK_INT(order[0], 2);
 	CHECK_INT(order[1], 1);
@@ -408,9 +408,9 @@ static void unplugged_ports(void)
 	ha_topo_release(&m.topo);
 	machine_discover(&m);
 	CHECK_INT(m.topo.ndevices, 4);
-	expect("mlx5_1", "mlx5_2 mlx5_5 mlx5_6");
-	expect("mlx5_2", "mlx5_1 mlx5_6 mlx5_5");
-	expect("mlx5_5", "mlx5_6 mlx5_1 mlx5_2");
+	expect_order("mlx5_1", "mlx5_2 mlx5_5 mlx5_6");
+	expect_order("mlx5_2", "mlx5_1 mlx5_6 mlx5_5");
+	expect_order("mlx5_5", "mlx5_6 mlx5_1 mlx5_2");
 	machine_end(&m);
 }
 
@@ -425,8 +425,8 @@ int main(void)
 	another_cable();
 	socket_direct();
 	two_fabrics();
-	networks();
-	planes();
+	other_networks_come_last();
+	same_ipv4_network_first();
 	a_slow_port();
 	software_nics();
 	a_crowded_card();

@@ -10,7 +10,7 @@ static struct ha_topo topo, shuffled;
 static struct ha_standby standby, other;
 static uint64_t state;
 
-static unsigned below(unsigned n) /* xorshift64 */
+static unsigned draw_below(unsigned n) /* xorshift64 */
 {
 	state ^= state << 13;
 	state ^= state >> 7;
@@ -26,10 +26,10 @@ static void address_make(struct ha_topo_device *d, int i, bool ipv4)
 		d->roce_version = 0;
 		d->gid.raw[0] = 0xfe;
 		d->gid.raw[1] = 0x80;
-	} else if (ipv4 || below(8)) {
+	} else if (ipv4 || draw_below(8)) {
 		d->gid.raw[10] = d->gid.raw[11] = 0xff;
 		d->gid.raw[12] = 10;
-		d->gid.raw[13] = (uint8_t)below(2);
+		d->gid.raw[13] = (uint8_t)draw_below(2);
 	} else {
 		d->gid.raw[0] = 0xfd;
 	}
@@ -40,15 +40,16 @@ static void address_make(struct ha_topo_device *d, int i, bool ipv4)
  * root complex. */
 static void machine_make(bool alike)
 {
-	int cards = 1 + (int)below(9);
+	int cards = 1 + (int)draw_below(9);
 
 	memset(&topo, 0, sizeof(topo));
 	for (int c = 0; c < cards; c++) {
-		unsigned node = alike ? 0 : below(2), root = alike ? 0 : below(2);
-		unsigned ports = alike || below(2) ? 1 : 1 + below(4);
-		unsigned bus = 2 + 4 * node + root, branch = alike ? 1 + (unsigned)c : 1 + below(2);
-		bool soft = !alike && !below(12), ethernet = alike || below(6),
-		     fast = alike || below(5);
+		unsigned node = alike ? 0 : draw_below(2), root = alike ? 0 : draw_below(2);
+		unsigned ports = alike || draw_below(2) ? 1 : 1 + draw_below(4);
+		unsigned bus = 2 + 4 * node + root,
+			 branch = alike ? 1 + (unsigned)c : 1 + draw_below(2);
+		bool soft = !alike && !draw_below(12), ethernet = alike || draw_below(6),
+		     fast = alike || draw_below(5);
 
 		for (unsigned p = 0; p < ports; p++) {
 			struct ha_topo_device *d = &topo.devices[topo.nports];
@@ -67,7 +68,7 @@ static void machine_make(bool alike)
 			d->is_ethernet = ethernet;
 			d->guid = 100 + (uint64_t)c;
 			d->speed_mbps = fast ? 400000 : 100000;
-			d->up = alike || below(6);
+			d->up = alike || draw_below(6);
 			address_make(d, topo.nports, alike);
 			topo.nports++;
 		}
@@ -179,7 +180,7 @@ static void check_enumeration(void)
 	for (int i = 0; i < topo.nports; i++)
 		place[i] = i;
 	for (int i = topo.nports - 1; i > 0; i--) {
-		int k = (int)below((unsigned)i + 1), t = place[i];
+		int k = (int)draw_below((unsigned)i + 1), t = place[i];
 
 		place[i] = place[k];
 		place[k] = t;
@@ -198,7 +199,7 @@ static void check_enumeration(void)
  * else. */
 static void check_pairs(void)
 {
-	int single = 0, flapped = (int)below((unsigned)topo.nports), partner;
+	int single = 0, flapped = (int)draw_below((unsigned)topo.nports), partner;
 
 	for (int a = 0; a < topo.nports; a++)
 		single += topo.nports > 1 && !ha_standby_is_pair(&standby, a, standby.order[a][0]);

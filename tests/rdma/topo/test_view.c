@@ -27,7 +27,7 @@ static char *file_text(const char *name)
 	return text;
 }
 
-static void golden(const char *name, const char *is)
+static void check_golden(const char *name, const char *is)
 {
 	char *want = file_text(name);
 
@@ -44,7 +44,7 @@ static struct topo_view view_make(void)
 	return (struct topo_view) { .topo = &m.topo, .standby = &standby, .utf8 = true };
 }
 
-static char *drawn(const struct topo_view *view, bool json)
+static char *draw_view(const struct topo_view *view, bool json)
 {
 	char *text = NULL;
 	size_t len;
@@ -62,13 +62,13 @@ static char *drawn(const struct topo_view *view, bool json)
 	return text;
 }
 
-static void shape(const char *name, bool json)
+static void check_shape(const char *name, bool json)
 {
 	struct topo_view view = view_make();
-	char *text = drawn(&view, json), file[64];
+	char *text = draw_view(&view, json), file[64];
 
 	snprintf(file, sizeof(file), "%s.%s", name, json ? "json" : "txt");
-	golden(file, text);
+	check_golden(file, text);
 	free(text);
 }
 
@@ -81,13 +81,13 @@ static void some_ports_down(void)
 	memset(m.devices[5].ports[0].gids, 0, sizeof(m.devices[5].ports[0].gids));
 	machine_discover(&m);
 	CHECK_INT(m.topo.ndevices, 6);
-	shape("dual_port_cards", false);
-	shape("dual_port_cards", true);
+	check_shape("dual_port_cards", false);
+	check_shape("dual_port_cards", true);
 	machine_end(&m);
 }
 
 /* A terminal without UTF-8; and what the list is worth when failover is there. */
-static void plain(void)
+static void without_utf8(void)
 {
 	struct topo_view view;
 	char *text;
@@ -96,20 +96,20 @@ static void plain(void)
 	view = view_make();
 	view.utf8 = false;
 	view.failover = TOPO_FAILOVER_ON;
-	text = drawn(&view, false);
-	golden("two_fabrics.txt", text);
+	text = draw_view(&view, false);
+	check_golden("two_fabrics.txt", text);
 	free(text);
 	machine_end(&m);
 
 	machine_software(&m, 1);
 	view = view_make();
 	view.failover = TOPO_FAILOVER_OFF;
-	text = drawn(&view, false);
-	golden("one_software_nic.txt", text);
+	text = draw_view(&view, false);
+	check_golden("one_software_nic.txt", text);
 	free(text);
 	ha_topo_release(&m.topo);
 	view = view_make(); /* no device at all */
-	text = drawn(&view, false);
+	text = draw_view(&view, false);
 	CHECK_TEXT(
 		text,
 		"\nstandby order: what failover will use; this version does not fail over yet\n");
@@ -117,7 +117,7 @@ static void plain(void)
 	machine_end(&m);
 }
 
-static void places(void)
+static void places_in_the_pci_tree(void)
 {
 	char text[128];
 
@@ -137,7 +137,7 @@ static void places(void)
 	CHECK_TEXT(topo_place_text(&m.topo.devices[2], text, sizeof(text)),
 		   "PCI switch 0000:24:00.0");
 	CHECK_TEXT(topo_card_text(&m.topo.devices[2], text, sizeof(text)), "0000:26:00");
-	shape("places", false);
+	check_shape("places", false);
 	machine_end(&m);
 }
 
@@ -150,7 +150,7 @@ static void rails_known(void)
 		m.topo.devices[i].rail_id = i < 2 ? 0 : i;
 	m.topo.devices[4].rail_id = m.topo.devices[5].rail_id;
 	m.topo.devices[5].plane_id = 1;
-	shape("rails_known", false);
+	check_shape("rails_known", false);
 	machine_end(&m);
 }
 
@@ -202,25 +202,25 @@ int main(int argc, char **argv)
 	CHECK_INT(argc, 2);
 	folder = argv[1];
 	machine_eight_by_rail(&m);
-	shape("eight_by_rail", false);
+	check_shape("eight_by_rail", false);
 	machine_end(&m);
 	rails_known();
 	leaf_switches();
 	some_ports_down();
 	machine_two_per_switch(&m);
-	shape("two_per_switch", false);
+	check_shape("two_per_switch", false);
 	machine_end(&m);
 	machine_virtual_functions(&m);
-	shape("virtual_functions", false);
+	check_shape("virtual_functions", false);
 	machine_end(&m);
 	machine_one_card(&m);
-	shape("one_card", false);
+	check_shape("one_card", false);
 	machine_end(&m);
 	machine_software(&m, 2);
-	shape("software", false);
-	shape("software", true);
+	check_shape("software", false);
+	check_shape("software", true);
 	machine_end(&m);
-	plain();
-	places();
+	without_utf8();
+	places_in_the_pci_tree();
 	return 0;
 }

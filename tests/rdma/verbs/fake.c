@@ -57,7 +57,8 @@ static int fake_list(const struct ha_verbs_ops *v, struct ibv_device ***list, in
 	return 0;
 }
 
-static struct fake_device *described(const struct ha_verbs_ops *v, const struct ibv_device *device)
+static struct fake_device *find_device(const struct ha_verbs_ops *v,
+				       const struct ibv_device *device)
 {
 	struct fake_device *d = fake_of(v)->devices;
 
@@ -68,7 +69,7 @@ static struct fake_device *described(const struct ha_verbs_ops *v, const struct 
 
 static uint64_t fake_guid(const struct ha_verbs_ops *v, struct ibv_device *device)
 {
-	return device ? described(v, device)->guid : 0;
+	return device ? find_device(v, device)->guid : 0;
 }
 
 static void fake_list_free(const struct ha_verbs_ops *v, struct ibv_device **list)
@@ -81,7 +82,7 @@ static int fake_open(const struct ha_verbs_ops *v, struct ibv_device *device,
 		     struct ibv_context **context)
 {
 	struct fake_verbs *f = fake_of(v);
-	struct fake_device *d = described(v, device);
+	struct fake_device *d = find_device(v, device);
 	struct fake_context *c;
 
 	if (d->open_error)

@@ -256,8 +256,8 @@ static int depth_below(const struct ha_verbs_ops *v)
 	return inner->query_device == filter_query_device ? 1 + depth_below(inner) : 0;
 }
 
-static int attach(const struct ha_verbs_ops *v, struct ibv_context *context,
-		  struct ha_verbs_hot *hot)
+static int attach_filter(const struct ha_verbs_ops *v, struct ibv_context *context,
+			 struct ha_verbs_hot *hot)
 {
 	int depth = depth_below(v);
 	struct attachment *a;
@@ -282,7 +282,7 @@ static int attach(const struct ha_verbs_ops *v, struct ibv_context *context,
 	return 0;
 }
 
-static int detach(const struct ha_verbs_ops *v, struct ibv_context *context)
+static int detach_filter(const struct ha_verbs_ops *v, struct ibv_context *context)
 {
 	int rc = filter_close(v, context);
 
@@ -326,8 +326,8 @@ int ha_verbs_filter_create(const struct ha_verbs_ops *inner, struct ha_verbs_fil
 #undef X
 	f->ops.name = inner->name;
 	f->ops.optional_access = inner->optional_access;
-	f->ops.hot = attach;
-	f->ops.close = detach;
+	f->ops.hot = attach_filter;
+	f->ops.close = detach_filter;
 	f->ops.device_list_free = pass_device_list_free;
 	f->ops.device_guid = pass_device_guid;
 	f->ops.ack_async_event = pass_ack_async_event;
