@@ -30,7 +30,7 @@ void member_await(struct rank *me, nccl_comm comm, int result, const char *call)
 
 /* ---- elements ---- */
 
-static uint32_t mix(uint32_t x)
+static uint32_t mix_bits(uint32_t x)
 {
 	x = (x ^ x >> 16) * 0x7feb352du;
 	x = (x ^ x >> 15) * 0x846ca68bu;
@@ -44,9 +44,9 @@ struct contribution {
 
 static struct contribution draw_contribution(const struct member *m, int process, unsigned round)
 {
-	uint32_t seed = mix(m->number * 0x9e3779b9u + round * 8u + (uint32_t)process);
+	uint32_t seed = mix_bits(m->number * 0x9e3779b9u + round * 8u + (uint32_t)process);
 
-	return (struct contribution) { .start = seed, .stride = mix(seed + 1) | 1 };
+	return (struct contribution) { .start = seed, .stride = mix_bits(seed + 1) | 1 };
 }
 
 static void fill_elements(struct member *m, unsigned round)

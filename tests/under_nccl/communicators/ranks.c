@@ -151,7 +151,7 @@ static uint64_t count_signs(const struct ranks *ranks)
 	return signs;
 }
 
-static bool hangs(struct ranks *ranks)
+static bool is_hanging(struct ranks *ranks)
 {
 	uint64_t signs = count_signs(ranks);
 
@@ -171,7 +171,7 @@ static void look_at_ranks(struct ranks *ranks)
 		if (!(ranks->ended >> r & 1) &&
 		    waitpid(ranks->pid[r], &status, WNOHANG) == ranks->pid[r])
 			take_end(ranks, r, status);
-	if (hangs(ranks)) {
+	if (is_hanging(ranks)) {
 		fprintf(stderr, "hangs: nothing for %d s\n", RANKS_HANG_S);
 		end_test(ranks);
 	}

@@ -63,7 +63,7 @@ struct node {
 	uint64_t random;
 };
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix_bits(uint64_t x)
 {
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
@@ -79,7 +79,7 @@ struct shape {
 
 static struct shape shape_of(int from, int to, uint64_t k)
 {
-	uint64_t x = mix(k * 64 + (unsigned)from * 8 + (unsigned)to + 1);
+	uint64_t x = mix_bits(k * 64 + (unsigned)from * 8 + (unsigned)to + 1);
 	struct shape s = { .is_inline = x % 5 == 0,
 			   .has_signal = x >> 8 & 1 || k % 8 == 7 || k + 1 == puts_wanted,
 			   .seed = x };
@@ -93,8 +93,8 @@ static struct shape shape_of(int from, int to, uint64_t k)
 static uint8_t byte_of(const struct shape *s, size_t i)
 {
 	if (s->is_inline)
-		return (uint8_t)(mix(s->seed) >> 8 * i);
-	return (uint8_t)mix(s->seed + i / 8 * 977 + i);
+		return (uint8_t)(mix_bits(s->seed) >> 8 * i);
+	return (uint8_t)mix_bits(s->seed + i / 8 * 977 + i);
 }
 
 static int context_between(int from, int to)
@@ -159,7 +159,7 @@ static void send_one(struct node *n, int to)
 				   .target = cell_at(me, k),
 				   .size = shape.size,
 				   .is_inline = shape.is_inline,
-				   .value = mix(shape.seed),
+				   .value = mix_bits(shape.seed),
 				   .signal = DATA + (unsigned)me,
 				   .counter = k % 3 ? -1 : SENT };
 
@@ -213,7 +213,7 @@ static void compare_left(struct node *n, int from, uint64_t k)
 }
 
 /* Cells that this many signals cover. */
-static void receive(struct node *n, int from)
+static void receive_cells(struct node *n, int from)
 {
 	struct stream *s = &n->from[from];
 	int me = n->me->rank;
@@ -256,7 +256,7 @@ static void check_error(struct node *n)
 	CHECK_INT(error, 0);
 }
 
-static void run(struct node *n)
+static void run_puts(struct node *n)
 {
 	unsigned idle = 0;
 
@@ -266,7 +266,7 @@ static void run(struct node *n)
 
 		for (int i = 0; i < n->me->count; i++) {
 			send_one(n, i);
-			receive(n, i);
+			receive_cells(n, i);
 		}
 		idle = atomic_load(&n->me->shared->rounds[n->me->rank]) == before ? idle + 1 : 0;
 		if (idle > 50)
@@ -367,12 +367,12 @@ static void check_ends(struct node *n)
 	CHECK_INT(*(uint64_t *)(n->kernel.memory + WINDOW_SIGNALS), expected_sum(n->me->count, me));
 }
 
-static void live(struct rank *me)
+static void run_rank(struct rank *me)
 {
 	static struct node n;
 
 	open_node(&n, me);
-	run(&n);
+	run_puts(&n);
 	rank_barrier(me); /* everything of everybody is flushed: every sum is whole soon */
 	while (*(volatile uint64_t *)(n.kernel.memory + WINDOW_SIGNALS) <
 	       expected_sum(me->count, me->rank))
@@ -438,10 +438,10 @@ int main(int argc, char **argv)
 	if (!getenv("TEST_NET"))
 		setenv("TEST_NET", "HA", 1);
 	if (!strcmp(test, "plain")) {
-		ranks_run(RANKS, live, look_plain);
+		ranks_run(RANKS, run_rank, look_plain);
 		return 0;
 	}
 	puts_wanted = 6000;
-	ranks_run(RANKS, live, strcmp(test, "cuts") ? look_switch : look_cuts);
+	ranks_run(RANKS, run_rank, strcmp(test, "cuts") ? look_switch : look_cuts);
 	return 0;
 }

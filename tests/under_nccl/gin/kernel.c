@@ -27,12 +27,12 @@ static struct gin_proxy_context *context_of(const struct gin_kernel *k, int cont
 }
 
 /* The lowest bit of each word says that it is written. */
-static uint64_t word(uint64_t value)
+static uint64_t mark_written(uint64_t value)
 {
 	return value << 1 | 1;
 }
 
-static void fill(const struct gin_kernel *k, const struct gin_operation *o, uint64_t *w)
+static void fill_operation(const struct gin_kernel *k, const struct gin_operation *o, uint64_t *w)
 {
 	uint64_t handle = (uint64_t)(uintptr_t)k->window->handle[connection_of(k, o->context)];
 	uint64_t base = (uint64_t)k->window->offset_pages << 12;
@@ -46,19 +46,19 @@ static void fill(const struct gin_kernel *k, const struct gin_operation *o, uint
 	if (o->is_inline)
 		op |= OP_INLINE;
 	op |= o->signal_op;
-	w[0] = word(op | (uint64_t)o->size << 6);
+	w[0] = mark_written(op | (uint64_t)o->size << 6);
 	if (o->in_window) {
-		w[1] = word(base + o->signal_offset);
-		w[2] = word(handle);
+		w[1] = mark_written(base + o->signal_offset);
+		w[2] = mark_written(handle);
 	} else if (o->is_inline) {
 		w[1] = 1 | (o->value & 0xffffffff) << 8 | (o->value >> 32 & 0xffff) << 40;
 		w[2] = 1 | (o->value >> 48) << 8;
 	} else {
-		w[1] = word(base + o->source);
-		w[2] = word(handle);
+		w[1] = mark_written(base + o->source);
+		w[2] = mark_written(handle);
 	}
-	w[3] = word(base + o->target);
-	w[4] = word(handle);
+	w[3] = mark_written(base + o->target);
+	w[4] = mark_written(handle);
 	w[5] = 1 | counter << 1 | signal << 24 | (o->add & 0xffff) << 48;
 	w[6] = 1 | (o->add >> 16 & 0xffff) << 8 | (o->add >> 32) << 24;
 	w[7] = 1;
@@ -72,7 +72,7 @@ bool gin_enqueue(struct gin_kernel *k, const struct gin_operation *o)
 
 	if (at - __atomic_load_n(&c->consumed[o->peer], __ATOMIC_ACQUIRE) >= c->queue_size)
 		return false;
-	fill(k, o, w);
+	fill_operation(k, o, w);
 	queue += ((size_t)o->peer * c->queue_size + (at & (c->queue_size - 1))) * WORDS;
 	c->produced[o->peer] = at + 1;
 	/* Release: what the operation sends is written. */

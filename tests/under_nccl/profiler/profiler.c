@@ -169,7 +169,7 @@ static void put_failovers(FILE *out)
 	}
 }
 
-static void report(void)
+static void write_report(void)
 {
 	const char *prefix = getenv("PROFILER_OUT");
 	char path[512];
@@ -197,7 +197,7 @@ static int finalize(void *context)
 {
 	pthread_mutex_lock(&all.lock);
 	if (!--all.comms)
-		report();
+		write_report();
 	pthread_mutex_unlock(&all.lock);
 	return 0;
 }

@@ -289,7 +289,7 @@ static void close_node(struct node *n)
 	CHECK_INT(cuda->stream_destroy(n->stream), 0);
 }
 
-static void run(struct node *n)
+static void run_rounds(struct node *n)
 {
 	for (unsigned k = 0; k < rounds_wanted; k++) {
 		rank_note(n->me, "round %u", k);
@@ -301,12 +301,12 @@ static void run(struct node *n)
 	rank_barrier(n->me); /* what a rank sends is taken by the other's threads */
 }
 
-static void live(struct rank *me)
+static void run_rank(struct rank *me)
 {
 	static struct node n;
 
 	open_node(&n, me);
-	run(&n);
+	run_rounds(&n);
 	close_node(&n);
 }
 
@@ -314,7 +314,7 @@ static void live(struct rank *me)
  * Rounds from graphs: NCCL has other signals for those, in the host's memory, and a put of a rank
  * to itself behind each wait.
  */
-static void live_captured(struct rank *me)
+static void run_rank_captured(struct rank *me)
 {
 	static struct node n;
 
@@ -328,7 +328,7 @@ static void live_captured(struct rank *me)
 		CHECK_INT(me->library.cuda.graph_instantiate(&n.graph[i], graph, 0), 0);
 		CHECK_INT(me->library.cuda.graph_destroy(graph), 0);
 	}
-	run(&n);
+	run_rounds(&n);
 	close_node(&n);
 }
 
@@ -372,11 +372,11 @@ static const struct test {
 	void (*live)(struct rank *me);
 	void (*look)(struct ranks *ranks);
 } tests[] = {
-	{ "plain", 60, live, expect_served },
-	{ "cuts", 420, live, look_cuts },
-	{ "switch", 260, live, look_switch },
-	{ "captured", 60, live_captured, expect_served },
-	{ "captured_cuts", 420, live_captured, look_cuts },
+	{ "plain", 60, run_rank, expect_served },
+	{ "cuts", 420, run_rank, look_cuts },
+	{ "switch", 260, run_rank, look_switch },
+	{ "captured", 60, run_rank_captured, expect_served },
+	{ "captured_cuts", 420, run_rank_captured, look_cuts },
 };
 
 static const struct test *find_test(const char *name)
