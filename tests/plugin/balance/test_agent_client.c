@@ -44,7 +44,7 @@ static void agent_dies(void)
 	agent = listener = -1;
 }
 
-static bool later(uint64_t ns)
+static bool run_round_after(uint64_t ns)
 {
 	now += ns;
 	return ha_agent_round(&c, now);
@@ -82,18 +82,18 @@ static int agent_answers(int most, uint32_t status, int *deregistrations)
 	return n;
 }
 
-static int converse(uint32_t status)
+static int exchange_messages(uint32_t status)
 {
 	int deregistrations = 0;
 
 	do
-		later(HA_NS_PER_MS);
+		run_round_after(HA_NS_PER_MS);
 	while (agent_answers(1000, status, &deregistrations));
-	later(HA_NS_PER_MS);
+	run_round_after(HA_NS_PER_MS);
 	return deregistrations;
 }
 
-static void add(int i)
+static void add_flow(int i)
 {
 	flow[i] = (struct ha_agent_flow) {
 		.sout_src = 0x0a, .sout_dst = 0x0b + (uint32_t)i, .sup_src = 1, .sup_dst = 2
@@ -101,7 +101,7 @@ static void add(int i)
 	ha_agent_add(&c, &flow[i]);
 }
 
-static int held(void)
+static int count_held_slots(void)
 {
 	int n = 0;
 
@@ -110,17 +110,17 @@ static int held(void)
 	return n;
 }
 
-static void begin(int flows)
+static void open_client(int flows)
 {
 	memset(flow, 0, sizeof(flow));
 	for (int i = 0; i < FLOWS; i++)
 		atomic_store(&flow[i].slot, MPIB_NO_SLOT);
 	CHECK(!ha_agent_client_open(&c, path));
 	for (int i = 0; i < flows; i++)
-		add(i);
+		add_flow(i);
 }
 
-static void end(void)
+static void close_client(void)
 {
 	ha_agent_client_close(&c);
 	if (agent >= 0 || listener >= 0)
@@ -130,13 +130,13 @@ static void end(void)
 static void flows_get_their_slots(void)
 {
 	agent_listens();
-	begin(FLOWS);
+	open_client(FLOWS);
 	CHECK_INT(c.state, HA_AGENT_IDLE);
 	CHECK_INT(ha_agent_due(&c), 0);
-	later(0);
+	run_round_after(0);
 	agent_accepts();
-	CHECK_INT(converse(0), 0);
-	CHECK_INT(held(), FLOWS);
+	CHECK_INT(exchange_messages(0), 0);
+	CHECK_INT(count_held_slots(), FLOWS);
 	CHECK_INT(c.state, HA_AGENT_TALKS);
 	CHECK(ha_agent_due(&c) == UINT64_MAX);
 	for (int i = 0; i < FLOWS; i++)
@@ -144,58 +144,59 @@ static void flows_get_their_slots(void)
 			CHECK(flow[i].conn_id != flow[k].conn_id);
 	for (int i = 0; i < FLOWS; i += 2)
 		ha_agent_remove(&c, &flow[i]);
-	CHECK_INT(converse(0), FLOWS / 2);
+	CHECK_INT(exchange_messages(0), FLOWS / 2);
 	ha_agent_remove(&c, &flow[0]); /* is gone already */
-	CHECK_INT(converse(0), 0);
-	end();
+	CHECK_INT(exchange_messages(0), 0);
+	close_client();
 }
 
 static void nothing_is_dialled_without_need(void)
 {
-	begin(0);
-	CHECK(!later(0));
+	open_client(0);
+	CHECK(!run_round_after(0));
 	CHECK_INT(c.state, HA_AGENT_IDLE);
 	CHECK(ha_agent_due(&c) == UINT64_MAX);
-	end();
+	close_client();
 }
 
 static void an_absent_agent_is_dialled_with_growing_pauses(void)
 {
 	int dials = 0;
 
-	begin(1);
-	CHECK(later(0)); /* one event */
+	open_client(1);
+	CHECK(run_round_after(0)); /* one event */
 	CHECK_INT(c.state, HA_AGENT_ABSENT);
 	for (int i = 0; i < 60; i++) { /* a minute */
 		uint64_t due = c.dial_at;
 
-		CHECK(!later(HA_NS_PER_S));
+		CHECK(!run_round_after(HA_NS_PER_S));
 		dials += c.dial_at != due;
 	}
 	CHECK(dials >= 10 && dials <= 20);
 	agent_listens();
-	later(5 * HA_NS_PER_S);
+	run_round_after(5 * HA_NS_PER_S);
 	agent_accepts();
-	converse(0);
-	CHECK_INT(held(), 1);
-	end();
+	exchange_messages(0);
+	CHECK_INT(count_held_slots(), 1);
+	close_client();
 }
 
 static void a_hanging_agent_is_left(void)
 {
 	agent_listens();
-	begin(3);
-	later(0);
+	open_client(3);
+	run_round_after(0);
 	agent_accepts();
-	CHECK(!later(900 * HA_NS_PER_MS));
-	CHECK(later(200 * HA_NS_PER_MS));
+	CHECK(!run_round_after(900 * HA_NS_PER_MS));
+	CHECK(run_round_after(200 * HA_NS_PER_MS));
 	CHECK_INT(c.state, HA_AGENT_HANGS);
 	CHECK_INT(c.fd, -1);
 	close(agent);
-	later(100 * HA_NS_PER_MS); /* dialled again: the kernel takes the call, nobody answers */
+	run_round_after(
+		100 * HA_NS_PER_MS); /* dialled again: the kernel takes the call, nobody answers */
 	CHECK(c.fd >= 0);
-	CHECK_INT(held(), 0);
-	end();
+	CHECK_INT(count_held_slots(), 0);
+	close_client();
 }
 
 /* Its queue of callers is full, as that of a stopped process will be. */
@@ -211,35 +212,36 @@ static void a_full_queue_does_not_hold_us_up(void)
 		if (connect(fd[i], (struct sockaddr *)&to, sizeof(to)))
 			CHECK_INT(errno, EAGAIN);
 	}
-	begin(1);
-	CHECK(later(0));
+	open_client(1);
+	CHECK(run_round_after(0));
 	CHECK_INT(c.state, HA_AGENT_HANGS);
 	for (int i = 0; i < 8; i++)
 		close(fd[i]);
-	end();
+	close_client();
 }
 
 /* The slots stay in use meanwhile, and everything is said again. */
 static void a_restarted_agent_disturbs_nobody(void)
 {
 	agent_listens();
-	begin(100);
-	later(0);
+	open_client(100);
+	run_round_after(0);
 	agent_accepts();
-	converse(0);
-	CHECK_INT(held(), 100);
+	exchange_messages(0);
+	CHECK_INT(count_held_slots(), 100);
 	ha_agent_remove(&c, &flow[0]);
 	agent_dies();
-	CHECK(later(HA_NS_PER_MS));
+	CHECK(run_round_after(HA_NS_PER_MS));
 	CHECK_INT(c.state, HA_AGENT_ABSENT);
-	CHECK_INT(held(), 99);
-	add(100); /* a newcomer meanwhile */
+	CHECK_INT(count_held_slots(), 99);
+	add_flow(100); /* a newcomer meanwhile */
 	agent_listens();
-	later(200 * HA_NS_PER_MS);
+	run_round_after(200 * HA_NS_PER_MS);
 	agent_accepts();
-	CHECK_INT(converse(0), 1); /* the BYE message that the failed one may not have received */
-	CHECK_INT(held(), 100);
-	end();
+	CHECK_INT(exchange_messages(0),
+		  1); /* the BYE message that the failed one may not have received */
+	CHECK_INT(count_held_slots(), 100);
+	close_client();
 }
 
 static void a_flow_that_goes_before_the_answer(void)
@@ -247,52 +249,52 @@ static void a_flow_that_goes_before_the_answer(void)
 	int deregistrations = 0;
 
 	agent_listens();
-	begin(10);
-	later(0);
+	open_client(10);
+	run_round_after(0);
 	agent_accepts();
 	for (int i = 0; i < 10; i++)
 		ha_agent_remove(&c, &flow[i]);
 	memset(flow, 0xee, sizeof(flow)); /* its memory is somebody else's now */
 	CHECK_INT(agent_answers(10, 0, &deregistrations), 10);
-	deregistrations += converse(0);
+	deregistrations += exchange_messages(0);
 	CHECK_INT(deregistrations, 10);
 	for (size_t i = 0; i < sizeof(flow); i++)
 		CHECK_INT(((unsigned char *)flow)[i], 0xee);
-	end();
+	close_client();
 }
 
 static void a_refused_flow_asks_again(void)
 {
 	agent_listens();
-	begin(4);
-	later(0);
+	open_client(4);
+	run_round_after(0);
 	agent_accepts();
-	converse(MPIB_STATUS_NO_SLOT);
-	CHECK_INT(held(), 0);
+	exchange_messages(MPIB_STATUS_NO_SLOT);
+	CHECK_INT(count_held_slots(), 0);
 	CHECK_INT(flow[0].status, MPIB_STATUS_NO_SLOT);
 	CHECK_INT(c.state, HA_AGENT_TALKS);
-	converse(0);
-	CHECK_INT(held(), 0);
-	later(5 * HA_NS_PER_S);
-	converse(0);
-	CHECK_INT(held(), 4);
-	end();
+	exchange_messages(0);
+	CHECK_INT(count_held_slots(), 0);
+	run_round_after(5 * HA_NS_PER_S);
+	exchange_messages(0);
+	CHECK_INT(count_held_slots(), 4);
+	close_client();
 }
 
-static void nonsense(const void *data, size_t size, enum ha_agent_state want)
+static void check_bad_answer(const void *data, size_t size, enum ha_agent_state want)
 {
 	agent_listens();
-	begin(2);
-	later(0);
+	open_client(2);
+	run_round_after(0);
 	agent_accepts();
 	if (size)
 		CHECK_INT(send(agent, data, size, MSG_NOSIGNAL), size);
 	else
 		close(agent);
-	later(HA_NS_PER_MS);
+	run_round_after(HA_NS_PER_MS);
 	CHECK_INT(c.state, want);
-	CHECK_INT(held(), 0);
-	end();
+	CHECK_INT(count_held_slots(), 0);
+	close_client();
 }
 
 static void an_agent_that_talks_nonsense_is_left(void)
@@ -303,34 +305,34 @@ static void an_agent_that_talks_nonsense_is_left(void)
 	uint8_t flood[3 * sizeof(r)];
 
 	r.header.magic++;
-	nonsense(&r, sizeof(r), HA_AGENT_REFUSED);
+	check_bad_answer(&r, sizeof(r), HA_AGENT_REFUSED);
 	r.header.magic--;
 	r.header.length = 12;
-	nonsense(&r, 12, HA_AGENT_REFUSED);
+	check_bad_answer(&r, 12, HA_AGENT_REFUSED);
 	r.header.length = sizeof(r);
 	r.header.type = MPIB_MSG_REGISTER;
-	nonsense(&r, sizeof(r), HA_AGENT_REFUSED);
+	check_bad_answer(&r, sizeof(r), HA_AGENT_REFUSED);
 	r.header.type = MPIB_MSG_RESPONSE;
 	for (int i = 0; i < 3; i++) /* three answers to two questions */
 		memcpy(flood + i * sizeof(r), &r, sizeof(r));
 	agent_listens();
-	begin(2);
-	later(0);
+	open_client(2);
+	run_round_after(0);
 	agent_accepts();
 	CHECK_INT(send(agent, flood, sizeof(flood), MSG_NOSIGNAL), sizeof(flood));
-	later(HA_NS_PER_MS);
+	run_round_after(HA_NS_PER_MS);
 	CHECK_INT(c.state, HA_AGENT_REFUSED);
-	end();
-	nonsense(NULL, 0, HA_AGENT_REFUSED); /* hangs up at once */
-	r.hint_slot = 256;                   /* a slot that there is not */
+	close_client();
+	check_bad_answer(NULL, 0, HA_AGENT_REFUSED); /* hangs up at once */
+	r.hint_slot = 256;                           /* a slot that there is not */
 	agent_listens();
-	begin(1);
-	later(0);
+	open_client(1);
+	run_round_after(0);
 	agent_accepts();
 	CHECK_INT(send(agent, &r, sizeof(r), MSG_NOSIGNAL), sizeof(r));
-	later(HA_NS_PER_MS);
+	run_round_after(HA_NS_PER_MS);
 	CHECK_INT(atomic_load(&flow[0].slot), MPIB_NO_SLOT);
-	end();
+	close_client();
 }
 
 static void an_answer_may_come_in_pieces(void)
@@ -340,33 +342,33 @@ static void an_answer_may_come_in_pieces(void)
 					    0 };
 
 	agent_listens();
-	begin(1);
-	later(0);
+	open_client(1);
+	run_round_after(0);
 	agent_accepts();
 	r.hint_slot = flow[0].conn_id & 255;
 	for (size_t i = 0; i < sizeof(r); i++) {
-		CHECK_INT(held(), 0);
+		CHECK_INT(count_held_slots(), 0);
 		CHECK_INT(send(agent, (char *)&r + i, 1, MSG_NOSIGNAL), 1);
-		later(HA_NS_PER_MS);
+		run_round_after(HA_NS_PER_MS);
 	}
-	CHECK_INT(held(), 1);
-	end();
+	CHECK_INT(count_held_slots(), 1);
+	close_client();
 }
 
 /* 65536 numbers: who keeps his is not given another's. */
 static void numbers_come_round(void)
 {
 	agent_listens();
-	begin(2);
-	later(0);
+	open_client(2);
+	run_round_after(0);
 	agent_accepts();
-	converse(0);
+	exchange_messages(0);
 	for (int i = 0; i < 70000; i++) {
-		add(2);
+		add_flow(2);
 		CHECK(flow[2].conn_id != flow[0].conn_id && flow[2].conn_id != flow[1].conn_id);
 		ha_agent_remove(&c, &flow[2]);
 	}
-	end();
+	close_client();
 }
 
 int main(void)

@@ -45,38 +45,38 @@ static void agent_makes_file(mode_t mode, off_t size)
 	mpib_hint_put(&shm->entries[3], 256, SRC, DST);
 }
 
-static void beat(void)
+static void advance_heartbeat(void)
 {
 	shm->header.beat++;
 }
 
-static bool look(uint64_t later)
+static bool look_after(uint64_t later)
 {
 	now += later;
 	return ha_hints_look(&h, now);
 }
 
-static void begin(void)
+static void open_fresh_hints(void)
 {
 	agent_makes_file(0644, sizeof(*shm));
 	CHECK(!ha_hints_open(&h, path, STALE));
-	look(0);
-	beat();
-	look(100 * HA_NS_PER_MS);
+	look_after(0);
+	advance_heartbeat();
+	look_after(100 * HA_NS_PER_MS);
 	CHECK_INT(h.state, HA_HINTS_FRESH);
 }
 
-static enum ha_hint get(uint32_t slot, uint32_t *bw)
+static enum ha_hint read_hint(uint32_t slot, uint32_t *bw)
 {
 	*bw = 12345;
 	return ha_hints_read(&h, slot, SRC, DST, bw);
 }
 
-static void expect(enum ha_hint want)
+static void expect_hint(enum ha_hint want)
 {
 	uint32_t bw;
 
-	CHECK_TEXT(ha_hint_text(get(3, &bw)), ha_hint_text(want));
+	CHECK_TEXT(ha_hint_text(read_hint(3, &bw)), ha_hint_text(want));
 	CHECK_INT(bw, want == HA_HINT_OK ? 256 : 12345);
 }
 
@@ -84,33 +84,33 @@ static void a_living_agent_is_followed(void)
 {
 	uint32_t bw;
 
-	begin();
-	expect(HA_HINT_OK);
+	open_fresh_hints();
+	expect_hint(HA_HINT_OK);
 	mpib_hint_write(&shm->entries[3], 1024);
-	CHECK_INT(get(3, &bw), HA_HINT_OK);
+	CHECK_INT(read_hint(3, &bw), HA_HINT_OK);
 	CHECK_INT(bw, 1024);
 	mpib_hint_write(&shm->entries[3], 0);
-	CHECK_INT(get(3, &bw), HA_HINT_OK);
+	CHECK_INT(read_hint(3, &bw), HA_HINT_OK);
 	CHECK_INT(bw, 0);
 	ha_hints_close(&h);
-	expect(HA_HINT_NONE);
+	expect_hint(HA_HINT_NONE);
 }
 
 static void absence_is_no_advice(void)
 {
 	unlink(path);
 	CHECK(!ha_hints_open(&h, path, STALE));
-	expect(HA_HINT_NONE);
-	CHECK(!look(0)); /* as before: absent */
+	expect_hint(HA_HINT_NONE);
+	CHECK(!look_after(0)); /* as before: absent */
 	CHECK_INT(h.state, HA_HINTS_ABSENT);
-	expect(HA_HINT_NONE);
+	expect_hint(HA_HINT_NONE);
 	agent_makes_file(0644, sizeof(*shm));
-	CHECK(look(HA_NS_PER_MS)); /* it comes up later */
+	CHECK(look_after(HA_NS_PER_MS)); /* it comes up later */
 	CHECK_INT(h.state, HA_HINTS_WAITING);
-	expect(HA_HINT_NONE);
-	beat();
-	CHECK(look(HA_NS_PER_MS));
-	expect(HA_HINT_OK);
+	expect_hint(HA_HINT_NONE);
+	advance_heartbeat();
+	CHECK(look_after(HA_NS_PER_MS));
+	expect_hint(HA_HINT_OK);
 	ha_hints_close(&h);
 }
 
@@ -119,8 +119,8 @@ static void a_file_from_yesterday_is_no_advice(void)
 	agent_makes_file(0644, sizeof(*shm));
 	CHECK(!ha_hints_open(&h, path, STALE));
 	for (int i = 0; i < 5; i++) {
-		look(HA_NS_PER_S);
-		expect(HA_HINT_NONE);
+		look_after(HA_NS_PER_S);
+		expect_hint(HA_HINT_NONE);
 	}
 	CHECK_INT(h.state, HA_HINTS_STALE);
 	ha_hints_close(&h);
@@ -128,16 +128,16 @@ static void a_file_from_yesterday_is_no_advice(void)
 
 static void a_hanging_agent_goes_stale_and_comes_back(void)
 {
-	begin();
-	CHECK(!look(STALE));
-	expect(HA_HINT_OK);
-	CHECK(look(1)); /* one event */
+	open_fresh_hints();
+	CHECK(!look_after(STALE));
+	expect_hint(HA_HINT_OK);
+	CHECK(look_after(1)); /* one event */
 	CHECK_INT(h.state, HA_HINTS_STALE);
-	expect(HA_HINT_NONE);
-	CHECK(!look(10 * HA_NS_PER_S)); /* and no second */
-	beat();
-	CHECK(look(1));
-	expect(HA_HINT_OK);
+	expect_hint(HA_HINT_NONE);
+	CHECK(!look_after(10 * HA_NS_PER_S)); /* and no second */
+	advance_heartbeat();
+	CHECK(look_after(1));
+	expect_hint(HA_HINT_OK);
 	ha_hints_close(&h);
 }
 
@@ -146,10 +146,10 @@ static void an_agent_without_heartbeat_is_followed(void)
 	agent_makes_file(0644, sizeof(*shm));
 	shm->header.beat = 0;
 	CHECK(!ha_hints_open(&h, path, STALE));
-	look(0);
-	expect(HA_HINT_OK);
-	look(100 * HA_NS_PER_S);
-	expect(HA_HINT_OK);
+	look_after(0);
+	expect_hint(HA_HINT_OK);
+	look_after(100 * HA_NS_PER_S);
+	expect_hint(HA_HINT_OK);
 	ha_hints_close(&h);
 }
 
@@ -158,26 +158,26 @@ static void a_share_past_1024_means_everything_on_sup(void)
 	static const uint32_t past[] = { 1025, 4096, 0x80000000, UINT32_MAX };
 	uint32_t bw;
 
-	begin();
+	open_fresh_hints();
 	for (size_t i = 0; i < sizeof(past) / sizeof(past[0]); i++) {
 		mpib_hint_write(&shm->entries[3], past[i]);
 		bw = 0;
-		CHECK_INT(get(3, &bw), HA_HINT_OK);
+		CHECK_INT(read_hint(3, &bw), HA_HINT_OK);
 		CHECK_INT(bw, MPIB_HINT_MAX_BW);
 	}
 	mpib_hint_write(&shm->entries[3], 256);
-	expect(HA_HINT_OK);
+	expect_hint(HA_HINT_OK);
 	ha_hints_close(&h);
 }
 
 static void a_writer_that_died_in_the_middle_is_noticed(void)
 {
-	begin();
+	open_fresh_hints();
 	shm->entries[3].seq |= 1;
 	for (int i = 0; i < 1000; i++)
-		expect(HA_HINT_TORN);
+		expect_hint(HA_HINT_TORN);
 	mpib_hint_write(&shm->entries[3], 256); /* the next agent mends it */
-	expect(HA_HINT_OK);
+	expect_hint(HA_HINT_OK);
 	CHECK_INT(shm->entries[3].seq & 1, 0);
 	ha_hints_close(&h);
 }
@@ -186,26 +186,26 @@ static void another_flows_entry_is_refused(void)
 {
 	uint32_t bw;
 
-	begin();
+	open_fresh_hints();
 	mpib_hint_put(&shm->entries[3], 256, SRC, DST + 1);
-	expect(HA_HINT_FOREIGN);
+	expect_hint(HA_HINT_FOREIGN);
 	mpib_hint_put(&shm->entries[3], 0, 0, 0); /* freed */
-	expect(HA_HINT_FOREIGN);
+	expect_hint(HA_HINT_FOREIGN);
 	mpib_hint_put(&shm->entries[3], 256, SRC, DST);
-	expect(HA_HINT_OK);
-	CHECK_INT(get(MPIB_NO_SLOT, &bw), HA_HINT_NONE);
-	CHECK_INT(get(MPIB_HINT_MAX_ENTRIES, &bw), HA_HINT_NONE);
+	expect_hint(HA_HINT_OK);
+	CHECK_INT(read_hint(MPIB_NO_SLOT, &bw), HA_HINT_NONE);
+	CHECK_INT(read_hint(MPIB_HINT_MAX_ENTRIES, &bw), HA_HINT_NONE);
 	ha_hints_close(&h);
 }
 
-static void refused(const char *why)
+static void expect_refused(const char *why)
 {
-	look(HA_NS_PER_MS);
-	beat();
-	look(HA_NS_PER_MS);
+	look_after(HA_NS_PER_MS);
+	advance_heartbeat();
+	look_after(HA_NS_PER_MS);
 	CHECK_INT(h.state, HA_HINTS_REFUSED);
 	CHECK_TEXT(h.why, why);
-	expect(HA_HINT_NONE);
+	expect_hint(HA_HINT_NONE);
 }
 
 static void files_that_are_none_are_refused(void)
@@ -214,48 +214,48 @@ static void files_that_are_none_are_refused(void)
 
 	CHECK(!ha_hints_open(&h, path, STALE));
 	agent_makes_file(0666, sizeof(*shm));
-	refused("others may write to it");
+	expect_refused("others may write to it");
 	agent_makes_file(0644, sizeof(*shm) + 1);
-	refused("its size is wrong");
+	expect_refused("its size is wrong");
 	agent_makes_file(0644, sizeof(*shm));
 	shm->header.magic++;
-	refused("it holds no hints");
+	expect_refused("it holds no hints");
 	shm->header.magic--;
 	shm->header.max_entries = 1 << 20;
-	refused("it holds no hints");
+	expect_refused("it holds no hints");
 	shm->header.max_entries = MPIB_HINT_MAX_ENTRIES;
 	snprintf(other, sizeof(other), "%s/other", dir);
 	CHECK(!rename(path, other) && !symlink(other, path));
-	refused("it is no file");
+	expect_refused("it is no file");
 	CHECK(!unlink(path) && !mkfifo(path, 0644));
-	refused("it is no file"); /* and nobody waits for a writer */
+	expect_refused("it is no file"); /* and nobody waits for a writer */
 	CHECK(!unlink(path) && !mkdir(path, 0755));
-	refused("it is no file");
+	expect_refused("it is no file");
 	CHECK(!rmdir(path) && !rename(other, path));
-	look(HA_NS_PER_MS);
-	beat();
-	look(HA_NS_PER_MS);
-	expect(HA_HINT_OK);
+	look_after(HA_NS_PER_MS);
+	advance_heartbeat();
+	look_after(HA_NS_PER_MS);
+	expect_hint(HA_HINT_OK);
 	if (!geteuid()) {
 		CHECK(!chown(path, 12345, 0));
-		refused("it is another user's");
+		expect_refused("it is another user's");
 	}
 	ha_hints_close(&h);
 	agent_makes_file(0644, 100); /* shorter: mapping that would kill its reader */
 	CHECK(!ha_hints_open(&h, path, STALE));
-	look(HA_NS_PER_MS);
+	look_after(HA_NS_PER_MS);
 	CHECK_TEXT(h.why, "its size is wrong");
-	expect(HA_HINT_NONE);
+	expect_hint(HA_HINT_NONE);
 	ha_hints_close(&h);
 }
 
 static void a_file_that_turns_into_nonsense_is_dropped(void)
 {
-	begin();
+	open_fresh_hints();
 	shm->header.magic = 0;
-	CHECK(look(HA_NS_PER_MS));
+	CHECK(look_after(HA_NS_PER_MS));
 	CHECK_INT(h.state, HA_HINTS_REFUSED);
-	expect(HA_HINT_NONE);
+	expect_hint(HA_HINT_NONE);
 	ha_hints_close(&h);
 }
 
@@ -264,22 +264,22 @@ static void a_replaced_file_is_found(void)
 {
 	uint32_t bw;
 
-	begin();
+	open_fresh_hints();
 	unlink(path);
-	CHECK(look(HA_NS_PER_MS));
+	CHECK(look_after(HA_NS_PER_MS));
 	CHECK_INT(h.state, HA_HINTS_ABSENT);
-	expect(HA_HINT_NONE);
+	expect_hint(HA_HINT_NONE);
 	for (int i = 0; i < HA_HINTS_FILES - 1; i++) {
 		agent_makes_file(0644, sizeof(*shm));
 		mpib_hint_write(&shm->entries[3], (uint32_t)i);
-		look(HA_NS_PER_MS);
-		beat();
-		look(HA_NS_PER_MS);
-		CHECK_INT(get(3, &bw), HA_HINT_OK);
+		look_after(HA_NS_PER_MS);
+		advance_heartbeat();
+		look_after(HA_NS_PER_MS);
+		CHECK_INT(read_hint(3, &bw), HA_HINT_OK);
 		CHECK_INT(bw, i);
 	}
 	agent_makes_file(0644, sizeof(*shm));
-	refused("it was replaced too often; a new process will read it again");
+	expect_refused("it was replaced too often; a new process will read it again");
 	ha_hints_close(&h);
 }
 
@@ -300,7 +300,7 @@ static void a_read_makes_no_system_call(void)
 	int status;
 	pid_t child;
 
-	begin();
+	open_fresh_hints();
 	child = fork();
 	if (!child) {
 		uint32_t bw = 0, right = 0;
@@ -341,11 +341,11 @@ static void no_reader_sees_a_mixture(void)
 	pthread_t writer;
 	uint32_t bw;
 
-	begin();
+	open_fresh_hints();
 	CHECK(!pthread_create(&writer, NULL, write_for_ever, NULL));
 	for (int i = 0;
 	     i < 300000 || (i < 300000000 && !(kinds[HA_HINT_OK] && kinds[HA_HINT_FOREIGN])); i++) {
-		enum ha_hint hint = get(3, &bw);
+		enum ha_hint hint = read_hint(3, &bw);
 
 		kinds[hint]++;
 		/* Even shares belong to DST. */

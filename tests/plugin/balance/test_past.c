@@ -7,7 +7,7 @@
 #define KIB UINT64_C(1024)
 
 /* Near the shortest: down quickly, up slowly, and one that takes for ever is only one. */
-static void learns(void)
+static void shortest_times_are_learned(void)
 {
 	struct ha_past p = { 0 };
 
@@ -27,7 +27,7 @@ static void learns(void)
 }
 
 /* As much in the queue as has been seen; or less, or more, which is rather too short. */
-static void compares(void)
+static void times_are_compared(void)
 {
 	struct ha_past p = { 0 };
 
@@ -51,7 +51,7 @@ static void compares(void)
 	CHECK_INT(ha_past_ratio(&p, UINT64_MAX, UINT64_MAX / HA_PAST_UNIT), UINT32_MAX);
 }
 
-static void windows(void)
+static void windows_keep_samples(void)
 {
 	struct ha_past_window w = { 0 };
 
@@ -71,9 +71,9 @@ static void windows(void)
 
 int main(void)
 {
-	learns();
-	compares();
-	windows();
+	shortest_times_are_learned();
+	times_are_compared();
+	windows_keep_samples();
 	puts("past: down quickly, up slowly; by what stands in the queue");
 	return 0;
 }

@@ -19,7 +19,7 @@
 
 static struct ha_bundle b;
 
-static void rails(unsigned n, const uint16_t *weight, unsigned active)
+static void set_rails(unsigned n, const uint16_t *weight, unsigned active)
 {
 	b.nrails = (uint8_t)n;
 	b.active = (uint8_t)active;
@@ -32,7 +32,7 @@ static void rails(unsigned n, const uint16_t *weight, unsigned active)
 
 /* Ranges follow each other from 0 to size without gap, inner ends are aligned; returns the number
  * of stripes. */
-static unsigned covers(uint64_t size)
+static unsigned check_stripes(uint64_t size)
 {
 	unsigned mask = ha_policy_mask(&b, 0, size), n = 0;
 	uint64_t at = 0;
@@ -56,8 +56,9 @@ static unsigned covers(uint64_t size)
 
 static void test_small_on_one_rail(void)
 {
-	rails(3, (uint16_t[]) { 300, 424, 300 }, 7);
-	CHECK(covers(0) == 1 && covers(1) == 1 && covers(HA_GATE_FIRST - 1) == 1);
+	set_rails(3, (uint16_t[]) { 300, 424, 300 }, 7);
+	CHECK(check_stripes(0) == 1 && check_stripes(1) == 1 &&
+	      check_stripes(HA_GATE_FIRST - 1) == 1);
 	CHECK(ha_policy_mask(&b, 0, 8) == 2); /* the heaviest */
 	b.active = 5;
 	ha_policy_update(&b);
@@ -79,27 +80,27 @@ static void test_every_size_and_weight(void)
 		}
 		seed = seed * 1664525u + 1013904223u;
 		active = (seed >> 8) & ((1u << n) - 1);
-		rails(n, w, active ? active : 1);
+		set_rails(n, w, active ? active : 1);
 		size = (uint64_t)seed << (seed >> 28);
-		covers(size);
-		covers(size % 300000);
+		check_stripes(size);
+		check_stripes(size % 300000);
 	}
 }
 
 static void test_shares_follow_weights(void)
 {
-	rails(2, (uint16_t[]) { 768, 256 }, 3);
-	CHECK(covers(1 << 20) == 2);
+	set_rails(2, (uint16_t[]) { 768, 256 }, 3);
+	CHECK(check_stripes(1 << 20) == 2);
 	CHECK(ha_policy_range(b.balance.weight, 3, 0, 1 << 20).length == 768 << 10);
-	rails(2, (uint16_t[]) { 1024, 0 }, 3);
-	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 1);
+	set_rails(2, (uint16_t[]) { 1024, 0 }, 3);
+	CHECK(check_stripes(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 1);
 	b.active = 2;
 	ha_policy_update(&b); /* the weighted rail is down: the standby carries everything */
-	CHECK(covers(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
-	rails(2, (uint16_t[]) { 1023, 1 }, 3);
+	CHECK(check_stripes(1 << 20) == 1 && ha_policy_mask(&b, 0, 1 << 20) == 2);
+	set_rails(2, (uint16_t[]) { 1023, 1 }, 3);
 	/* a 64-byte share rounds to nothing: one rail, no empty write */
-	CHECK(covers(HA_GATE_FIRST) == 1);
-	CHECK(covers(5ull << 30) == 2);
+	CHECK(check_stripes(HA_GATE_FIRST) == 1);
+	CHECK(check_stripes(5ull << 30) == 2);
 }
 
 /* Two rails on one device and three on another: one of each carries a stripe, and all have their
@@ -116,7 +117,7 @@ static void test_turns(void)
 	ha_policy_turns(&b, false);
 	CHECK(b.balance.turns && b.balance.lead[1] == 0 && b.balance.lead[2] == 2 &&
 	      b.balance.lead[4] == 2);
-	rails(5, (uint16_t[]) { 256, 256, 768, 768, 768 }, 31);
+	set_rails(5, (uint16_t[]) { 256, 256, 768, 768, 768 }, 31);
 	for (uint64_t idx = 0; idx < 6; idx++) {
 		unsigned mask = ha_policy_mask(&b, idx, 1 << 20);
 
@@ -149,16 +150,16 @@ static void test_split(void)
 	ha_policy_turns(&b, true);
 	ha_gate_join(&b, false);
 	CHECK(!b.balance.turns && b.balance.lead[3] == 0);
-	rails(4, (uint16_t[]) { 1024, 1024, 1024, 1024 }, 15);
+	set_rails(4, (uint16_t[]) { 1024, 1024, 1024, 1024 }, 15);
 	for (uint64_t idx = 0; idx < 4; idx++) {
 		CHECK(ha_policy_mask(&b, idx, 1 << 20) == 15);
 		CHECK(ha_policy_range(b.balance.weight, 15, (unsigned)idx, 1 << 20).length ==
 		      256 << 10);
 	}
-	CHECK(covers(1 << 20) == 4 && covers(512) == 4 && covers(100) == 1);
+	CHECK(check_stripes(1 << 20) == 4 && check_stripes(512) == 4 && check_stripes(100) == 1);
 	b.active = 7; /* a rail is being made anew: the others carry all of it */
 	ha_policy_update(&b);
-	CHECK(covers(1 << 20) == 3);
+	CHECK(check_stripes(1 << 20) == 3);
 	memset(&b, 0, sizeof(b));
 }
 
@@ -176,10 +177,10 @@ static void test_mpib_examples(void)
 	for (unsigned i = 0; i < sizeof(examples) / sizeof(*examples); i++) {
 		unsigned mask;
 
-		rails(2,
-		      (uint16_t[]) { (uint16_t)(1024 - examples[i].sup_bw),
-				     (uint16_t)examples[i].sup_bw },
-		      3);
+		set_rails(2,
+			  (uint16_t[]) { (uint16_t)(1024 - examples[i].sup_bw),
+					 (uint16_t)examples[i].sup_bw },
+			  3);
 		mask = ha_policy_mask(&b, 0, 1 << 20);
 		CHECK(mask == examples[i].mask);
 		CHECK(!(mask & 1) || ha_policy_range(b.balance.weight, mask, 0, 1 << 20).length ==
@@ -190,7 +191,7 @@ static void test_mpib_examples(void)
 }
 
 /* The hint of the device pair at rails 0 and 1, as advice.c takes it. */
-static void hint(unsigned sup_bw, bool gated)
+static void set_hint(unsigned sup_bw, bool gated)
 {
 	memset(&b, 0, sizeof(b));
 	b.balance.ndata = 2;
@@ -199,14 +200,14 @@ static void hint(unsigned sup_bw, bool gated)
 	b.balance.advised.on = true;
 	b.balance.advised.gated = gated;
 	b.balance.advised.hint = HA_HINT_OK;
-	rails(2, (uint16_t[]) { (uint16_t)(1024 - sup_bw), (uint16_t)sup_bw }, 3);
+	set_rails(2, (uint16_t[]) { (uint16_t)(1024 - sup_bw), (uint16_t)sup_bw }, 3);
 }
 
 static uint64_t sup_bytes(uint64_t size)
 {
 	unsigned mask = ha_policy_mask(&b, 0, size);
 
-	covers(size);
+	check_stripes(size);
 	return mask & 2 ? ha_policy_range(b.balance.weight, mask, 1, size).length : 0;
 }
 
@@ -214,15 +215,15 @@ static uint64_t sup_bytes(uint64_t size)
 static void test_hint_counts_for_every_size(void)
 {
 	for (unsigned sup_bw = 0; sup_bw <= 1024; sup_bw += 64) {
-		hint(sup_bw, false);
+		set_hint(sup_bw, false);
 		for (uint64_t size = 0; size <= 256 << 10; size += 128) {
 			CHECK(sup_bytes(size) == (size * sup_bw / 1024 & ~(uint64_t)127));
 			CHECK(b.balance.stripe_min == 0); /* the next hint must be seen, too */
 		}
 	}
-	hint(256, false);
+	set_hint(256, false);
 	CHECK(sup_bytes(8) == 0 && sup_bytes(384) == 0 && sup_bytes(512) == 128);
-	hint(1024, false);
+	set_hint(1024, false);
 	CHECK(sup_bytes(8) == 8);
 }
 
@@ -230,7 +231,7 @@ static void test_hint_counts_for_every_size(void)
  * hint. */
 static void test_gate_without_a_hint(void)
 {
-	hint(768, false);
+	set_hint(768, false);
 	b.balance.advised.hint = HA_HINT_NONE;
 	ha_policy_update(&b);
 	CHECK(b.balance.stripe_min == 0);
@@ -247,7 +248,7 @@ static void test_gate_that_overrides_the_hint(void)
 	unsigned small = 0;
 
 	for (unsigned sup_bw = 0; sup_bw <= 1024; sup_bw += 256) {
-		hint(sup_bw, true);
+		set_hint(sup_bw, true);
 		CHECK(b.balance.stripe_min == HA_GATE_FIRST && b.balance.first == 0);
 		CHECK(sup_bytes(8) == 0 && sup_bytes(HA_GATE_FIRST - 1) == 0);
 		CHECK(sup_bytes(HA_GATE_FIRST) == HA_GATE_FIRST / 1024 * sup_bw);
@@ -255,12 +256,12 @@ static void test_gate_that_overrides_the_hint(void)
 	b.active = 2;
 	ha_policy_update(&b);
 	CHECK(b.balance.first == 1); /* SOUT is down */
-	hint(1024, true);
+	set_hint(1024, true);
 	b.balance.ndata = 4;
 	for (unsigned i = 0; i < 4; i++)
 		b.rail[i].dev = i < 2 ? sout : sup;
 	ha_policy_turns(&b, false);
-	rails(4, (uint16_t[]) { 0, 0, 1024, 1024 }, 15);
+	set_rails(4, (uint16_t[]) { 0, 0, 1024, 1024 }, 15);
 	for (uint64_t idx = 0; idx < 4; idx++)
 		small |= ha_policy_mask(&b, idx, 8);
 	CHECK(small == 3 && ha_policy_mask(&b, 0, HA_GATE_FIRST) == 4);

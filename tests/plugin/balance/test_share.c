@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static void accepted(const char *text, unsigned n, const uint16_t *of)
+static void expect_weights(const char *text, unsigned n, const uint16_t *of)
 {
 	struct ha_weights w;
 
@@ -18,11 +18,11 @@ static void accepted(const char *text, unsigned n, const uint16_t *of)
 
 static void test_what_is_taken(void)
 {
-	accepted("", 0, NULL);
-	accepted("512,512", 2, (uint16_t[]) { 512, 512 });
-	accepted("1024", 1, (uint16_t[]) { 1024 });
-	accepted("0,1024,0", 3, (uint16_t[]) { 0, 1024, 0 });
-	accepted("1,2,3,4,5,6,7,8", 8, (uint16_t[]) { 1, 2, 3, 4, 5, 6, 7, 8 });
+	expect_weights("", 0, NULL);
+	expect_weights("512,512", 2, (uint16_t[]) { 512, 512 });
+	expect_weights("1024", 1, (uint16_t[]) { 1024 });
+	expect_weights("0,1024,0", 3, (uint16_t[]) { 0, 1024, 0 });
+	expect_weights("1,2,3,4,5,6,7,8", 8, (uint16_t[]) { 1, 2, 3, 4, 5, 6, 7, 8 });
 }
 
 static void test_what_is_refused(void)
@@ -51,7 +51,7 @@ static void test_what_is_refused(void)
 	}
 }
 
-static void shared(const uint32_t *part, unsigned n, const uint16_t *want)
+static void expect_shares(const uint32_t *part, unsigned n, const uint16_t *want)
 {
 	uint16_t share[HA_MAX_RAILS];
 
@@ -62,13 +62,13 @@ static void shared(const uint32_t *part, unsigned n, const uint16_t *want)
 
 static void test_known_shares(void)
 {
-	shared((uint32_t[]) { 7 }, 1, (uint16_t[]) { 1024 });
-	shared((uint32_t[]) { 100000, 100000 }, 2, (uint16_t[]) { 512, 512 });
-	shared((uint32_t[]) { 0, 0, 0, 0 }, 4, (uint16_t[]) { 256, 256, 256, 256 });
-	shared((uint32_t[]) { 400, 234 }, 2, (uint16_t[]) { 646, 378 });
-	shared((uint32_t[]) { 1, 0 }, 2, (uint16_t[]) { 1024, 0 });
-	shared((uint32_t[]) { 0, 3, 1 }, 3, (uint16_t[]) { 0, 768, 256 });
-	shared((uint32_t[]) { UINT32_MAX, UINT32_MAX }, 2, (uint16_t[]) { 512, 512 });
+	expect_shares((uint32_t[]) { 7 }, 1, (uint16_t[]) { 1024 });
+	expect_shares((uint32_t[]) { 100000, 100000 }, 2, (uint16_t[]) { 512, 512 });
+	expect_shares((uint32_t[]) { 0, 0, 0, 0 }, 4, (uint16_t[]) { 256, 256, 256, 256 });
+	expect_shares((uint32_t[]) { 400, 234 }, 2, (uint16_t[]) { 646, 378 });
+	expect_shares((uint32_t[]) { 1, 0 }, 2, (uint16_t[]) { 1024, 0 });
+	expect_shares((uint32_t[]) { 0, 3, 1 }, 3, (uint16_t[]) { 0, 768, 256 });
+	expect_shares((uint32_t[]) { UINT32_MAX, UINT32_MAX }, 2, (uint16_t[]) { 512, 512 });
 }
 
 /* All of it is given away, each part to within one, and nothing to a part of 0. */
