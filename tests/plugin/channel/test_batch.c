@@ -23,7 +23,7 @@ static struct ha_send *send[LINES];
 static struct ha_recv *recv[LINES];
 
 /* Three connections from b to a, each from a listener, so with a nonce, of its own. */
-static void begin(unsigned piece)
+static void open_connections(unsigned piece)
 {
 	char handle[HA_HANDLE_MAX];
 
@@ -47,7 +47,7 @@ static void begin(unsigned piece)
 	}
 }
 
-static void end(void)
+static void close_connections(void)
 {
 	for (int i = 0; i < LINES; i++) {
 		ha_close_send(send[i]);
@@ -57,14 +57,14 @@ static void end(void)
 	world_close(&w);
 }
 
-static struct ha_msg_for name(uint64_t ring)
+static struct ha_msg_for compose_for(uint64_t ring)
 {
 	return (struct ha_msg_for) { .header = { HA_MSG_MAGIC, 1, HA_MSG_FOR,
 						 sizeof(struct ha_msg_for), 0 },
 				     .ring = ring };
 }
 
-static struct ha_msg_cause down(uint64_t nonce)
+static struct ha_msg_cause compose_rail_down(uint64_t nonce)
 {
 	return (struct ha_msg_cause) {
 		.rail = { .header = { HA_MSG_MAGIC, 1, HA_MSG_RAIL_DOWN,
@@ -75,19 +75,19 @@ static struct ha_msg_cause down(uint64_t nonce)
 }
 
 /* Connection 0's socket brings: for whom, and the news that its rail is lost. */
-static void bring(uint64_t ring, uint64_t nonce)
+static void send_rail_down_for(uint64_t ring, uint64_t nonce)
 {
 	struct {
 		struct ha_msg_for name;
 		struct ha_msg_cause down;
-	} messages = { name(ring), down(nonce) };
+	} messages = { compose_for(ring), compose_rail_down(nonce) };
 	int err = ha_stream_put_all(send[0]->b.link.stream, &messages, sizeof(messages));
 
 	CHECK(!err || err == -EAGAIN);
 	world_run(&w, 30);
 }
 
-static unsigned lost(void)
+static unsigned find_lost_rails(void)
 {
 	unsigned mask = 0;
 
@@ -98,20 +98,20 @@ static unsigned lost(void)
 
 static void for_another(void)
 {
-	begin(0);
+	open_connections(0);
 	CHECK(send[0]->b.link.peer && send[0]->b.link.peer == send[2]->b.link.peer);
-	bring(send[1]->b.peer_ring, send[1]->b.terms.nonce);
-	CHECK_INT(lost(), 2);
-	end();
+	send_rail_down_for(send[1]->b.peer_ring, send[1]->b.terms.nonce);
+	CHECK_INT(find_lost_rails(), 2);
+	close_connections();
 }
 
 static void in_pieces(void)
 {
 	for (unsigned piece = 1; piece < 30; piece += 7) {
-		begin(piece);
-		bring(send[2]->b.peer_ring, send[2]->b.terms.nonce);
-		CHECK_INT(lost(), 4);
-		end();
+		open_connections(piece);
+		send_rail_down_for(send[2]->b.peer_ring, send[2]->b.terms.nonce);
+		CHECK_INT(find_lost_rails(), 4);
+		close_connections();
 	}
 }
 
@@ -120,29 +120,29 @@ static void for_nobody(void)
 {
 	struct ha_msg_cause own;
 
-	begin(0);
-	own = down(send[0]->b.terms.nonce);
-	bring(0x1000, send[1]->b.terms.nonce);
-	CHECK_INT(lost(), 0);
-	bring(send[1]->b.peer_ring, send[2]->b.terms.nonce);
-	CHECK_INT(lost(), 0);
-	bring(send[1]->b.peer_ring + 8, send[1]->b.terms.nonce);
-	CHECK_INT(lost(), 0);
+	open_connections(0);
+	own = compose_rail_down(send[0]->b.terms.nonce);
+	send_rail_down_for(0x1000, send[1]->b.terms.nonce);
+	CHECK_INT(find_lost_rails(), 0);
+	send_rail_down_for(send[1]->b.peer_ring, send[2]->b.terms.nonce);
+	CHECK_INT(find_lost_rails(), 0);
+	send_rail_down_for(send[1]->b.peer_ring + 8, send[1]->b.terms.nonce);
+	CHECK_INT(find_lost_rails(), 0);
 	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &own, sizeof(own)), 0);
 	world_run(&w, 30);
-	CHECK_INT(lost(), 1);
-	end();
+	CHECK_INT(find_lost_rails(), 1);
+	close_connections();
 }
 
 /* An end that has not agreed to batches takes none, neither for others nor for itself. */
 static void not_agreed(void)
 {
-	begin(0);
+	open_connections(0);
 	recv[0]->b.terms.flags &= ~HA_FLAG_BATCHES;
-	bring(send[1]->b.peer_ring, send[1]->b.terms.nonce);
-	bring(send[0]->b.peer_ring, send[0]->b.terms.nonce);
-	CHECK_INT(lost(), 0);
-	end();
+	send_rail_down_for(send[1]->b.peer_ring, send[1]->b.terms.nonce);
+	send_rail_down_for(send[0]->b.peer_ring, send[0]->b.terms.nonce);
+	CHECK_INT(find_lost_rails(), 0);
+	close_connections();
 }
 
 /* A BYE message is nobody else's. */
@@ -153,14 +153,14 @@ static void no_close(void)
 		struct ha_msg_bye bye;
 	} messages;
 
-	begin(0);
-	messages.name = name(send[1]->b.peer_ring);
+	open_connections(0);
+	messages.name = compose_for(send[1]->b.peer_ring);
 	messages.bye = (struct ha_msg_bye) { .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE,
 							 sizeof(messages.bye), 0 } };
 	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &messages, sizeof(messages)), 0);
 	world_run(&w, 30);
 	CHECK(!recv[0]->b.failover.peer_closed && !recv[1]->b.failover.peer_closed);
-	end();
+	close_connections();
 }
 
 /* The connection is gone when the batch comes. */
@@ -170,13 +170,13 @@ static void closed_meanwhile(void)
 	char handle[HA_HANDLE_MAX];
 	uint64_t ring, nonce;
 
-	begin(0);
+	open_connections(0);
 	gone = recv[1];
 	ring = send[1]->b.peer_ring;
 	nonce = send[1]->b.terms.nonce;
 	ha_close_recv(gone);
 	CHECK(!ha_peer_find(w.a, ring));
-	bring(ring, nonce);
+	send_rail_down_for(ring, nonce);
 	CHECK(recv[0]->b.rail[0].state == HA_RAIL_UP);
 	ha_close_send(send[1]);
 	send[1] = NULL;
@@ -190,7 +190,7 @@ static void closed_meanwhile(void)
 			CHECK_INT(ha_accept(listen[1], &recv[1]), 0);
 	}
 	CHECK(send[1]->b.link.peer && send[1]->b.link.peer == send[0]->b.link.peer);
-	end();
+	close_connections();
 }
 
 /* A port goes down under all three: one socket tells it, and only one. */
@@ -198,7 +198,7 @@ static void all_at_once(void)
 {
 	uint64_t before;
 
-	begin(0);
+	open_connections(0);
 	world_run(&w, 1);
 	ha_failover_device(send[0]->b.rail[0].dev, HA_CAUSE_PORT_DOWN);
 	before = w.net.bytes;
@@ -207,10 +207,10 @@ static void all_at_once(void)
 		  LINES * (sizeof(struct ha_msg_for) + sizeof(struct ha_msg_cause)));
 	CHECK(send[0]->b.link.peer && !ha_stream_busy(send[0]->b.link.stream));
 	world_run(&w, 1);
-	CHECK_INT(lost(), 7);
+	CHECK_INT(find_lost_rails(), 7);
 	for (int i = 0; i < LINES; i++)
 		CHECK_INT(recv[i]->b.failover.ctl[0].cause, HA_CAUSE_PEER_NOTICE);
-	end();
+	close_connections();
 }
 
 int main(void)

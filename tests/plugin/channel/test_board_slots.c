@@ -19,7 +19,7 @@ static struct ha_send *send;
 static struct ha_recv *recv;
 
 /* A connection over one device, whose NIC completes nothing by itself. */
-static void begin(void)
+static void open_connection(void)
 {
 	world_prepare(&w);
 	w.config.enable_backup = true;
@@ -29,7 +29,7 @@ static void begin(void)
 	world_connect(&w, &listen, &send, &recv);
 }
 
-static void end(void)
+static void close_connection(void)
 {
 	ha_close_send(send);
 	ha_close_recv(recv);
@@ -38,7 +38,7 @@ static void end(void)
 }
 
 /* Something that goes over the rail as well as over the socket. */
-static void say(struct ha_bundle *b)
+static void send_keys_ack(struct ha_bundle *b)
 {
 	b->failover.ctl[0].out.sent |= HA_SEND(RAIL_KEYS_ACK);
 	b->failover.ctl[0].out.due |= HA_SEND(RAIL_KEYS_ACK);
@@ -54,40 +54,41 @@ static void not_under_the_nic(void)
 	struct ha_bundle *b;
 	uint32_t posted;
 
-	begin();
+	open_connection();
 	b = &recv->b;
 	staged = ha_bundle_staged_board(b)->mail[0];
 	posted = b->rail[0].sq_posted;
 	for (unsigned n = 1; n <= HA_BOARD_SLOTS; n++) {
-		say(b);
+		send_keys_ack(b);
 		CHECK_INT(b->rail[0].sq_posted, posted + n);
 	}
 	memcpy(before, staged, sizeof(before));
 	for (unsigned n = 0; n < 2 * HA_BOARD_SLOTS; n++)
-		say(b); /* by the socket alone */
+		send_keys_ack(b); /* by the socket alone */
 	CHECK(!memcmp(before, staged, sizeof(before)));
 	CHECK_INT(b->rail[0].sq_posted, posted + HA_BOARD_SLOTS);
 	/* The first is done, so that there is room for one more. */
 	b->rail[0].sq_retired = posted + 1;
-	say(b);
-	say(b);
+	send_keys_ack(b);
+	send_keys_ack(b);
 	CHECK_INT(b->rail[0].sq_posted, posted + HA_BOARD_SLOTS + 1);
 	CHECK_INT(staged[0].number, HA_BOARD_SLOTS + 1);
 	CHECK(!memcmp(&before[1], &staged[1], sizeof(before[1])));
-	end();
+	close_connection();
 }
 
 static unsigned taken;
 static uint32_t epochs[8];
 
-static void take(struct ha_bundle *b, const union ha_message *m)
+static void record_epoch(struct ha_bundle *b, const union ha_message *m)
 {
 	(void)b;
 	epochs[taken++] = m->rail.epoch;
 }
 
 /* The peer's NIC writes message `number`. */
-static void arrive(struct ha_bundle *b, uint32_t number, enum ha_msg_type type, uint32_t epoch)
+static void deliver_message(struct ha_bundle *b, uint32_t number, enum ha_msg_type type,
+			    uint32_t epoch)
 {
 	struct ha_board_message *mail = &ha_bundle_board(b)->mail[0][(number - 1) % HA_BOARD_SLOTS];
 	struct ha_msg_rail m = { .header = { HA_MSG_MAGIC, HA_WIRE_VERSION, (uint16_t)type,
@@ -104,7 +105,7 @@ static void read_board(struct ha_bundle *b, unsigned expected)
 {
 	taken = 0;
 	CHECK_INT(ha_board_has_message(b), expected > 0);
-	ha_board_read(b, take);
+	ha_board_read(b, record_epoch);
 	CHECK_INT(taken, expected);
 }
 
@@ -120,25 +121,25 @@ static void read_in_order(void)
 	b->ring = calloc(1, HA_SEND_RING_SIZE);
 	CHECK(b->ring);
 	read_board(b, 0);
-	arrive(b, 1, HA_MSG_RAIL_ACK, 11);
+	deliver_message(b, 1, HA_MSG_RAIL_ACK, 11);
 	read_board(b, 1);
 	read_board(b, 0);
-	arrive(b, 3, HA_MSG_RAIL_ACK, 13); /* over the first's place */
-	arrive(b, 2, HA_MSG_RAIL_ACK, 12);
+	deliver_message(b, 3, HA_MSG_RAIL_ACK, 13); /* over the first's place */
+	deliver_message(b, 2, HA_MSG_RAIL_ACK, 12);
 	read_board(b, 2); /* in one look, the older first */
 	CHECK_INT(epochs[0], 12);
 	CHECK_INT(epochs[1], 13);
-	arrive(b, 4, HA_MSG_RAIL_ACK, 14);
+	deliver_message(b, 4, HA_MSG_RAIL_ACK, 14);
 	ha_bundle_board(b)->mail[0][1].check ^= 1; /* the NIC is not done with it */
 	taken = 0;
-	ha_board_read(b, take);
+	ha_board_read(b, record_epoch);
 	CHECK_INT(taken, 0);
 	ha_bundle_board(b)->mail[0][1].check ^= 1;
 	read_board(b, 1);
 	CHECK_INT(epochs[0], 14);
-	arrive(b, 5, HA_MSG_READY, 15); /* of the bootstrap: not on a board */
+	deliver_message(b, 5, HA_MSG_READY, 15); /* of the bootstrap: not on a board */
 	taken = 0;
-	ha_board_read(b, take);
+	ha_board_read(b, record_epoch);
 	CHECK_INT(taken, 0);
 	free(b->ring);
 	free(s);

@@ -20,14 +20,14 @@ static struct ha_ctx ctx = { .clock = &ha_clock_live };
 static unsigned ntaken;
 static union ha_message taken[KEPT + 2];
 
-static void take(struct ha_bundle *b, const union ha_message *m)
+static void record_message(struct ha_bundle *b, const union ha_message *m)
 {
 	(void)b;
 	CHECK(ntaken < sizeof(taken) / sizeof(taken[0]));
 	taken[ntaken++] = *m;
 }
 
-static struct ha_bundle *begin(void)
+static struct ha_bundle *make_bundle(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
@@ -38,7 +38,7 @@ static struct ha_bundle *begin(void)
 	return &s->b;
 }
 
-static void put(struct ha_bundle *b, enum ha_msg_type type, uint32_t epoch)
+static void put_message(struct ha_bundle *b, enum ha_msg_type type, uint32_t epoch)
 {
 	union ha_message m = { .cause = { .rail = { .header = { HA_MSG_MAGIC, 1, (uint16_t)type,
 								sizeof(m.cause), 0 },
@@ -51,18 +51,18 @@ static void put(struct ha_bundle *b, enum ha_msg_type type, uint32_t epoch)
 
 static void in_order(void)
 {
-	struct ha_bundle *b = begin();
+	struct ha_bundle *b = make_bundle();
 
 	for (uint32_t i = 0; i < 3; i++)
-		put(b, HA_MSG_RAIL_DOWN, i);
+		put_message(b, HA_MSG_RAIL_DOWN, i);
 	CHECK_INT(b->schedule.due, 0); /* the driver looks at once */
-	ha_inbox_read(b, take);
+	ha_inbox_read(b, record_message);
 	CHECK_INT(ntaken, 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		CHECK_INT(taken[i].rail.epoch, i);
 		CHECK_INT(taken[i].cause.error, 7);
 	}
-	ha_inbox_read(b, take); /* once */
+	ha_inbox_read(b, record_message); /* once */
 	CHECK_INT(ntaken, 3);
 	free(b);
 }
@@ -70,22 +70,22 @@ static void in_order(void)
 /* More than that nobody could mean. ABORT still gets in, once. */
 static void not_too_many(void)
 {
-	struct ha_bundle *b = begin();
+	struct ha_bundle *b = make_bundle();
 
 	for (uint32_t i = 0; i < KEPT + 3; i++)
-		put(b, HA_MSG_RAIL_DOWN, i);
-	put(b, HA_MSG_ABORT, 1000);
-	put(b, HA_MSG_ABORT, 1001);
-	ha_inbox_read(b, take);
+		put_message(b, HA_MSG_RAIL_DOWN, i);
+	put_message(b, HA_MSG_ABORT, 1000);
+	put_message(b, HA_MSG_ABORT, 1001);
+	ha_inbox_read(b, record_message);
 	CHECK_INT(ntaken, KEPT + 1);
 	CHECK_INT(taken[KEPT - 1].rail.epoch, KEPT - 1);
 	CHECK_INT(taken[KEPT].header.type, HA_MSG_ABORT);
 	CHECK_INT(taken[KEPT].rail.epoch, 1000);
-	put(b, HA_MSG_RAIL_DOWN, 5); /* there is room again */
-	put(b, HA_MSG_RAIL_DOWN, 6);
+	put_message(b, HA_MSG_RAIL_DOWN, 5); /* there is room again */
+	put_message(b, HA_MSG_RAIL_DOWN, 6);
 	ha_inbox_drop(b); /* the connection ends */
 	CHECK_INT(b->link.inbox_count, 0);
-	ha_inbox_read(b, take);
+	ha_inbox_read(b, record_message);
 	CHECK_INT(ntaken, KEPT + 1);
 	free(b);
 }

@@ -54,7 +54,7 @@ static int option_of(struct ha_oob_conn *conn, int level, int name)
 
 /* A machine that has lost power is noticed within 30 s, small messages go at once, and nobody waits
  * in a call or takes the socket along through exec(). */
-static void tuned(struct ha_oob_conn *conn)
+static void check_options(struct ha_oob_conn *conn)
 {
 	CHECK(option_of(conn, IPPROTO_TCP, TCP_NODELAY));
 	CHECK(option_of(conn, SOL_SOCKET, SO_KEEPALIVE));
@@ -68,7 +68,7 @@ static void tuned(struct ha_oob_conn *conn)
 
 /* A child after fork() holds none of the parent's sockets and may close what it knows of; the
  * parent's stream goes on. */
-static void forked(struct ha_oob_conn *a, struct ha_oob_conn *b)
+static void check_fork(struct ha_oob_conn *a, struct ha_oob_conn *b)
 {
 	char byte;
 	int status, fd = tcp->fd(a);
@@ -126,7 +126,7 @@ static void connect_both(struct ha_oob_tcp *net, struct ha_oob_conn *l,
 }
 
 /* Each end is called by the other's address. */
-static void names(struct ha_oob_conn *l, struct ha_oob_conn *a, struct ha_oob_conn *b)
+static void check_names(struct ha_oob_conn *l, struct ha_oob_conn *a, struct ha_oob_conn *b)
 {
 	char listener[HA_OOB_NAME_MAX], of_a[HA_OOB_NAME_MAX], of_b[HA_OOB_NAME_MAX];
 
@@ -138,7 +138,7 @@ static void names(struct ha_oob_conn *l, struct ha_oob_conn *a, struct ha_oob_co
 	CHECK(strcmp(of_b, listener)); /* the connector's port is another */
 }
 
-static void stream(struct ha_oob_tcp *net)
+static void check_stream(struct ha_oob_tcp *net)
 {
 	struct ha_oob_conn *l, *a, *b;
 	struct ha_wire_addr addr, local;
@@ -154,7 +154,7 @@ static void stream(struct ha_oob_tcp *net)
 	CHECK(strchr(name, ':'));
 	CHECK_INT(tcp->accept(l, &b), -EAGAIN);
 	connect_both(net, l, &addr, &a, &b);
-	names(l, a, b);
+	check_names(l, a, b);
 	CHECK_INT(tcp->recv(b, &byte, 1), -EAGAIN);
 	CHECK_INT(tcp->send(a, "x", 1), 1);
 	CHECK_INT(WAIT(tcp->recv(b, &byte, 1)), 1);
@@ -168,9 +168,9 @@ static void stream(struct ha_oob_tcp *net)
 		CHECK(n > 0);
 		sent -= n;
 	}
-	tuned(a);
-	tuned(b);
-	forked(a, b);
+	check_options(a);
+	check_options(b);
+	check_fork(a, b);
 	last_words_behind_unread(a, b);
 	connect_both(net, l, &addr, &a, &b);
 	last_words_behind_unread(b, a);
@@ -207,7 +207,7 @@ static void link_local(void)
 		if (!enter_link_local())
 			_exit(77);
 		CHECK_INT(open_net("=lo", HA_SOCKET_INET6, &net), 0);
-		stream(net);
+		check_stream(net);
 		ha_oob_tcp_close(net);
 		_exit(0);
 	}
@@ -266,14 +266,14 @@ int main(void)
 	gives_back();
 	refused_at_once();
 	CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
-	stream(net);
+	check_stream(net);
 	ha_oob_tcp_close(net);
 	CHECK_INT(open_net("=nosuch", HA_SOCKET_ANY, &net), -ENODEV);
 	if (open_net("", HA_SOCKET_INET6, &net)) {
 		printf("no IPv6 address on this machine: IPv4 only\n");
 		return 0;
 	}
-	stream(net);
+	check_stream(net);
 	ha_oob_tcp_close(net);
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static struct ha_msg_hello hello(unsigned rails)
+static struct ha_msg_hello compose_hello(unsigned rails)
 {
 	struct ha_msg_hello h = {
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION, HA_MSG_HELLO,
@@ -31,15 +31,15 @@ static struct ha_msg_hello hello(unsigned rails)
 
 #define REJECTS(change)                                                         \
 	do {                                                                    \
-		struct ha_msg_hello h = hello(2);                               \
+		struct ha_msg_hello h = compose_hello(2);                       \
 		change;                                                         \
 		CHECK_INT(ha_wire_check_message(&h, h.header.length), -EPROTO); \
 	} while (0)
 
-static void hellos(void)
+static void hellos_are_checked(void)
 {
 	for (unsigned n = 1; n <= HA_MAX_RAILS; n++) {
-		struct ha_msg_hello h = hello(n);
+		struct ha_msg_hello h = compose_hello(n);
 
 		CHECK_INT(ha_wire_check_message(&h, h.header.length), 0);
 		h.header.type = HA_MSG_WELCOME;
@@ -74,13 +74,13 @@ static void hellos(void)
 
 #define ACCEPTS(change)                                                   \
 	do {                                                              \
-		struct ha_msg_hello h = hello(2);                         \
+		struct ha_msg_hello h = compose_hello(2);                 \
 		change;                                                   \
 		CHECK_INT(ha_wire_check_message(&h, h.header.length), 0); \
 	} while (0)
 
 /* The last values that can be. */
-static void edges(void)
+static void limits_of_fields(void)
 {
 	ACCEPTS(h.rail[1].qp.qpn = 2);
 	ACCEPTS(h.rail[1].qp.qpn = (1 << 24) - 1);
@@ -94,7 +94,7 @@ static void edges(void)
 	ACCEPTS(memset(h.host, 'x', sizeof(h.host) - 1));
 }
 
-static void others(void)
+static void other_messages_are_checked(void)
 {
 	struct ha_msg_refuse refuse = { { HA_MSG_MAGIC, 1, HA_MSG_REFUSE, sizeof(refuse), 0 },
 					5,
@@ -117,7 +117,7 @@ static void others(void)
 	}
 
 /* About a rail: one that can be, and counts that fit the message. */
-static void rails(void)
+static void rail_messages_are_checked(void)
 {
 	struct ha_msg_cause down = { RAIL(HA_MSG_RAIL_DOWN, sizeof(down)), 4, 0 };
 	struct ha_msg_fenced fenced = { RAIL(HA_MSG_RAIL_FENCED, sizeof(fenced)),
@@ -161,7 +161,7 @@ static void rails(void)
 }
 
 /* The peer's windows of memory: as many as fit, each inside the address space. */
-static void windows(void)
+static void windows_are_checked(void)
 {
 	struct ha_msg_windows windows = { RAIL(HA_MSG_WINDOWS, sizeof(windows)),
 					  .n = HA_WINDOWS_SENT };
@@ -192,7 +192,7 @@ static void windows(void)
 }
 
 /* Half a message, one of another number or length: the sum says so. */
-static void mails(void)
+static void mail_sums_are_checked(void)
 {
 	struct ha_board_message mail = { .number = 3, .length = 40 }, half;
 
@@ -242,7 +242,7 @@ static void handle_is(struct ha_wire_handle h, const char *part)
 	CHECK(part ? strstr(why, part) != NULL : why == NULL);
 }
 
-static void handles(void)
+static void handles_are_checked(void)
 {
 	struct ha_wire_handle h = good_handle();
 
@@ -280,12 +280,12 @@ static void handles(void)
 
 int main(void)
 {
-	hellos();
-	edges();
-	others();
-	rails();
-	windows();
-	mails();
-	handles();
+	hellos_are_checked();
+	limits_of_fields();
+	other_messages_are_checked();
+	rail_messages_are_checked();
+	windows_are_checked();
+	mail_sums_are_checked();
+	handles_are_checked();
 	return 0;
 }
