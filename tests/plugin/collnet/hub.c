@@ -83,7 +83,7 @@ static bool given_up(const int *give_up)
 }
 
 /* -ECANCELED: it hung, and was given up. */
-static int answer(unsigned rank, const int *give_up)
+static int await_answer(unsigned rank, const int *give_up)
 {
 	bool hung = true;
 
@@ -103,7 +103,7 @@ static int hub_open(struct ha_ina **ina, const struct ha_ina_options *options, c
 	unsigned rank = (unsigned)atoi(options->backend);
 
 	*ina = NULL;
-	if (answer(rank, options->give_up)) {
+	if (await_answer(rank, options->give_up)) {
 		snprintf(why, size, "given up");
 		return -ECANCELED;
 	}
@@ -146,7 +146,7 @@ static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks
 	struct incarnation *incarnation;
 	int err;
 
-	if (answer(ina->rank, ina->give_up))
+	if (await_answer(ina->rank, ina->give_up))
 		return -ECANCELED;
 	pthread_mutex_lock(&lock);
 	err = hub.rank[ina->rank].down ? -ENOTCONN : hub.create_error;
@@ -172,7 +172,7 @@ static int hub_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], uns
 	struct incarnation *incarnation;
 	int err;
 
-	if (answer(rank, ina->give_up))
+	if (await_answer(rank, ina->give_up))
 		return -ECANCELED;
 	memcpy(&incarnation, ticket, sizeof(incarnation));
 	pthread_mutex_lock(&lock);
@@ -189,7 +189,7 @@ static int hub_join(struct ha_ina *ina, const uint8_t ticket[HA_INA_TICKET], uns
 	return err;
 }
 
-static void forget(struct incarnation *incarnation)
+static void free_contributions(struct incarnation *incarnation)
 {
 	for (unsigned i = 0; i < OPS; i++) {
 		for (unsigned r = 0; r < incarnation->ranks; r++) {
@@ -207,7 +207,7 @@ static void hub_leave(struct ha_ina_group *group)
 	group->incarnation->broken = true;
 	group->incarnation->left |= 1ull << group->rank;
 	if (group->incarnation->left == group->incarnation->joined)
-		forget(group->incarnation);
+		free_contributions(group->incarnation);
 	hub.joined--;
 	pthread_mutex_unlock(&lock);
 	free(group);
@@ -259,12 +259,12 @@ static int hub_post(struct ha_ina_group *group, const struct ha_ina_request *q,
 	return err;
 }
 
-static size_t segments(size_t bytes)
+static size_t count_segments(size_t bytes)
 {
 	return (bytes + HA_INA_SEGMENT - 1) / HA_INA_SEGMENT;
 }
 
-static void deliver(struct ha_ina_op *op, struct contribution *all)
+static void deliver_segment(struct ha_ina_op *op, struct contribution *all)
 {
 	struct contribution *c = &all[op->rank];
 	size_t from = c->delivered * (HA_INA_SEGMENT / 4), to = from + HA_INA_SEGMENT / 4;
@@ -282,7 +282,7 @@ static void deliver(struct ha_ina_op *op, struct contribution *all)
 	op->incarnation->delivered[op->rank]++;
 }
 
-static bool complete(const struct incarnation *incarnation, const struct contribution *all)
+static bool is_complete(const struct incarnation *incarnation, const struct contribution *all)
 {
 	for (unsigned r = 0; r < incarnation->ranks; r++)
 		if (!all[r].posted)
@@ -296,10 +296,10 @@ static bool at_its_turn(const struct ha_ina_op *op)
 	const struct contribution *before =
 		op->index ? &op->incarnation->op[op->index - 1][op->rank] : NULL;
 
-	return !before || before->delivered == segments(before->bytes);
+	return !before || before->delivered == count_segments(before->bytes);
 }
 
-static bool end(struct ha_ina_op *op, int result)
+static bool end_operation(struct ha_ina_op *op, int result)
 {
 	op->ended = true;
 	op->result = result;
@@ -314,7 +314,7 @@ static bool all_at_limit(const struct incarnation *incarnation)
 	return true;
 }
 
-static bool look(struct ha_ina_op *op)
+static bool advance_operation(struct ha_ina_op *op)
 {
 	struct contribution *all = op->incarnation->op[op->index], *mine = &all[op->rank];
 	const struct hub_rank *r = &hub.rank[op->rank];
@@ -322,16 +322,17 @@ static bool look(struct ha_ina_op *op)
 
 	if (op->ended)
 		return true;
-	if (mine->delivered == segments(mine->bytes))
-		return end(op, 0);
+	if (mine->delivered == count_segments(mine->bytes))
+		return end_operation(op, 0);
 	if (err)
-		return end(op, err);
+		return end_operation(op, err);
 	if (op->incarnation->delivered[op->rank] >= r->limit)
-		return r->fail && (!r->patient || all_at_limit(op->incarnation)) ? end(op, r->fail)
-										 : false;
-	if (at_its_turn(op) && complete(op->incarnation, all) && ++looks % hub.lazy == 0)
-		deliver(op, all);
-	return mine->delivered == segments(mine->bytes) ? end(op, 0) : false;
+		return r->fail && (!r->patient || all_at_limit(op->incarnation))
+			       ? end_operation(op, r->fail)
+			       : false;
+	if (at_its_turn(op) && is_complete(op->incarnation, all) && ++looks % hub.lazy == 0)
+		deliver_segment(op, all);
+	return mine->delivered == count_segments(mine->bytes) ? end_operation(op, 0) : false;
 }
 
 static bool hub_test(struct ha_ina_op *op, int *result)
@@ -339,7 +340,7 @@ static bool hub_test(struct ha_ina_op *op, int *result)
 	bool ended;
 
 	pthread_mutex_lock(&lock);
-	ended = look(op);
+	ended = advance_operation(op);
 	*result = op->result;
 	pthread_mutex_unlock(&lock);
 	return ended;

@@ -21,7 +21,7 @@ double team_now(void)
 
 /* Quarters, small: every sum of them is exact in any order, but for what the words of `odd`
  * bring. */
-static float value(unsigned op, int rank, size_t i)
+static float value_of(unsigned op, int rank, size_t i)
 {
 	uint64_t x = (op * 31u + (unsigned)rank * 7u + 1) * 0x9e3779b97f4a7c15ull +
 		     i * 0xd1342543de82ef95ull;
@@ -40,9 +40,9 @@ static float ring_sum(const struct team *t, unsigned op, size_t segment, size_t 
 		words = HA_INA_SEGMENT / 4;
 	while (i - at >= words * (size_t)(part + 1) / n)
 		part++;
-	sum = value(op, part, i);
+	sum = value_of(op, part, i);
 	for (int k = 1; k < t->ranks; k++)
-		sum += value(op, (part + k) % t->ranks, i);
+		sum += value_of(op, (part + k) % t->ranks, i);
 	return sum;
 }
 
@@ -51,7 +51,7 @@ static float hub_sum(const struct team *t, unsigned op, size_t i)
 	double sum = HUB_MARK;
 
 	for (int r = 0; r < t->ranks; r++)
-		sum += value(op, r, i);
+		sum += value_of(op, r, i);
 	return (float)sum;
 }
 
@@ -88,7 +88,7 @@ static void verify_segment(struct team *t, unsigned op, int r, size_t segment)
 		t->switched++;
 }
 
-static void release(struct team *t, unsigned op)
+static void release_buffers(struct team *t, unsigned op)
 {
 	for (int r = 0; r < t->ranks; r++)
 		if (!t->op[op][r].done)
@@ -176,7 +176,7 @@ bool team_post(struct team *t, int r)
 		o->in = malloc(bytes + 4);
 		o->out = t->in_place ? o->in : malloc(bytes + 4);
 		for (size_t i = 0; i < t->words[n]; i++)
-			o->in[i] = value(n, r, i);
+			o->in[i] = value_of(n, r, i);
 	}
 	CHECK_INT(ha_collnet_iallreduce(t->comm[r], o->in, o->out, bytes, &o->op), 0);
 	o->posted = o->op != NULL;
@@ -201,7 +201,7 @@ void team_test(struct team *t, int r)
 	t->tested[r]++;
 	for (size_t s = 0; s * (HA_INA_SEGMENT / 4) < t->words[n]; s++)
 		verify_segment(t, n, r, s);
-	release(t, n);
+	release_buffers(t, n);
 }
 
 void team_run(struct team *t, unsigned n, unsigned window)

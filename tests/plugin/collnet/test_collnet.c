@@ -82,7 +82,7 @@ static void no_switch(void)
 	all_refused(3, -ENOTCONN);
 }
 
-static void heal(void)
+static void clear_faults(void)
 {
 	for (int r = 0; r < HA_COLLNET_RANKS; r++)
 		HUB(hub.rank[r] = (struct hub_rank) { .limit = HUB_FOREVER });
@@ -90,13 +90,13 @@ static void heal(void)
 
 /* Rank r gets limit[r] segments of the group, then the rank that has least of them fails. Two
  * operations are in flight. */
-static void cut(int ranks, const uint64_t *limit, bool in_place, bool back)
+static void cut_after_segments(int ranks, const uint64_t *limit, bool in_place, bool back)
 {
 	struct ha_collnet_stats s;
 	unsigned n;
 	int teller = 0;
 
-	heal();
+	clear_faults();
 	team_open(&team, ranks, false);
 	team.in_place = in_place;
 	for (int r = 0; r < ranks; r++) {
@@ -108,7 +108,7 @@ static void cut(int ranks, const uint64_t *limit, bool in_place, bool back)
 	team_plan(&team, 0, 2, 2 * SEGMENT + 100);
 	team_plan(&team, 2, 1, 50);
 	team_run(&team, 3, 2);
-	heal();
+	clear_faults();
 	s = team_stats(&team, 0);
 	CHECK_INT(s.breaks, 1);
 	if (back) {
@@ -130,7 +130,7 @@ static void at_every_segment(void)
 	for (uint64_t a = 0; a <= 6; a++) {
 		uint64_t limit[3] = { a, (a + 3) % 7, a / 2 }, most = 0;
 
-		cut(3, limit, a & 1, a == 3);
+		cut_after_segments(3, limit, a & 1, a == 3);
 		for (int r = 0; r < 3; r++)
 			most = limit[r] > most ? limit[r] : most;
 		/* of six; the rest is what came after the break and after the return */
@@ -140,7 +140,7 @@ static void at_every_segment(void)
 	for (uint64_t a = 0; a <= 6; a++) {
 		uint64_t limit[2] = { a, 6 - a };
 
-		cut(2, limit, !(a & 1), a == 0);
+		cut_after_segments(2, limit, !(a & 1), a == 0);
 		CHECK(team.switched >= (a > 6 - a ? a : 6 - a));
 	}
 }
@@ -150,12 +150,12 @@ static void one_has_all(void)
 {
 	uint64_t limit[4] = { 0, 6, 0, 0 };
 
-	cut(4, limit, true, false);
+	cut_after_segments(4, limit, true, false);
 	CHECK(team.switched >= 6);
 }
 
 /* A backend that hangs: nothing comes, and nothing fails. */
-static void silence(void)
+static void backend_hangs(void)
 {
 	hub_reset();
 	/* what the others get takes its time under a sanitizer, and beside other work */
@@ -188,7 +188,7 @@ static void late_rank(void)
 		team_test(&team, 2);
 	}
 	CHECK_INT(team.tested[0], 1);
-	heal();
+	clear_faults();
 	team_run(&team, 6, 4);
 	CHECK(team_stats(&team, 1).breaks == 1);
 	CHECK(team.ringed >= 3);
@@ -196,7 +196,7 @@ static void late_rank(void)
 }
 
 /* All have the results, and the group breaks before everybody knows that. */
-static void unconfirmed(void)
+static void results_unconfirmed(void)
 {
 	for (int idle = 0; idle < 3; idle++) {
 		hub_reset();
@@ -337,7 +337,7 @@ static void failed_leaves(void)
 }
 
 /* It asks, and there is no answer; an attempt that began before the backend hung is soon over. */
-static bool asks(int r)
+static bool is_without_answer(int r)
 {
 	struct ha_pilot *p = &team.comm[r]->pilot;
 
@@ -378,7 +378,7 @@ static void hung_pilot(void)
 				team_run(&team, ++n, 1);
 		HUB(h->hung = true);
 		HUB(h->down = false);
-		for (end = team_now() + TEAM_WAIT_S; !asks(ways[w].rank);) {
+		for (end = team_now() + TEAM_WAIT_S; !is_without_answer(ways[w].rank);) {
 			CHECK(team_now() < end && n < TEAM_OPS);
 			team_run(&team, ++n, 1);
 			usleep(10000);
@@ -438,7 +438,7 @@ static void ended_with_eagain(void)
 	team_close(&team);
 }
 
-static void refused(void)
+static void wrong_calls_refused(void)
 {
 	struct ha_collnet_op *op;
 	static float data[4];
@@ -463,22 +463,22 @@ static void refused(void)
 
 static uint64_t dice;
 
-static unsigned roll(unsigned n)
+static unsigned roll_dice(unsigned n)
 {
 	dice = dice * 6364136223846793005ull + 1442695040888963407ull;
 	return (unsigned)(dice >> 33) % n;
 }
 
-static void misfortune(int ranks)
+static void cause_fault(int ranks)
 {
-	struct hub_rank *h = &hub.rank[roll((unsigned)ranks)];
+	struct hub_rank *h = &hub.rank[roll_dice((unsigned)ranks)];
 
-	switch (roll(6)) {
+	switch (roll_dice(6)) {
 	case 0:
 		HUB(h->down = true);
 		break;
 	case 1:
-		HUB(h->limit = roll(20));
+		HUB(h->limit = roll_dice(20));
 		HUB(h->fail = -ETIMEDOUT);
 		break;
 	case 2:
@@ -490,36 +490,36 @@ static void misfortune(int ranks)
 	default:
 		hub_reset();
 	}
-	HUB(hub.lazy = 1 + roll(20));
+	HUB(hub.lazy = 1 + roll_dice(20));
 }
 
-static void chaos(uint64_t seed)
+static void run_random_faults(uint64_t seed)
 {
 	unsigned n = 60, window, trouble;
 	int ranks;
 	double end = team_now() + 250;
 
 	dice = seed * 0x9e3779b97f4a7c15ull;
-	ranks = 2 + (int)roll(4);
-	window = 1 + roll(12);
-	trouble = 3 + roll(60);
+	ranks = 2 + (int)roll_dice(4);
+	window = 1 + roll_dice(12);
+	trouble = 3 + roll_dice(60);
 	hub_reset();
 	team_open(&team, ranks, false);
-	team.in_place = roll(2);
+	team.in_place = roll_dice(2);
 	for (unsigned i = 0; i < n; i++)
-		team_plan(&team, i, 1, roll(12) ? roll(3000) : roll(2 * SEGMENT));
+		team_plan(&team, i, 1, roll_dice(12) ? roll_dice(3000) : roll_dice(2 * SEGMENT));
 	for (bool over = false; !over;) {
-		int r = (int)roll((unsigned)ranks);
-		unsigned few = roll(40); /* a rank's turn, and the others idle */
+		int r = (int)roll_dice((unsigned)ranks);
+		unsigned few = roll_dice(40); /* a rank's turn, and the others idle */
 
 		for (unsigned k = 0; k < few; k++) {
 			if (team.posted[r] < n && team.posted[r] - team.tested[r] < window &&
-			    roll(2))
+			    roll_dice(2))
 				team_post(&team, r);
 			team_test(&team, r);
 		}
-		if (!roll(trouble))
-			misfortune(ranks);
+		if (!roll_dice(trouble))
+			cause_fault(ranks);
 		over = true;
 		for (int q = 0; q < ranks; q++)
 			over &= team.tested[q] == n;
@@ -548,29 +548,21 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} tests[] = {
-		{ "on_the_switch", on_the_switch },
-		{ "on_the_rails", on_the_rails },
-		{ "no_switch", no_switch },
-		{ "at_every_segment", at_every_segment },
-		{ "one_has_all", one_has_all },
-		{ "late_rank", late_rank },
-		{ "silence", silence },
-		{ "unconfirmed", unconfirmed },
-		{ "the_way_back", the_way_back },
-		{ "a_rank_closes", a_rank_closes },
-		{ "closing_early", closing_early },
-		{ "refused", refused },
-		{ "failed_leaves", failed_leaves },
-		{ "ended_with_eagain", ended_with_eagain },
-		{ "hung_pilot", hung_pilot },
-		{ "hung_join", hung_join },
+		{ "on_the_switch", on_the_switch }, { "on_the_rails", on_the_rails },
+		{ "no_switch", no_switch },         { "at_every_segment", at_every_segment },
+		{ "one_has_all", one_has_all },     { "late_rank", late_rank },
+		{ "silence", backend_hangs },       { "unconfirmed", results_unconfirmed },
+		{ "the_way_back", the_way_back },   { "a_rank_closes", a_rank_closes },
+		{ "closing_early", closing_early }, { "refused", wrong_calls_refused },
+		{ "failed_leaves", failed_leaves }, { "ended_with_eagain", ended_with_eagain },
+		{ "hung_pilot", hung_pilot },       { "hung_join", hung_join },
 	};
 
 	hub_reset();
 	if (argc == 4 && !strcmp(argv[1], "chaos")) {
 		for (uint64_t s = strtoull(argv[2], NULL, 0), e = s + strtoull(argv[3], NULL, 0);
 		     s < e; s++)
-			chaos(s);
+			run_random_faults(s);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
