@@ -19,7 +19,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void quiet(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+static void discard_line(int level, unsigned long flags, const char *file, int line,
+			 const char *fmt, ...)
 {
 }
 
@@ -36,7 +37,7 @@ struct play {
 	struct ha_oob_conn *stage, *talk;
 };
 
-static uint8_t next(struct play *p)
+static uint8_t next_byte(struct play *p)
 {
 	if (!p->size)
 		return 0;
@@ -44,7 +45,7 @@ static uint8_t next(struct play *p)
 	return *p->data++;
 }
 
-static void say(struct play *p, const void *bytes, size_t size)
+static void send_bytes(struct play *p, const void *bytes, size_t size)
 {
 	if (p->talk)
 		oob_mem_ops.send(p->talk, bytes, size);
@@ -53,16 +54,16 @@ static void say(struct play *p, const void *bytes, size_t size)
 /* About a rail, in an epoch that may well be: the input says which, and what else stands there. */
 static void compose_rail(struct play *p, union ha_message *m)
 {
-	m->rail.rail = next(p) % 4;
-	m->rail.epoch = next(p) % 4;
+	m->rail.rail = next_byte(p) % 4;
+	m->rail.epoch = next_byte(p) % 4;
 	if (m->header.type == HA_MSG_RAIL_OFFER || m->header.type == HA_MSG_RAIL_ANSWER)
 		m->incarnation.end.qp = (struct ha_wire_qp) { .qpn = 9, .mtu = 3, .link_layer = 2 };
 	else if (m->header.type != HA_MSG_RAIL_ACK && m->header.type != HA_MSG_RAIL_BACK)
 		for (uint32_t i = sizeof(m->rail); i < m->header.length; i += 8)
-			((uint8_t *)m)[i] = next(p);
+			((uint8_t *)m)[i] = next_byte(p);
 }
 
-static void compose(struct play *p, uint16_t type, union ha_message *m)
+static void compose_message(struct play *p, uint16_t type, union ha_message *m)
 {
 	static const uint32_t sizes[HA_MSG_TYPES] = {
 		[HA_MSG_REFUSE] = sizeof(m->refuse),
@@ -90,7 +91,7 @@ static void compose(struct play *p, uint16_t type, union ha_message *m)
 		compose_rail(p, m);
 	if (type > HA_MSG_WELCOME)
 		return;
-	m->hello.flags = next(p) % 8;
+	m->hello.flags = next_byte(p) % 8;
 	m->hello.ring_addr = 4096;
 	m->hello.version = m->hello.version_min = 1;
 	m->hello.nrails = 1;
@@ -99,30 +100,30 @@ static void compose(struct play *p, uint16_t type, union ha_message *m)
 }
 
 /* A message of a chosen type, some of its bytes replaced, perhaps its end missing. */
-static void say_message(struct play *p)
+static void send_message(struct play *p)
 {
 	union ha_message m;
 	uint32_t length;
 
-	compose(p, (uint16_t)(1 + next(p) % (HA_MSG_TYPES - 1)), &m);
+	compose_message(p, (uint16_t)(1 + next_byte(p) % (HA_MSG_TYPES - 1)), &m);
 	length = m.header.length;
-	for (int n = next(p) % 4; n > 0; n--) {
-		uint8_t at = next(p);
+	for (int n = next_byte(p) % 4; n > 0; n--) {
+		uint8_t at = next_byte(p);
 
-		((uint8_t *)&m)[at % sizeof(m)] = next(p);
+		((uint8_t *)&m)[at % sizeof(m)] = next_byte(p);
 	}
-	if (next(p) % 8 == 0)
-		length = next(p) % (length + 1);
-	say(p, &m, length);
+	if (next_byte(p) % 8 == 0)
+		length = next_byte(p) % (length + 1);
+	send_bytes(p, &m, length);
 }
 
-static void say_bytes(struct play *p)
+static void send_own_bytes(struct play *p)
 {
-	size_t n = next(p);
+	size_t n = next_byte(p);
 
 	if (n > p->size)
 		n = p->size;
-	say(p, p->data, n);
+	send_bytes(p, p->data, n);
 	p->data += n;
 	p->size -= n;
 }
@@ -147,7 +148,7 @@ static void connect_unknown(struct play *p)
 }
 
 /* Both hosts do what NCCL would. */
-static void turn(struct play *p)
+static void progress_hosts(struct play *p)
 {
 	if (!p->send && !p->error)
 		p->error = ha_connect(p->w.b, 0, NULL, p->handle, &p->send);
@@ -159,30 +160,30 @@ static void turn(struct play *p)
 	ha_ctx_progress(p->w.b);
 }
 
-static void act(struct play *p)
+static void do_action(struct play *p)
 {
-	switch (next(p) % 8) {
+	switch (next_byte(p) % 8) {
 	case 0:
 		connect_unknown(p);
 		break;
 	case 1:
-		say_bytes(p);
+		send_own_bytes(p);
 		break;
 	case 2:
 	case 3:
-		say_message(p);
+		send_message(p);
 		break;
 	case 4:
-		turn(p);
+		progress_hosts(p);
 		break;
 	case 5:
 		hang_up(p);
 		break;
 	case 6:
-		p->w.clock.now += (1 + (uint64_t)next(p)) * 100 * HA_NS_PER_MS;
+		p->w.clock.now += (1 + (uint64_t)next_byte(p)) * 100 * HA_NS_PER_MS;
 		break;
 	case 7:
-		oob_mem_cut(&p->w.net, next(p) & 1 ? -ECONNRESET : 0);
+		oob_mem_cut(&p->w.net, next_byte(p) & 1 ? -ECONNRESET : 0);
 	}
 }
 
@@ -203,17 +204,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&p, 0, sizeof(p));
 	p.data = data;
 	p.size = size;
-	ha_log_set_sink(quiet);
+	ha_log_set_sink(discard_line);
 	world_prepare(&p.w);
-	p.w.config.enable_backup = next(&p) & 1;
+	p.w.config.enable_backup = next_byte(&p) & 1;
 	CHECK_INT(world_open_over(&p.w, NULL, NULL), 0);
 	CHECK_INT(ha_listen(p.w.a, 0, NULL, p.handle, &p.listen), 0);
-	if (next(&p) & 1)
+	if (next_byte(&p) & 1)
 		take_the_stage(&p);
-	p.w.net.piece = next(&p) % 64;
+	p.w.net.piece = next_byte(&p) % 64;
 	for (int i = 0; i < 64 && p.size; i++) {
-		act(&p);
-		turn(&p);
+		do_action(&p);
+		progress_hosts(&p);
 	}
 	hang_up(&p);
 	if (p.stage)

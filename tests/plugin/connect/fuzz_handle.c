@@ -9,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void quiet(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+static void discard_line(int level, unsigned long flags, const char *file, int line,
+			 const char *fmt, ...)
 {
 }
 
@@ -22,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *why = NULL;
 	int err = 0, sound;
 
-	ha_log_set_sink(quiet);
+	ha_log_set_sink(discard_line);
 	memcpy(handle, data, size < sizeof(handle) ? size : sizeof(handle));
 	if (size && data[size - 1] & 1) {
 		h->magic = HA_WIRE_MAGIC;

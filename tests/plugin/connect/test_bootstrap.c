@@ -32,7 +32,7 @@ static struct ha_wire_handle the_handle(void)
 	return h;
 }
 
-static void step(struct ends *e, const struct ha_comm_opts *opts, const void *at)
+static void advance_ends(struct ends *e, const struct ha_comm_opts *opts, const void *at)
 {
 	if (!e->send && !e->error)
 		e->error = ha_connect(w.b, 0, opts, at, &e->send);
@@ -41,20 +41,21 @@ static void step(struct ends *e, const struct ha_comm_opts *opts, const void *at
 }
 
 /* Until both are there, or connect fails, or so many virtual seconds have passed. */
-static struct ends meet(const struct ha_comm_opts *a, const struct ha_comm_opts *b, int seconds)
+static struct ends connect_ends(const struct ha_comm_opts *a, const struct ha_comm_opts *b,
+				int seconds)
 {
 	struct ends e = { 0 };
 
 	CHECK_INT(ha_listen(w.a, 0, a, handle, &e.listen), 0);
 	for (int i = 0; i < seconds * 100 && !e.error && !(e.send && e.recv); i++) {
-		step(&e, b, handle);
+		advance_ends(&e, b, handle);
 		if (i >= 50 && !w.net.stall)
 			w.clock.now += 10 * HA_NS_PER_MS;
 	}
 	return e;
 }
 
-static void part(struct ends *e)
+static void close_ends(struct ends *e)
 {
 	if (e->send)
 		ha_close_send(e->send);
@@ -64,7 +65,7 @@ static void part(struct ends *e)
 		ha_close_listen(e->listen);
 }
 
-static void connected(const struct ends *e, int nrails)
+static void check_connected(const struct ends *e, int nrails)
 {
 	CHECK_INT(e->error, 0);
 	CHECK(e->send && e->recv);
@@ -83,13 +84,13 @@ static void connected(const struct ends *e, int nrails)
 	CHECK_INT(e->send->b.active, (1 << nrails) - 1);
 }
 
-static void plain(void)
+static void one_rail_each(void)
 {
 	struct ends e;
 
 	world_open(&w);
-	e = meet(NULL, NULL, 1);
-	connected(&e, 1);
+	e = connect_ends(NULL, NULL, 1);
+	check_connected(&e, 1);
 	CHECK_INT(w.dummy[1].last_rtr.path_mtu, IBV_MTU_4096);
 	CHECK_INT(w.dummy[1].last_rtr.min_rnr_timer, 12);
 	CHECK_INT(w.dummy[1].last_rts.rnr_retry, 7);
@@ -98,12 +99,12 @@ static void plain(void)
 	CHECK_INT(w.dummy[1].last_rtr.ah_attr.is_global, 1);
 	CHECK_INT(w.dummy[1].last_rtr.ah_attr.grh.traffic_class, 0);
 	CHECK(lines_contain("connected: protocol 1"));
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 }
 
 /* Several rails: as many as the poorer end has; the rest of the richer one's goes. */
-static void rails(void)
+static void rails_of_the_poorer_end(void)
 {
 	struct ha_comm_opts two = { .traffic_class = 96, .nmore = 1, .more = { 1 } };
 	struct ha_comm_opts bad = { .nmore = 1, .more = { 9 } };
@@ -111,16 +112,16 @@ static void rails(void)
 	char other[HA_HANDLE_MAX];
 
 	world_open(&w);
-	e = meet(&two, &two, 1);
-	connected(&e, 2);
+	e = connect_ends(&two, &two, 1);
+	check_connected(&e, 2);
 	CHECK_INT(w.dummy[1].last_rtr.ah_attr.grh.traffic_class, 96);
-	part(&e);
-	e = meet(&two, NULL, 1);
-	connected(&e, 1);
-	part(&e);
-	e = meet(NULL, &two, 1);
-	connected(&e, 1);
-	part(&e);
+	close_ends(&e);
+	e = connect_ends(&two, NULL, 1);
+	check_connected(&e, 1);
+	close_ends(&e);
+	e = connect_ends(NULL, &two, 1);
+	check_connected(&e, 1);
+	close_ends(&e);
 	CHECK_INT(ha_listen(w.a, 0, &bad, other, &e.listen), -EINVAL);
 	bad.nmore = -1;
 	CHECK_INT(ha_listen(w.a, 0, &bad, other, &e.listen), -EINVAL);
@@ -133,7 +134,7 @@ static void rails(void)
 }
 
 /* What NCCL is told about a device. */
-static void properties(void)
+static void properties_of_a_device(void)
 {
 	struct ha_dev_props p;
 
@@ -152,7 +153,7 @@ static void properties(void)
 }
 
 /* Any pieces, any pauses. */
-static void pieces(void)
+static void any_pieces_and_pauses(void)
 {
 	for (unsigned piece = 1; piece < 100; piece += piece < 20 ? 1 : 13)
 		for (unsigned stall = 0; stall < 4; stall += 2) {
@@ -161,16 +162,16 @@ static void pieces(void)
 			world_open(&w);
 			w.net.piece = piece;
 			w.net.stall = stall;
-			e = meet(NULL, NULL, 30);
-			connected(&e, 1);
-			part(&e);
+			e = connect_ends(NULL, NULL, 30);
+			check_connected(&e, 1);
+			close_ends(&e);
 			world_close(&w);
 		}
 }
 
 /* Two connectors at one listener, at the same time, in the same process; and one more after the
  * first has closed. */
-static void twice(void)
+static void two_connectors_at_once(void)
 {
 	struct ends one = { 0 }, two = { 0 };
 	uint32_t qpn;
@@ -180,8 +181,8 @@ static void twice(void)
 	memcpy(handle + HA_HANDLE_MAX, handle, HA_HANDLE_MAX);
 	two.listen = one.listen;
 	for (int i = 0; i < 100 && !(one.send && two.send && one.recv && two.recv); i++) {
-		step(&one, NULL, handle);
-		step(&two, NULL, handle + HA_HANDLE_MAX);
+		advance_ends(&one, NULL, handle);
+		advance_ends(&two, NULL, handle + HA_HANDLE_MAX);
 	}
 	CHECK(one.send && two.send && one.recv && two.recv);
 	/* The first took the queue pair in the handle, WELCOME told the second of another. */
@@ -192,63 +193,63 @@ static void twice(void)
 	ha_close_send(one.send);
 	one.send = NULL;
 	for (int i = 0; i < 100 && !one.send; i++) {
-		step(&one, NULL, handle);
+		advance_ends(&one, NULL, handle);
 		ha_ctx_progress(w.a);
 	}
 	CHECK(one.send);
 	two.listen = NULL;
-	part(&two);
-	part(&one); /* the third's other end was never accepted */
+	close_ends(&two);
+	close_ends(&one); /* the third's other end was never accepted */
 	world_close(&w);
 }
 
 /* One bit of one byte wrong, anywhere: refused, dropped or (in a text or a reserved field) not
  * noticed; never worse. */
-static void garbled(void)
+static void one_bit_wrong_anywhere(void)
 {
 	uint64_t total;
 	struct ends e;
 
 	world_open(&w);
-	e = meet(NULL, NULL, 1);
-	connected(&e, 1);
+	e = connect_ends(NULL, NULL, 1);
+	check_connected(&e, 1);
 	total = w.net.bytes;
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 	for (uint64_t at = 1; at <= total; at++)
 		for (int bit = 0; bit < 8; bit += 7) {
 			world_open(&w);
 			w.net.flip_at = at;
 			w.net.flip = (uint8_t)(1u << bit);
-			e = meet(NULL, NULL, 90);
+			e = connect_ends(NULL, NULL, 90);
 			CHECK(e.error || (e.send && w.net.bytes >= at));
-			part(&e);
+			close_ends(&e);
 			world_close(&w);
 		}
 }
 
 /* The stream ends at any byte, in order or not: connect says so at once. */
-static void cut(void)
+static void stream_ends_at_any_byte(void)
 {
 	uint64_t total;
 	struct ends e;
 
 	world_open(&w);
-	e = meet(NULL, NULL, 1);
+	e = connect_ends(NULL, NULL, 1);
 	total = w.net.bytes;
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 	for (uint64_t at = 1; at < total; at++)
 		for (int reset = 0; reset < 2; reset++) {
 			world_open(&w);
 			w.net.cut_at = at;
 			w.net.cut_error = reset ? -ECONNRESET : 0;
-			e = meet(NULL, NULL, 5);
+			e = connect_ends(NULL, NULL, 5);
 			/* With READY under way the connector may have what it needs. */
 			CHECK(e.error == -ECONNRESET ||
 			      (e.send && at > total - sizeof(struct ha_msg_ready)));
 			CHECK(!e.recv);
-			part(&e);
+			close_ends(&e);
 			world_close(&w);
 		}
 }
@@ -285,17 +286,17 @@ static void unknown_peers(void)
 	CHECK(lines_contain("it sent nothing for 10 s"));
 	CHECK_INT(e.listen->unauthenticated, 0);
 	for (int i = 0; i < 100 && !(e.send && e.recv); i++)
-		step(&e, NULL, handle);
-	connected(&e, 1);
+		advance_ends(&e, NULL, handle);
+	check_connected(&e, 1);
 	for (int i = 0; i < 5; i++)
 		if (i != 3)
 			oob_mem_ops.close(s[i]);
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 }
 
 /* A thousand silent incoming connections: bounded, few lines, and a peer still gets through. */
-static void crowd(void)
+static void a_thousand_silent_peers(void)
 {
 	static struct ha_oob_conn *s[1000];
 	struct ha_wire_handle h;
@@ -313,8 +314,8 @@ static void crowd(void)
 		}
 	}
 	for (int i = 0; i < 100 && !(e.send && e.recv); i++)
-		step(&e, NULL, handle);
-	connected(&e, 1);
+		advance_ends(&e, NULL, handle);
+	check_connected(&e, 1);
 	CHECK(lines_warnings() <= 10 && lines_contain("sent nothing"));
 	world_run(&w, 12000);
 	h.oob.port = the_handle().oob.port;
@@ -323,7 +324,7 @@ static void crowd(void)
 	CHECK(lines_contain("more connections from peers that did not authenticate"));
 	for (int i = 0; i < 1000; i++)
 		oob_mem_ops.close(s[i]);
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 }
 
@@ -349,7 +350,7 @@ static struct ha_msg_hello a_hello(uint64_t nonce)
 
 /* Say HELLO as a peer of another make; the type of the answer, 0 = none. `refusal` gets a REFUSE's
  * text. */
-static int greet(struct ha_msg_hello m, char *refusal)
+static int send_hello(struct ha_msg_hello m, char *refusal)
 {
 	struct ha_wire_handle h = the_handle();
 	struct ha_oob_conn *s = oob_mem_dial(&w.net, &h.oob);
@@ -365,7 +366,7 @@ static int greet(struct ha_msg_hello m, char *refusal)
 }
 
 /* What the listener makes of peers that are not quite like us. */
-static void negotiation(void)
+static void peers_unlike_us(void)
 {
 	struct ha_listen *listen;
 	struct ha_msg_hello m;
@@ -374,29 +375,29 @@ static void negotiation(void)
 	world_open(&w);
 	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &listen), 0);
 	m = a_hello(listen->nonce);
-	CHECK_INT(greet(m, text), HA_MSG_WELCOME);
+	CHECK_INT(send_hello(m, text), HA_MSG_WELCOME);
 	CHECK_INT(w.dummy[0].last_rtr.path_mtu, IBV_MTU_512); /* the smaller one */
 	m.version = 7; /* from the future, but it still speaks ours */
-	CHECK_INT(greet(m, text), HA_MSG_WELCOME);
+	CHECK_INT(send_hello(m, text), HA_MSG_WELCOME);
 	m.version_min = 5;
-	CHECK_INT(greet(m, text), HA_MSG_REFUSE);
+	CHECK_INT(send_hello(m, text), HA_MSG_REFUSE);
 	CHECK(strstr(text, "protocol version"));
 	m = a_hello(listen->nonce);
 	m.slots = HA_SLOTS / 2;
-	CHECK_INT(greet(m, text), HA_MSG_REFUSE);
+	CHECK_INT(send_hello(m, text), HA_MSG_REFUSE);
 	CHECK(strstr(text, "slots"));
 	m = a_hello(listen->nonce);
 	m.rail[0].qp.link_layer = IBV_LINK_LAYER_INFINIBAND;
-	CHECK_INT(greet(m, text), HA_MSG_REFUSE);
+	CHECK_INT(send_hello(m, text), HA_MSG_REFUSE);
 	CHECK(strstr(text, "InfiniBand"));
 	lines_catch();
-	CHECK_INT(greet(a_hello(listen->nonce + 1), text), 0);
+	CHECK_INT(send_hello(a_hello(listen->nonce + 1), text), 0);
 	CHECK(lines_contain("does not know this listener's nonce"));
 	ha_close_listen(listen);
 	world_close(&w);
 }
 
-static void ece(void)
+static void ece_is_negotiated(void)
 {
 	struct ends e;
 
@@ -404,16 +405,16 @@ static void ece(void)
 	w.dummy[0].ece = 3;
 	w.dummy[1].ece = 5;
 	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
-	e = meet(NULL, NULL, 1);
-	connected(&e, 1);
+	e = connect_ends(NULL, NULL, 1);
+	check_connected(&e, 1);
 	CHECK_INT(w.dummy[0].last_ece, 5); /* the connector's offer */
 	CHECK_INT(w.dummy[1].last_ece, 3); /* the listener's answer */
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 }
 
 /* InfiniBand: by LID within a subnet, by the routable part of the GID beyond. */
-static void infiniband(void)
+static void infiniband_addresses(void)
 {
 	for (int routed = 0; routed < 2; routed++) {
 		struct ends e;
@@ -425,17 +426,17 @@ static void infiniband(void)
 			routed ? "fe80:0:33:9::1" : "fe80::1";
 		w.dummy[1].devices[0].ports[0].gids[0].address = "fe80::2";
 		CHECK_INT(world_open_over(&w, NULL, NULL), 0);
-		e = meet(NULL, NULL, 1);
-		connected(&e, 1);
+		e = connect_ends(NULL, NULL, 1);
+		check_connected(&e, 1);
 		CHECK_INT(w.dummy[1].last_rtr.ah_attr.is_global, routed);
 		CHECK_INT(w.dummy[1].last_rtr.ah_attr.dlid, routed ? 0x33 : 11);
-		part(&e);
+		close_ends(&e);
 		world_close(&w);
 	}
 }
 
 /* Never an answer, in any of the places where one is waited for. */
-static void silence(void)
+static void no_answer_anywhere(void)
 {
 	struct ha_wire_handle h;
 	struct ends e = { 0 };
@@ -444,24 +445,24 @@ static void silence(void)
 	/* The network swallows the dial. */
 	world_open(&w);
 	w.net.silent = 1;
-	e = meet(NULL, NULL, 70);
+	e = connect_ends(NULL, NULL, 70);
 	CHECK_INT(e.error, -ETIMEDOUT);
 	CHECK(lines_contain("no answer in time"));
-	part(&e);
+	close_ends(&e);
 	/* The dial is refused, then nobody is reachable. */
 	w.net.silent = 0;
 	w.net.refuse = -ECONNREFUSED;
-	e = meet(NULL, NULL, 70);
+	e = connect_ends(NULL, NULL, 70);
 	CHECK_INT(e.error, -ECONNREFUSED);
-	part(&e);
+	close_ends(&e);
 	w.net.refuse = -EHOSTUNREACH;
-	e = meet(NULL, NULL, 70);
+	e = connect_ends(NULL, NULL, 70);
 	CHECK_INT(e.error, -EHOSTUNREACH);
-	part(&e);
+	close_ends(&e);
 	w.net.refuse = -EACCES;
-	e = meet(NULL, NULL, 70);
+	e = connect_ends(NULL, NULL, 70);
 	CHECK_INT(e.error, -EACCES);
-	part(&e);
+	close_ends(&e);
 	w.net.refuse = 0;
 	/* Somebody takes the connection and says nothing: host a, not at work. */
 	memset(&e, 0, sizeof(e));
@@ -478,7 +479,7 @@ static void silence(void)
 	memcpy(copy, &h, sizeof(h));
 	CHECK_INT(ha_connect(w.b, 0, NULL, copy, &e.send), -EPROTO);
 	CHECK_INT(ha_connect(w.b, 5, NULL, handle, &e.send), -EINVAL);
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 }
 
@@ -491,17 +492,17 @@ static void time_limits(void)
 	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &e.listen), 0);
 	w.net.refuse = -ECONNREFUSED;
 	for (int i = 0; i < 50; i++) {
-		step(&e, NULL, handle);
+		advance_ends(&e, NULL, handle);
 		w.clock.now += 10 * HA_NS_PER_MS;
 	}
 	CHECK_INT(e.error, 0);
 	w.net.refuse = 0;
 	for (int i = 0; i < 500 && !(e.send && e.recv); i++) {
-		step(&e, NULL, handle);
+		advance_ends(&e, NULL, handle);
 		w.clock.now += 10 * HA_NS_PER_MS;
 	}
-	connected(&e, 1);
-	part(&e);
+	check_connected(&e, 1);
+	close_ends(&e);
 	world_close(&w);
 }
 
@@ -517,9 +518,9 @@ static void ends_everywhere(void)
 			w.net.stall = 2;
 			CHECK_INT(ha_listen(w.a, 0, NULL, handle, &e.listen), 0);
 			for (int i = 0; i < n; i++)
-				step(&e, NULL, handle);
+				advance_ends(&e, NULL, handle);
 			if (way == 0) {
-				part(&e);
+				close_ends(&e);
 			} else if (way == 1) {
 				ha_close_listen(e.listen);
 				for (int i = 0; i < 500 && !e.send && !e.error; i++) {
@@ -542,12 +543,12 @@ static void no_descriptors(void)
 	w.net.accept_error = -EMFILE;
 	lines_catch();
 	for (int i = 0; i < 100 && !(e.send && e.recv); i++) {
-		step(&e, NULL, handle);
+		advance_ends(&e, NULL, handle);
 		w.clock.now += 10 * HA_NS_PER_MS;
 	}
-	connected(&e, 1);
+	check_connected(&e, 1);
 	CHECK(lines_contain("cannot accept a connection"));
-	part(&e);
+	close_ends(&e);
 	world_close(&w);
 }
 
@@ -562,17 +563,17 @@ static void small_devices(void)
 		world_prepare(&w);
 		w.dummy[0].inline_limit = limits[i];
 		CHECK_INT(world_open_over(&w, NULL, NULL), 0);
-		e = meet(NULL, NULL, 1);
-		connected(&e, 1);
+		e = connect_ends(NULL, NULL, 1);
+		check_connected(&e, 1);
 		CHECK_INT(e.recv->b.rail[0].max_inline, limits[i] < 64 ? 0 : 64);
 		CHECK_INT(e.send->b.rail[0].max_inline, 64);
-		part(&e);
+		close_ends(&e);
 		world_close(&w);
 	}
 }
 
 /* Both ends work for a virtual second, and nobody asks for the connections of b. */
-static void work(struct ends *one, struct ends *other)
+static void progress_for_a_second(struct ends *one, struct ends *other)
 {
 	for (int i = 0; i < 100; i++) {
 		ha_ctx_progress(w.b);
@@ -596,44 +597,44 @@ static void one_of_two(void)
 	CHECK_INT(ha_listen(w.a, 0, NULL, other, &taken.listen), 0);
 	CHECK_INT(ha_connect(w.b, 0, NULL, handle, &left.send), 0);
 	CHECK_INT(ha_connect(w.b, 0, NULL, other, &taken.send), 0);
-	work(&left, &taken);
+	progress_for_a_second(&left, &taken);
 	CHECK(!left.recv && !taken.recv);
 	for (int i = 0; i < 100 && !(taken.send && taken.recv); i++)
-		step(&taken, NULL, other);
-	work(&left, &taken);
-	connected(&taken, 1);
+		advance_ends(&taken, NULL, other);
+	progress_for_a_second(&left, &taken);
+	check_connected(&taken, 1);
 	CHECK(!left.recv);
 	lines_catch();
 	ha_close_listen(left.listen);
 	left.listen = NULL;
-	work(&left, &taken);
+	progress_for_a_second(&left, &taken);
 	CHECK(!lines_contain("failed"));
 	CHECK_INT(ha_connect(w.b, 0, NULL, handle, &left.send), -ECONNRESET);
 	CHECK(!left.send && lines_contain("failed while NCCL did not ask for it"));
-	part(&taken);
+	close_ends(&taken);
 	world_close(&w);
 }
 
 int main(void)
 {
 	lines_catch();
-	plain();
+	one_rail_each();
 	one_of_two();
-	rails();
-	properties();
-	pieces();
-	twice();
+	rails_of_the_poorer_end();
+	properties_of_a_device();
+	any_pieces_and_pauses();
+	two_connectors_at_once();
 	unknown_peers();
-	crowd();
-	negotiation();
-	ece();
-	infiniband();
-	silence();
+	a_thousand_silent_peers();
+	peers_unlike_us();
+	ece_is_negotiated();
+	infiniband_addresses();
+	no_answer_anywhere();
 	time_limits();
 	ends_everywhere();
 	no_descriptors();
 	small_devices();
-	cut();
-	garbled();
+	stream_ends_at_any_byte();
+	one_bit_wrong_anywhere();
 	return 0;
 }

@@ -24,9 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES_MAX 1000000 /* times idle(): a minute at least */
+#define TRIES_MAX 1000000 /* times sleep_briefly(): a minute at least */
 
-static void idle(void)
+static void sleep_briefly(void)
 {
 	nanosleep(&(struct timespec) { .tv_nsec = 50000 }, NULL);
 }
@@ -41,32 +41,32 @@ static struct ha_ctx *context_of(bool thread, bool late)
 
 	ha_config_load_env(&config);
 	config.use_progress_thread = thread;
-	config.connect_timeout_ms = 600000; /* only a hang gets there: many() makes 256 at once */
+	config.connect_timeout_ms = 600000; /* only a hang gets there: 256 are made at once */
 	config.force_ib_timeout = late ? 20 : config.force_ib_timeout;
 	config.silence_ms = late ? 0 : config.silence_ms;
 	CHECK_INT(ha_ctx_create(&params, &ctx), 0);
 	return ctx;
 }
 
-static struct ha_ctx *context(bool thread)
+static struct ha_ctx *create_context(bool thread)
 {
 	return context_of(thread, false);
 }
 
-static void join(struct ha_ctx *ctx, struct pair *p, const void *handle)
+static void connect_pair(struct ha_ctx *ctx, struct pair *p, const void *handle)
 {
 	for (int i = 0; i < TRIES_MAX && !(p->send && p->recv); i++) {
 		if (!p->send)
 			CHECK_INT(ha_connect(ctx, 0, NULL, handle, &p->send), 0);
 		if (!p->recv)
 			CHECK_INT(ha_accept(p->listen, &p->recv), 0);
-		idle();
+		sleep_briefly();
 	}
 	CHECK(p->send && p->recv);
 }
 
 /* One message through a connection. */
-static void use(struct ha_send *send, struct ha_recv *recv, uint64_t value)
+static void transfer_message(struct ha_send *send, struct ha_recv *recv, uint64_t value)
 {
 	uint64_t *from = pair_alloc(4096), *to = pair_alloc(4096);
 	struct ha_mr *from_mr, *to_mr;
@@ -82,16 +82,16 @@ static void use(struct ha_send *send, struct ha_recv *recv, uint64_t value)
 	     i++) { /* the service thread may hold it while it waits for a processor */
 		CHECK_INT(ha_irecv(recv, 1, &data, &size, &tag, &to_mr, false, &r), 0);
 		if (!r)
-			idle();
+			sleep_briefly();
 	}
 	for (int i = 0; i < TRIES_MAX && !s; i++) {
 		CHECK_INT(ha_isend(send, from, 8, 3, from_mr, &s), 0);
-		idle();
+		sleep_briefly();
 	}
 	CHECK(r && s);
 	for (int i = 0; i < TRIES_MAX && !done; i++) {
 		CHECK_INT(ha_test(r, &done, NULL), 0);
-		idle();
+		sleep_briefly();
 	}
 	CHECK(done && *to == value);
 	for (done = 0; !done;)
@@ -106,11 +106,11 @@ static void use(struct ha_send *send, struct ha_recv *recv, uint64_t value)
 #define MANY 256
 #endif
 
-static void many(bool thread)
+static void connect_many(bool thread)
 {
 	static char handle[MANY][HA_HANDLE_MAX];
 	static struct pair p[MANY];
-	struct ha_ctx *ctx = context(thread);
+	struct ha_ctx *ctx = create_context(thread);
 	int open = 0;
 
 	memset(p, 0, sizeof(p));
@@ -125,11 +125,11 @@ static void many(bool thread)
 				CHECK_INT(ha_accept(p[i].listen, &p[i].recv), 0);
 			open += p[i].send && p[i].recv;
 		}
-		idle();
+		sleep_briefly();
 	}
 	CHECK_INT(open, MANY);
 	for (int i = 0; i < MANY; i++)
-		use(p[i].send, p[i].recv, 1000 + (uint64_t)i);
+		transfer_message(p[i].send, p[i].recv, 1000 + (uint64_t)i);
 	for (int i = 0; i < MANY; i++) {
 		/* Either end first; every other one is left to the context. */
 		if (i & 1)
@@ -146,7 +146,7 @@ static void many(bool thread)
 
 /* ---- two processes ---- */
 
-static double seconds(void)
+static double read_clock_s(void)
 {
 	return (double)ha_clock_now(&ha_clock_live) / 1e9;
 }
@@ -155,13 +155,13 @@ static double seconds(void)
 static void child_sends(int in, int out, bool bye)
 {
 	char handle[HA_HANDLE_MAX], byte;
-	struct ha_ctx *ctx = context(true);
+	struct ha_ctx *ctx = create_context(true);
 	struct ha_send *send = NULL;
 
 	CHECK_INT(read(in, handle, sizeof(handle)), sizeof(handle));
 	while (!send) {
 		CHECK_INT(ha_connect(ctx, 0, NULL, handle, &send), 0);
-		idle();
+		sleep_briefly();
 	}
 	CHECK_INT(write(out, "x", 1), 1);
 	CHECK_INT(read(in, &byte, 1), 1);
@@ -182,17 +182,17 @@ enum ending {
  * dies. */
 static void die_with_unread(struct ha_ctx *ctx, pid_t child, struct ha_request *r)
 {
-	double start = seconds();
+	double start = read_clock_s();
 	int done;
 
 	kill(child, SIGSTOP);
-	while (!ha_journal_count(ctx, HA_EVENT_SUSPECTED) && seconds() - start < 60) {
+	while (!ha_journal_count(ctx, HA_EVENT_SUSPECTED) && read_clock_s() - start < 60) {
 		CHECK_INT(ha_test(r, &done, NULL), 0);
-		idle();
+		sleep_briefly();
 	}
 	CHECK(ha_journal_count(ctx, HA_EVENT_SUSPECTED) > 0);
 	for (int i = 0; i < 1000; i++)
-		idle();
+		sleep_briefly();
 	kill(child, SIGKILL);
 }
 
@@ -212,7 +212,7 @@ static struct ha_request *receive_in_vain(struct ha_recv *recv)
 	for (int i = 0; i < 100; i++) {
 		CHECK_INT(ha_test(r, &done, NULL), 0);
 		CHECK_INT(done, 0);
-		idle();
+		sleep_briefly();
 	}
 	return r;
 }
@@ -242,25 +242,25 @@ static void peer_ends(enum ending how)
 	CHECK_INT(write(down[1], handle, sizeof(handle)), sizeof(handle));
 	while (!recv) {
 		CHECK_INT(ha_accept(listen, &recv), 0);
-		idle();
+		sleep_briefly();
 	}
 	CHECK_INT(read(up[0], &byte, 1), 1);
 	r = receive_in_vain(recv);
 	if (how == DEATH_UNREAD)
 		die_with_unread(ctx, child, r);
-	start = seconds();
+	start = read_clock_s();
 	if (how == CLOSE)
 		CHECK_INT(write(down[1], "x", 1), 1);
 	else if (how == DEATH)
 		kill(child, SIGKILL);
 	while (!err && !done) {
 		err = ha_test(r, &done, NULL);
-		idle();
+		sleep_briefly();
 	}
 	CHECK_INT(err, -ECONNRESET);
 	/* The promise is a second; a machine under load gets more. */
-	CHECK(seconds() - start < 10);
-	fprintf(stderr, "%s: the request ended after %.3f s\n", names[how], seconds() - start);
+	CHECK(read_clock_s() - start < 10);
+	fprintf(stderr, "%s: the request ended after %.3f s\n", names[how], read_clock_s() - start);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	ha_close_recv(recv);
@@ -270,7 +270,7 @@ static void peer_ends(enum ending how)
 
 /* ---- unauthenticated peers on a real port ---- */
 
-static int dial(const struct ha_wire_addr *a)
+static int connect_tcp(const struct ha_wire_addr *a)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(a->port) };
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -282,7 +282,7 @@ static int dial(const struct ha_wire_addr *a)
 
 static void unknown_peers(void)
 {
-	struct ha_ctx *ctx = context(true);
+	struct ha_ctx *ctx = create_context(true);
 	char handle[HA_HANDLE_MAX], byte;
 	struct ha_wire_handle h;
 	struct pair p = { 0 };
@@ -291,12 +291,12 @@ static void unknown_peers(void)
 	CHECK_INT(ha_listen(ctx, 0, NULL, handle, &p.listen), 0);
 	memcpy(&h, handle, sizeof(h));
 	CHECK_INT(h.oob.family, 4);
-	loud = dial(&h.oob);
-	silent = dial(&h.oob);
+	loud = connect_tcp(&h.oob);
+	silent = connect_tcp(&h.oob);
 	CHECK(send(loud, "GET / HTTP/1.0\r\n\r\n", 18, 0) == 18);
 	CHECK(recv(loud, &byte, 1, 0) <= 0); /* turned away */
-	join(ctx, &p, handle);
-	use(p.send, p.recv, 99);
+	connect_pair(ctx, &p, handle);
+	transfer_message(p.send, p.recv, 99);
 	close(loud);
 	close(silent);
 	ha_close_listen(p.listen);
@@ -309,15 +309,15 @@ static void unknown_peers(void)
 
 static struct ha_ctx *shared;
 
-static void *worker(void *arg)
+static void *run_worker(void *arg)
 {
 	for (int round = 0; round < 8; round++) {
 		char handle[HA_HANDLE_MAX];
 		struct pair p = { 0 };
 
 		CHECK_INT(ha_listen(shared, 0, NULL, handle, &p.listen), 0);
-		join(shared, &p, handle);
-		use(p.send, p.recv, (uintptr_t)arg + (uint64_t)round);
+		connect_pair(shared, &p, handle);
+		transfer_message(p.send, p.recv, (uintptr_t)arg + (uint64_t)round);
 		ha_close_send(p.send);
 		ha_close_recv(p.recv);
 		ha_close_listen(p.listen);
@@ -325,13 +325,13 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-static void threads(bool service)
+static void connect_in_threads(bool service)
 {
 	pthread_t t[4];
 
-	shared = context(service);
+	shared = create_context(service);
 	for (uintptr_t i = 0; i < 4; i++)
-		CHECK_INT(pthread_create(&t[i], NULL, worker, (void *)(100 * i)), 0);
+		CHECK_INT(pthread_create(&t[i], NULL, run_worker, (void *)(100 * i)), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
 	ha_ctx_destroy(shared);
@@ -341,16 +341,16 @@ static void threads(bool service)
  * for. */
 static void receives_come_back(void)
 {
-	struct ha_ctx *ctx = context(true);
+	struct ha_ctx *ctx = create_context(true);
 
 	for (int i = 0; i < 40; i++) {
 		char handle[HA_HANDLE_MAX];
 		struct pair p = { 0 };
 
 		CHECK_INT(ha_listen(ctx, 0, NULL, handle, &p.listen), 0);
-		join(ctx, &p, handle);
+		connect_pair(ctx, &p, handle);
 		for (int k = 0; k < 20; k++)
-			use(p.send, p.recv, (uint64_t)k);
+			transfer_message(p.send, p.recv, (uint64_t)k);
 		CHECK(p.recv->b.rail[0].dev->now->srq_posted <= 2 * (HA_SLOTS + HA_REFILL));
 		ha_close_send(p.send);
 		ha_close_recv(p.recv);
@@ -367,11 +367,11 @@ int main(void)
 	peer_ends(DEATH_UNREAD);
 	peer_ends(CLOSE);
 	CHECK(lines_contain("process is gone"));
-	many(true);
-	many(false);
+	connect_many(true);
+	connect_many(false);
 	unknown_peers();
-	threads(true);
-	threads(false);
+	connect_in_threads(true);
+	connect_in_threads(false);
 	receives_come_back();
 	return 0;
 }

@@ -17,7 +17,7 @@ static struct ha_listen *listen;
 static struct ha_send *send;
 static struct ha_recv *recv;
 
-static void begin(void)
+static void open_connection(void)
 {
 	world_open(&w);
 	world_connect(&w, &listen, &send, &recv);
@@ -36,7 +36,7 @@ static int send_error(void)
  * A device that has failed does not. */
 static void port_and_device(void)
 {
-	begin();
+	open_connection();
 	dummy_event(&w.dummy[1], IBV_EVENT_GID_CHANGE, NULL);
 	world_run(&w, 10);
 	CHECK(lines_contain("GID"));
@@ -50,9 +50,9 @@ static void port_and_device(void)
 	world_close(&w);
 }
 
-static void queues(void)
+static void events_of_queue_pairs(void)
 {
-	begin();
+	open_connection();
 	dummy_event(&w.dummy[1], IBV_EVENT_COMM_EST, send->b.rail[0].qp);
 	dummy_event(&w.dummy[1], IBV_EVENT_QP_LAST_WQE_REACHED, send->b.rail[0].qp);
 	world_run(&w, 10);
@@ -64,7 +64,7 @@ static void queues(void)
 	world_run(&w, 2000); /* a queue that accounts for nothing is given up */
 	CHECK_INT(send_error(), -EIO);
 	world_close(&w);
-	begin();
+	open_connection();
 	w.dummy[1].events[w.dummy[1].nevents++] =
 		(struct ibv_async_event) { .event_type = IBV_EVENT_CQ_ERR,
 					   .element.cq = send->b.rail[0].cq };
@@ -78,7 +78,7 @@ static void queues(void)
 
 /* A port that gets another LID, or another GID: its queue pairs lead nowhere. One that keeps both
  * goes on. */
-static void moved(void)
+static void port_gets_another_address(void)
 {
 	static const enum ibv_event_type types[] = { IBV_EVENT_LID_CHANGE, IBV_EVENT_GID_CHANGE,
 						     IBV_EVENT_SM_CHANGE };
@@ -111,11 +111,11 @@ static void moved(void)
 
 /* A shared receive queue is replaced, and ends what stands on it; here there is no failover.
  * Another one's is nobody's. */
-static void receives(void)
+static void receive_queue_fails(void)
 {
 	struct ibv_srq other, *failed;
 
-	begin();
+	open_connection();
 	failed = recv->b.rail[0].dev->now->srq;
 	CHECK(recv->b.rail[0].srq == failed);
 	w.dummy[0].events[w.dummy[0].nevents++] =
@@ -132,9 +132,9 @@ static void receives(void)
 }
 
 /* The socket ends in order, without BYE: a dead process. */
-static void dead(void)
+static void peer_process_is_gone(void)
 {
-	begin();
+	open_connection();
 	oob_mem_cut(&w.net, 0);
 	world_run(&w, 2000); /* these queue pairs never account for their work */
 	CHECK_INT(send_error(), -ECONNRESET);
@@ -143,7 +143,7 @@ static void dead(void)
 }
 
 /* It is lost in another way: the rail gets a heartbeat at once, and its queue pair knows. */
-static void lost(void)
+static void socket_is_lost(void)
 {
 	static const int errors[] = { -ECONNRESET, -ETIMEDOUT, -EHOSTUNREACH };
 
@@ -151,7 +151,7 @@ static void lost(void)
 		struct ha_rail *r;
 		int posted;
 
-		begin();
+		open_connection();
 		r = &send->b.rail[0];
 		r->sq_retired = r->sq_posted;
 		world_run(&w, 1);
@@ -177,7 +177,7 @@ static void orderly_close(void)
 	struct ha_request *req;
 	int done;
 
-	begin();
+	open_connection();
 	recv->done = 5;
 	ha_close_recv(recv);
 	world_run(&w, 4000);
@@ -189,9 +189,9 @@ static void orderly_close(void)
 }
 
 /* Garbage on the socket of a working connection: said, and no more read; the connection goes on. */
-static void garbage(void)
+static void garbage_on_the_socket(void)
 {
-	begin();
+	open_connection();
 	w.net.flip_at = w.net.bytes + 1;
 	w.net.flip = 1;
 	ha_close_recv(recv);
@@ -202,9 +202,9 @@ static void garbage(void)
 
 /* A link that trained anew at another speed: the connections on its device, and no others, cut
  * their messages anew in their next round, which is now. */
-static void speed(void)
+static void link_changes_speed(void)
 {
-	begin();
+	open_connection();
 	world_run(&w, 10);
 	send->b.schedule.due = w.b->due = UINT64_MAX;
 	ha_failover_speed(send->b.rail[0].dev);
@@ -220,13 +220,13 @@ int main(void)
 {
 	lines_catch();
 	port_and_device();
-	queues();
-	receives();
-	moved();
-	dead();
-	lost();
+	events_of_queue_pairs();
+	receive_queue_fails();
+	port_gets_another_address();
+	peer_process_is_gone();
+	socket_is_lost();
 	orderly_close();
-	garbage();
-	speed();
+	garbage_on_the_socket();
+	link_changes_speed();
 	return 0;
 }

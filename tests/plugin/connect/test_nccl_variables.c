@@ -14,7 +14,7 @@ static struct ha_listen *listen;
 static struct ha_send *send;
 static struct ha_recv *recv;
 
-static void prepare(void)
+static void prepare_world(void)
 {
 	lines_catch();
 	world_prepare(&w);
@@ -47,7 +47,7 @@ static int send_error(void)
 
 static void test_fifo_tc(void)
 {
-	prepare();
+	prepare_world();
 	w.config.ib_tc = 32;
 	w.config.ib_fifo_tc = 96;
 	open_between(0, 0);
@@ -59,7 +59,7 @@ static void test_fifo_tc(void)
 static void test_ece_enable(void)
 {
 	for (int wanted = 0; wanted < 2; wanted++) {
-		prepare();
+		prepare_world();
 		w.dummy[0].ece = 3;
 		w.dummy[1].ece = 5;
 		w.config.ib_ece_enable = wanted;
@@ -73,7 +73,7 @@ static void test_ece_enable(void)
 static void test_use_inline(void)
 {
 	for (int wanted = 0; wanted < 2; wanted++) {
-		prepare();
+		prepare_world();
 		w.config.ib_use_inline = wanted;
 		open_between(0, 0);
 		CHECK(!recv->b.rail[0].max_inline == !wanted);
@@ -86,7 +86,7 @@ static void test_use_inline(void)
 static void test_return_async_events(void)
 {
 	for (int wanted = 0; wanted < 2; wanted++) {
-		prepare();
+		prepare_world();
 		w.config.ib_return_async_events = wanted;
 		open_between(0, 0);
 		dummy_event(&w.dummy[1], IBV_EVENT_QP_ACCESS_ERR, send->b.rail[0].qp);
@@ -94,7 +94,7 @@ static void test_return_async_events(void)
 		CHECK(lines_contain("access error"));
 		CHECK_INT(send_error(), wanted ? -EIO : 0);
 		world_close(&w);
-		prepare();
+		prepare_world();
 		w.config.ib_return_async_events = wanted;
 		open_between(0, 0);
 		dummy_event(&w.dummy[1], IBV_EVENT_DEVICE_FATAL, NULL);
@@ -117,7 +117,7 @@ static void test_subnet_at_the_connector(void)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		prepare();
+		prepare_world();
 		w.config.ib_subnet_aware_routing = cases[i].wanted;
 		w.config.ib_subnet_prefix_len = cases[i].bits;
 		open_between(cases[i].ours, cases[i].theirs);
@@ -133,7 +133,7 @@ static void test_subnet_at_the_connector(void)
 static void test_subnet_at_the_listener(void)
 {
 	for (int wanted = 0; wanted < 2; wanted++) {
-		prepare();
+		prepare_world();
 		w.dummy[1].devices[0].ports[0] = fake_roce_port("10.0.0.7");
 		w.dummy[1].devices[1].ports[0] = fake_roce_port("10.0.0.8");
 		w.config.ib_subnet_aware_routing = wanted;
@@ -150,7 +150,7 @@ static void test_subnet_is_left_alone(void)
 	char handle[HA_HANDLE_MAX];
 	struct ha_send *none = NULL;
 
-	prepare();
+	prepare_world();
 	for (int host = 0; host < 2; host++)
 		for (int i = 0; i < 2; i++)
 			w.dummy[host].devices[i].ports[0] =
@@ -173,7 +173,7 @@ static void test_data_direct(void)
 	struct ha_mr *mr;
 
 	for (int wanted = 0; wanted < 3; wanted++) {
-		prepare();
+		prepare_world();
 		w.dummy[0].devices[0].data_direct = function;
 		w.config.ib_data_direct = wanted;
 		open_between(0, 0);

@@ -18,28 +18,28 @@
 
 static struct world w;
 
-static struct ha_device *device(void)
+static struct ha_device *first_device_of_b(void)
 {
 	return &w.b->devices[0];
 }
 
 static bool is_away(void)
 {
-	return atomic_load(&device()->failed) != 0;
+	return atomic_load(&first_device_of_b()->failed) != 0;
 }
 
-static int contexts(void)
+static int count_contexts(void)
 {
 	return w.dummy[1].fake.open_contexts;
 }
 
-static void begin(void)
+static void open_hosts(void)
 {
 	world_open(&w);
 	lines_catch();
 }
 
-static void die(void)
+static void fail_device(void)
 {
 	w.dummy[1].devices[0].away = true;
 	dummy_event(&w.dummy[1], IBV_EVENT_DEVICE_FATAL, NULL);
@@ -62,7 +62,7 @@ static void connect_and_close(void)
 	struct ha_recv *recv;
 
 	world_connect(&w, &listen, &send, &recv);
-	CHECK(send->b.rail[0].opening == device()->now);
+	CHECK(send->b.rail[0].opening == first_device_of_b()->now);
 	ha_close_send(send);
 	ha_close_recv(recv);
 	ha_close_listen(listen);
@@ -91,18 +91,18 @@ static void returns_as(const char *name)
 	struct ha_send *send;
 	struct ha_recv *recv;
 
-	begin();
+	open_hosts();
 	CHECK_INT(ha_ctx_device(w.b, 0, &before), 0);
 	world_connect(&w, &listen, &send, &recv);
-	CHECK_INT(contexts(), 2);
-	die();
-	CHECK_INT(contexts(), 2);
+	CHECK_INT(count_contexts(), 2);
+	fail_device();
+	CHECK_INT(count_contexts(), 2);
 	ha_close_send(send);
 	world_run(&w, 50);
-	CHECK_INT(contexts(), 1);
+	CHECK_INT(count_contexts(), 1);
 	come_back_as(name);
-	CHECK(!is_away() && device()->up);
-	CHECK_INT(contexts(), 2);
+	CHECK(!is_away() && first_device_of_b()->up);
+	CHECK_INT(count_contexts(), 2);
 	CHECK_INT(lines_count("device is back"), 1);
 	CHECK_INT(lines_count("s, as dummy4"), !strcmp(name, "dummy4"));
 	same_for_nccl(&before);
@@ -123,20 +123,20 @@ static void same_name(void)
 }
 
 /* The old context stays open as long as something is on it, beside the new one. */
-static void held(void)
+static void old_context_is_held(void)
 {
 	static char buffer[8192];
 	struct ha_held *mr;
 
-	begin();
+	open_hosts();
 	CHECK_INT(ha_hold_mr(w.b, 0, buffer, sizeof(buffer), HA_MEM_HOST, 0, -1, 0, &mr), 0);
-	die();
+	fail_device();
 	come_back_as("dummy0");
 	CHECK(!is_away());
-	CHECK_INT(contexts(), 3);
+	CHECK_INT(count_contexts(), 3);
 	ha_unhold_mr(mr);
 	world_run(&w, 50);
-	CHECK_INT(contexts(), 2);
+	CHECK_INT(count_contexts(), 2);
 	CHECK_INT(w.dummy[1].mrs, 0);
 	CHECK_INT(ha_hold_mr(w.b, 0, buffer, sizeof(buffer), HA_MEM_HOST, 0, -1, 0, &mr), 0);
 	CHECK_INT(w.dummy[1].mrs, 1);
@@ -145,16 +145,16 @@ static void held(void)
 }
 
 /* What a listener keeps for the first peer does not keep the old context open. */
-static void listening(void)
+static void listener_holds_nothing(void)
 {
 	char handle[HA_HANDLE_MAX];
 	struct ha_listen *listen;
 
-	begin();
+	open_hosts();
 	CHECK_INT(ha_listen(w.b, 0, NULL, handle, &listen), 0);
-	die();
+	fail_device();
 	world_run(&w, 50);
-	CHECK_INT(contexts(), 1);
+	CHECK_INT(count_contexts(), 1);
 	come_back_as("dummy0");
 	ha_close_listen(listen);
 	connect_and_close();
@@ -162,17 +162,17 @@ static void listening(void)
 }
 
 /* Another card has its name: it is not the same device, which is said once. */
-static void namesake(void)
+static void another_card_of_that_name(void)
 {
 	struct dummy *d = &w.dummy[1];
 
-	begin();
-	die();
+	open_hosts();
+	fail_device();
 	d->devices[0].guid = d->devices[0].card_guid = 99;
 	d->devices[0].away = false;
 	world_run(&w, 60000);
 	CHECK(is_away());
-	CHECK_INT(contexts(), 1);
+	CHECK_INT(count_contexts(), 1);
 	CHECK_INT(lines_count("is another one"), 1);
 	CHECK_INT(lines_warnings(), 2); /* and that it failed */
 	d->devices[0].guid = d->devices[0].card_guid = 1;
@@ -182,7 +182,7 @@ static void namesake(void)
 }
 
 /* The second device's entry is its own, though its GUID may be the same. */
-static void twins(void)
+static void two_with_one_guid(void)
 {
 	struct dummy *d = &w.dummy[1];
 
@@ -191,7 +191,7 @@ static void twins(void)
 		w.dummy[host].devices[1].guid = 1;
 	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
 	lines_catch();
-	die();
+	fail_device();
 	world_run(&w, 20000);
 	CHECK(is_away());
 	d->devices[0].away = false;
@@ -202,12 +202,12 @@ static void twins(void)
 }
 
 /* No list, then a device that is listed and does not open: a line each, however long it lasts. */
-static void troubles(void)
+static void errors_are_logged_once(void)
 {
 	struct dummy *d = &w.dummy[1];
 
-	begin();
-	die();
+	open_hosts();
+	fail_device();
 	d->fake.list_error = -EMFILE;
 	world_run(&w, 60000);
 	CHECK_INT(lines_count("no list of devices"), 1);
@@ -218,7 +218,7 @@ static void troubles(void)
 	CHECK_INT(lines_count("cannot be used"), 1);
 	CHECK_INT(lines_warnings(), 3);
 	CHECK(is_away());
-	CHECK_INT(contexts(), 1);
+	CHECK_INT(count_contexts(), 1);
 	d->devices[0].open_error = 0;
 	world_run(&w, 6000);
 	CHECK(!is_away());
@@ -231,55 +231,55 @@ static void link_later(void)
 {
 	struct fake_port *port = &w.dummy[1].devices[0].ports[0];
 
-	begin();
-	die();
+	open_hosts();
+	fail_device();
 	port->state = IBV_PORT_DOWN;
 	come_back_as("dummy0");
-	CHECK(!is_away() && !device()->up);
+	CHECK(!is_away() && !first_device_of_b()->up);
 	CHECK(lines_contain("is down still"));
 	port->state = IBV_PORT_ACTIVE;
 	dummy_event(&w.dummy[1], IBV_EVENT_PORT_ACTIVE, NULL);
 	world_run(&w, 50);
-	CHECK(device()->up);
+	CHECK(first_device_of_b()->up);
 	world_close(&w);
 }
 
 /* One that fails again as soon as it is back is looked for more rarely each time. */
-static void flapping(void)
+static void device_flaps(void)
 {
-	begin();
+	open_hosts();
 	for (int i = 0; i < 5; i++) {
-		die();
-		CHECK_INT(device()->flaps, i);
+		fail_device();
+		CHECK_INT(first_device_of_b()->flaps, i);
 		come_back_as("dummy0");
 		CHECK(!is_away());
 	}
 	CHECK_INT(lines_count("device is back"), 5);
 	world_run(&w, 20000);
-	die();
-	CHECK_INT(device()->flaps, 0);
+	fail_device();
+	CHECK_INT(first_device_of_b()->flaps, 0);
 	world_close(&w);
 }
 
 /* It ends with a device away, and with one that is back while its old opening is in use. */
-static void ends(void)
+static void end_with_a_device_away(void)
 {
 	static char buffer[8192];
 	struct ha_held *mr;
 
-	begin();
-	die();
+	open_hosts();
+	fail_device();
 	world_close(&w);
-	begin();
+	open_hosts();
 	CHECK_INT(ha_hold_mr(w.b, 0, buffer, sizeof(buffer), HA_MEM_HOST, 0, -1, 0, &mr), 0);
-	die();
+	fail_device();
 	ha_unhold_mr(mr);
 	w.dummy[1].devices[0].away = false;
 	world_close(&w);
 }
 
 /* For the service thread: it lists devices by another thread. */
-static void change(struct ha_ctx *ctx, bool here)
+static void change_device(struct ha_ctx *ctx, bool here)
 {
 	struct dummy *d = &w.dummy[1];
 	bool done = false;
@@ -306,7 +306,7 @@ static void await_failed(struct ha_ctx *ctx, int value)
 
 /* A port goes down, and its device is not listed any more: no event says that it has failed. The
  * second device's port stays up. */
-static void removed(void)
+static void removed_without_an_event(void)
 {
 	struct ha_ctx_params params = { .config = &w.config,
 					.verbs = &w.dummy[1].fake.ops,
@@ -318,9 +318,9 @@ static void removed(void)
 	w.config.use_progress_thread = true;
 	lines_catch();
 	CHECK_INT(ha_ctx_create(&params, &ctx), 0);
-	change(ctx, false);
+	change_device(ctx, false);
 	await_failed(ctx, -ENODEV);
-	change(ctx, true);
+	change_device(ctx, true);
 	await_failed(ctx, 0);
 	CHECK_INT(atomic_load(&ctx->devices[1].failed), 0);
 	ha_ctx_destroy(ctx);
@@ -350,15 +350,15 @@ int main(void)
 	lines_catch();
 	same_name();
 	other_name();
-	held();
-	listening();
-	namesake();
-	twins();
-	troubles();
+	old_context_is_held();
+	listener_holds_nothing();
+	another_card_of_that_name();
+	two_with_one_guid();
+	errors_are_logged_once();
 	link_later();
-	flapping();
-	ends();
+	device_flaps();
+	end_with_a_device_away();
 	only_logged();
-	removed();
+	removed_without_an_event();
 	return 0;
 }

@@ -19,7 +19,7 @@
 
 static struct dummy dummy;
 
-static struct ha_ctx *begin(int threshold)
+static struct ha_ctx *start_service(int threshold)
 {
 	struct ha_config config;
 	struct ha_ctx_params params = { .config = &config, .verbs = &dummy.fake.ops };
@@ -35,13 +35,13 @@ static struct ha_ctx *begin(int threshold)
 	return ctx;
 }
 
-static void end(struct ha_ctx *ctx)
+static void stop_service(struct ha_ctx *ctx)
 {
 	ha_ctx_destroy(ctx);
 	dummy_done(&dummy);
 }
 
-static uint64_t rounds(struct ha_ctx *ctx)
+static uint64_t read_rounds(struct ha_ctx *ctx)
 {
 	uint64_t n;
 
@@ -52,7 +52,7 @@ static uint64_t rounds(struct ha_ctx *ctx)
 }
 
 /* Rounds until the wake. Under the lock, so that its round is the next one. */
-static uint64_t wake(struct ha_ctx *ctx, bool mute)
+static uint64_t wake_service(struct ha_ctx *ctx, bool mute)
 {
 	uint64_t n;
 
@@ -67,15 +67,16 @@ static uint64_t wake(struct ha_ctx *ctx, bool mute)
 
 /* Wait until it has run `least` rounds more than `before` and sleeps: no more than those and the
  * periodic ones. */
-static void asleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
+static void await_sleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
 {
-	uint64_t begun = ha_clock_now(&ha_clock_live), now = rounds(ctx), last, took = 0, looked;
+	uint64_t begun = ha_clock_now(&ha_clock_live), now = read_rounds(ctx), last, took = 0,
+		 looked;
 
 	do {
 		last = now;
 		looked = took;
 		usleep(20000);
-		now = rounds(ctx);
+		now = read_rounds(ctx);
 		took = ha_clock_now(&ha_clock_live) - begun;
 		CHECK(took < HANGS_NS);
 	} while (now - before < least || now - last > 2 + (took - looked) * PERIODIC / PERIOD);
@@ -85,11 +86,11 @@ static void asleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
 /* A wake is one round with work; then so many without. */
 static void sleeps_after(int threshold)
 {
-	struct ha_ctx *ctx = begin(threshold);
+	struct ha_ctx *ctx = start_service(threshold);
 
 	for (int i = 0; i < 3; i++)
-		asleep(ctx, wake(ctx, false), 1 + (uint64_t)threshold);
-	end(ctx);
+		await_sleep(ctx, wake_service(ctx, false), 1 + (uint64_t)threshold);
+	stop_service(ctx);
 }
 
 static uint64_t muted_until(struct ha_ctx *ctx)
@@ -105,25 +106,25 @@ static uint64_t muted_until(struct ha_ctx *ctx)
 /* The end of the listeners' rest is due at a fixed time. */
 static void a_due_time_is_no_work(void)
 {
-	struct ha_ctx *ctx = begin(200);
-	uint64_t before = wake(ctx, true);
+	struct ha_ctx *ctx = start_service(200);
+	uint64_t before = wake_service(ctx, true);
 
 	while (muted_until(ctx))
 		usleep(1000);
-	asleep(ctx, before, 201);
-	end(ctx);
+	await_sleep(ctx, before, 201);
+	stop_service(ctx);
 }
 
 /* However long it would stay awake, the end of the context is not kept waiting. */
 static void ends_while_awake(void)
 {
-	struct ha_ctx *ctx = begin(1000000000);
-	uint64_t before = rounds(ctx);
+	struct ha_ctx *ctx = start_service(1000000000);
+	uint64_t before = read_rounds(ctx);
 
 	ha_loop_wake(&ctx->loop);
-	while (rounds(ctx) - before < 300)
+	while (read_rounds(ctx) - before < 300)
 		usleep(1000);
-	end(ctx);
+	stop_service(ctx);
 }
 
 int main(void)

@@ -15,7 +15,7 @@ static struct world w;
 static struct ha_verbs_filter *filter;
 
 /* Listen, connect, accept. Returns the first error. */
-static int attempt(const struct ha_comm_opts *opts)
+static int attempt_connection(const struct ha_comm_opts *opts)
 {
 	char handle[HA_HANDLE_MAX];
 	struct ha_listen *listen;
@@ -45,7 +45,7 @@ static int attempt(const struct ha_comm_opts *opts)
 	return err;
 }
 
-static void each(enum ha_filter_call call, const char *name, bool listener)
+static void fail_each_call(enum ha_filter_call call, const char *name, bool listener)
 {
 	const struct ha_comm_opts two = { .traffic_class = -1, .nmore = 1, .more = { 1 } };
 
@@ -61,7 +61,7 @@ static void each(enum ha_filter_call call, const char *name, bool listener)
 		CHECK_INT(ha_verbs_filter_fail(filter, call, nth, 1, -EIO), 0);
 		calls = ha_verbs_filter_calls(filter, call);
 		lines_catch();
-		err = attempt(&two);
+		err = attempt_connection(&two);
 		warnings = lines_warnings();
 		calls = ha_verbs_filter_calls(filter, call) - calls;
 		/* Closing changes the queue pair's state too, and cannot fail. */
@@ -72,7 +72,7 @@ static void each(enum ha_filter_call call, const char *name, bool listener)
 		}
 		CHECK(!err == !warnings);
 		ha_verbs_filter_clear(filter);
-		CHECK_INT(attempt(&two), 0);
+		CHECK_INT(attempt_connection(&two), 0);
 		world_close(&w);
 		ha_verbs_filter_destroy(filter);
 		if (calls < nth)
@@ -82,7 +82,7 @@ static void each(enum ha_filter_call call, const char *name, bool listener)
 }
 
 /* The context itself. */
-static void contexts(void)
+static void contexts_are_unwound(void)
 {
 	struct ha_ctx_params params = {
 		.config = &w.config, .clock = &w.clock.clock, .oob = &oob_mem_ops, .oob_net = &w.net
@@ -113,7 +113,7 @@ static void contexts(void)
 int main(void)
 {
 	for (int listener = 0; listener < 2; listener++) {
-#define EACH(call) each(HA_FILTER_##call, #call, listener)
+#define EACH(call) fail_each_call(HA_FILTER_##call, #call, listener)
 		EACH(alloc_pd);
 		EACH(create_srq);
 		EACH(reg_mr);
@@ -121,6 +121,6 @@ int main(void)
 		EACH(create_qp);
 		EACH(modify_qp);
 	}
-	contexts();
+	contexts_are_unwound();
 	return 0;
 }
