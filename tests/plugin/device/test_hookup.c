@@ -34,7 +34,7 @@ static int modify_behind_the_gate(const struct ha_verbs_ops *v, struct ibv_qp *q
 	return 0;
 }
 
-static void tell(void *arg)
+static void count_told(void *arg)
 {
 	ha_hookup_free(arg);
 	atomic_fetch_add(&told, 1);
@@ -50,7 +50,7 @@ static unsigned count_workers(struct ha_ctx *ctx)
 	return n;
 }
 
-static void start(struct ha_ctx *ctx, struct ha_device *dev)
+static void start_hookup(struct ha_ctx *ctx, struct ha_device *dev)
 {
 	static struct ibv_qp qp;
 	static struct ibv_cq cq;
@@ -62,7 +62,7 @@ static void start(struct ha_ctx *ctx, struct ha_device *dev)
 	h->cq = &cq;
 	h->rtr.qp_state = IBV_QPS_RTR;
 	h->rts.qp_state = IBV_QPS_RTS;
-	h->tell = tell;
+	h->tell = count_told;
 	h->arg = h;
 	ha_hookup_start(ctx, h);
 }
@@ -86,7 +86,7 @@ static void await_told(struct ha_ctx *ctx, int n)
 static void one_is_enough(struct ha_ctx *ctx, struct ha_device *dev)
 {
 	for (int i = 0; i < TIMES; i++) {
-		start(ctx, dev);
+		start_hookup(ctx, dev);
 		late_round(ctx);
 		await_told(ctx, i + 1);
 	}
@@ -99,7 +99,7 @@ static void another_for_each_that_is_held(struct ha_ctx *ctx, struct ha_device *
 
 	pthread_mutex_lock(&gate);
 	for (int i = 0; i < HELD; i++)
-		start(ctx, dev);
+		start_hookup(ctx, dev);
 	for (int k = 0; atomic_load(&held) < HELD && k < TRIES_MAX; k++) {
 		late_round(ctx);
 		sched_yield();

@@ -16,7 +16,7 @@ static struct ha_listen *listen;
 static struct ha_send *send;
 static struct ha_recv *recv;
 
-static void begin(int keep, bool relaxed)
+static void open_connection(int keep, bool relaxed)
 {
 	world_prepare(&w);
 	w.config.mr_cache_entries = keep;
@@ -25,7 +25,7 @@ static void begin(int keep, bool relaxed)
 	world_connect(&w, &listen, &send, &recv);
 }
 
-static struct ha_mr *reg(void *data, size_t size, unsigned flags)
+static struct ha_mr *register_memory(void *data, size_t size, unsigned flags)
 {
 	struct ha_mr *mr;
 
@@ -47,19 +47,19 @@ static char memory[16 * 4096] __attribute__((aligned(4096)));
 
 /* The same pages are one registration, whatever part of them is named; other pages, another
  * ordering are others. */
-static void shared(void)
+static void same_pages_are_shared(void)
 {
 	struct ha_mr *a, *b, *c, *d, *e;
 
-	begin(0, false);
-	a = reg(memory, 4096, 0);
-	b = reg(memory + 100, 200, 0);
+	open_connection(0, false);
+	a = register_memory(memory, 4096, 0);
+	b = register_memory(memory + 100, 200, 0);
 	CHECK_INT(a->lkey[0], b->lkey[0]);
 	count_is(1, 0);
-	c = reg(memory + 4000, 200, 0); /* two pages */
-	d = reg(memory, 4097, 0);       /* the same two */
+	c = register_memory(memory + 4000, 200, 0); /* two pages */
+	d = register_memory(memory, 4097, 0);       /* the same two */
 	CHECK_INT(c->lkey[0], d->lkey[0]);
-	e = reg(memory, 4096, HA_MR_FORCE_SO);
+	e = register_memory(memory, 4096, HA_MR_FORCE_SO);
 	CHECK(e->lkey[0] != a->lkey[0] && c->lkey[0] != a->lkey[0]);
 	count_is(3, 0);
 	CHECK_INT(ha_dereg_mr(&send->b, a), 0);
@@ -71,29 +71,29 @@ static void shared(void)
 	world_close(&w);
 }
 
-static void kept(void)
+static void kept_on_request(void)
 {
 	struct ha_mr *mr[4];
 	uint32_t key;
 
-	begin(2, false);
+	open_connection(2, false);
 	for (int i = 0; i < 4; i++)
-		mr[i] = reg(memory + i * 4096, 4096, 0);
+		mr[i] = register_memory(memory + i * 4096, 4096, 0);
 	key = mr[3]->lkey[0];
 	for (int i = 0; i < 4; i++)
 		ha_dereg_mr(&send->b, mr[i]);
 	count_is(0, 2); /* pages 3 and 2, the last used */
-	mr[3] = reg(memory + 3 * 4096, 4096, 0);
+	mr[3] = register_memory(memory + 3 * 4096, 4096, 0);
 	CHECK_INT(mr[3]->lkey[0], key);
 	count_is(1, 1);
-	mr[0] = reg(memory, 4096, 0); /* page 0 had to go */
+	mr[0] = register_memory(memory, 4096, 0); /* page 0 had to go */
 	count_is(2, 1);
 	ha_dereg_mr(&send->b, mr[3]);
 	ha_dereg_mr(&send->b, mr[0]);
 	count_is(0, 2);
 	/* When memory is short, what is kept goes first. */
 	w.dummy[1].mr_limit = w.dummy[1].mrs;
-	mr[1] = reg(memory + 4096, 4096, 0);
+	mr[1] = register_memory(memory + 4096, 4096, 0);
 	count_is(1, 1);
 	w.dummy[1].mr_limit = w.dummy[1].mrs - 1;
 	CHECK_INT(ha_reg_mr(&send->b, memory + 5 * 4096, 4096, HA_MEM_HOST, 0, -1, 0, &mr[2]),
@@ -102,20 +102,20 @@ static void kept(void)
 	world_close(&w);
 }
 
-static void relaxed(void)
+static void relaxed_where_possible(void)
 {
 	struct ha_mr *mr;
 
-	begin(0, true);
+	open_connection(0, true);
 	/* A software NIC has no PCI: topology says so, the test knows better. */
 	atomic_store(&send->b.rail[0].dev->relaxed, true);
-	reg(memory, 4096, 0);
+	register_memory(memory, 4096, 0);
 	CHECK(w.dummy[1].last_access & IBV_ACCESS_RELAXED_ORDERING);
-	reg(memory, 4096, HA_MR_FORCE_SO);
+	register_memory(memory, 4096, HA_MR_FORCE_SO);
 	CHECK(!(w.dummy[1].last_access & IBV_ACCESS_RELAXED_ORDERING));
 	w.dummy[1].refused_access = IBV_ACCESS_RELAXED_ORDERING;
 	w.dummy[1].refused_error = -EINVAL;
-	mr = reg(memory + 4096, 4096, 0);
+	mr = register_memory(memory + 4096, 4096, 0);
 	CHECK(mr->lkey[0] && !atomic_load(&send->b.rail[0].dev->relaxed));
 	CHECK(lines_contain("refuses memory with relaxed ordering"));
 	/* Other errors are no reason to try without. */
@@ -127,11 +127,11 @@ static void relaxed(void)
 }
 
 /* GPU memory: never kept, dma-bufs by address, and a receiver prepares its flushes. */
-static void gpu(void)
+static void gpu_memory_is_not_kept(void)
 {
 	struct ha_mr *a, *b;
 
-	begin(8, false);
+	open_connection(8, false);
 	CHECK_INT(ha_reg_mr(&recv->b, memory + 10, 100, HA_MEM_CUDA, 4096 + 10, 5, 0, &a), 0);
 	CHECK_INT(w.dummy[0].last_offset, 4096); /* back to the page, as the address */
 	CHECK_INT(w.dummy[0].flush_qps, 1);
@@ -156,9 +156,9 @@ static void gpu(void)
 int main(void)
 {
 	lines_catch();
-	shared();
-	kept();
-	relaxed();
-	gpu();
+	same_pages_are_shared();
+	kept_on_request();
+	relaxed_where_possible();
+	gpu_memory_is_not_kept();
 	return 0;
 }

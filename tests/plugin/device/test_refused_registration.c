@@ -33,7 +33,7 @@ static int reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, s
 	return below.reg_mr(v, pd, addr, length, iova, access, mr);
 }
 
-static unsigned entries(void)
+static unsigned count_entries(void)
 {
 	unsigned used, kept;
 
@@ -42,12 +42,13 @@ static unsigned entries(void)
 }
 
 /* The line comes when the registration has let go of the connection. */
-static void sink(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+static void catch_refusal(int level, unsigned long flags, const char *file, int line,
+			  const char *fmt, ...)
 {
 	if (level != HA_LOG_WARN || !strstr(file, "device/mr.c"))
 		return;
 	refusals++;
-	held = entries();
+	held = count_entries();
 	(void)flags;
 	(void)line;
 	(void)fmt;
@@ -65,8 +66,8 @@ int main(void)
 	pair_open_over(&p, 1, library);
 	bundle = (struct ha_bundle *)p.send;
 	CHECK_INT(bundle->balance.ndata, 2);
-	before = entries();
-	ha_log_set_sink(sink);
+	before = count_entries();
+	ha_log_set_sink(catch_refusal);
 	atomic_store(&refuse, true);
 	CHECK_INT(ha_reg_mr(bundle, pair_alloc(SIZE), SIZE, HA_MEM_HOST, 0, -1, 0, &mr), -ENOMEM);
 	atomic_store(&refuse, false);

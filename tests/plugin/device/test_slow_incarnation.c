@@ -32,7 +32,7 @@ static atomic_int pass,
 static atomic_int held, pairs, queues; /* now */
 static _Thread_local bool owner;       /* of a connection; nothing slow may happen in its calls */
 
-static bool take(atomic_int *n)
+static bool take_one(atomic_int *n)
 {
 	int now = atomic_load(n);
 
@@ -41,11 +41,11 @@ static bool take(atomic_int *n)
 	return now > 0;
 }
 
-static int modify(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr,
-		  int mask)
+static int modify_behind_the_gate(const struct ha_verbs_ops *v, struct ibv_qp *qp,
+				  struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR &&
-	    !strcmp(qp->context->device->name, "soft0") && !take(&pass) && take(&hold)) {
+	    !strcmp(qp->context->device->name, "soft0") && !take_one(&pass) && take_one(&hold)) {
 		CHECK(!owner);
 		atomic_fetch_add(&held, 1);
 		pthread_mutex_lock(&gate);
@@ -96,7 +96,7 @@ struct line {
 
 static struct ha_verbs_ops *library;
 
-static void prepare(struct line *l)
+static void register_buffers(struct line *l)
 {
 	l->s = (struct pair_side) { .data = pair_alloc(SIZE) };
 	l->r = (struct pair_side) { .data = pair_alloc(SIZE) };
@@ -108,7 +108,7 @@ static void prepare(struct line *l)
 		  0);
 }
 
-static void flow(struct line *l)
+static void send_messages(struct line *l)
 {
 	pair_messages(&l->p, &l->s, &l->r, MESSAGES, SIZE);
 }
@@ -117,24 +117,24 @@ static void first_line(struct line *l)
 {
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
 	below = *library;
-	library->modify_qp = modify;
+	library->modify_qp = modify_behind_the_gate;
 	library->create_qp = create_qp;
 	library->destroy_qp = destroy_qp;
 	library->create_cq = create_cq;
 	library->destroy_cq = destroy_cq;
 	pair_open_over(&l->p, 0, library);
-	prepare(l);
-	flow(l);
+	register_buffers(l);
+	send_messages(l);
 }
 
 static void further_line(struct line *l, struct ha_ctx *ctx)
 {
 	pair_connect(&l->p, ctx, 0);
-	prepare(l);
-	flow(l);
+	register_buffers(l);
+	send_messages(l);
 }
 
-static void over(struct ha_ctx *ctx)
+static void close_context(struct ha_ctx *ctx)
 {
 	ha_ctx_destroy(ctx);
 	CHECK_INT(atomic_load(&held), 0);
@@ -143,7 +143,7 @@ static void over(struct ha_ctx *ctx)
 	ha_verbs_close_library(library);
 }
 
-static void await(struct line *l, atomic_int *n, int want)
+static void await_count(struct line *l, atomic_int *n, int want)
 {
 	for (int k = 0; atomic_load(n) != want && k < PAIR_TRIES_MAX; k++)
 		pair_idle(&l->p, k);
@@ -159,14 +159,14 @@ static void await_events(struct line *l, enum ha_event_kind kind, uint64_t n)
 }
 
 /* The first device's path is lost, and its messages go over the standby. */
-static void lose(struct line *l)
+static void fail_first_path(struct line *l)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	CHECK_INT(below.modify_qp(library, ((struct ha_bundle *)l->p.send)->rail[0].qp, &attr,
 				  IBV_QP_STATE),
 		  0);
-	flow(l);
+	send_messages(l);
 }
 
 /* The receiver connects its queue pair first, the sender when it has the answer: the n-th of the
@@ -177,14 +177,14 @@ static void lose_and_hold(struct line *l, int nth)
 	pthread_mutex_lock(&gate);
 	atomic_store(&pass, nth - 1);
 	atomic_store(&hold, 1);
-	lose(l);
-	await(l, &held, 1);
+	fail_first_path(l);
+	await_count(l, &held, 1);
 }
 
 /* ---- what may happen meanwhile ---- */
 
 /* Others on the same device: one that is opened, and one that loses its path and gets it back. */
-static void others(void)
+static void others_on_the_device(void)
 {
 	struct line one, two;
 
@@ -192,26 +192,26 @@ static void others(void)
 	lose_and_hold(&one, 1);
 	further_line(&two, one.p.ctx);
 	await_events(&two, HA_EVENT_PROTECTED, 4);
-	lose(&two);
+	fail_first_path(&two);
 	await_events(&two, HA_EVENT_RECOVERED, 2);
-	flow(&one);
+	send_messages(&one);
 	CHECK_INT(atomic_load(&held), 1);
 	pthread_mutex_unlock(&gate);
 	await_events(&one, HA_EVENT_RECOVERED, 4);
-	flow(&one);
+	send_messages(&one);
 	pair_disconnect(&one.p);
 	pair_disconnect(&two.p);
-	over(one.p.ctx);
+	close_context(one.p.ctx);
 }
 
 static void *destroy_context(void *ctx)
 {
-	over(ctx);
+	close_context(ctx);
 	return NULL;
 }
 
 /* Closing does not wait for it, closing the context does. */
-static void closing(void)
+static void closing_does_not_wait(void)
 {
 	struct line one;
 	pthread_t thread;
@@ -230,7 +230,7 @@ static void closing(void)
 }
 
 /* The peer closes: the incarnation that is being made is fenced, and then its error is told. */
-static void fenced(void)
+static void fenced_while_being_made(void)
 {
 	struct ha_request *req;
 	struct line one;
@@ -250,7 +250,7 @@ static void fenced(void)
 	owner = false;
 	ha_close_listen(one.p.listen);
 	pthread_mutex_unlock(&gate);
-	over(one.p.ctx);
+	close_context(one.p.ctx);
 }
 
 static void to_first_device(const char *verb)
@@ -262,7 +262,7 @@ static void to_first_device(const char *verb)
 }
 
 /* The device dies: that incarnation is over at once, and messages go over the other device. */
-static void lost(int nth)
+static void fail_first_device(int nth)
 {
 	struct line one;
 
@@ -270,29 +270,29 @@ static void lost(int nth)
 	lose_and_hold(&one, nth);
 	to_first_device("kill");
 	await_events(&one, HA_EVENT_DEVICE, 1);
-	flow(&one);
+	send_messages(&one);
 	CHECK_INT(atomic_load(&held), 1);
 	pthread_mutex_unlock(&gate);
-	await(&one, &held, 0);
-	flow(&one);
+	await_count(&one, &held, 0);
+	send_messages(&one);
 	pair_disconnect(&one.p);
-	over(one.p.ctx);
+	close_context(one.p.ctx);
 	to_first_device("restore");
 }
 
 static void lost_by_sender(void)
 {
-	lost(2);
+	fail_first_device(2);
 }
 
 static void lost_by_receiver(void)
 {
-	lost(1);
+	fail_first_device(1);
 }
 
 /* A connection that is being made: connect() and accept() return, another is made meanwhile, and
  * the listener is closed. */
-static void first(void)
+static void first_connection(void)
 {
 	char handle[HA_HANDLE_MAX] = { 0 };
 	struct ha_listen *listen;
@@ -314,25 +314,22 @@ static void first(void)
 	CHECK_INT(atomic_load(&held), 1);
 	further_line(&two, one.p.ctx);
 	ha_close_listen(listen);
-	flow(&one);
+	send_messages(&one);
 	owner = false;
 	CHECK_INT(atomic_load(&held), 1);
 	pthread_mutex_unlock(&gate);
 	pair_disconnect(&one.p);
 	pair_disconnect(&two.p);
-	over(one.p.ctx);
+	close_context(one.p.ctx);
 }
 
 static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-	{ "others", others },
-	{ "closing", closing },
-	{ "fenced", fenced },
-	{ "lost_by_sender", lost_by_sender },
-	{ "lost_by_receiver", lost_by_receiver },
-	{ "first", first },
+	{ "others", others_on_the_device },       { "closing", closing_does_not_wait },
+	{ "fenced", fenced_while_being_made },    { "lost_by_sender", lost_by_sender },
+	{ "lost_by_receiver", lost_by_receiver }, { "first", first_connection },
 };
 
 /* ha [NAME] */

@@ -41,7 +41,7 @@ static int reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, s
 	return below.reg_mr(v, pd, addr, length, iova, access, mr);
 }
 
-static void prepare(struct line *l)
+static void register_buffers(struct line *l)
 {
 	l->s = (struct pair_side) { .data = pair_alloc(SIZE) };
 	l->r = (struct pair_side) { .data = pair_alloc(SIZE) };
@@ -70,7 +70,7 @@ static void await_keys(struct line *l, struct ha_bundle *b)
 }
 
 /* The first device's path is lost. */
-static void lose(struct line *l)
+static void fail_first_path(struct line *l)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -101,7 +101,7 @@ static void lose_with_data(struct line *l)
 			k < PAIR_TRIES_MAX;
 	     k++)
 		pair_idle(&l->p, k);
-	lose(l);
+	fail_first_path(l);
 	for (int i = 0; i < 4; i++)
 		for (int k = 0; !send[i] && k < PAIR_TRIES_MAX; k++) {
 			CHECK_INT(ha_isend(l->p.send, l->s.data, SIZE, 0, l->s.mr, &send[i]), 0);
@@ -139,9 +139,9 @@ static void during_registration(int which)
 	pthread_t thread;
 
 	pair_open_over(&one.p, 0, library);
-	prepare(&one);
+	register_buffers(&one);
 	pair_connect(&two.p, one.p.ctx, 0);
-	prepare(&two);
+	register_buffers(&two);
 	await_events(&one, HA_EVENT_PROTECTED, 4);
 	await_keys(&one, (struct ha_bundle *)one.p.send);
 	await_keys(&one, (struct ha_bundle *)one.p.recv);

@@ -47,7 +47,7 @@ static void *refresh_until_over(void *arg)
 	return arg;
 }
 
-static int resolve(void)
+static int resolve_device(void)
 {
 	struct ha_comm_opts opts = { .traffic_class = -1 };
 	int dev = 0;
@@ -73,10 +73,10 @@ int main(void)
 	CHECK_INT(ha_ctx_create(&params, &ctx), 0);
 	CHECK_INT(pthread_create(&thread, NULL, refresh_until_over, NULL), 0);
 	for (int i = 0; i < TURNS; i++)
-		CHECK_INT(resolve(), 1);
+		CHECK_INT(resolve_device(), 1);
 	/* It comes back at some moment while it is being looked for. */
 	atomic_store(&away, false);
-	while (resolve())
+	while (resolve_device())
 		;
 	atomic_store(&over, true);
 	pthread_join(thread, NULL);

@@ -59,7 +59,7 @@ static bool standby_chosen(struct ha_bundle *b)
 
 /* So many attempts to open the standby's device fail. With fewer than ALWAYS it knows the buffer.
  */
-static void registration(int times)
+static void check_registration(int times)
 {
 	int file = memfd_create("gpu", MFD_CLOEXEC);
 	char *data = pair_alloc(SIZE);
@@ -88,8 +88,8 @@ int main(void)
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
 	below = *library;
 	library->alloc_pd = alloc_pd;
-	registration(1);
-	registration(ALWAYS);
+	check_registration(1);
+	check_registration(ALWAYS);
 	ha_verbs_close_library(library);
 	return 0;
 }
