@@ -33,7 +33,7 @@ static void path_of(const struct duel *d, enum duel_end end, const char *what, c
 }
 
 /* The end of a file: most of what a process has said last, or a whole report of a sanitizer. */
-static void show(const char *path, long most)
+static void print_tail(const char *path, long most)
 {
 	char line[2048];
 	FILE *f = fopen(path, "r");
@@ -76,7 +76,7 @@ void duel_fail(struct duel *d, const char *file, int line, const char *what, con
 	kill_ends(d);
 	for (int end = 0; end < ENDS; end++) {
 		path_of(d, end, "log", path, sizeof(path));
-		show(path, 12000);
+		print_tail(path, 12000);
 	}
 	folder_remove(d->dir);
 	exit(1);
@@ -120,7 +120,7 @@ static void set_environment(const struct duel *d, enum duel_end end)
 	setenv("RIG_VERBOSE", "1", 1); /* the log is the file behind stderr */
 }
 
-static void start(struct duel *d, enum duel_end end)
+static void start_end(struct duel *d, enum duel_end end)
 {
 	char path[128];
 	int fd;
@@ -140,7 +140,7 @@ static void start(struct duel *d, enum duel_end end)
 
 /* NICs and faults of their own, in subnets that no other kind of test has: other tests may run at
  * the same time. */
-static void isolate(const struct duel *d)
+static void isolate_nics(const struct duel *d)
 {
 	unsigned net = (unsigned)getpid() % 250;
 	char text[128];
@@ -169,14 +169,14 @@ void duel_open(struct duel *d, const struct duel_setup *setup)
 	d->setup.largest = setup->largest ? setup->largest : 4 << 20;
 	snprintf(d->dir, sizeof(d->dir), "%.40s/hawser-duel-XXXXXX", tmp ? tmp : "/tmp");
 	HOLDS(d, mkdtemp(d->dir), "%s", d->dir);
-	isolate(d);
+	isolate_nics(d);
 	d->shared = mmap(NULL, sizeof(*d->shared), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	HOLDS(d, d->shared != MAP_FAILED, "memory");
 	for (int i = 0; i < DUEL_LANES; i++)
 		atomic_store(&d->shared->last[i], UINT64_MAX);
-	start(d, SENDER);
-	start(d, RECEIVER);
+	start_end(d, SENDER);
+	start_end(d, RECEIVER);
 	for (int end = 0; end < ENDS; end++)
 		while (atomic_load(&d->shared->ready[end]) < (int)d->setup.lanes)
 			duel_pause(d, &wait);
@@ -199,7 +199,7 @@ void duel_flow(struct duel *d, unsigned n)
 		}
 }
 
-static void reap(struct duel *d, enum duel_end end)
+static void await_exit(struct duel *d, enum duel_end end)
 {
 	struct duel_wait wait =
 		duel_wait(end == SENDER ? "the sender's exit" : "the receiver's exit");
@@ -222,8 +222,8 @@ void duel_close(struct duel *d)
 	while (!atomic_load(&d->shared->over[SENDER]) || !atomic_load(&d->shared->over[RECEIVER]))
 		duel_pause(d, &wait);
 	atomic_store(&d->shared->leave, true);
-	reap(d, SENDER);
-	reap(d, RECEIVER);
+	await_exit(d, SENDER);
+	await_exit(d, RECEIVER);
 	munmap(d->shared, sizeof(*d->shared));
 	folder_remove(d->dir);
 }
@@ -250,7 +250,7 @@ struct fault {
 };
 
 /* One more fault, beside what is in force already. */
-static void apply(struct sr_faults *faults, void *arg)
+static void apply_fault(struct sr_faults *faults, void *arg)
 {
 	const struct fault *f = arg;
 
@@ -272,7 +272,7 @@ static void apply(struct sr_faults *faults, void *arg)
 		faults->tx.drop_ppm = faults->rx.drop_ppm = f->faults.tx.drop_ppm;
 }
 
-static void hurt(struct duel *d, enum duel_end end, int nic, struct fault fault)
+static void inject_fault(struct duel *d, enum duel_end end, int nic, struct fault fault)
 {
 	struct duel_wait wait = duel_wait("a fault");
 	struct sr_control_entry *entry;
@@ -283,7 +283,7 @@ static void hurt(struct duel *d, enum duel_end end, int nic, struct fault fault)
 	do {
 		entry = sr_control_list(selector, &n);
 		HOLDS(d, n == 1, "%d devices are %s", n, selector);
-		err = sr_control_change(entry, apply, &fault);
+		err = sr_control_change(entry, apply_fault, &fault);
 		free(entry);
 		duel_pause(d, &wait);
 	} while (err == -EBUSY); /* a busy machine */
@@ -292,17 +292,17 @@ static void hurt(struct duel *d, enum duel_end end, int nic, struct fault fault)
 
 void duel_cut(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault) { .faults.cut = 1 });
+	inject_fault(d, end, nic, (struct fault) { .faults.cut = 1 });
 }
 
 void duel_heal(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault) { .heal = true });
+	inject_fault(d, end, nic, (struct fault) { .heal = true });
 }
 
 void duel_kill(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault) { .faults.kill = 1 });
+	inject_fault(d, end, nic, (struct fault) { .faults.kill = 1 });
 }
 
 void duel_restore(struct duel *d, enum duel_end end, int nic, const char *name)
@@ -310,17 +310,17 @@ void duel_restore(struct duel *d, enum duel_end end, int nic, const char *name)
 	struct fault fault = { .faults.restore = 1 };
 
 	snprintf(fault.faults.restore_as, sizeof(fault.faults.restore_as), "%s", name ? name : "");
-	hurt(d, end, nic, fault);
+	inject_fault(d, end, nic, fault);
 }
 
 void duel_fail_srqs(struct duel *d, enum duel_end end, int nic)
 {
-	hurt(d, end, nic, (struct fault) { .faults.srq_errors = 1 });
+	inject_fault(d, end, nic, (struct fault) { .faults.srq_errors = 1 });
 }
 
 void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps)
 {
-	hurt(d, end, nic, (struct fault) { .faults.speed = mbps });
+	inject_fault(d, end, nic, (struct fault) { .faults.speed = mbps });
 }
 
 void duel_fork(struct duel *d, enum duel_end end)
@@ -352,18 +352,19 @@ void duel_blackhole(struct duel *d, enum duel_end end, int nic, bool tx)
 		fault.faults.tx.blackhole = 1;
 	else
 		fault.faults.rx.blackhole = 1;
-	hurt(d, end, nic, fault);
+	inject_fault(d, end, nic, fault);
 }
 
 void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent)
 {
-	hurt(d, end, nic, (struct fault) { .faults.tx.drop_ppm = percent * (SR_PPM / 100) });
+	inject_fault(d, end, nic,
+		     (struct fault) { .faults.tx.drop_ppm = percent * (SR_PPM / 100) });
 }
 
 /* ---- what was said ---- */
 
-static int search(const struct duel *d, enum duel_end end, const char *file, const char *a,
-		  const char *b, char *first, size_t size)
+static int search_file(const struct duel *d, enum duel_end end, const char *file, const char *a,
+		       const char *b, char *first, size_t size)
 {
 	char path[128], line[4096];
 	int n = 0;
@@ -386,7 +387,7 @@ static int search(const struct duel *d, enum duel_end end, const char *file, con
 
 int duel_events(struct duel *d, enum duel_end end, const char *a, const char *b)
 {
-	return search(d, end, "events", a, b, NULL, 0);
+	return search_file(d, end, "events", a, b, NULL, 0);
 }
 
 void duel_await_events(struct duel *d, enum duel_end end, const char *a, const char *b, int n)
@@ -413,7 +414,7 @@ void duel_expect_no_timeout(struct duel *d)
 bool duel_event(struct duel *d, enum duel_end end, const char *a, const char *b, char *line,
 		size_t size)
 {
-	return search(d, end, "events", a, b, line, size) > 0;
+	return search_file(d, end, "events", a, b, line, size) > 0;
 }
 
 double duel_number(const char *line, const char *name)
@@ -428,10 +429,10 @@ double duel_number(const char *line, const char *name)
 
 int duel_logged(struct duel *d, enum duel_end end, const char *text)
 {
-	return search(d, end, "log", text, NULL, NULL, 0);
+	return search_file(d, end, "log", text, NULL, NULL, 0);
 }
 
-static struct ha_status_found *scan(struct duel *d, enum duel_end end)
+static struct ha_status_found *scan_status(struct duel *d, enum duel_end end)
 {
 	struct ha_status_found *found;
 	char path[128];
@@ -445,7 +446,7 @@ static struct ha_status_found *scan(struct duel *d, enum duel_end end)
 
 void duel_status(struct duel *d, enum duel_end end, char *text, size_t size)
 {
-	struct ha_status_found *found = scan(d, end);
+	struct ha_status_found *found = scan_status(d, end);
 	FILE *f = fmemopen(text, size, "w");
 
 	HOLDS(d, f, "memory");
@@ -457,7 +458,7 @@ void duel_status(struct duel *d, enum duel_end end, char *text, size_t size)
 struct ha_status_connection duel_connection(struct duel *d, enum duel_end end)
 {
 	struct ha_status_connection connection = { 0 };
-	struct ha_status_found *found = scan(d, end);
+	struct ha_status_found *found = scan_status(d, end);
 
 	for (int i = HA_STATUS_CONNECTIONS - 1; i >= 0; i--)
 		if (found->page->connection[i].used)

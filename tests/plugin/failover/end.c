@@ -11,7 +11,7 @@
 static struct lane lane_of[DUEL_LANES];
 
 /* Somebody waits in vain: what is each lane at? */
-static void tell(int signal)
+static void print_lanes(int signal)
 {
 	for (unsigned i = 0; i < DUEL_LANES && lane_of[i].comm; i++) {
 		const struct lane *l = &lane_of[i];
@@ -51,7 +51,7 @@ struct part {
 	unsigned lanes, first, every;
 };
 
-static void *drive(void *arg)
+static void *drive_lanes(void *arg)
 {
 	const struct part *p = arg;
 	unsigned idle = 0;
@@ -109,14 +109,14 @@ static void connect_all(struct lane *lane, unsigned n, int dev)
 	}
 }
 
-static void run(struct lane *lane, unsigned n, unsigned threads)
+static void run_lanes(struct lane *lane, unsigned n, unsigned threads)
 {
 	pthread_t thread[DUEL_LANES];
 	struct part part[DUEL_LANES];
 
 	for (unsigned t = 0; t < threads; t++) {
 		part[t] = (struct part) { .lane = lane, .lanes = n, .first = t, .every = threads };
-		CHECK(!pthread_create(&thread[t], NULL, drive, &part[t]), "thread");
+		CHECK(!pthread_create(&thread[t], NULL, drive_lanes, &part[t]), "thread");
 	}
 	for (unsigned t = 0; t < threads; t++)
 		CHECK(!pthread_join(thread[t], NULL), "join");
@@ -130,7 +130,7 @@ int duel_end(const struct duel_setup *setup, struct duel_shared *shared, enum du
 	int dev = setup->nic[end];
 
 	snprintf(version, sizeof(version), "%d", setup->version);
-	signal(SIGUSR1, tell);
+	signal(SIGUSR1, print_lanes);
 	rig_open(&rig, 2, argv);
 	if (setup->fused)
 		OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }));
@@ -145,7 +145,7 @@ int duel_end(const struct duel_setup *setup, struct duel_shared *shared, enum du
 	for (unsigned i = 0; i < setup->lanes; i++)
 		lane_prepare(&lane[i]);
 	atomic_store(&shared->ready[end], (int)setup->lanes);
-	run(lane, setup->lanes, setup->threads);
+	run_lanes(lane, setup->lanes, setup->threads);
 	atomic_store(&shared->over[end], true);
 	/* An end that closes early would be the reason why the other's connection ends. */
 	while (!atomic_load(&shared->leave))

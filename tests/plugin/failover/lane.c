@@ -4,20 +4,20 @@
 /* over data that has been sent: nothing may be sent from there any more */
 #define SCRIBBLE 0x3c
 
-static size_t room(const struct lane *l)
+static size_t room_of(const struct lane *l)
 {
 	return message_room(l->largest) + MESSAGE_OPTIONAL;
 }
 
 void lane_prepare(struct lane *l)
 {
-	size_t size = LANE_SLOTS * room(l);
+	size_t size = LANE_SLOTS * room_of(l);
 
 	l->memory = malloc(size);
 	CHECK(l->memory, "memory");
 	memset(l->memory, 0, size);
 	for (unsigned i = 0; i < LANE_SLOTS; i++)
-		l->slot[i].data = l->memory + i * room(l);
+		l->slot[i].data = l->memory + i * room_of(l);
 	l->mr = rig_reg(l->rig, l->comm, l->memory, size);
 }
 
@@ -36,7 +36,7 @@ void lane_close(struct lane *l)
 }
 
 /* Did it work? An error ends the lane, where errors are expected. */
-static bool well(struct lane *l, ncclResult_t result)
+static bool has_succeeded(struct lane *l, ncclResult_t result)
 {
 	if (result == ncclSuccess)
 		return true;
@@ -51,23 +51,23 @@ static bool well(struct lane *l, ncclResult_t result)
 }
 
 /* Optional receives have memory of their own: they may be written twice, with the same bytes. */
-static uint8_t *place(const struct lane *l, const struct lane_slot *s, unsigned i)
+static uint8_t *place_of(const struct lane *l, const struct lane_slot *s, unsigned i)
 {
 	return s->message.optional ? s->data + message_room(l->largest)
 				   : s->data + s->message.at[i];
 }
 
-static void *registration(struct lane *l, struct lane_slot *s)
+static void *get_registration(struct lane *l, struct lane_slot *s)
 {
 	if (!s->message.fresh)
 		return l->mr;
 	if (!s->mr)
-		well(l,
-		     l->rig->plugin.abi->reg(&l->rig->plugin, l->comm, s->data, room(l), &s->mr));
+		has_succeeded(l, l->rig->plugin.abi->reg(&l->rig->plugin, l->comm, s->data,
+							 room_of(l), &s->mr));
 	return s->mr;
 }
 
-static void deregister(struct lane *l, struct lane_slot *s)
+static void deregister_slot(struct lane *l, struct lane_slot *s)
 {
 	if (s->mr)
 		OK(l->rig->plugin.dereg(l->comm, s->mr));
@@ -79,14 +79,15 @@ static void deregister(struct lane *l, struct lane_slot *s)
 static void send_post(struct lane *l, struct lane_slot *s)
 {
 	const struct message *m = &s->message;
-	void *mr = registration(l, s);
+	void *mr = get_registration(l, s);
 
 	while (s->posted < m->n && !l->failed) {
 		unsigned i = (s->posted + m->turn) % m->n;
 		void *request = NULL;
 
-		if (!well(l, l->rig->plugin.abi->isend(&l->rig->plugin, l->comm, place(l, s, i),
-						       m->size[i], 100 + (int)i, mr, &request)) ||
+		if (!has_succeeded(l, l->rig->plugin.abi->isend(&l->rig->plugin, l->comm,
+								place_of(l, s, i), m->size[i],
+								100 + (int)i, mr, &request)) ||
 		    !request)
 			return;
 		s->request[i] = request;
@@ -100,7 +101,7 @@ static void send_begin(struct lane *l)
 
 	message_make(&s->message, l->number, l->begun, l->largest);
 	for (unsigned i = 0; i < s->message.n; i++)
-		memcpy(place(l, s, i), s->message.bytes[i], s->message.size[i]);
+		memcpy(place_of(l, s, i), s->message.bytes[i], s->message.size[i]);
 	s->posted = s->done = 0;
 	s->over = false;
 	l->begun++;
@@ -115,16 +116,16 @@ static void send_look(struct lane *l, struct lane_slot *s)
 
 		if (s->done >> i & 1 || (i + m->n - m->turn) % m->n >= s->posted)
 			continue;
-		if (!well(l, l->rig->plugin.test(s->request[i], &done, &size)) || !done)
+		if (!has_succeeded(l, l->rig->plugin.test(s->request[i], &done, &size)) || !done)
 			continue;
 		CHECK((size_t)size == m->size[i], "%d of %zu bytes sent", size, m->size[i]);
-		memset(place(l, s, i), SCRIBBLE, m->size[i]);
+		memset(place_of(l, s, i), SCRIBBLE, m->size[i]);
 		s->done |= 1u << i;
 	}
 	if (s->done != (1u << m->n) - 1)
 		return;
 	s->over = true;
-	deregister(l, s);
+	deregister_slot(l, s);
 }
 
 static void send_step(struct lane *l)
@@ -143,7 +144,7 @@ static void send_step(struct lane *l)
 
 /* ---- receiving ---- */
 
-static void compare(struct lane *l, const struct lane_slot *s, const char *when)
+static void compare_slot(struct lane *l, const struct lane_slot *s, const char *when)
 {
 	const struct message *m = &s->message;
 
@@ -151,11 +152,11 @@ static void compare(struct lane *l, const struct lane_slot *s, const char *when)
 		size_t wrong;
 
 		if (m->optional) {
-			CHECK(message_is_there(m, i, place(l, s, i)),
+			CHECK(message_is_there(m, i, place_of(l, s, i)),
 			      "an optional message of %zu bytes, %s", m->size[i], when);
 			continue;
 		}
-		wrong = message_differ(m, i, place(l, s, i));
+		wrong = message_differ(m, i, place_of(l, s, i));
 		CHECK(wrong == m->size[i] + m->slack[i],
 		      "connection %u, message %llu, buffer %u of %u: byte %zu of %zu, %s",
 		      l->number, (unsigned long long)l->complete, i, m->n, wrong, m->size[i], when);
@@ -169,10 +170,10 @@ static void recv_begin(struct lane *l)
 	struct message *m = &s->message;
 
 	if (s->over)
-		compare(l, s, "long after its receive");
+		compare_slot(l, s, "long after its receive");
 	message_make(m, l->number, l->begun, l->largest);
 	for (unsigned i = 0; i < m->n && !m->optional; i++)
-		memset(place(l, s, i), MESSAGE_POISON, m->size[i] + m->slack[i]);
+		memset(place_of(l, s, i), MESSAGE_POISON, m->size[i] + m->slack[i]);
 	s->over = false;
 	s->posted = s->done = 0;
 	l->begun++;
@@ -182,33 +183,33 @@ static void recv_post(struct lane *l, struct lane_slot *s)
 {
 	const struct message *m = &s->message;
 	const struct ha_plugin_abi *abi = l->rig->plugin.abi;
-	void *data[MESSAGE_BUFFERS], *mrs[MESSAGE_BUFFERS], *mr = registration(l, s);
+	void *data[MESSAGE_BUFFERS], *mrs[MESSAGE_BUFFERS], *mr = get_registration(l, s);
 	void *request = m->optional ? (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION : NULL;
 	size_t sizes[MESSAGE_BUFFERS];
 	int tags[MESSAGE_BUFFERS];
 
 	for (unsigned i = 0; i < m->n; i++) {
-		data[i] = place(l, s, i);
+		data[i] = place_of(l, s, i);
 		sizes[i] = m->size[i] + m->slack[i];
 		tags[i] = 100 + (int)i;
 		mrs[i] = mr;
 	}
-	if (l->failed || !well(l, abi->irecv(&l->rig->plugin, l->comm, (int)m->n, data, sizes, tags,
-					     mrs, &request)))
+	if (l->failed || !has_succeeded(l, abi->irecv(&l->rig->plugin, l->comm, (int)m->n, data,
+						      sizes, tags, mrs, &request)))
 		return;
 	s->request[0] = request;
 	s->posted = request != NULL;
 }
 
-static void flush(struct lane *l, struct lane_slot *s, int *sizes)
+static void flush_slot(struct lane *l, struct lane_slot *s, int *sizes)
 {
 	struct rig_deadline deadline = rig_deadline("a flush");
-	void *data = place(l, s, 0), *mr = registration(l, s), *request = NULL;
+	void *data = place_of(l, s, 0), *mr = get_registration(l, s), *request = NULL;
 	int done = 0;
 
-	if (!well(l, l->rig->plugin.iflush(l->comm, 1, &data, sizes, &mr, &request)))
+	if (!has_succeeded(l, l->rig->plugin.iflush(l->comm, 1, &data, sizes, &mr, &request)))
 		return;
-	while (request && !done && well(l, l->rig->plugin.test(request, &done, NULL)))
+	while (request && !done && has_succeeded(l, l->rig->plugin.test(request, &done, NULL)))
 		rig_pause(&deadline);
 }
 
@@ -218,20 +219,20 @@ static void recv_look(struct lane *l, struct lane_slot *s)
 	int done = 0, sizes[MESSAGE_BUFFERS] = { 0 };
 
 	if (!s->done) {
-		if (!well(l, l->rig->plugin.test(s->request[0], &done, sizes)) || !done)
+		if (!has_succeeded(l, l->rig->plugin.test(s->request[0], &done, sizes)) || !done)
 			return;
 		s->done = 1;
 		for (unsigned i = 0; i < m->n && !m->optional; i++)
 			CHECK((size_t)sizes[i] == m->size[i], "buffer %u: %d of %zu bytes", i,
 			      sizes[i], m->size[i]);
 		if (!m->optional && m->n == 1 && m->size[0])
-			flush(l, s, sizes);
+			flush_slot(l, s, sizes);
 	}
-	if (m->optional && !message_is_there(m, 0, place(l, s, 0)))
+	if (m->optional && !message_is_there(m, 0, place_of(l, s, 0)))
 		return;
-	compare(l, s, "when it was complete");
+	compare_slot(l, s, "when it was complete");
 	s->over = true;
-	deregister(l, s);
+	deregister_slot(l, s);
 }
 
 /* Behind an optional receive there is always another one: nobody asks for its end, so the plugin

@@ -30,7 +30,7 @@ static const struct ha_verbs_hot hot = { .post_send = count_word, .poll_cq = pol
 static struct ha_ctx ctx = { .clock = &ha_clock_live };
 static const uint64_t now = 1000000 * US;
 
-static struct ha_send *asked(void)
+static struct ha_send *make_asked(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
@@ -51,13 +51,13 @@ static struct ha_send *asked(void)
 	return s;
 }
 
-static void release(struct ha_send *s)
+static void free_sender(struct ha_send *s)
 {
 	free(s->b.ring);
 	free(s);
 }
 
-static void step(struct ha_send *s, uint64_t at)
+static void run_step(struct ha_send *s, uint64_t at)
 {
 	s->b.schedule.due = UINT64_MAX;
 	ha_answer_step(&s->b, &s->b.rail[0], at);
@@ -65,67 +65,67 @@ static void step(struct ha_send *s, uint64_t at)
 
 static void a_word_is_acknowledged(void)
 {
-	struct ha_send *s = asked();
+	struct ha_send *s = make_asked();
 	struct ha_control *k = &s->b.failover.ctl[0];
 
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER, now); /* over another carrier */
 	CHECK_INT(words, 1);
 	s->b.rail[0].sq_retired = 7; /* what was written before the question proves nothing */
-	step(s, now + 499 * US);
+	run_step(s, now + 499 * US);
 	CHECK_INT(words, 1);
 	CHECK_INT(s->b.schedule.due, now + 500 * US);
-	step(s, now + 500 * US);
+	run_step(s, now + 500 * US);
 	CHECK_INT(words, 2);
 	CHECK_INT(s->b.schedule.due, now + 1000 * US);
 	CHECK_INT(k->out.due, 0);
 	s->b.rail[0].sq_retired = 8;
-	step(s, now + 600 * US);
+	run_step(s, now + 600 * US);
 	CHECK_INT(k->out.due, HA_SEND(RAIL_ALIVE));
 	k->out.due = 0;
-	step(s, now + 5000 * US); /* once */
+	run_step(s, now + 5000 * US); /* once */
 	CHECK_INT(k->out.due, 0);
 	CHECK_INT(words, 2);
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER + 1, now + 6000 * US); /* the next question */
 	CHECK_INT(words, 3);
-	release(s);
+	free_sender(s);
 }
 
 static void none_is(void)
 {
-	struct ha_send *s = asked();
+	struct ha_send *s = make_asked();
 
-	step(s, now + 9999 * US);
+	run_step(s, now + 9999 * US);
 	CHECK_INT(words, 2);
-	step(s, now + 10000 * US);
+	run_step(s, now + 10000 * US);
 	CHECK_INT(words, 2);
 	CHECK(s->b.schedule.due == UINT64_MAX);
 	s->b.rail[0].sq_retired = 9;
-	step(s, now + 10001 * US); /* too late */
+	run_step(s, now + 10001 * US); /* too late */
 	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
-	release(s);
+	free_sender(s);
 }
 
 /* A queue that is half full of work that stands still gets no more. */
 static void little_room(void)
 {
-	struct ha_send *s = asked();
+	struct ha_send *s = make_asked();
 
 	s->b.rail[0].sq_posted = s->b.rail[0].sq_retired + 32;
-	step(s, now + 500 * US);
+	run_step(s, now + 500 * US);
 	CHECK_INT(words, 1);
 	s->b.rail[0].sq_retired++;
-	step(s, now + 1000 * US);
+	run_step(s, now + 1000 * US);
 	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
-	release(s);
+	free_sender(s);
 
-	s = asked();
+	s = make_asked();
 	s->b.rail[0].state = HA_RAIL_FENCING; /* it is given up meanwhile */
 	s->b.rail[0].sq_retired = 8;
-	step(s, now + 500 * US);
+	run_step(s, now + 500 * US);
 	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER + 1, now);
 	CHECK_INT(words, 1);
-	release(s);
+	free_sender(s);
 }
 
 int main(void)

@@ -11,18 +11,18 @@
 
 static const struct duel_setup two = { .env = { DUEL_LATE_TIMEOUTS } };
 
-static int count(struct duel *d, enum duel_end end, const char *event)
+static int count_events(struct duel *d, enum duel_end end, const char *event)
 {
 	return duel_events(d, end, event, NULL);
 }
 
 /* A NIC of these ends dies, and what was on it moves. */
-static void lose(struct duel *d, unsigned ends, int nic)
+static void lose_nic(struct duel *d, unsigned ends, int nic)
 {
 	int moved[ENDS], end;
 
 	for (end = 0; end < ENDS; end++)
-		moved[end] = count(d, end, EVENT("failed_over"));
+		moved[end] = count_events(d, end, EVENT("failed_over"));
 	for (end = 0; end < ENDS; end++)
 		if (ends >> end & 1)
 			duel_kill(d, end, nic);
@@ -32,7 +32,7 @@ static void lose(struct duel *d, unsigned ends, int nic)
 }
 
 /* It is back, and protects. */
-static void regain(struct duel *d, unsigned ends, int nic, const char *name)
+static void regain_nic(struct duel *d, unsigned ends, int nic, const char *name)
 {
 	int whole[ENDS], back[ENDS], end;
 
@@ -65,10 +65,12 @@ static void there_and_back(const struct duel_setup *setup, unsigned ends, int fi
 	struct duel d;
 
 	open_protected(&d, setup);
-	lose(&d, ends, first);
-	regain(&d, ends, first, name);
-	lose(&d, ends, !first);
-	HOLDS(&d, !count(&d, SENDER, EVENT("lost")) && !count(&d, RECEIVER, EVENT("lost")),
+	lose_nic(&d, ends, first);
+	regain_nic(&d, ends, first, name);
+	lose_nic(&d, ends, !first);
+	HOLDS(&d,
+	      !count_events(&d, SENDER, EVENT("lost")) &&
+		      !count_events(&d, RECEIVER, EVENT("lost")),
 	      "a connection was given up");
 	duel_close(&d);
 }
@@ -126,8 +128,8 @@ static void back_of_standby(void)
 	duel_await_events(&d, SENDER, EVENT("not_protected"), NULL, 1);
 	duel_await_events(&d, RECEIVER, EVENT("not_protected"), NULL, 1);
 	duel_flow(&d, 20);
-	regain(&d, 1 << SENDER | 1 << RECEIVER, 1, NULL);
-	lose(&d, 1 << SENDER | 1 << RECEIVER, 0);
+	regain_nic(&d, 1 << SENDER | 1 << RECEIVER, 1, NULL);
+	lose_nic(&d, 1 << SENDER | 1 << RECEIVER, 0);
 	duel_close(&d);
 }
 
@@ -138,8 +140,8 @@ static void back_and_back(void)
 
 	open_protected(&d, &two);
 	for (int i = 0; i < 4; i++) {
-		lose(&d, 1 << SENDER, i % 2);
-		regain(&d, 1 << SENDER, i % 2, NULL);
+		lose_nic(&d, 1 << SENDER, i % 2);
+		regain_nic(&d, 1 << SENDER, i % 2, NULL);
 	}
 	HOLDS(&d, duel_events(&d, SENDER, BACK) == 4, "it was told %d times",
 	      duel_events(&d, SENDER, BACK));
@@ -153,12 +155,12 @@ static void back_fused(void)
 	struct duel d;
 
 	duel_open(&d, &fused);
-	lose(&d, 1 << SENDER, 0);
+	lose_nic(&d, 1 << SENDER, 0);
 	duel_restore(&d, SENDER, 0, NULL);
 	duel_await_events(&d, SENDER, BACK, 1);
 	duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":0", 1);
 	duel_flow(&d, 20);
-	lose(&d, 1 << SENDER, 1);
+	lose_nic(&d, 1 << SENDER, 1);
 	duel_close(&d);
 }
 

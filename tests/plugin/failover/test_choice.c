@@ -27,7 +27,7 @@ static const uint64_t now = 100000 * MS;
 
 /* Rail 0 carries on device 0; the spare was on device 1, which was tried without success more often
  * than 2 and 3: another choice is not that one. */
-static struct ha_send *sender(void)
+static struct ha_send *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 	struct ha_pair *pair;
@@ -67,7 +67,7 @@ static struct ha_send *sender(void)
 	return s;
 }
 
-static int chosen(struct ha_send *s, uint64_t at)
+static int choose_device(struct ha_send *s, uint64_t at)
 {
 	uint32_t turns = s->b.failover.spares.turns;
 	struct ha_device *dev = ha_choose_device(&s->b, &s->b.rail[SPARE], at);
@@ -78,56 +78,56 @@ static int chosen(struct ha_send *s, uint64_t at)
 
 static void waits_for_one_that_was_well(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
-	CHECK_INT(chosen(s, now), 1);
+	CHECK_INT(choose_device(s, now), 1);
 	s->b.failover.ctl[SPARE].join.attempts = 1;
-	CHECK_INT(chosen(s, now), 1);
+	CHECK_INT(choose_device(s, now), 1);
 	s->b.failover.ctl[SPARE].join.attempts = 2; /* it only seems to be well */
-	CHECK_INT(chosen(s, now), 2);
+	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 
-	s = sender();
+	s = make_sender();
 	device[1].up = false; /* it may be back in a moment */
 	s->b.failover.ctl[SPARE].join.attempts = 9;
-	CHECK_INT(chosen(s, now + 2000 * MS - 1), 1);
-	CHECK_INT(chosen(s, now + 2000 * MS), 2);
+	CHECK_INT(choose_device(s, now + 2000 * MS - 1), 1);
+	CHECK_INT(choose_device(s, now + 2000 * MS), 2);
 	free(s);
 }
 
 static void does_not_wait(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.failover.ctl[SPARE].proven = false; /* it never worked */
-	CHECK_INT(chosen(s, now), 2);
+	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 
-	s = sender();
+	s = make_sender();
 	atomic_store(&device[1].failed, -EIO);
-	CHECK_INT(chosen(s, now), 2);
+	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 
-	s = sender(); /* another spare is up there: elsewhere this one protects better */
+	s = make_sender(); /* another spare is up there: elsewhere this one protects better */
 	s->b.rail[2].dev = &device[1];
 	s->b.rail[2].state = HA_RAIL_UP;
 	s->b.active |= 4;
-	CHECK_INT(chosen(s, now), 2);
+	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 
-	s = sender(); /* a better standby is wanted now: one that is away is none */
+	s = make_sender(); /* a better standby is wanted now: one that is away is none */
 	s->b.failover.spares.improve = true;
 	s->b.failover.spares.improve_at = now;
-	CHECK_INT(chosen(s, now), 1);
+	CHECK_INT(choose_device(s, now), 1);
 	CHECK(!s->b.failover.spares.improve);
 	s->b.failover.spares.improve = true;
 	device[1].up = false;
-	CHECK_INT(chosen(s, now), 2);
+	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 
-	s = sender(); /* no rail is up: each pair has its turn */
+	s = make_sender(); /* no rail is up: each pair has its turn */
 	s->b.active = 0;
-	CHECK_INT(chosen(s, now), 2);
+	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 }
 
@@ -135,44 +135,44 @@ static void does_not_wait(void)
  * data. */
 static void the_best_of_the_others(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.failover.ctl[SPARE].proven = false;
 	strcpy(s->b.rail[0].peer.name, "nic2:1"); /* on hosts that are alike: the same switch */
-	CHECK_INT(chosen(s, now), 3);
+	CHECK_INT(choose_device(s, now), 3);
 	s->b.rail[2].dev = &device[3];
 	s->b.rail[2].state = HA_RAIL_UP;
 	s->b.active |= 4;
-	CHECK_INT(chosen(s, now), 2);
+	CHECK_INT(choose_device(s, now), 2);
 	ha_spares_pair(&s->b, 0, &device[2])->tries = 8;
 	ha_spares_pair(&s->b, 0, &device[3])->tries = 0;
-	CHECK_INT(chosen(s, now), 3);
+	CHECK_INT(choose_device(s, now), 3);
 	free(s);
 
-	s = sender(); /* those that are up; the data rail's own is the last resort */
+	s = make_sender(); /* those that are up; the data rail's own is the last resort */
 	s->b.failover.ctl[SPARE].proven = false;
 	device[2].up = false;
-	CHECK_INT(chosen(s, now), 3);
+	CHECK_INT(choose_device(s, now), 3);
 	device[1].up = device[3].up = false;
-	CHECK_INT(chosen(s, now), 0);
+	CHECK_INT(choose_device(s, now), 0);
 	s->b.failover.spares.peer_ports = 1; /* its only pair is the data rail's */
-	CHECK_INT(chosen(s, now), -1);
+	CHECK_INT(choose_device(s, now), -1);
 	s->b.failover.spares.peer_ports = 2;
 	s->b.terms.flags &= ~(uint32_t)HA_FLAG_PAIRS; /* an old peer never expects it there */
-	CHECK_INT(chosen(s, now), -1);
+	CHECK_INT(choose_device(s, now), -1);
 	free(s);
 }
 
 /* Without any rail the pair that was tried last comes last. */
 static void turns_without_a_rail(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	unsigned seen = 0;
 
 	s->b.active = 0;
 	s->b.rail[0].state = HA_RAIL_DOWN;
 	for (unsigned i = 0; i < PORTS; i++)
-		seen |= 1U << chosen(s, now);
+		seen |= 1U << choose_device(s, now);
 	CHECK_INT(seen, (1 << PORTS) - 1);
 	free(s);
 }
@@ -182,7 +182,7 @@ static void turns_without_a_rail(void)
 static void a_pair_that_is_taken(void)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
-	struct ha_send *like = sender();
+	struct ha_send *like = make_sender();
 	struct ha_wire_rail peer = { .guid = 9, .name = "peer:1" };
 	static const struct {
 		enum ha_rail_state state;
@@ -212,10 +212,10 @@ static void a_pair_that_is_taken(void)
 
 /* A receiver whose spare is offered a connection from the peer's device `peer`; it was on none
  * yet. */
-static struct ha_recv *receiver(const struct ha_wire_rail *peer)
+static struct ha_recv *make_receiver(const struct ha_wire_rail *peer)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
-	struct ha_send *like = sender();
+	struct ha_send *like = make_sender();
 
 	CHECK(c);
 	c->b = like->b;
@@ -242,23 +242,23 @@ static int chosen_there(struct ha_recv *c)
 static void the_receivers_choice(void)
 {
 	struct ha_wire_rail peer = { .guid = 9, .name = "other:1" };
-	struct ha_recv *c = receiver(&peer);
+	struct ha_recv *c = make_receiver(&peer);
 
 	memcpy(peer.qp.gid, topo.devices[3].gid.raw, sizeof(peer.qp.gid));
 	free(c);
-	c = receiver(&peer);
+	c = make_receiver(&peer);
 	CHECK_INT(chosen_there(c), 3); /* its network */
 	free(c);
 
 	memset(peer.qp.gid, 0xff, sizeof(peer.qp.gid));
 	strcpy(peer.name, "nic2:1");
-	c = receiver(&peer);
+	c = make_receiver(&peer);
 	CHECK_INT(chosen_there(c), 2);            /* its name */
 	strcpy(c->b.rail[0].peer.name, "nic2:1"); /* on the switch of the data, it seems */
 	CHECK_INT(chosen_there(c), 1);
 	free(c);
 
-	c = receiver(&peer);
+	c = make_receiver(&peer);
 	for (int i = 0; i < PORTS; i++)
 		topo.devices[i].rail_id = i / 2;
 	c->b.rail[0].peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
@@ -272,13 +272,13 @@ static void the_receivers_choice(void)
 	CHECK_INT(chosen_there(c), 2); /* it was tried before */
 	free(c);
 
-	c = receiver(&peer); /* what failed again and again comes last */
+	c = make_receiver(&peer); /* what failed again and again comes last */
 	ha_spares_pair(&c->b, ha_peer_device(&peer), &device[2])->tries = 2;
 	CHECK_INT(chosen_there(c), 1);
 	CHECK_INT(ha_spares_pair(&c->b, ha_peer_device(&peer), &device[1])->tries, 1);
 	free(c);
 
-	c = receiver(&peer); /* the same pair as before is waited for, if it was well */
+	c = make_receiver(&peer); /* the same pair as before is waited for, if it was well */
 	c->b.failover.ctl[SPARE].proven = true;
 	c->b.rail[SPARE].peer = peer;
 	c->b.failover.ctl[SPARE].join.attempts = 0;
@@ -292,7 +292,7 @@ static void the_receivers_choice(void)
 /* Is there a device on which any rail could come up again? */
 static void where_one_could_ever_be(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	CHECK(ha_incarnation_possible(&s->b));
 	atomic_store(&device[0].failed, -EIO); /* a spare may be on another */
@@ -326,14 +326,14 @@ static void how_many_on_one_device(void)
 	};
 
 	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 
 		s->b.failover.ctl[SPARE].proven = false;
 		s->b.failover.spares.peer_ports = 1;
 		s->b.rail[2].dev = &device[2];
 		s->b.rail[2].state = (uint8_t)other[i].state;
 		s->b.failover.ctl[2].slow = (uint8_t)other[i].slow;
-		CHECK_INT(chosen(s, now), other[i].there ? 3 : 2);
+		CHECK_INT(choose_device(s, now), other[i].there ? 3 : 2);
 		free(s);
 	}
 }

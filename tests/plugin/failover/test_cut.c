@@ -20,7 +20,7 @@ static void must_fail_over(struct duel *d)
 	duel_flow(d, 100);
 }
 
-static void cut(enum duel_end end)
+static void cut_end(enum duel_end end)
 {
 	struct duel d;
 
@@ -35,12 +35,12 @@ static void cut(enum duel_end end)
 
 static void cut_sender(void)
 {
-	cut(SENDER);
+	cut_end(SENDER);
 }
 
 static void cut_receiver(void)
 {
-	cut(RECEIVER);
+	cut_end(RECEIVER);
 }
 
 /* The standby's end: nothing but a word of it. */
@@ -104,7 +104,7 @@ static void kill_receiver(void)
 	kill_nic(RECEIVER);
 }
 
-static void blackhole(enum duel_end end, bool tx)
+static void blackhole_end(enum duel_end end, bool tx)
 {
 	struct duel d;
 
@@ -117,26 +117,26 @@ static void blackhole(enum duel_end end, bool tx)
 
 static void blackhole_sender_tx(void)
 {
-	blackhole(SENDER, true);
+	blackhole_end(SENDER, true);
 }
 
 static void blackhole_sender_rx(void)
 {
-	blackhole(SENDER, false);
+	blackhole_end(SENDER, false);
 }
 
 static void blackhole_receiver_tx(void)
 {
-	blackhole(RECEIVER, true);
+	blackhole_end(RECEIVER, true);
 }
 
 static void blackhole_receiver_rx(void)
 {
-	blackhole(RECEIVER, false);
+	blackhole_end(RECEIVER, false);
 }
 
 /* So many packets are lost that retries run out. */
-static void loss(void)
+static void packets_lost(void)
 {
 	struct duel d;
 
@@ -158,7 +158,7 @@ static const struct duel_test tests[] = {
 	{ "blackhole_sender_rx", blackhole_sender_rx },
 	{ "blackhole_receiver_tx", blackhole_receiver_tx },
 	{ "blackhole_receiver_rx", blackhole_receiver_rx },
-	{ "loss", loss },
+	{ "loss", packets_lost },
 };
 
 int main(int argc, char **argv)

@@ -61,7 +61,7 @@ static struct ha_ctx ctx;
 static struct ha_stream stream = { .ctx = &ctx };
 static struct ha_bundle *bundle[BUNDLES];
 
-static void prepare(struct ha_bundle *b)
+static void prepare_bundle(struct ha_bundle *b)
 {
 	b->ctx = &ctx;
 	b->is_send = true;
@@ -91,7 +91,7 @@ static void prepare(struct ha_bundle *b)
 }
 
 /* Connections of two data rails each, to which nothing is due; with a service thread. */
-static void begin(void)
+static void make_bundles(void)
 {
 	virtual_time.now = START;
 	memset(&ctx, 0, sizeof(ctx));
@@ -111,14 +111,14 @@ static void begin(void)
 	for (unsigned i = BUNDLES; i-- > 0;) {
 		bundle[i] = calloc(1, sizeof(struct ha_send));
 		CHECK(bundle[i]);
-		prepare(bundle[i]);
+		prepare_bundle(bundle[i]);
 		bundle[i]->next = ctx.bundles;
 		ctx.bundles = bundle[i];
 	}
 	polls[0] = polls[1] = 0;
 }
 
-static void end(void)
+static void free_bundles(void)
 {
 	for (unsigned i = 0; i < BUNDLES; i++) {
 		free(bundle[i]->ring);
@@ -142,7 +142,7 @@ static uint64_t drive_round(uint64_t ns)
 /* No round is made before one is due, unless an owner has called. */
 static void when_a_round_is_made(void)
 {
-	begin();
+	make_bundles();
 	ctx.due = START + 5;
 	bundle[0]->schedule.due = START;
 	CHECK_INT(ha_failover_round(&ctx), START + 5);
@@ -151,26 +151,26 @@ static void when_a_round_is_made(void)
 	CHECK(ha_failover_round(&ctx) != START + 5);
 	CHECK(bundle[0]->schedule.due > START);
 	CHECK(!atomic_load(&ctx.called));
-	end();
+	free_bundles();
 }
 
 /* The next round is when the first connection wants it. */
 static void when_the_next_is(void)
 {
-	begin();
+	make_bundles();
 	CHECK(drive_round(0) == UINT64_MAX);
 	bundle[2]->schedule.due = START + 7 * MS;
 	bundle[4]->schedule.due = START + 9 * MS;
 	CHECK_INT(drive_round(0), 7 * MS);
 	bundle[3]->schedule.look_due = START + 6 * MS;
 	CHECK_INT(drive_round(0), 6 * MS);
-	end();
+	free_bundles();
 }
 
 /* A connection whose owner is inside is tried again at once; the others make their steps. */
 static void owner_is_inside(void)
 {
-	begin();
+	make_bundles();
 	bundle[1]->schedule.due = bundle[2]->schedule.due = START;
 	ha_guard_in(bundle[1]);
 	CHECK_INT(drive_round(0), 0); /* its step is still due */
@@ -181,13 +181,13 @@ static void owner_is_inside(void)
 	ha_bundle_leave(bundle[1]);
 	drive_round(20 * US);
 	CHECK(bundle[1]->schedule.due > START);
-	end();
+	free_bundles();
 }
 
 /* What the owner asks for comes at once, once. */
 static void owner_asks(void)
 {
-	begin();
+	make_bundles();
 	atomic_fetch_or(&bundle[1]->attention, HA_ATTN_DRIVE);
 	bundle[1]->balance.speed_changed = true;
 	drive_round(0);
@@ -195,7 +195,7 @@ static void owner_asks(void)
 	CHECK(!bundle[1]->balance.speed_changed);
 	CHECK(bundle[1]->schedule.due != UINT64_MAX); /* its heartbeat */
 	CHECK(bundle[0]->schedule.due == UINT64_MAX);
-	end();
+	free_bundles();
 }
 
 /* ---- a step ---- */
@@ -207,7 +207,7 @@ static void what_is_polled(void)
 	for (unsigned i = 0; i < 8; i++) {
 		struct ha_bundle *b;
 
-		begin();
+		make_bundles();
 		b = bundle[0];
 		b->schedule.due = START;
 		b->rail[1].sq_posted = i == 1 ? 33 : 32;
@@ -223,7 +223,7 @@ static void what_is_polled(void)
 		ctx.loop.threaded = i != 7;
 		drive_round(0);
 		CHECK_INT(polls[1] > 0, i != 0 && i != 5);
-		end();
+		free_bundles();
 	}
 }
 
@@ -234,7 +234,7 @@ static void what_is_calm(void)
 	for (unsigned i = 0; i < 7; i++) {
 		struct ha_bundle *b;
 
-		begin();
+		make_bundles();
 		b = bundle[0];
 		b->schedule.due = START;
 		b->error = i == 1 ? -EIO : 0;
@@ -256,7 +256,7 @@ static void what_is_calm(void)
 		}
 		drive_round(0);
 		CHECK_INT(b->schedule.calm, i == 0);
-		end();
+		free_bundles();
 	}
 }
 
@@ -265,7 +265,7 @@ static void rail_failed_over(unsigned rail)
 {
 	struct ha_bundle *b;
 
-	begin();
+	make_bundles();
 	lines_catch();
 	b = bundle[0];
 	b->rail[rail].state = HA_RAIL_DOWN;
@@ -290,7 +290,7 @@ static void rail_failed_over(unsigned rail)
 	b->schedule.due = START;
 	drive_round(0);
 	CHECK_INT(lines_count("failed over"), 1);
-	end();
+	free_bundles();
 }
 
 static void failed_over(void)
@@ -315,7 +315,7 @@ static void tidied_a_few_at_a_time(void)
 {
 	unsigned left = 0;
 
-	begin();
+	make_bundles();
 	for (unsigned i = 0; i < BUNDLES; i++)
 		is_over(i, START + 100 * MS);
 	CHECK_INT(drive_round(0), 100 * MS);
@@ -328,7 +328,7 @@ static void tidied_a_few_at_a_time(void)
 	CHECK(drive_round(100 * MS) == UINT64_MAX);
 	for (unsigned i = 0; i < BUNDLES; i++)
 		CHECK_INT(bundle[i]->failover.ctl[i % 2].fence.tidy_at, 0);
-	end();
+	free_bundles();
 }
 
 /* A registration is under way: in a millisecond. A rail that is being opened tidies by itself. */
@@ -336,7 +336,7 @@ static void tidied_later(void)
 {
 	struct ha_control *first, *second;
 
-	begin();
+	make_bundles();
 	first = is_over(0, START);
 	pthread_mutex_lock(&bundle[0]->registered.lock);
 	CHECK_INT(drive_round(0), 1 * MS);
@@ -350,7 +350,7 @@ static void tidied_later(void)
 	second->slow = HA_SLOW_DONE;
 	drive_round(MS);
 	CHECK_INT(second->fence.tidy_at, START);
-	end();
+	free_bundles();
 }
 
 /* While a rail of any connection is being fenced nothing of that happens, nor for four milliseconds
@@ -359,7 +359,7 @@ static void urgent_first(void)
 {
 	struct ha_control *k;
 
-	begin();
+	make_bundles();
 	k = is_over(0, START);
 	bundle[3]->schedule.urgent_until = START + 20 * MS;
 	CHECK_INT(drive_round(0), 20 * MS);
@@ -371,7 +371,7 @@ static void urgent_first(void)
 	CHECK_INT(k->fence.tidy_at, START);
 	drive_round(24 * MS - 1);
 	CHECK_INT(k->fence.tidy_at, 0);
-	end();
+	free_bundles();
 }
 
 /* What counts as urgent: a rail that carried data, for twenty milliseconds from its suspicion, or
@@ -394,7 +394,7 @@ static void what_is_urgent(void)
 	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
 		struct ha_control *k;
 
-		begin();
+		make_bundles();
 		k = &bundle[0]->failover.ctl[1];
 		bundle[0]->rail[1].state = (uint8_t)rails[i].state;
 		bundle[0]->active = rails[i].unreported ? 0 : 1; /* nothing carries it yet */
@@ -411,14 +411,14 @@ static void what_is_urgent(void)
 		bundle[0]->schedule.due = START;
 		drive_round(0);
 		CHECK_INT(bundle[0]->schedule.urgent_until, rails[i].urgent ? START + 15 * MS : 0);
-		end();
+		free_bundles();
 	}
 }
 
 /* Buffers are registered beside the data path; while the program registers, in a moment. */
 static void keys_are_registered(void)
 {
-	begin();
+	make_bundles();
 	bundle[0]->registered.rails = 1;
 	bundle[0]->failover.ctl[1].keys.stage = HA_KEYS_WANTED;
 	pthread_mutex_lock(&bundle[0]->registered.lock);
@@ -429,7 +429,7 @@ static void keys_are_registered(void)
 	CHECK_INT(bundle[0]->failover.ctl[1].keys.stage, HA_KEYS_REGISTERED);
 	CHECK_INT(bundle[0]->registered.rails, 3);
 	CHECK_INT(bundle[0]->schedule.due, 0); /* what follows from it */
-	end();
+	free_bundles();
 }
 
 /* An error fences every rail before the application sees it, and the peer is told first. */
@@ -437,7 +437,7 @@ static void a_connection_that_ends(void)
 {
 	struct ha_bundle *b;
 
-	begin();
+	make_bundles();
 	b = bundle[0];
 	b->rail[0].cq = b->rail[1].cq = NULL;
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
@@ -452,7 +452,7 @@ static void a_connection_that_ends(void)
 	CHECK_INT(b->rail[1].state, HA_RAIL_DOWN);
 	CHECK_INT(b->error, -EIO);
 	CHECK_INT(told, 1);
-	end();
+	free_bundles();
 }
 
 int main(void)

@@ -23,7 +23,7 @@ static struct ha_ctx ctx = { .clock = &ha_clock_live, .devices = &device };
 static struct ha_stream stream;
 static const uint64_t now = 1000 * HA_NS_PER_S;
 
-static void prepare(struct ha_bundle *b, bool is_send)
+static void prepare_bundle(struct ha_bundle *b, bool is_send)
 {
 	b->ctx = &ctx;
 	b->is_send = is_send;
@@ -41,16 +41,16 @@ static void prepare(struct ha_bundle *b, bool is_send)
 	b->active = 3;
 }
 
-static struct ha_send *sender(void)
+static struct ha_send *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
 	CHECK(s);
-	prepare(&s->b, true);
+	prepare_bundle(&s->b, true);
 	return s;
 }
 
-static void closed(struct ha_bundle *b, int error, uint64_t at)
+static void check_closed(struct ha_bundle *b, int error, uint64_t at)
 {
 	b->schedule.due = UINT64_MAX;
 	ha_peer_closed_step(b, at);
@@ -63,7 +63,7 @@ static void closed(struct ha_bundle *b, int error, uint64_t at)
  * while a rail is being fenced. */
 static void closed_in_order(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	for (unsigned i = 0; i < 3; i++) {
 		s->slot[i].idx = i;
@@ -74,23 +74,23 @@ static void closed_in_order(void)
 	s->head = 3;
 	s->b.failover.peer_done = 2;
 	s->b.failover.peer_closed_until = now + 5;
-	closed(&s->b, 0, now);
+	check_closed(&s->b, 0, now);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_INT(s->slot[i].req.done, i < 2);
 		CHECK_INT(s->slot[i].pending, i < 2 ? 0 : 1);
 		CHECK_INT(s->slot[i].parked, i < 2 ? 0 : 1);
 	}
-	closed(&s->b, 0, now + 4);
+	check_closed(&s->b, 0, now + 4);
 	s->b.rail[1].state = HA_RAIL_FENCING;
-	closed(&s->b, 0, now + 5);
+	check_closed(&s->b, 0, now + 5);
 	s->b.rail[1].state = HA_RAIL_FENCED;
-	closed(&s->b, -ECONNRESET, now + 5);
+	check_closed(&s->b, -ECONNRESET, now + 5);
 	CHECK(!s->b.abort.due);
 	free(s);
 
-	s = sender(); /* nothing is missing */
+	s = make_sender(); /* nothing is missing */
 	s->b.failover.peer_closed_until = now + 5;
-	closed(&s->b, -ECONNRESET, now);
+	check_closed(&s->b, -ECONNRESET, now);
 	free(s);
 }
 
@@ -100,23 +100,23 @@ static void closed_by_the_sender(void)
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
 	CHECK(c);
-	prepare(&c->b, false);
+	prepare_bundle(&c->b, false);
 	c->b.failover.peer_done = 3;
 	c->b.failover.peer_closed_until = now + 5;
 	c->done = 2;
-	closed(&c->b, 0, now);
+	check_closed(&c->b, 0, now);
 	c->done = 3;
 	c->flush_busy = 1;
-	closed(&c->b, 0, now);
+	check_closed(&c->b, 0, now);
 	c->flush_busy = 0;
-	closed(&c->b, -ECONNRESET, now);
+	check_closed(&c->b, -ECONNRESET, now);
 	free(c);
 }
 
 /* An error that a close in order would take the place of. */
-static void held(void)
+static void held_error(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	ha_held_abort_step(&s->b, now); /* there is none */
 	CHECK_INT(s->b.abort.error, 0);
@@ -140,7 +140,7 @@ static void held(void)
 /* The application sees the error when no rail can write any more. */
 static void fenced_before_it_is_seen(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.rail[1].state = HA_RAIL_NONE;
 	s->b.abort.error = -EIO;
@@ -167,7 +167,7 @@ static int without_path(struct ha_send *s, uint64_t at)
 
 static struct ha_send *without_rail(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.active = 0;
 	s->b.rail[0].state = s->b.rail[1].state = HA_RAIL_DOWN;
@@ -252,7 +252,7 @@ int main(void)
 {
 	closed_in_order();
 	closed_by_the_sender();
-	held();
+	held_error();
 	fenced_before_it_is_seen();
 	no_path();
 	no_path_and_stopped();

@@ -77,7 +77,7 @@ static struct ibv_qp qp;
 static struct ibv_cq cq = { .cqe = 64 };
 
 /* Rail LOST has just been suspected; another one is up. */
-static struct ha_bundle *suspected(bool is_send, enum ha_event_cause cause)
+static struct ha_bundle *make_suspected(bool is_send, enum ha_event_cause cause)
 {
 	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
 
@@ -115,7 +115,7 @@ static struct ha_bundle *suspected(bool is_send, enum ha_event_cause cause)
 	return b;
 }
 
-static void end(struct ha_bundle *b)
+static void free_bundle(struct ha_bundle *b)
 {
 	ctx.bundles = NULL;
 	free(b->ring);
@@ -128,7 +128,7 @@ static struct ha_fence *fence_of(struct ha_bundle *b)
 }
 
 /* A step so long after the suspicion; the stage behind it. */
-static unsigned step(struct ha_bundle *b, uint64_t ns)
+static unsigned step_after(struct ha_bundle *b, uint64_t ns)
 {
 	virtual_time.now = START + ns;
 	b->schedule.due = UINT64_MAX;
@@ -140,144 +140,144 @@ static unsigned step(struct ha_bundle *b, uint64_t ns)
  * sender has nothing to wait for. */
 static void until_it_is_quiet(void)
 {
-	struct ha_bundle *b = suspected(false, HA_CAUSE_PORT_DOWN);
+	struct ha_bundle *b = make_suspected(false, HA_CAUSE_PORT_DOWN);
 
-	CHECK_INT(step(b, 0), HA_FENCE_QUIET);
+	CHECK_INT(step_after(b, 0), HA_FENCE_QUIET);
 	CHECK_INT(b->schedule.due, START + 100 * US);
 	CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_DOWN));
 	completion.wr_id = ha_wr_id(HA_WR_CONTROL, 0, 0);
 	completions = 1;
-	CHECK_INT(step(b, 99 * US), HA_FENCE_QUIET);
+	CHECK_INT(step_after(b, 99 * US), HA_FENCE_QUIET);
 	CHECK_INT(b->schedule.due, START + 199 * US);
-	CHECK_INT(step(b, 198 * US), HA_FENCE_QUIET);
+	CHECK_INT(step_after(b, 198 * US), HA_FENCE_QUIET);
 	CHECK_INT(errors, 0);
-	CHECK_INT(step(b, 199 * US), HA_FENCE_DRAIN);
+	CHECK_INT(step_after(b, 199 * US), HA_FENCE_DRAIN);
 	CHECK_INT(errors, 1);
-	end(b);
+	free_bundle(b);
 
-	b = suspected(false, HA_CAUSE_PORT_DOWN); /* but not for ever */
-	step(b, 0);
+	b = make_suspected(false, HA_CAUSE_PORT_DOWN); /* but not for ever */
+	step_after(b, 0);
 	for (unsigned ms = 1; ms <= 1000; ms++) {
 		completion.wr_id = ha_wr_id(HA_WR_CONTROL, 0, 0);
 		completions = 1;
-		CHECK_INT(step(b, ms * MS - MS + 50 * US), HA_FENCE_QUIET);
+		CHECK_INT(step_after(b, ms * MS - MS + 50 * US), HA_FENCE_QUIET);
 		completion.wr_id = ha_wr_id(HA_WR_CONTROL, 0, 0);
 		completions = 1;
-		CHECK_INT(step(b, ms * MS) == HA_FENCE_QUIET, ms < 1000);
+		CHECK_INT(step_after(b, ms * MS) == HA_FENCE_QUIET, ms < 1000);
 	}
-	end(b);
+	free_bundle(b);
 
-	b = suspected(true, HA_CAUSE_PORT_DOWN);
-	CHECK_INT(step(b, 0), HA_FENCE_DRAIN);
-	end(b);
+	b = make_suspected(true, HA_CAUSE_PORT_DOWN);
+	CHECK_INT(step_after(b, 0), HA_FENCE_DRAIN);
+	free_bundle(b);
 
-	b = suspected(false, HA_CAUSE_PORT_DOWN); /* its device is gone: nothing can come */
+	b = make_suspected(false, HA_CAUSE_PORT_DOWN); /* its device is gone: nothing can come */
 	atomic_store(&nic.lost, true);
-	CHECK(step(b, 0) != HA_FENCE_QUIET);
-	end(b);
+	CHECK(step_after(b, 0) != HA_FENCE_QUIET);
+	free_bundle(b);
 }
 
 /* Over when the marker is back, and at a receiver the event has come that no receive is taken any
  * more; some drivers never tell. */
 static void until_it_is_drained(void)
 {
-	struct ha_bundle *b = suspected(true, HA_CAUSE_PORT_DOWN);
+	struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
 
 	lines_catch();
-	step(b, 0);
+	step_after(b, 0);
 	CHECK_INT(markers, 1);
 	CHECK_INT(b->schedule.due, START + 20 * US);
-	CHECK_INT(step(b, 20 * US), HA_FENCE_DRAIN);
+	CHECK_INT(step_after(b, 20 * US), HA_FENCE_DRAIN);
 	CHECK_INT(markers, 1);
 	completions = 1;
-	CHECK_INT(step(b, 40 * US), HA_FENCE_OVER);
+	CHECK_INT(step_after(b, 40 * US), HA_FENCE_OVER);
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_FENCED);
 	CHECK_INT(fence_of(b)->tidy_at, START + 40 * US + 100 * MS);
 	CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_FENCED));
 	CHECK(b->failover.ctl[LOST].compare.has_state);
 	CHECK_INT(lines_count("40 us after the suspicion"), 1);
-	end(b);
+	free_bundle(b);
 
-	b = suspected(false, HA_CAUSE_PORT_DOWN);
-	step(b, 0);
-	CHECK_INT(step(b, 100 * US), HA_FENCE_DRAIN);
+	b = make_suspected(false, HA_CAUSE_PORT_DOWN);
+	step_after(b, 0);
+	CHECK_INT(step_after(b, 100 * US), HA_FENCE_DRAIN);
 	completions = 1;
-	CHECK_INT(step(b, 120 * US), HA_FENCE_DRAIN);
+	CHECK_INT(step_after(b, 120 * US), HA_FENCE_DRAIN);
 	atomic_store(&fence_of(b)->last_receive, true);
-	CHECK_INT(step(b, 140 * US), HA_FENCE_OVER);
-	end(b);
+	CHECK_INT(step_after(b, 140 * US), HA_FENCE_OVER);
+	free_bundle(b);
 
-	b = suspected(false, HA_CAUSE_PORT_DOWN);
-	step(b, 0);
-	step(b, 100 * US);
+	b = make_suspected(false, HA_CAUSE_PORT_DOWN);
+	step_after(b, 0);
+	step_after(b, 100 * US);
 	completions = 1;
-	CHECK_INT(step(b, 120 * US), HA_FENCE_DRAIN);
-	CHECK_INT(step(b, 5 * MS - 1), HA_FENCE_DRAIN);
-	CHECK_INT(step(b, 5 * MS), HA_FENCE_OVER);
-	end(b);
+	CHECK_INT(step_after(b, 120 * US), HA_FENCE_DRAIN);
+	CHECK_INT(step_after(b, 5 * MS - 1), HA_FENCE_DRAIN);
+	CHECK_INT(step_after(b, 5 * MS), HA_FENCE_OVER);
+	free_bundle(b);
 }
 
 /* A full queue, or one that refuses, takes the marker later. A NIC that never accounts for its work
  * has its queue pair destroyed. */
 static void until_it_is_destroyed(void)
 {
-	struct ha_bundle *b = suspected(true, HA_CAUSE_PORT_DOWN);
+	struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
 	struct ha_control *k = &b->failover.ctl[LOST];
 
 	b->rail[LOST].sq_posted = 64;
-	step(b, 0);
+	step_after(b, 0);
 	CHECK_INT(markers, 0);
 	b->rail[LOST].sq_retired = 1;
 	post_error = ENOMEM;
-	step(b, 20 * US);
+	step_after(b, 20 * US);
 	CHECK(!fence_of(b)->marker_posted);
 	post_error = 0;
-	step(b, 40 * US);
+	step_after(b, 40 * US);
 	CHECK_INT(markers, 1);
 	CHECK_INT(b->rail[LOST].sq_posted, 65);
-	CHECK_INT(step(b, 1000 * MS - 1), HA_FENCE_DRAIN);
-	CHECK_INT(step(b, 1000 * MS), HA_FENCE_CLOSE);
+	CHECK_INT(step_after(b, 1000 * MS - 1), HA_FENCE_DRAIN);
+	CHECK_INT(step_after(b, 1000 * MS), HA_FENCE_CLOSE);
 	CHECK_INT(k->slow, HA_SLOW_CLOSE);
-	CHECK_INT(step(b, 1001 * MS), HA_FENCE_CLOSE); /* it takes the kernel a while */
+	CHECK_INT(step_after(b, 1001 * MS), HA_FENCE_CLOSE); /* it takes the kernel a while */
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_FENCING);
 	k->slow = HA_SLOW_DONE;
-	CHECK_INT(step(b, 1002 * MS), HA_FENCE_OVER);
+	CHECK_INT(step_after(b, 1002 * MS), HA_FENCE_OVER);
 	CHECK_INT(k->slow, HA_SLOW_NONE);
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_FENCED);
 	CHECK_INT(fence_of(b)->tidy_at, 0);
-	end(b);
+	free_bundle(b);
 
-	b = suspected(true, HA_CAUSE_PORT_DOWN); /* it never carried anything */
+	b = make_suspected(true, HA_CAUSE_PORT_DOWN); /* it never carried anything */
 	b->failover.ctl[LOST].working = false;
-	CHECK_INT(step(b, 0), HA_FENCE_CLOSE);
+	CHECK_INT(step_after(b, 0), HA_FENCE_CLOSE);
 	CHECK_INT(markers, 0);
-	end(b);
+	free_bundle(b);
 
-	b = suspected(true, HA_CAUSE_DEVICE_FAILED);
+	b = make_suspected(true, HA_CAUSE_DEVICE_FAILED);
 	atomic_store(&nic.lost, true);
-	CHECK_INT(step(b, 0), HA_FENCE_CLOSE);
+	CHECK_INT(step_after(b, 0), HA_FENCE_CLOSE);
 	CHECK_INT(markers, 0);
-	end(b);
+	free_bundle(b);
 }
 
 /* What is in the completion queue when the queue pair must be destroyed goes with it: all of it is
  * taken before, however much one poll takes. */
 static void the_rest_is_taken(void)
 {
-	struct ha_bundle *b = suspected(true, HA_CAUSE_DEVICE_FAILED);
+	struct ha_bundle *b = make_suspected(true, HA_CAUSE_DEVICE_FAILED);
 
 	atomic_store(&nic.lost, true);
 	b->poll.most = b->poll.batch = 1;
 	completion.wr_id = ha_wr_id(HA_WR_CONTROL, 0, 7);
 	completions = 40;
-	CHECK_INT(step(b, 0), HA_FENCE_CLOSE);
+	CHECK_INT(step_after(b, 0), HA_FENCE_CLOSE);
 	CHECK_INT(completions, 0);
 	CHECK_INT(b->rail[LOST].sq_retired, 7);
 	completions = 1000; /* more than the queue holds: a driver that does not end */
 	fence_of(b)->stage = HA_FENCE_DRAIN;
-	CHECK_INT(step(b, 20 * US), HA_FENCE_CLOSE);
+	CHECK_INT(step_after(b, 20 * US), HA_FENCE_CLOSE);
 	CHECK(completions > 900);
-	end(b);
+	free_bundle(b);
 }
 
 /* Its suspicion is news for the peer, unless that knows: from then on, what ends the fence says it,
@@ -295,29 +295,29 @@ static void what_the_peer_is_told(void)
 		       { HA_CAUSE_QUEUE_ERROR, true } };
 
 	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		struct ha_bundle *b = suspected(true, causes[i].cause);
+		struct ha_bundle *b = make_suspected(true, causes[i].cause);
 
-		step(b, 0);
+		step_after(b, 0);
 		CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_DOWN));
 		completions = 1;
-		step(b, 20 * US);
+		step_after(b, 20 * US);
 		CHECK_INT(b->failover.ctl[LOST].out.due,
 			  HA_SEND(RAIL_FENCED) | (causes[i].also_down ? HA_SEND(RAIL_DOWN) : 0));
-		end(b);
+		free_bundle(b);
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		struct ha_bundle *b = suspected(true, HA_CAUSE_PORT_DOWN);
+		struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
 
 		fence_of(b)->peer_knows = i == 0;
 		b->abort.error = i == 1 ? -EIO : 0;
 		b->failover.peer_closed = i == 2;
 		b->terms.flags = i == 3 ? 0 : HA_FLAG_FAILOVER;
-		step(b, 0);
+		step_after(b, 0);
 		CHECK_INT(b->failover.ctl[LOST].out.due, 0);
 		completions = 1;
-		step(b, 20 * US); /* nobody is left to compare with, but in the first case */
+		step_after(b, 20 * US); /* nobody is left to compare with, but in the first case */
 		CHECK_INT(b->rail[LOST].state, i ? HA_RAIL_DOWN : HA_RAIL_FENCED);
-		end(b);
+		free_bundle(b);
 	}
 }
 
@@ -326,12 +326,12 @@ static void what_the_peer_is_told(void)
 static void others_on_the_port(void)
 {
 	for (unsigned local = 0; local < 2; local++) {
-		struct ha_bundle *b = suspected(true, HA_CAUSE_WORK_FAILED);
+		struct ha_bundle *b = make_suspected(true, HA_CAUSE_WORK_FAILED);
 
 		fence_of(b)->local = local;
-		step(b, 0);
+		step_after(b, 0);
 		CHECK_INT(b->failover.ctl[0].fence_wanted, local ? HA_CAUSE_SIBLING : 0);
-		end(b);
+		free_bundle(b);
 	}
 }
 
@@ -339,28 +339,28 @@ static void others_on_the_port(void)
  * once all is on its way again. */
 static void both_are_fenced(void)
 {
-	struct ha_bundle *b = suspected(true, HA_CAUSE_PORT_DOWN);
+	struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
 	struct ha_control *k = &b->failover.ctl[LOST];
 
-	step(b, 0);
+	step_after(b, 0);
 	completions = 1;
 	k->compare.has_peer_state = true; /* the peer was first */
 	k->out.due = 0;
-	step(b, 20 * US);
+	step_after(b, 20 * US);
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_DOWN);
 	CHECK_INT(k->out.due, HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK));
 	CHECK(k->compare.unreported);
 	CHECK_INT(k->compare.cause, HA_CAUSE_PORT_DOWN);
-	end(b);
+	free_bundle(b);
 
-	b = suspected(true, HA_CAUSE_SURPLUS); /* no failure */
+	b = make_suspected(true, HA_CAUSE_SURPLUS); /* no failure */
 	b->failover.ctl[LOST].compare.has_peer_state = true;
-	step(b, 0);
+	step_after(b, 0);
 	completions = 1;
-	step(b, 20 * US);
+	step_after(b, 20 * US);
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_DOWN);
 	CHECK(!b->failover.ctl[LOST].compare.unreported);
-	end(b);
+	free_bundle(b);
 }
 
 /* A receiver's port that is back before its fence was over tells the sender behind it. */
@@ -368,24 +368,24 @@ static void port_is_back_already(void)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		struct ha_bundle *b =
-			suspected(false, i == 1 ? HA_CAUSE_WORK_FAILED : HA_CAUSE_PORT_DOWN);
+			make_suspected(false, i == 1 ? HA_CAUSE_WORK_FAILED : HA_CAUSE_PORT_DOWN);
 
 		b->failover.ctl[LOST].compare.has_peer_state = true;
 		atomic_store(&fence_of(b)->last_receive, true);
 		device.up = i != 2;
-		step(b, 0);
-		step(b, 100 * US);
+		step_after(b, 0);
+		step_after(b, 100 * US);
 		completions = 1;
-		step(b, 120 * US);
+		step_after(b, 120 * US);
 		CHECK_INT(b->rail[LOST].state, HA_RAIL_DOWN);
 		CHECK_INT(!!(b->failover.ctl[LOST].out.due & HA_SEND(RAIL_BACK)), i == 0);
-		end(b);
+		free_bundle(b);
 	}
 }
 
 /* ---- optional receives ---- */
 
-static struct ha_recv_slot *receive(struct ha_recv *c, uint64_t idx, unsigned busy, char *data)
+static struct ha_recv_slot *put_receive(struct ha_recv *c, uint64_t idx, unsigned busy, char *data)
 {
 	struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
@@ -402,17 +402,17 @@ static struct ha_recv_slot *receive(struct ha_recv *c, uint64_t idx, unsigned bu
 static void optional_receives(void)
 {
 	const unsigned optional = HA_SLOT_WIRE | HA_SLOT_OPTIONAL;
-	struct ha_bundle *b = suspected(false, HA_CAUSE_PORT_DOWN);
+	struct ha_bundle *b = make_suspected(false, HA_CAUSE_PORT_DOWN);
 	struct ha_recv *c = (struct ha_recv *)b;
 	static char data[1000];
 
 	c->done = 130;
 	c->head = 135;
-	receive(c, 130, optional, data);
-	receive(c, 131, HA_SLOT_WIRE, data + 300); /* not optional */
-	receive(c, 132, optional, data + 200);
-	receive(c, 133, optional, data + 99); /* one byte of 130's, none of 132's */
-	receive(c, 134, HA_SLOT_WIRE, data + 400);
+	put_receive(c, 130, optional, data);
+	put_receive(c, 131, HA_SLOT_WIRE, data + 300); /* not optional */
+	put_receive(c, 132, optional, data + 200);
+	put_receive(c, 133, optional, data + 99); /* one byte of 130's, none of 132's */
+	put_receive(c, 134, HA_SLOT_WIRE, data + 400);
 	/* what is behind the last buffer is of an earlier receive */
 	*c->slot[132 % HA_SLOTS].more = *c->slot[134 % HA_SLOTS].more = c->slot[134 % HA_SLOTS].buf;
 	*c->slot[133 % HA_SLOTS].more = c->slot[133 % HA_SLOTS].buf; /* of groups */
@@ -421,7 +421,7 @@ static void optional_receives(void)
 	*c->slot[130 % HA_SLOTS].more = c->slot[130 % HA_SLOTS].buf;
 	c->slot[130 % HA_SLOTS].buf.data = data + 700;
 	c->slot[130 % HA_SLOTS].n = 2;
-	step(b, 0);
+	step_after(b, 0);
 	for (uint64_t idx = 130; idx < 135; idx++) {
 		unsigned busy = c->slot[idx % HA_SLOTS].busy;
 
@@ -429,26 +429,26 @@ static void optional_receives(void)
 	}
 	CHECK(atomic_load(&b->attention) & HA_ATTN_DOUBT);
 	atomic_store(&fence_of(b)->last_receive, true);
-	step(b, 100 * US);
+	step_after(b, 100 * US);
 	completions = 1;
-	step(b, 120 * US);
+	step_after(b, 120 * US);
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_FENCED);
 	CHECK_INT(c->superseded, 1);
 	for (uint64_t idx = 130; idx < 135; idx++)
 		CHECK_INT(!(c->slot[idx % HA_SLOTS].busy & HA_SLOT_WIRE), idx == 130);
-	end(b);
+	free_bundle(b);
 
-	b = suspected(false, HA_CAUSE_PORT_DOWN); /* none is open */
-	step(b, 0);
+	b = make_suspected(false, HA_CAUSE_PORT_DOWN); /* none is open */
+	step_after(b, 0);
 	CHECK(!(atomic_load(&b->attention) & HA_ATTN_DOUBT));
-	end(b);
+	free_bundle(b);
 }
 
 /* A flush that this rail would have answered is over with it; one that others answer, too, waits
  * for them. */
-static void flushes(void)
+static void flushes_end_with_it(void)
 {
-	struct ha_bundle *b = suspected(false, HA_CAUSE_PORT_DOWN);
+	struct ha_bundle *b = make_suspected(false, HA_CAUSE_PORT_DOWN);
 	struct ha_recv *c = (struct ha_recv *)b;
 
 	c->flush_busy = 0x13;
@@ -456,15 +456,15 @@ static void flushes(void)
 	c->flush[1].pending = 1 << LOST | 1;
 	c->flush[4].pending = 1;
 	atomic_store(&fence_of(b)->last_receive, true);
-	step(b, 0);
-	step(b, 100 * US);
+	step_after(b, 0);
+	step_after(b, 100 * US);
 	completions = 1;
-	step(b, 120 * US);
+	step_after(b, 120 * US);
 	CHECK_INT(c->flush[0].done, 1);
 	CHECK_INT(c->flush[1].done, 0);
 	CHECK_INT(c->flush[1].pending, 1);
 	CHECK_INT(c->flush[4].done, 0);
-	end(b);
+	free_bundle(b);
 }
 
 int main(void)
@@ -478,6 +478,6 @@ int main(void)
 	both_are_fenced();
 	port_is_back_already();
 	optional_receives();
-	flushes();
+	flushes_end_with_it();
 	return 0;
 }

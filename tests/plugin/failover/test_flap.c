@@ -14,7 +14,7 @@
 static const struct duel_setup small = { .largest = 300000 };
 
 /* One is cut and heals, then the other one. */
-static void alternate(void)
+static void alternate_cuts(void)
 {
 	struct duel d;
 
@@ -31,7 +31,7 @@ static void alternate(void)
 }
 
 /* Either NIC at either end, up or down, at any moment; several may be down, but not for long. */
-static void wild(unsigned seed)
+static void cut_at_random(unsigned seed)
 {
 	bool down[ENDS][2] = { 0 };
 	struct duel d;
@@ -62,16 +62,16 @@ static void wild(unsigned seed)
 
 static void wild_1(void)
 {
-	wild(1);
+	cut_at_random(1);
 }
 
 static void wild_2(void)
 {
-	wild(2);
+	cut_at_random(2);
 }
 
 /* While both are away for a moment a further pair may be tried: it stays in the list of rails. */
-static unsigned weight(struct duel *d, enum duel_end end, int rail)
+static unsigned await_weight(struct duel *d, enum duel_end end, int rail)
 {
 	struct duel_wait wait = duel_wait("two rails that are up, on the status page");
 	struct ha_status_connection c;
@@ -86,7 +86,7 @@ static unsigned weight(struct duel *d, enum duel_end end, int rail)
 
 /* With failback the NIC that was cut carries the data again, otherwise it is the standby from then
  * on. */
-static void roles(const struct duel_setup *setup, bool back)
+static void check_roles(const struct duel_setup *setup, bool back)
 {
 	const char *pair = back ? "soft0:1 ⇄ standby soft1:1" : "soft1:1 ⇄ standby soft0:1";
 	struct duel d;
@@ -102,7 +102,7 @@ static void roles(const struct duel_setup *setup, bool back)
 		duel_await_events(&d, end, EVENT("protected"), pair, back ? 2 : 1);
 		HOLDS(&d, duel_events(&d, end, EVENT("failed_back"), "\"rail\":0") == back,
 		      "end %d", end);
-		HOLDS(&d, !weight(&d, end, back) && weight(&d, end, !back),
+		HOLDS(&d, !await_weight(&d, end, back) && await_weight(&d, end, !back),
 		      "end %d: rail %d carries data", end, back);
 	}
 	duel_flow(&d, 30);
@@ -112,21 +112,21 @@ static void roles(const struct duel_setup *setup, bool back)
 /* The cut is an event of the port; no other path may seem lost to a busy machine. */
 static void failback_0(void)
 {
-	roles(&(const struct duel_setup) { .env = { "HA_NCCL_ENABLE_FAILBACK=0",
-						    DUEL_LATE_TIMEOUTS } },
-	      false);
+	check_roles(&(const struct duel_setup) { .env = { "HA_NCCL_ENABLE_FAILBACK=0",
+							  DUEL_LATE_TIMEOUTS } },
+		    false);
 }
 
 static void failback_1(void)
 {
-	roles(&(const struct duel_setup) { .env = { "HA_NCCL_ENABLE_FAILBACK=1",
-						    DUEL_LATE_TIMEOUTS } },
-	      true);
+	check_roles(&(const struct duel_setup) { .env = { "HA_NCCL_ENABLE_FAILBACK=1",
+							  DUEL_LATE_TIMEOUTS } },
+		    true);
 }
 
 static const struct duel_test tests[] = {
-	{ "alternate", alternate },   { "wild_1", wild_1 },         { "wild_2", wild_2 },
-	{ "failback_0", failback_0 }, { "failback_1", failback_1 },
+	{ "alternate", alternate_cuts }, { "wild_1", wild_1 },         { "wild_2", wild_2 },
+	{ "failback_0", failback_0 },    { "failback_1", failback_1 },
 };
 
 int main(int argc, char **argv)

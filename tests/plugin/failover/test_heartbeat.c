@@ -34,7 +34,7 @@ static struct ha_device device[2];
 #define NOW (1000000 * MS)
 static const uint64_t now = NOW;
 
-static void prepare(struct ha_bundle *b, bool is_send)
+static void prepare_bundle(struct ha_bundle *b, bool is_send)
 {
 	b->ctx = &ctx;
 	b->is_send = is_send;
@@ -55,16 +55,16 @@ static void prepare(struct ha_bundle *b, bool is_send)
 						.dev = &device[i] };
 }
 
-static struct ha_send *sender(void)
+static struct ha_send *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
 	CHECK(s);
-	prepare(&s->b, true);
+	prepare_bundle(&s->b, true);
 	return s;
 }
 
-static void release(struct ha_bundle *b)
+static void free_bundle(struct ha_bundle *b)
 {
 	free(b->ring);
 	free(b);
@@ -91,34 +91,35 @@ static unsigned time_given(struct ha_bundle *b, unsigned rail)
 
 static void by_what_it_carries(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.balance.weight[0] = 1024;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_TIMEOUT);
 	CHECK_ABOUT(time_given(&s->b, 1), 3 * BEAT_MS);
 	CHECK_INT(s->b.failover.ctl[1].cause, HA_CAUSE_HEARTBEAT);
-	release(&s->b);
+	free_bundle(&s->b);
 
-	s = sender(); /* shares change from message to message: it may have had some a moment ago */
+	s = make_sender(); /* shares change from message to message: it may have had some a moment
+			      ago */
 	s->b.balance.moves = true;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS);
 	CHECK_ABOUT(time_given(&s->b, 1), 3 * BEAT_MS); /* a spare has none */
-	release(&s->b);
+	free_bundle(&s->b);
 
-	s = sender(); /* another connection has proved the path silent */
+	s = make_sender(); /* another connection has proved the path silent */
 	s->b.balance.weight[0] = 1024;
 	s->b.failover.ctl[0].beat.doubted = true;
 	ha_heartbeat_step(&s->b, &s->b.rail[0], now);
 	s->b.failover.ctl[0].beat.doubted = true;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS / 2);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SIBLING);
-	release(&s->b);
+	free_bundle(&s->b);
 
-	s = sender(); /* without failover the queue pair alone decides */
+	s = make_sender(); /* without failover the queue pair alone decides */
 	s->b.terms.flags = 0;
 	CHECK_INT(time_given(&s->b, 1), 0);
-	release(&s->b);
+	free_bundle(&s->b);
 }
 
 /* The sender wants keys where it may send soon. */
@@ -127,14 +128,14 @@ static void word_of_the_sender(void)
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
 	CHECK(c);
-	prepare(&c->b, false);
+	prepare_bundle(&c->b, false);
 	c->b.balance.weight[0] = 1024;
 	ha_heartbeat_step(&c->b, &c->b.rail[1], now);
 	CHECK_INT(c->b.balance.lag.keys, 0);
 	ha_bundle_board(&c->b)->beat[1].still = HA_LAG_WORD_KEYS | 5;
 	ha_heartbeat_step(&c->b, &c->b.rail[1], now + MS);
 	CHECK_INT(c->b.balance.lag.keys, 2);
-	release(&c->b);
+	free_bundle(&c->b);
 }
 
 /* One path: the same two ports. */
@@ -157,7 +158,7 @@ static void on_the_same_path(void)
  * and those on others do not. */
 static void who_doubts(void)
 {
-	struct ha_send *s = sender(), *other = sender();
+	struct ha_send *s = make_sender(), *other = make_sender();
 
 	s->b.next = &other->b;
 	ctx.bundles = &s->b;
@@ -178,8 +179,8 @@ static void who_doubts(void)
 	ha_heartbeat_silence(&s->b, &s->b.rail[0]); /* it is not up there */
 	CHECK(!other->b.failover.ctl[0].beat.doubted);
 	ctx.bundles = NULL;
-	release(&other->b);
-	release(&s->b);
+	free_bundle(&other->b);
+	free_bundle(&s->b);
 }
 
 /* A look at a calm connection: while it moves, or nothing is outstanding, no step is needed; when
@@ -203,7 +204,7 @@ static void a_look_from_outside(void)
 	};
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
 
 		s->b.schedule.calm = looks[i].calm;
@@ -217,18 +218,18 @@ static void a_look_from_outside(void)
 		s->b.rail[0].sq_retired = looks[i].retired;
 		CHECK_INT(ha_heartbeat_moves(&s->b, now), looks[i].moves);
 		CHECK(s->b.schedule.look_due == looks[i].next);
-		release(&s->b);
+		free_bundle(&s->b);
 	}
 }
 
 static void a_message_has_come(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.schedule.calm = true;
 	ha_bundle_board(&s->b)->mail[1][0].number = 1;
 	CHECK(!ha_heartbeat_moves(&s->b, now));
-	release(&s->b);
+	free_bundle(&s->b);
 }
 
 /* An acknowledged heartbeat alone is no work: its rail is not watched as closely as a busy one, and
@@ -237,7 +238,7 @@ static void what_counts_as_busy(void)
 {
 	for (unsigned retired = 0; retired <= 2; retired++)
 		for (unsigned beat_out = 0; beat_out < 2; beat_out++) {
-			struct ha_send *s = sender();
+			struct ha_send *s = make_sender();
 			struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
 			bool busy = retired > beat_out;
 
@@ -253,7 +254,7 @@ static void what_counts_as_busy(void)
 			CHECK_INT(device[0].silence.known_at != 0, busy);
 			CHECK_INT(k->alive_since, retired ? now - 5 * MS : 0);
 			CHECK_INT(k->sent_at != 0, !retired); /* what stands still gets one */
-			release(&s->b);
+			free_bundle(&s->b);
 		}
 }
 
@@ -263,20 +264,20 @@ static void what_came(void)
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
 	CHECK(c);
-	prepare(&c->b, false);
+	prepare_bundle(&c->b, false);
 	c->b.failover.ctl[0].beat.looked_at = now - 5 * MS;
 	c->b.failover.ctl[0].beat.at = now + MS;
 	c->b.rail[0].rq_consumed = 1;
 	ha_heartbeat_step(&c->b, &c->b.rail[0], now);
 	CHECK_INT(c->b.failover.ctl[0].beat.alive_since, now - 5 * MS);
 	CHECK_INT(c->b.failover.ctl[0].beat.busy_at, 0);
-	release(&c->b);
+	free_bundle(&c->b);
 }
 
 /* No room for a heartbeat: what is in the queue tells as much when it is acknowledged. */
 static void a_full_queue(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
 	struct ha_rail *r = &s->b.rail[0];
 
@@ -289,7 +290,7 @@ static void a_full_queue(void)
 	r->sq_retired = 1001;
 	ha_heartbeat_beat(&s->b, r, now);
 	CHECK_INT(k->mark, 1001 + r->sq_depth);
-	release(&s->b);
+	free_bundle(&s->b);
 }
 
 /* A rail that carries data has been silent for a good part of its time-out, or the other has
@@ -297,7 +298,7 @@ static void a_full_queue(void)
 static void what_is_missing(void)
 {
 	for (unsigned i = 0; i < 7; i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 		struct ha_control *k = &s->b.failover.ctl[0];
 
 		s->b.balance.weight[0] = i == 1 ? 0 : 1024;
@@ -313,7 +314,7 @@ static void what_is_missing(void)
 		CHECK_INT(ha_heartbeat_missing(&s->b), i == 0 || i == 6);
 		k->sign.answered_at = 0;
 		CHECK_INT(ha_heartbeat_missing(&s->b), i == 0);
-		release(&s->b);
+		free_bundle(&s->b);
 	}
 }
 
@@ -321,7 +322,7 @@ static void what_is_missing(void)
  * had just been busy. */
 static void the_peer_asks(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_beat_watch *k[2] = { &s->b.failover.ctl[0].beat, &s->b.failover.ctl[1].beat };
 
 	s->b.rail[1].state = HA_RAIL_JOIN;
@@ -333,7 +334,7 @@ static void the_peer_asks(void)
 	CHECK_INT(k[0]->busy_at, now);
 	CHECK_INT(k[1]->at, now + 8 * MS);
 	CHECK_INT(s->b.schedule.due, now);
-	release(&s->b);
+	free_bundle(&s->b);
 }
 
 static int refuse_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -349,14 +350,14 @@ static void a_heartbeat_is_refused(void)
 {
 	static const struct ha_verbs_hot refusing = { .post_send = refuse_word,
 						      .poll_cq = poll_nothing };
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.rail[0].hot = &refusing;
 	ha_heartbeat_beat(&s->b, &s->b.rail[0], now);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_WORK_REFUSED);
 	CHECK_INT(s->b.failover.ctl[0].beat.sent_at, 0);
-	release(&s->b);
+	free_bundle(&s->b);
 }
 
 /* Heartbeats come as configured, but four in a time-out at the least; with work outstanding a look
@@ -375,7 +376,7 @@ static void how_often_it_looks(void)
 	};
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
 
 		ctx.config.heartbeat_ms = looks[i].beat_ms;
@@ -392,7 +393,7 @@ static void how_often_it_looks(void)
 		CHECK_INT(k->look_at, looks[i].next_look);
 		CHECK_INT(s->b.schedule.look_due, k->look_at);
 		CHECK(k->watched);
-		release(&s->b);
+		free_bundle(&s->b);
 	}
 	ctx.config.heartbeat_ms = BEAT_MS;
 }
@@ -413,7 +414,7 @@ static void watched_closely(void)
 	};
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
 
 		ha_silence_init(&device[0].silence, MS);
@@ -426,7 +427,7 @@ static void watched_closely(void)
 		k->mark = 1;
 		ha_heartbeat_step(&s->b, &s->b.rail[0], now);
 		CHECK_INT(k->look_at, looks[i].next);
-		release(&s->b);
+		free_bundle(&s->b);
 	}
 	memset(&device[0].silence, 0, sizeof(device[0].silence));
 }

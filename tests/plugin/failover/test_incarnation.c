@@ -131,7 +131,7 @@ static void not_opened(void)
 
 /* Whatever a rail waits for may be over. One that keeps flapping waits as it was told to, as long
  * as another is up; an offer without an answer goes out once more. */
-static void hurried(void)
+static void waits_are_cut_short(void)
 {
 	struct ha_bundle *b = rig_begin(true);
 	struct ha_join *join = &rig_control(b)->join;
@@ -170,20 +170,20 @@ static void hurried(void)
 
 /* ---- offer and answer ---- */
 
-static void offer(struct ha_bundle *b, uint32_t epoch)
+static void take_offer(struct ha_bundle *b, uint32_t epoch)
 {
 	struct ha_wire_rail other = { .guid = 11 };
 
 	ha_incarnation_offered(b, &b->rail[RAIL], &other, epoch);
 }
 
-static void offered(void)
+static void offer_is_taken(void)
 {
 	struct ha_bundle *b = rig_begin(false);
 	struct ha_control *k = rig_control(b);
 
 	k->compare.acked = false;
-	offer(b, EPOCH + 1);
+	take_offer(b, EPOCH + 1);
 	CHECK(k->join.has_offer);
 	CHECK_INT(k->join.offer.guid, 11);
 	CHECK(k->compare.acked); /* who offers the next has our state of the last */
@@ -196,13 +196,13 @@ static void offered(void)
 		k->slow = i == 1 ? HA_SLOW_CLOSE : HA_SLOW_NONE;
 		k->join.retry_at = RIG_START + (i == 2);
 		k->join.attempts = i >= 2; /* no device was usable a moment ago */
-		offer(b, EPOCH + 1);
+		take_offer(b, EPOCH + 1);
 		CHECK_INT(k->join.has_offer, i == 3);
 		rig_end(b);
 	}
 	b = rig_begin(false); /* the first one may come at any time */
 	rig_control(b)->join.retry_at = RIG_START + 1;
-	offer(b, EPOCH + 1);
+	take_offer(b, EPOCH + 1);
 	CHECK(rig_control(b)->join.has_offer);
 	rig_end(b);
 
@@ -212,13 +212,13 @@ static void offered(void)
 
 		b = rig_begin(false);
 		b->rail[RAIL].state = (uint8_t)state;
-		offer(b, EPOCH);
+		take_offer(b, EPOCH);
 		CHECK_INT(rig_control(b)->out.due, again ? HA_SEND(RAIL_ANSWER) : 0);
 		CHECK(!rig_control(b)->join.has_offer);
 		rig_end(b);
 	}
 	b = rig_begin(true); /* a sender makes the offers */
-	offer(b, EPOCH + 1);
+	take_offer(b, EPOCH + 1);
 	CHECK(!rig_control(b)->join.has_offer);
 	rig_end(b);
 }
@@ -244,7 +244,7 @@ static bool keys_are_void(const char *name, uint64_t guid, uint32_t keys)
 	return is_void;
 }
 
-static void answered(void)
+static void offer_is_answered(void)
 {
 	CHECK(!keys_are_void("nic0:1", 11, 3));
 	CHECK(keys_are_void("nic1:1", 11, 3));
@@ -264,7 +264,7 @@ static void answered(void)
 }
 
 /* Opened: a new epoch of which nothing is known yet; the offer goes out, or the answer. */
-static void begun(void)
+static void a_new_epoch_begins(void)
 {
 	for (unsigned is_send = 0; is_send < 2; is_send++) {
 		struct ha_bundle *b = rig_begin(is_send);
@@ -471,7 +471,7 @@ static void takes_its_share(void)
 /* ---- over ---- */
 
 /* Closed because others protect as well: as if it had never been up, and nothing waits. */
-static void superfluous(void)
+static void closed_as_superfluous(void)
 {
 	struct ha_bundle *b = rig_begin(true);
 	struct ha_control *k = rig_control(b);
@@ -679,7 +679,7 @@ static void a_rail_refuses_its_ping(void)
 
 /* Its queue pair is connected, if that is over and went well; and the port must be where the peer
  * was told: an event of a port that moved meanwhile met no incarnation yet. */
-static void connected(void)
+static void queue_pair_is_connected(void)
 {
 	static const struct {
 		bool over;
@@ -731,21 +731,21 @@ int main(void)
 	receiver_opens();
 	no_more_of_it();
 	not_opened();
-	hurried();
-	offered();
-	answered();
-	begun();
+	waits_are_cut_short();
+	offer_is_taken();
+	offer_is_answered();
+	a_new_epoch_begins();
 	sender_proves_it();
 	receiver_proves_it();
 	too_late();
 	as_new();
 	takes_its_share();
-	superfluous();
+	closed_as_superfluous();
 	false_alarms();
 	without_a_path();
 	a_lost_device_is_left();
 	slow_steps_wait();
 	a_rail_refuses_its_ping();
-	connected();
+	queue_pair_is_connected();
 	return 0;
 }

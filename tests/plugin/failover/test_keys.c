@@ -24,7 +24,7 @@ static struct ha_ctx ctx = { .clock = &ha_clock_live };
 static struct ha_device device;
 
 /* A receiver that has announced seven receives without the keys of this rail. */
-static struct ha_bundle *receiver(void)
+static struct ha_bundle *make_receiver(void)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
 	struct ha_control *k;
@@ -46,7 +46,7 @@ static struct ha_bundle *receiver(void)
 
 static void given_up_keys_are_not_sent(void)
 {
-	struct ha_bundle *b = receiver();
+	struct ha_bundle *b = make_receiver();
 	struct ha_control *k = &b->failover.ctl[RAIL];
 
 	ha_messages_send(b, ha_clock_now(ctx.clock));
@@ -82,7 +82,7 @@ static void register_all(struct ha_bundle *b)
 static void told_for_open_receives(void)
 {
 	for (uint64_t done = 5; done <= 7; done++) {
-		struct ha_bundle *b = receiver();
+		struct ha_bundle *b = make_receiver();
 		struct ha_control *k = &b->failover.ctl[RAIL];
 
 		((struct ha_recv *)b)->done = done;
@@ -101,7 +101,7 @@ static void the_failed_rail_pays(void)
 	enum ha_rail_state states[] = { HA_RAIL_FENCING, HA_RAIL_FENCED, HA_RAIL_DOWN };
 
 	for (unsigned i = 0; i < 4; i++) {
-		struct ha_bundle *b = receiver();
+		struct ha_bundle *b = make_receiver();
 		struct ha_compare *pays = &b->failover.ctl[0].compare;
 		bool expected = i != 2;
 
@@ -122,7 +122,7 @@ static void the_failed_rail_pays(void)
 static void when_they_are_needed(void)
 {
 	for (unsigned i = 0; i < 9; i++) {
-		struct ha_bundle *b = receiver();
+		struct ha_bundle *b = make_receiver();
 		struct ha_rail *r = &b->rail[RAIL];
 
 		ctx.config.mr_mode = i == 1 ? HA_MR_EAGER : HA_MR_LAZY;
@@ -145,7 +145,7 @@ static void when_they_are_needed(void)
 static void refused_on_the_only_rail(void)
 {
 	for (unsigned other = 0; other < 2; other++) {
-		struct ha_bundle *b = receiver();
+		struct ha_bundle *b = make_receiver();
 
 		atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
 		b->failover.ctl[RAIL].keys.refused = 2;
@@ -234,7 +234,7 @@ static void held_whole(void)
  * known any more has none. */
 static void what_is_told(void)
 {
-	struct ha_bundle *b = receiver();
+	struct ha_bundle *b = make_receiver();
 	struct ha_recv *c = (struct ha_recv *)b;
 	struct ha_mr mr = { .rkey = { 3, 4 } }, gone = mr;
 	struct ha_msg_keys m = { 0 };
@@ -275,7 +275,7 @@ static void what_is_told(void)
 
 static void keys_that_are_forgotten(void)
 {
-	struct ha_bundle *b = receiver();
+	struct ha_bundle *b = make_receiver();
 	struct ha_control *k = &b->failover.ctl[RAIL];
 	struct ha_mr mr = { .lkey = { 1, 2 }, .rkey = { 3, 4 } };
 
@@ -298,7 +298,7 @@ static void keys_that_are_forgotten(void)
 /* A device that dies refuses memory before anybody has learned of its end: the rail is lost. */
 static void the_device_is_lost(void)
 {
-	struct ha_bundle *b = receiver();
+	struct ha_bundle *b = make_receiver();
 	struct ha_control *k = &b->failover.ctl[RAIL];
 
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */

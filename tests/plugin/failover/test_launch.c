@@ -93,7 +93,7 @@ static struct ha_ctx ctx = { .clock = &ha_clock_live, .devices = device, .nports
 static struct ha_bundle *bundle;
 
 /* A data rail on device 0 and two spares, of which the first is on device 1. */
-static struct ha_bundle *begin(bool is_send)
+static struct ha_bundle *make_bundle(bool is_send)
 {
 	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
 
@@ -121,7 +121,7 @@ static struct ha_bundle *begin(bool is_send)
 	return b;
 }
 
-static void end(void)
+static void free_bundle(void)
 {
 	ctx.bundles = NULL;
 	free(bundle);
@@ -131,7 +131,7 @@ static void end(void)
  * be back before the queue pair gives up. */
 static void port_goes_down(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 
 	ha_failover_device(&device[1], HA_CAUSE_PORT_DOWN);
 	CHECK_INT(b->schedule.due, 0);
@@ -147,9 +147,9 @@ static void port_goes_down(void)
 	b->rail[0].state = HA_RAIL_UP; /* once */
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].state, HA_RAIL_UP);
-	end();
+	free_bundle();
 
-	b = begin(true);
+	b = make_bundle(true);
 	b->terms.flags = 0;
 	ha_failover_device(&device[0], HA_CAUSE_PORT_DOWN);
 	ha_device_news_take(b);
@@ -158,14 +158,14 @@ static void port_goes_down(void)
 	ha_failover_device(&device[0], HA_CAUSE_DEVICE_FAILED);
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].state, HA_RAIL_FENCING);
-	end();
+	free_bundle();
 }
 
 static void receive_queue_fails(void)
 {
 	struct ibv_srq srq[2];
 	struct ibv_qp qp;
-	struct ha_bundle *b = begin(false);
+	struct ha_bundle *b = make_bundle(false);
 
 	b->rail[0].srq = &srq[0];
 	ha_failover_srq(&ctx, &srq[0]); /* nothing of it takes receives there */
@@ -179,14 +179,14 @@ static void receive_queue_fails(void)
 	CHECK_INT(b->schedule.due, 0);
 	ha_device_news_take(b);
 	CHECK_INT(b->failover.ctl[0].cause, HA_CAUSE_QUEUE_ERROR);
-	end();
+	free_bundle();
 }
 
 /* A data rail waits for its own port, a spare for any. A sender tries at once, a receiver says so
  * to the sender: for one of its spares, any of which may be offered. */
 static void port_is_back(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 
 	b->active = 0;
 	b->rail[0].state = HA_RAIL_DOWN;
@@ -207,9 +207,9 @@ static void port_is_back(void)
 	CHECK(!b->failover.spares.improve);
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(b->failover.ctl[i].out.due, 0); /* it has nobody to tell */
-	end();
+	free_bundle();
 
-	b = begin(false);
+	b = make_bundle(false);
 	b->rail[0].state = HA_RAIL_DOWN;
 	b->rail[SPARE].state = HA_RAIL_UP;
 	b->active = 1 << SPARE;
@@ -218,21 +218,21 @@ static void port_is_back(void)
 	CHECK_INT(b->failover.ctl[0].out.due, HA_SEND(RAIL_BACK));
 	CHECK_INT(b->failover.ctl[1].out.due, 0); /* it is up */
 	CHECK_INT(b->failover.ctl[2].out.due, HA_SEND(RAIL_BACK));
-	end();
+	free_bundle();
 
-	b = begin(false);
+	b = make_bundle(false);
 	ha_failover_device_back(&device[1]);
 	ha_device_news_take(b);
 	CHECK_INT(b->failover.ctl[1].out.due, HA_SEND(RAIL_BACK));
 	CHECK_INT(b->failover.ctl[2].out.due, 0);
-	end();
+	free_bundle();
 }
 
 /* A port that runs at another speed than before: the shares of the data rails on it are found
  * anew. */
 static void speed_changes(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 
 	ha_failover_speed(&device[1]); /* a spare has none */
 	CHECK(!b->balance.speed_changed);
@@ -240,7 +240,7 @@ static void speed_changes(void)
 	ha_failover_speed(&device[0]);
 	CHECK(b->balance.speed_changed);
 	CHECK_INT(b->schedule.due, 0);
-	end();
+	free_bundle();
 }
 
 /* ---- launched ---- */
@@ -255,7 +255,7 @@ static void faults_before_the_launch(void)
 	for (unsigned i = 0; i < 3; i++) {
 		static struct ibv_qp qp = { .qp_num = 9 };
 		struct ha_opening opening = { .srq = NULL };
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = make_bundle(true);
 		struct ibv_srq old;
 
 		b->nrails = 1;
@@ -283,7 +283,7 @@ static void faults_before_the_launch(void)
 			CHECK(b->failover.ctl[k].compare.acked); /* there was none to compare */
 		}
 		CHECK_INT(b->schedule.due, 0);
-		end();
+		free_bundle();
 	}
 }
 
@@ -299,14 +299,14 @@ static void what_a_cause_is_called(void)
 		       { HA_CAUSE_SIBLING, "another connection has just lost the same port" } };
 
 	for (unsigned i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		struct ha_bundle *b = begin(true);
+		struct ha_bundle *b = make_bundle(true);
 
 		lines_catch();
 		ha_failover_device(&device[0], causes[i].cause);
 		ha_device_news_take(b);
 		CHECK_INT(b->failover.ctl[0].cause, causes[i].cause);
 		CHECK_INT(lines_count(causes[i].text), 1);
-		end();
+		free_bundle();
 	}
 }
 

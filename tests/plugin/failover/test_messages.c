@@ -35,7 +35,7 @@ static bool socket_blocked, rails_blocked;
 static struct ibv_qp qp[RAILS];
 static struct ibv_mr ring_mr;
 
-static void catch (unsigned carrier, const void *bytes, size_t size)
+static void catch_message(unsigned carrier, const void *bytes, size_t size)
 {
 	CHECK(ncaught < CAUGHT_MAX);
 	CHECK(size <= sizeof(caught[0].m));
@@ -52,7 +52,7 @@ static int catch_write(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_sen
 	if (rails_blocked)
 		return EIO;
 	CHECK(mail->check == ha_wire_board_sum(mail));
-	catch ((unsigned)(to - qp), mail->body, mail->length);
+	catch_message((unsigned)(to - qp), mail->body, mail->length);
 	return 0;
 }
 
@@ -65,7 +65,7 @@ static ssize_t catch_bytes(struct ha_oob_conn *conn, const void *data, size_t si
 		return -EPIPE;
 	for (size_t at = 0; at < size; at += header->length) {
 		header = (const void *)((const char *)data + at);
-		catch (ON_SOCKET, header, header->length);
+		catch_message(ON_SOCKET, header, header->length);
 	}
 	return (ssize_t)size;
 }
@@ -78,7 +78,7 @@ static struct ha_ctx ctx = { .clock = &ha_clock_live, .oob = &oob, .devices = &d
 static struct ha_stream stream = { .ctx = &ctx };
 static const uint64_t now = 1000000 * MS;
 
-static struct ha_bundle *begin(bool is_send)
+static struct ha_bundle *make_bundle(bool is_send)
 {
 	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
 
@@ -113,7 +113,7 @@ static struct ha_bundle *begin(bool is_send)
 	return b;
 }
 
-static void end(struct ha_bundle *b)
+static void free_bundle(struct ha_bundle *b)
 {
 	free(b->ring);
 	free(b);
@@ -131,7 +131,7 @@ static unsigned send_at(struct ha_bundle *b, uint64_t at)
 	return ncaught;
 }
 
-static void down(struct ha_bundle *b, unsigned rail)
+static void take_down(struct ha_bundle *b, unsigned rail)
 {
 	b->rail[rail].state = HA_RAIL_DOWN;
 	b->active &= (uint8_t) ~(1u << rail);
@@ -139,7 +139,8 @@ static void down(struct ha_bundle *b, unsigned rail)
 
 /* ---- contents ---- */
 
-static const union ha_message *message(struct ha_bundle *b, enum ha_msg_type type, unsigned rail)
+static const union ha_message *send_message(struct ha_bundle *b, enum ha_msg_type type,
+					    unsigned rail)
 {
 	b->failover.ctl[rail].out.due = 1u << type;
 	CHECK_INT(send_at(b, now), 2);
@@ -155,7 +156,7 @@ static const union ha_message *message(struct ha_bundle *b, enum ha_msg_type typ
 
 static void what_is_in_them(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 	struct ha_control *k = &b->failover.ctl[1];
 
 	k->cause = HA_CAUSE_PORT_DOWN;
@@ -165,31 +166,31 @@ static void what_is_in_them(void)
 	k->keys.next = 6;
 	k->keys.forgotten = 0x102;
 	k->windows.known = 8;
-	CHECK_INT(message(b, HA_MSG_RAIL_DOWN, 1)->cause.cause, HA_CAUSE_PORT_DOWN);
-	CHECK_INT(message(b, HA_MSG_RAIL_FENCED, 1)->fenced.state.head, 9);
-	CHECK_INT(message(b, HA_MSG_RAIL_ACK, 1)->header.length, sizeof(struct ha_msg_rail));
-	CHECK_INT(message(b, HA_MSG_RAIL_ASK, 1)->sign.number, 3);
-	CHECK_INT(message(b, HA_MSG_RAIL_ALIVE, 1)->sign.number, 4);
-	CHECK_INT(message(b, HA_MSG_RAIL_KEYS_ACK, 1)->keys_ack.next, 6);
-	CHECK_INT(message(b, HA_MSG_WINDOWS_ACK, 1)->windows_ack.next, 8);
-	end(b);
+	CHECK_INT(send_message(b, HA_MSG_RAIL_DOWN, 1)->cause.cause, HA_CAUSE_PORT_DOWN);
+	CHECK_INT(send_message(b, HA_MSG_RAIL_FENCED, 1)->fenced.state.head, 9);
+	CHECK_INT(send_message(b, HA_MSG_RAIL_ACK, 1)->header.length, sizeof(struct ha_msg_rail));
+	CHECK_INT(send_message(b, HA_MSG_RAIL_ASK, 1)->sign.number, 3);
+	CHECK_INT(send_message(b, HA_MSG_RAIL_ALIVE, 1)->sign.number, 4);
+	CHECK_INT(send_message(b, HA_MSG_RAIL_KEYS_ACK, 1)->keys_ack.next, 6);
+	CHECK_INT(send_message(b, HA_MSG_WINDOWS_ACK, 1)->windows_ack.next, 8);
+	free_bundle(b);
 }
 
 /* An offer names the device; how often its keys were forgotten; and, if the peer understands it,
  * its place in the fabric. */
 static void what_is_offered(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 	const struct ha_wire_rail *end_of_rail;
 
 	b->failover.ctl[1].keys.forgotten = 0x102;
-	end_of_rail = &message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end;
+	end_of_rail = &send_message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end;
 	CHECK_TEXT(end_of_rail->name, "nic0:1");
 	CHECK_INT(ha_wire_place(end_of_rail->keys), ha_device_place(&device));
 	CHECK_INT(end_of_rail->keys & 0xff, 2);
 	b->terms.flags = HA_FLAG_FAILOVER;
-	CHECK_INT(message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end.keys, 0x102);
-	end(b);
+	CHECK_INT(send_message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end.keys, 0x102);
+	free_bundle(b);
 }
 
 /* ---- carriers ---- */
@@ -211,39 +212,39 @@ static unsigned rails_used(void)
  * it is about if there is another. */
 static void rails_take_turns(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 
 	b->failover.ctl[0].out.due =
 		HA_SEND(RAIL_OFFER) | HA_SEND(RAIL_ASK) | HA_SEND(RAIL_ALIVE) | HA_SEND(RAIL_BACK);
 	CHECK_INT(send_at(b, now), 8);
 	CHECK_INT(rails_used(), 2323);
-	down(b, 2);
+	take_down(b, 2);
 	b->failover.ctl[0].out.due = HA_SEND(RAIL_OFFER) | HA_SEND(RAIL_ASK);
 	CHECK_INT(send_at(b, now), 4);
 	CHECK_INT(rails_used(), 22);
-	down(b, 1); /* it is its own only carrier */
+	take_down(b, 1); /* it is its own only carrier */
 	b->failover.ctl[0].out.due = HA_SEND(RAIL_ASK);
 	CHECK_INT(send_at(b, now), 2);
 	CHECK_INT(rails_used(), 1);
-	down(b, 0);
+	take_down(b, 0);
 	b->failover.ctl[0].out.due = HA_SEND(RAIL_OFFER);
 	CHECK_INT(send_at(b, now), 1); /* the socket alone */
-	end(b);
+	free_bundle(b);
 }
 
 /* One carrier is enough; with none it is tried again in a millisecond. */
 static void no_carrier(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 	struct ha_control *k = &b->failover.ctl[1];
 
 	b->link.stream = NULL;
 	k->out.due = HA_SEND(RAIL_ASK);
 	CHECK_INT(send_at(b, now), 1);
 	CHECK_INT(k->out.due, 0);
-	down(b, 0);
-	down(b, 1);
-	down(b, 2);
+	take_down(b, 0);
+	take_down(b, 1);
+	take_down(b, 2);
 	k->out.due = HA_SEND(RAIL_BACK);
 	CHECK_INT(send_at(b, now), 0);
 	CHECK_INT(k->out.due, HA_SEND(RAIL_BACK));
@@ -256,13 +257,13 @@ static void no_carrier(void)
 	k->out.due = HA_SEND(RAIL_BACK);
 	CHECK_INT(send_at(b, now + 2 * MS), 0);
 	CHECK_INT(k->out.due, HA_SEND(RAIL_BACK));
-	end(b);
+	free_bundle(b);
 }
 
 /* A rail that refuses the write is lost; one without room carries nothing, and is not. */
 static void rail_refuses(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 
 	rails_blocked = true;
 	b->failover.ctl[0].out.due = HA_SEND(RAIL_ASK);
@@ -275,21 +276,21 @@ static void rail_refuses(void)
 	b->failover.ctl[0].out.due = HA_SEND(RAIL_ALIVE);
 	CHECK_INT(send_at(b, now), 1);
 	CHECK_INT(b->rail[2].state, HA_RAIL_UP);
-	end(b);
+	free_bundle(b);
 }
 
 /* What all connections of a lost device say at once goes as one batch, the first time; said again,
  * it takes its own carriers. An offer always does. */
 static void first_by_batch(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 	struct ha_control *k = &b->failover.ctl[1];
 
 	b->terms.flags |= HA_FLAG_BATCHES;
 	b->peer_ring = 4711;
 	ctx.bundles = b;
 	ha_peer_join(b);
-	down(b, 1);
+	take_down(b, 1);
 	k->out.due = HA_SEND(RAIL_DOWN) | HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK);
 	CHECK_INT(send_at(b, now), 0);
 	CHECK_INT(k->out.due, 0);
@@ -312,14 +313,14 @@ static void first_by_batch(void)
 	ha_peers_send(&ctx);
 	ha_peer_leave(b);
 	ctx.bundles = NULL;
-	end(b);
+	free_bundle(b);
 }
 
 /* ---- repetition ---- */
 
 /* Which type goes out again when nothing was asked for; 0: none. Its first time is ten
  * milliseconds later, then twenty, forty, up to a second. */
-static enum ha_msg_type repeated(struct ha_bundle *b)
+static enum ha_msg_type follow_repeats(struct ha_bundle *b)
 {
 	static const unsigned at[] = { 10, 30, 70, 150, 310, 630, 1270, 2270, 3270 };
 	struct ha_control *k = &b->failover.ctl[1];
@@ -341,43 +342,43 @@ static enum ha_msg_type repeated(struct ha_bundle *b)
 
 static void until_it_is_answered(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 	struct ha_control *k = &b->failover.ctl[1];
 
-	CHECK_INT(repeated(b), 0);
-	down(b, 1);
-	CHECK_INT(repeated(b), 0); /* nothing of this incarnation to say */
+	CHECK_INT(follow_repeats(b), 0);
+	take_down(b, 1);
+	CHECK_INT(follow_repeats(b), 0); /* nothing of this incarnation to say */
 	k->compare.has_state = true;
-	CHECK_INT(repeated(b), HA_MSG_RAIL_FENCED);
+	CHECK_INT(follow_repeats(b), HA_MSG_RAIL_FENCED);
 	k->compare.acked = true;
-	CHECK_INT(repeated(b), 0);
+	CHECK_INT(follow_repeats(b), 0);
 	CHECK_INT(k->out.repeats, 0);
 	k->compare.acked = false;
 	b->rail[1].state = HA_RAIL_FENCED;
-	CHECK_INT(repeated(b), HA_MSG_RAIL_FENCED);
+	CHECK_INT(follow_repeats(b), HA_MSG_RAIL_FENCED);
 	b->rail[1].state = HA_RAIL_FENCING; /* not yet again */
-	CHECK_INT(repeated(b), 0);
+	CHECK_INT(follow_repeats(b), 0);
 
 	b->rail[1].state = HA_RAIL_JOIN;
-	CHECK_INT(repeated(b), HA_MSG_RAIL_OFFER);
+	CHECK_INT(follow_repeats(b), HA_MSG_RAIL_OFFER);
 	k->join.has_offer = true; /* the answer has come */
-	CHECK_INT(repeated(b), 0);
-	end(b);
+	CHECK_INT(follow_repeats(b), 0);
+	free_bundle(b);
 
-	b = begin(false); /* a receiver answers offers that come again, and repeats nothing */
+	b = make_bundle(false); /* a receiver answers offers that come again, and repeats nothing */
 	b->rail[1].state = HA_RAIL_JOIN;
-	CHECK_INT(repeated(b), 0);
+	CHECK_INT(follow_repeats(b), 0);
 	b->rail[1].state = HA_RAIL_UP;
 	b->failover.ctl[1].keys.end = 2;
-	CHECK_INT(repeated(b), HA_MSG_RAIL_KEYS);
+	CHECK_INT(follow_repeats(b), HA_MSG_RAIL_KEYS);
 	b->failover.ctl[1].keys.next = 2;
-	CHECK_INT(repeated(b), 0);
-	end(b);
+	CHECK_INT(follow_repeats(b), 0);
+	free_bundle(b);
 }
 
 static void windows_until_they_are_known(void)
 {
-	struct ha_bundle *b = begin(false);
+	struct ha_bundle *b = make_bundle(false);
 	struct ha_takes *takes = calloc(1, sizeof(*takes));
 	struct ha_offered offered = { .window = 3 };
 
@@ -386,14 +387,14 @@ static void windows_until_they_are_known(void)
 	takes->noffered = 1;
 	((struct ha_recv *)b)->takes = takes;
 	b->failover.ctl[1].windows.sent = 1;
-	CHECK_INT(repeated(b), HA_MSG_WINDOWS);
+	CHECK_INT(follow_repeats(b), HA_MSG_WINDOWS);
 	b->failover.ctl[1].windows = (struct ha_told_windows) { .known = 1, .sent = 1 };
-	CHECK_INT(repeated(b), 0);
+	CHECK_INT(follow_repeats(b), 0);
 	b->failover.ctl[1].windows.known = 0;
-	down(b, 1); /* the next incarnation tells them */
-	CHECK_INT(repeated(b), 0);
+	take_down(b, 1); /* the next incarnation tells them */
+	CHECK_INT(follow_repeats(b), 0);
 	free(takes);
-	end(b);
+	free_bundle(b);
 }
 
 /* ---- the end ---- */
@@ -402,7 +403,7 @@ static void windows_until_they_are_known(void)
  * moment. Nothing else goes out. */
 static void abort_is_told(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 
 	b->failover.ctl[1].out.due = HA_SEND(RAIL_ASK);
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
@@ -414,9 +415,9 @@ static void abort_is_told(void)
 	CHECK_INT(caught[0].m.rail.nonce, NONCE);
 	CHECK_INT(caught[0].m.rail.epoch, 0);
 	CHECK_INT(send_at(b, now), 0); /* once */
-	end(b);
+	free_bundle(b);
 
-	b = begin(true);
+	b = make_bundle(true);
 	socket_blocked = true;
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
 	CHECK_INT(send_at(b, now), 1);
@@ -424,21 +425,21 @@ static void abort_is_told(void)
 	socket_blocked = false;
 	CHECK_INT(send_at(b, now + MS), 2);
 	CHECK_INT(send_at(b, now + 2 * MS), 0);
-	end(b);
+	free_bundle(b);
 
-	b = begin(true);
+	b = make_bundle(true);
 	b->link.stream = NULL;
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
 	CHECK_INT(send_at(b, now), 1);
 	CHECK_INT(send_at(b, now + MS), 0);
-	end(b);
+	free_bundle(b);
 }
 
 /* A peer without failover takes nothing but windows, and only if it is one-sided; one that has
  * closed takes nothing. */
 static void peers_that_take_less(void)
 {
-	struct ha_bundle *b = begin(true);
+	struct ha_bundle *b = make_bundle(true);
 
 	b->failover.peer_closed = true;
 	b->failover.ctl[1].out.due = HA_SEND(RAIL_DOWN);
@@ -452,7 +453,7 @@ static void peers_that_take_less(void)
 	CHECK_INT(send_at(b, now), 2);
 	CHECK_INT(caught[0].m.header.type, HA_MSG_WINDOWS_ACK);
 	CHECK(!b->abort.due);
-	end(b);
+	free_bundle(b);
 }
 
 int main(void)

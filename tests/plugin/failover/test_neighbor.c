@@ -48,7 +48,7 @@ static void *give_up(void *arg)
 	return NULL;
 }
 
-static void *leave(void *arg)
+static void *leave_bundle(void *arg)
 {
 	ha_bundle_leave(arg);
 	return NULL;
@@ -84,7 +84,7 @@ int main(void)
 	CHECK(first_control(owned)->beat.doubted);
 	CHECK(first_control(owned)->port_back);
 	CHECK_INT(pthread_join(owner, NULL), 0);
-	run_thread(leave, owned);
+	run_thread(leave_bundle, owned);
 	pthread_mutex_unlock(&first.ctx->drive);
 
 	pair_disconnect(&second);

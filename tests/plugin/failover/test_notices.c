@@ -24,7 +24,7 @@ static struct ha_topo_device topo;
 static struct ha_device device[2] = { { .topo = &topo }, { .topo = &topo } };
 static struct ha_ctx ctx = { .clock = &ha_clock_live, .devices = device, .nports = 2 };
 
-static void prepare(struct ha_bundle *b, bool is_send)
+static void prepare_bundle(struct ha_bundle *b, bool is_send)
 {
 	b->ctx = &ctx;
 	b->is_send = is_send;
@@ -44,25 +44,25 @@ static void prepare(struct ha_bundle *b, bool is_send)
 	}
 }
 
-static struct ha_bundle *sender(void)
+static struct ha_bundle *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
 	CHECK(s);
-	prepare(&s->b, true);
+	prepare_bundle(&s->b, true);
 	return &s->b;
 }
 
-static struct ha_bundle *receiver(void)
+static struct ha_bundle *make_receiver(void)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
 	CHECK(c);
-	prepare(&c->b, false);
+	prepare_bundle(&c->b, false);
 	return &c->b;
 }
 
-static union ha_message message(enum ha_msg_type type, uint32_t epoch)
+static union ha_message compose_message(enum ha_msg_type type, uint32_t epoch)
 {
 	union ha_message m = { 0 };
 
@@ -73,9 +73,9 @@ static union ha_message message(enum ha_msg_type type, uint32_t epoch)
 	return m;
 }
 
-static void down(struct ha_bundle *b, uint32_t epoch, enum ha_event_cause cause)
+static void receive_down(struct ha_bundle *b, uint32_t epoch, enum ha_event_cause cause)
 {
-	union ha_message m = message(HA_MSG_RAIL_DOWN, epoch);
+	union ha_message m = compose_message(HA_MSG_RAIL_DOWN, epoch);
 
 	m.cause.cause = cause;
 	ha_failover_message(b, &m);
@@ -83,13 +83,13 @@ static void down(struct ha_bundle *b, uint32_t epoch, enum ha_event_cause cause)
 
 static void lost_at_the_peer(void)
 {
-	struct ha_bundle *b = sender();
+	struct ha_bundle *b = make_sender();
 	struct ha_control *k = &b->failover.ctl[RAIL];
 
-	down(b, EPOCH - 1, HA_CAUSE_PORT_DOWN); /* a late copy */
+	receive_down(b, EPOCH - 1, HA_CAUSE_PORT_DOWN); /* a late copy */
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
 	CHECK(!k->fence.peer_knows);
-	down(b, EPOCH, HA_CAUSE_PORT_DOWN);
+	receive_down(b, EPOCH, HA_CAUSE_PORT_DOWN);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
 	CHECK_INT(k->cause, HA_CAUSE_PEER_NOTICE);
 	CHECK(k->fence.peer_knows);
@@ -97,13 +97,13 @@ static void lost_at_the_peer(void)
 	CHECK(!ha_bundle_closing(b, ha_clock_now(ctx.clock)));
 	free(b);
 
-	b = sender(); /* our write was refused there: it may be about to close */
-	down(b, EPOCH, HA_CAUSE_QUEUE_ERROR);
+	b = make_sender(); /* our write was refused there: it may be about to close */
+	receive_down(b, EPOCH, HA_CAUSE_QUEUE_ERROR);
 	CHECK(ha_bundle_closing(b, ha_clock_now(ctx.clock)));
 	free(b);
 
-	b = sender(); /* superfluous, which is no fault */
-	down(b, EPOCH, HA_CAUSE_SURPLUS);
+	b = make_sender(); /* superfluous, which is no fault */
+	receive_down(b, EPOCH, HA_CAUSE_SURPLUS);
 	CHECK_INT(b->failover.ctl[RAIL].cause, HA_CAUSE_SURPLUS);
 	free(b);
 }
@@ -112,10 +112,10 @@ static void lost_at_the_peer(void)
  * less than its peer. */
 static void lost_before_it_began(void)
 {
-	struct ha_bundle *b = receiver();
+	struct ha_bundle *b = make_receiver();
 
 	b->rail[RAIL].state = HA_RAIL_DOWN;
-	down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
+	receive_down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
 	CHECK_INT(b->rail[RAIL].epoch, EPOCH + 1);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
 	CHECK_INT(b->failover.ctl[RAIL].fence.stage, HA_FENCE_CLOSE);
@@ -123,9 +123,9 @@ static void lost_before_it_began(void)
 	CHECK(b->failover.ctl[RAIL].fence.suspected_at);
 	free(b);
 
-	b = sender();
+	b = make_sender();
 	b->rail[RAIL].state = HA_RAIL_DOWN;
-	down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
+	receive_down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
 	CHECK_INT(b->rail[RAIL].epoch, EPOCH);
 	CHECK_INT(b->abort.error, 0);
 	free(b);
@@ -133,9 +133,9 @@ static void lost_before_it_began(void)
 
 static void fenced_at_the_peer(void)
 {
-	struct ha_bundle *b = receiver();
+	struct ha_bundle *b = make_receiver();
 	struct ha_control *k = &b->failover.ctl[RAIL];
-	union ha_message m = message(HA_MSG_RAIL_FENCED, EPOCH);
+	union ha_message m = compose_message(HA_MSG_RAIL_FENCED, EPOCH);
 
 	m.fenced.state.base = 3;
 	m.fenced.state.head = 9;
@@ -152,13 +152,13 @@ static void fenced_at_the_peer(void)
 	ha_failover_message(b, &m);
 	CHECK_INT(k->out.due, HA_SEND(RAIL_ACK));
 	CHECK(!k->compare.acked);
-	m = message(HA_MSG_RAIL_ACK, EPOCH);
+	m = compose_message(HA_MSG_RAIL_ACK, EPOCH);
 	ha_failover_message(b, &m);
 	CHECK(k->compare.acked);
 	free(b);
 
-	b = receiver(); /* of the next epoch, while this one is up: it will be repeated */
-	m = message(HA_MSG_RAIL_FENCED, EPOCH + 1);
+	b = make_receiver(); /* of the next epoch, while this one is up: it will be repeated */
+	m = compose_message(HA_MSG_RAIL_FENCED, EPOCH + 1);
 	ha_failover_message(b, &m);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
 	CHECK(!b->failover.ctl[RAIL].compare.has_peer_state);
@@ -171,8 +171,8 @@ static void fenced_at_the_peer(void)
 
 static int error_after(enum ha_msg_type type, uint32_t epoch, bool is_send)
 {
-	struct ha_bundle *b = is_send ? sender() : receiver();
-	union ha_message m = message(type, epoch);
+	struct ha_bundle *b = is_send ? make_sender() : make_receiver();
+	union ha_message m = compose_message(type, epoch);
 	int error;
 
 	ha_failover_message(b, &m);
@@ -200,8 +200,8 @@ static void epochs_that_cannot_be(void)
 static void not_for_us(void)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		struct ha_bundle *b = sender();
-		union ha_message m = message(HA_MSG_ABORT, 0);
+		struct ha_bundle *b = make_sender();
+		union ha_message m = compose_message(HA_MSG_ABORT, 0);
 
 		m.rail.nonce += i == 0;
 		m.rail.rail += i == 1;
@@ -215,9 +215,9 @@ static void not_for_us(void)
 
 static void keys_are_acknowledged(void)
 {
-	struct ha_bundle *b = receiver();
+	struct ha_bundle *b = make_receiver();
 	struct ha_control *k = &b->failover.ctl[RAIL];
-	union ha_message m = message(HA_MSG_RAIL_KEYS_ACK, EPOCH);
+	union ha_message m = compose_message(HA_MSG_RAIL_KEYS_ACK, EPOCH);
 
 	k->keys.next = 4;
 	k->keys.end = 9;
@@ -237,7 +237,7 @@ static void keys_are_acknowledged(void)
 }
 
 /* A rail's incarnation is over; `suspected` ns ago it was suspected. */
-static uint64_t retry(struct ha_bundle *b, uint64_t now, uint64_t suspected)
+static uint64_t end_incarnation(struct ha_bundle *b, uint64_t now, uint64_t suspected)
 {
 	struct ha_control *k = &b->failover.ctl[RAIL];
 
@@ -254,41 +254,41 @@ static uint64_t retry(struct ha_bundle *b, uint64_t now, uint64_t suspected)
  * what the operator has set; a receiver never waits. */
 static void tried_again(void)
 {
-	struct ha_bundle *b = sender();
+	struct ha_bundle *b = make_sender();
 	struct ha_control *k = &b->failover.ctl[RAIL];
 	uint64_t now = 1000000 * MS;
 
 	b->active = 1;
 	k->proven = true;
 	for (unsigned i = 1; i <= 3; i++) {
-		CHECK_INT(retry(b, now, 0), now + (100 * MS << i));
+		CHECK_INT(end_incarnation(b, now, 0), now + (100 * MS << i));
 		CHECK_INT(k->join.attempts, i);
 	}
 	ctx.config.ib_recovery_start_delay = 5000;
-	CHECK_INT(retry(b, now, 1000 * MS), now + 4000 * MS);
+	CHECK_INT(end_incarnation(b, now, 1000 * MS), now + 4000 * MS);
 	ctx.config.ib_recovery_start_delay = 500;
-	CHECK_INT(retry(b, now, 0), now + (100 * MS << 5));
+	CHECK_INT(end_incarnation(b, now, 0), now + (100 * MS << 5));
 	ctx.config.ib_recovery_start_delay = 0;
 	b->active = 0; /* every second counts */
-	CHECK_INT(retry(b, now, 0), now + 1000 * MS);
+	CHECK_INT(end_incarnation(b, now, 0), now + 1000 * MS);
 	k->join.attempts = 0;
 	k->working = true; /* it was up until now: at once */
 	k->join.up_since = now - 20000 * MS;
-	CHECK_INT(retry(b, now, 0), now);
+	CHECK_INT(end_incarnation(b, now, 0), now);
 	CHECK_INT(k->join.flaps, 0);
 	b->active = 1;
 	for (unsigned i = 1; i <= 12; i++) {
 		unsigned flaps = i < 9 ? i : 9;
 
 		k->join.up_since = now - 9999 * MS;
-		CHECK_INT(retry(b, now, 0), now + (100 * MS << (flaps - 1)));
+		CHECK_INT(end_incarnation(b, now, 0), now + (100 * MS << (flaps - 1)));
 		CHECK_INT(k->join.flaps, flaps);
 	}
 	free(b);
 
-	b = receiver();
+	b = make_receiver();
 	b->failover.ctl[RAIL].proven = true;
-	CHECK_INT(retry(b, now, 0), 0);
+	CHECK_INT(end_incarnation(b, now, 0), 0);
 	free(b);
 }
 
@@ -296,9 +296,9 @@ static void tried_again(void)
 static void keys_arrive(void)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		struct ha_bundle *b = i == 1 ? receiver() : sender();
+		struct ha_bundle *b = i == 1 ? make_receiver() : make_sender();
 		struct ha_control *k = &b->failover.ctl[RAIL];
-		union ha_message m = message(HA_MSG_RAIL_KEYS, i == 2 ? EPOCH + 1 : EPOCH);
+		union ha_message m = compose_message(HA_MSG_RAIL_KEYS, i == 2 ? EPOCH + 1 : EPOCH);
 
 		m.keys.next = 4;
 		ha_failover_message(b, &m);
@@ -307,8 +307,9 @@ static void keys_arrive(void)
 		free(b);
 	}
 	for (unsigned i = 0; i < 3; i++) { /* the other way round */
-		struct ha_bundle *b = i == 1 ? sender() : receiver();
-		union ha_message m = message(HA_MSG_RAIL_KEYS_ACK, i == 2 ? EPOCH + 1 : EPOCH);
+		struct ha_bundle *b = i == 1 ? make_sender() : make_receiver();
+		union ha_message m =
+			compose_message(HA_MSG_RAIL_KEYS_ACK, i == 2 ? EPOCH + 1 : EPOCH);
 
 		b->failover.ctl[RAIL].keys.end = 9;
 		m.keys_ack.next = 4;
@@ -322,15 +323,15 @@ static void keys_arrive(void)
 static void signs_of_this_incarnation(void)
 {
 	for (uint32_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) {
-		struct ha_bundle *b = sender();
+		struct ha_bundle *b = make_sender();
 		struct ha_control *k = &b->failover.ctl[RAIL];
-		union ha_message m = message(HA_MSG_RAIL_ALIVE, epoch);
+		union ha_message m = compose_message(HA_MSG_RAIL_ALIVE, epoch);
 
 		k->sign.asked_at = 7;
 		k->sign.number = m.sign.number = 3;
 		ha_failover_message(b, &m);
 		CHECK_INT(k->sign.alive, epoch == EPOCH);
-		m = message(HA_MSG_RAIL_ASK, epoch);
+		m = compose_message(HA_MSG_RAIL_ASK, epoch);
 		m.sign.number = 2;
 		b->rail[RAIL].sq_depth = 0; /* no room for an answer yet */
 		k->beat.at = UINT64_MAX;
@@ -345,14 +346,14 @@ static void signs_of_this_incarnation(void)
  * next incarnation is being offered in vain. A late copy of the first news says nothing. */
 static void port_of_the_peer(void)
 {
-	struct ha_bundle *b = sender();
+	struct ha_bundle *b = make_sender();
 	struct ha_control *k = &b->failover.ctl[RAIL];
-	union ha_message m = message(HA_MSG_RAIL_BACK, EPOCH);
+	union ha_message m = compose_message(HA_MSG_RAIL_BACK, EPOCH);
 
-	down(b, EPOCH, HA_CAUSE_PORT_DOWN);
+	receive_down(b, EPOCH, HA_CAUSE_PORT_DOWN);
 	CHECK(k->fence.peer_port);
 	k->fence.peer_port = false;
-	down(b, EPOCH, HA_CAUSE_PORT_DOWN);
+	receive_down(b, EPOCH, HA_CAUSE_PORT_DOWN);
 	CHECK(!k->fence.peer_port);
 	b->rail[RAIL].state = HA_RAIL_DOWN;
 	k->fence.peer_port = true;
@@ -364,20 +365,20 @@ static void port_of_the_peer(void)
 	free(b);
 
 	for (unsigned i = 0; i < 4; i++) {
-		b = i == 1 ? receiver() : sender();
+		b = i == 1 ? make_receiver() : make_sender();
 		k = &b->failover.ctl[RAIL];
 		b->rail[RAIL].state = i == 2 ? HA_RAIL_PROBE : HA_RAIL_JOIN;
 		k->join.retry_at = UINT64_MAX;
-		m = message(HA_MSG_RAIL_BACK, EPOCH - 1 - (i == 3));
+		m = compose_message(HA_MSG_RAIL_BACK, EPOCH - 1 - (i == 3));
 		ha_failover_message(b, &m);
 		CHECK_INT(k->out.due, i ? 0 : HA_SEND(RAIL_OFFER));
 		free(b);
 	}
 	for (unsigned i = 0; i < 2; i++) { /* a silence is others' business, too */
-		b = sender();
-		ctx.bundles = receiver();
+		b = make_sender();
+		ctx.bundles = make_receiver();
 		ctx.bundles->failover.ctl[RAIL].beat.watched = true;
-		down(b, EPOCH, i ? HA_CAUSE_TIMEOUT : HA_CAUSE_PORT_CHANGED);
+		receive_down(b, EPOCH, i ? HA_CAUSE_TIMEOUT : HA_CAUSE_PORT_CHANGED);
 		CHECK_INT(ctx.bundles->failover.ctl[RAIL].beat.doubted, i);
 		free(ctx.bundles);
 		ctx.bundles = NULL;
@@ -389,9 +390,9 @@ static void port_of_the_peer(void)
 static void the_state_counts_as_delivery(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		struct ha_bundle *b = sender();
+		struct ha_bundle *b = make_sender();
 		struct ha_send *s = (struct ha_send *)b;
-		union ha_message m = message(HA_MSG_RAIL_FENCED, EPOCH);
+		union ha_message m = compose_message(HA_MSG_RAIL_FENCED, EPOCH);
 
 		b->await = i ? HA_AWAIT_DELIVERY : 0;
 		s->head = 1;
@@ -408,9 +409,9 @@ static void the_state_counts_as_delivery(void)
 static void offers_and_answers(void)
 {
 	for (unsigned is_send = 0; is_send < 2; is_send++) {
-		struct ha_bundle *b = is_send ? sender() : receiver();
+		struct ha_bundle *b = is_send ? make_sender() : make_receiver();
 		struct ha_control *k = &b->failover.ctl[RAIL];
-		union ha_message m = message(HA_MSG_RAIL_OFFER, EPOCH + 1);
+		union ha_message m = compose_message(HA_MSG_RAIL_OFFER, EPOCH + 1);
 
 		b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
 		CHECK(b->ring);
@@ -421,7 +422,7 @@ static void offers_and_answers(void)
 		CHECK_INT(k->join.offer.guid, is_send ? 0 : 6);
 		k->join.has_offer = false;
 		b->rail[RAIL].state = HA_RAIL_JOIN;
-		m = message(HA_MSG_RAIL_ANSWER, EPOCH);
+		m = compose_message(HA_MSG_RAIL_ANSWER, EPOCH);
 		m.incarnation.end.guid = 7;
 		ha_failover_message(b, &m);
 		CHECK_INT(k->slow == HA_SLOW_CONNECT, is_send);
@@ -435,8 +436,8 @@ static void offers_and_answers(void)
 static void windows_of_this_incarnation(void)
 {
 	for (uint32_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) {
-		struct ha_bundle *b = receiver();
-		union ha_message m = message(HA_MSG_WINDOWS_ACK, epoch);
+		struct ha_bundle *b = make_receiver();
+		union ha_message m = compose_message(HA_MSG_WINDOWS_ACK, epoch);
 
 		b->terms.flags = HA_FLAG_ONE_SIDED;
 		b->failover.ctl[RAIL].windows.sent = 4;

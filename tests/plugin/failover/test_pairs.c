@@ -70,7 +70,7 @@ static void leaf_silent(void)
 }
 
 /* From soft0 to soft0, standby soft1 to soft1: one of each is lost. */
-static void crosswise(void)
+static void lost_crosswise(void)
 {
 	struct duel d;
 
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 	static const struct duel_test tests[] = {
 		{ "leaf_lost", leaf_lost },
 		{ "leaf_silent", leaf_silent },
-		{ "crosswise", crosswise },
+		{ "crosswise", lost_crosswise },
 		{ "fused_crosswise", fused_crosswise },
 	};
 

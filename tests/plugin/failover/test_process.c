@@ -37,7 +37,7 @@ static void fork_failover(void)
 	duel_close(&d);
 }
 
-static void stopped(enum duel_end end, unsigned seconds)
+static void stop_end(enum duel_end end, unsigned seconds)
 {
 	const struct duel_setup setup = { .lanes = 2 };
 	struct duel d;
@@ -51,23 +51,23 @@ static void stopped(enum duel_end end, unsigned seconds)
 
 static void stop_sender(void)
 {
-	stopped(SENDER, 2);
+	stop_end(SENDER, 2);
 }
 
 static void stop_receiver(void)
 {
-	stopped(RECEIVER, 2);
+	stop_end(RECEIVER, 2);
 }
 
 /* Within the 81 s after which a connection without a path ends. */
 static void stop_sender_60(void)
 {
-	stopped(SENDER, 60);
+	stop_end(SENDER, 60);
 }
 
 static void stop_receiver_60(void)
 {
-	stopped(RECEIVER, 60);
+	stop_end(RECEIVER, 60);
 }
 
 static bool write_file(const char *folder, const char *name, const char *text)
@@ -109,7 +109,7 @@ static const char *freezer_make(char *folder, size_t size)
 }
 
 /* By the kernel's freezer, which no signal shows. */
-static void frozen(void)
+static void freeze_both_ends(void)
 {
 	const struct duel_setup setup = { .lanes = 2 };
 	char folder[128], pid[32];
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = {
 		{ "fork_failover", fork_failover },   { "stop_sender", stop_sender },
-		{ "stop_receiver", stop_receiver },   { "frozen", frozen },
+		{ "stop_receiver", stop_receiver },   { "frozen", freeze_both_ends },
 		{ "stop_sender_60", stop_sender_60 }, { "stop_receiver_60", stop_receiver_60 },
 	};
 

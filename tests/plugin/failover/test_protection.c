@@ -19,12 +19,12 @@
 static struct ha_topo_device topo[NICS];
 static struct ha_device device[NICS];
 
-static uint32_t place(int nic)
+static uint32_t place_of(int nic)
 {
 	return ha_device_place(&device[nic]);
 }
 
-static struct ha_bundle *bundle(void)
+static struct ha_bundle *make_bundle(void)
 {
 	struct ha_bundle *b = calloc(1, sizeof(*b));
 
@@ -44,14 +44,14 @@ static void connect_nics(struct ha_bundle *b, unsigned rail, int here, int there
 	struct ha_wire_rail *peer = &b->rail[rail].peer;
 
 	b->rail[rail].dev = &device[here];
-	*peer = (struct ha_wire_rail) { .guid = 7, .keys = place(there) << 8 | 3 };
+	*peer = (struct ha_wire_rail) { .guid = 7, .keys = place_of(there) << 8 | 3 };
 	snprintf(peer->name, sizeof(peer->name), "nic%d:1", there);
 }
 
 /* What two rails between these NICs protect against. */
-static enum ha_status_against against(int here0, int there0, int here1, int there1)
+static enum ha_status_against protection_of(int here0, int there0, int here1, int there1)
 {
-	struct ha_bundle *b = bundle();
+	struct ha_bundle *b = make_bundle();
 	enum ha_status_against found;
 
 	connect_nics(b, 1, here0, there0);
@@ -65,21 +65,22 @@ static enum ha_status_against against(int here0, int there0, int here1, int ther
 
 static void two_rails(void)
 {
-	CHECK_INT(against(0, 0, 0, 0), HA_AGAINST_NOTHING);
-	CHECK_INT(against(0, 0, 1, 0), HA_AGAINST_NIC_HERE);
-	CHECK_INT(against(0, 0, 0, 1), HA_AGAINST_NIC_THERE);
-	CHECK_INT(against(0, 0, 1, 1), HA_AGAINST_NIC); /* all on one switch */
-	CHECK_INT(against(0, 0, 2, 2), HA_AGAINST_SWITCH);
-	CHECK_INT(against(0, 0, 2, 1), HA_AGAINST_NIC); /* the first switch takes both along */
-	CHECK_INT(against(0, 0, 1, 2), HA_AGAINST_NIC);
-	CHECK_INT(against(0, 2, 1, 3), HA_AGAINST_NIC); /* across: either switch does */
-	CHECK_INT(against(0, 2, 2, 0), HA_AGAINST_NIC);
+	CHECK_INT(protection_of(0, 0, 0, 0), HA_AGAINST_NOTHING);
+	CHECK_INT(protection_of(0, 0, 1, 0), HA_AGAINST_NIC_HERE);
+	CHECK_INT(protection_of(0, 0, 0, 1), HA_AGAINST_NIC_THERE);
+	CHECK_INT(protection_of(0, 0, 1, 1), HA_AGAINST_NIC); /* all on one switch */
+	CHECK_INT(protection_of(0, 0, 2, 2), HA_AGAINST_SWITCH);
+	CHECK_INT(protection_of(0, 0, 2, 1),
+		  HA_AGAINST_NIC); /* the first switch takes both along */
+	CHECK_INT(protection_of(0, 0, 1, 2), HA_AGAINST_NIC);
+	CHECK_INT(protection_of(0, 2, 1, 3), HA_AGAINST_NIC); /* across: either switch does */
+	CHECK_INT(protection_of(0, 2, 2, 0), HA_AGAINST_NIC);
 }
 
 /* Without any rail nothing is survived. */
 static void no_rail(void)
 {
-	struct ha_bundle *b = bundle();
+	struct ha_bundle *b = make_bundle();
 
 	CHECK_INT(ha_protection(b, 0), HA_AGAINST_NOTHING);
 	CHECK_INT(ha_protection_shared_place(b, 0), 0);
@@ -89,7 +90,7 @@ static void no_rail(void)
 /* What a third rail adds: switch and NIC each leave one of the others. */
 static void three_rails(void)
 {
-	struct ha_bundle *b = bundle();
+	struct ha_bundle *b = make_bundle();
 
 	connect_nics(b, 0, 0, 0);
 	connect_nics(b, 1, 1, 0);
@@ -105,13 +106,13 @@ static void three_rails(void)
  * place is not known. */
 static void shared_switch(void)
 {
-	struct ha_bundle *b = bundle();
+	struct ha_bundle *b = make_bundle();
 
 	connect_nics(b, 0, 0, 0);
 	connect_nics(b, 1, 1, 1);
-	CHECK_INT(ha_protection_shared_place(b, 3), place(0));
+	CHECK_INT(ha_protection_shared_place(b, 3), place_of(0));
 	connect_nics(b, 1, 2, 1); /* at the far end only */
-	CHECK_INT(ha_protection_shared_place(b, 3), place(0));
+	CHECK_INT(ha_protection_shared_place(b, 3), place_of(0));
 	connect_nics(b, 0, 2, 0); /* here both on the second, there both on the first */
 	CHECK(ha_protection_shared_place(b, 3));
 	connect_nics(b, 0, 0, 0);
@@ -128,7 +129,7 @@ static void shared_switch(void)
 	CHECK_INT(ha_protection_shared_place(b, 3), 0);
 	free(b);
 
-	b = bundle(); /* an old peer's number of keys is no place */
+	b = make_bundle(); /* an old peer's number of keys is no place */
 	connect_nics(b, 0, 0, 0);
 	connect_nics(b, 1, 2, 2);
 	b->terms.flags = HA_FLAG_FAILOVER;
@@ -138,9 +139,9 @@ static void shared_switch(void)
 }
 
 /* Two planes of one rail are two switches. */
-static void planes(void)
+static void planes_are_switches(void)
 {
-	struct ha_bundle *b = bundle();
+	struct ha_bundle *b = make_bundle();
 
 	topo[0].plane_id = 0;
 	topo[1].plane_id = 1;
@@ -189,7 +190,7 @@ int main(void)
 	no_rail();
 	three_rails();
 	shared_switch();
-	planes();
+	planes_are_switches();
 	peer_devices();
 	from_the_least_to_the_best();
 	return 0;

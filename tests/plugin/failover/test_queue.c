@@ -48,7 +48,7 @@ static void srq_error_alone(void)
 }
 
 /* The shares of a fused device follow the speeds of its ports. */
-static void speed(void)
+static void port_changes_speed(void)
 {
 	const struct duel_setup setup = { .fused = true };
 	struct duel d;
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = { { "srq_error", srq_error },
 						  { "srq_error_alone", srq_error_alone },
-						  { "speed", speed } };
+						  { "speed", port_changes_speed } };
 
 	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* SUP carries everything; without it SOUT does; when it is back it has its share again. */
-static void mpib(void)
+static void mpib_nics(void)
 {
 	const struct duel_setup setup = { .env = { "MPIB_HCA_SOUT=soft0", "MPIB_HCA_SUP=soft1" } };
 	struct duel d;
@@ -89,7 +89,7 @@ static void split_queue_pairs(void)
 
 /* The two of a fused device stand by for each other: one goes, both go, and each that comes back
  * carries its share again. */
-static void fused(void)
+static void fused_device(void)
 {
 	const struct duel_setup setup = { .fused = true };
 	struct duel d;
@@ -143,9 +143,9 @@ static void fused_hopeless(void)
 
 int main(int argc, char **argv)
 {
-	static const struct duel_test tests[] = { { "mpib", mpib },
+	static const struct duel_test tests[] = { { "mpib", mpib_nics },
 						  { "queue_pairs", queue_pairs },
-						  { "fused", fused },
+						  { "fused", fused_device },
 						  { "split_queue_pairs", split_queue_pairs },
 						  { "many_queue_pairs", many_queue_pairs },
 						  { "fused_hopeless", fused_hopeless } };

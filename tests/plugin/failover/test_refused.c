@@ -63,7 +63,7 @@ static void post_spoilt(unsigned rails)
 
 /* Until both are done, or the sender has its error, which is returned; the receiver may learn of
  * the end first. */
-static int outcome(void)
+static int await_outcome(void)
 {
 	int err = 0, told = 0;
 
@@ -85,7 +85,7 @@ static int outcome(void)
 __attribute__((noinline, no_sanitize_thread))
 #endif
 static void
-look(bool *all_up, unsigned *first)
+look_at_rails(bool *all_up, unsigned *first)
 {
 	unsigned data = (1u << p.send->b.balance.ndata) - 1;
 
@@ -99,17 +99,17 @@ static unsigned all_up(void)
 	unsigned first;
 	bool up;
 
-	look(&up, &first);
+	look_at_rails(&up, &first);
 	for (int k = 0; !up && k < PAIR_TRIES_MAX; k++) {
 		pair_messages(&p, &from, &to, 1, SIZE);
 		pair_idle(&p, k);
-		look(&up, &first);
+		look_at_rails(&up, &first);
 	}
 	CHECK(up);
 	return first;
 }
 
-static void prepare(int nmore)
+static void open_pair(int nmore)
 {
 	pair_open(&p, nmore);
 	from.data = pair_alloc(SIZE);
@@ -120,7 +120,7 @@ static void prepare(int nmore)
 	all_up();
 }
 
-static void finish(void)
+static void close_pair(void)
 {
 	ha_dereg_mr(&p.send->b, from.mr);
 	ha_dereg_mr(&p.recv->b, to.mr);
@@ -129,19 +129,19 @@ static void finish(void)
 
 static void on_one_rail(void)
 {
-	prepare(1);
+	open_pair(1);
 	for (int i = 0; i < 3; i++) {
 		unsigned first = all_up();
 
 		memset(to.data, 0, SIZE);
 		memset(from.data, 'a' + i, SIZE);
 		post_spoilt(1u << first);
-		CHECK_INT(outcome(), 0);
+		CHECK_INT(await_outcome(), 0);
 		CHECK(!memcmp(from.data, to.data, SIZE));
 		pair_messages(&p, &from, &to, 100, SIZE);
 		all_up(); /* its next incarnation has come */
 	}
-	finish();
+	close_pair();
 }
 
 /* The second refusal is the end, after the time in which a peer that closes would have said so. On
@@ -152,11 +152,11 @@ static void on_all(int rails)
 	int err;
 
 	lines_catch();
-	prepare(rails - 1);
+	open_pair(rails - 1);
 	memset(to.data, 0, SIZE);
 	memset(from.data, 'z', SIZE);
 	post_spoilt(~0u);
-	err = outcome();
+	err = await_outcome();
 	if (!err) {
 		CHECK(!memcmp(from.data, to.data, SIZE));
 		CHECK(!lines_contain("lost: "));
@@ -166,7 +166,7 @@ static void on_all(int rails)
 		CHECK(lines_contain("remote access error"));
 		CHECK(lines_count("-> ") && lines_count(" replayed, ") <= REPLAYS_MAX);
 	}
-	finish();
+	close_pair();
 }
 
 static void while_quiet(void)
@@ -174,7 +174,7 @@ static void while_quiet(void)
 	const struct ibv_wc refusal = { .status = IBV_WC_REM_ACCESS_ERR };
 	struct ha_bundle *b;
 
-	prepare(1);
+	open_pair(1);
 	b = &p.send->b;
 	for (int i = 0; i < 3; i++) {
 		unsigned other = !all_up();
@@ -189,7 +189,7 @@ static void while_quiet(void)
 		usleep(20000);
 	}
 	pair_messages(&p, &from, &to, 10, SIZE);
-	finish();
+	close_pair();
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void cuts(const struct duel_setup *setup)
+static void run_cuts(const struct duel_setup *setup)
 {
 	unsigned lanes = setup->lanes + !setup->lanes;
 	struct duel d;
@@ -26,35 +26,35 @@ static void cuts(const struct duel_setup *setup)
 
 static void ack_memory(void)
 {
-	cuts(&(const struct duel_setup) { .env = { "HA_NCCL_ACK=memory" } });
+	run_cuts(&(const struct duel_setup) { .env = { "HA_NCCL_ACK=memory" } });
 }
 
-static void eager(void)
+static void eager_registration(void)
 {
-	cuts(&(const struct duel_setup) { .env = { "HA_NCCL_MR_MODE=eager" } });
+	run_cuts(&(const struct duel_setup) { .env = { "HA_NCCL_MR_MODE=eager" } });
 }
 
 static void no_thread(void)
 {
-	cuts(&(const struct duel_setup) { .env = { "HA_NCCL_USE_PROGRESS_THREAD=0" } });
+	run_cuts(&(const struct duel_setup) { .env = { "HA_NCCL_USE_PROGRESS_THREAD=0" } });
 }
 
 /* As on a software NIC: receives are complete when their data is there, and whoever waits polls. */
 static void always_polls(void)
 {
-	cuts(&(const struct duel_setup) { .env = { "HA_NCCL_POLL_ALWAYS=1" } });
+	run_cuts(&(const struct duel_setup) { .env = { "HA_NCCL_POLL_ALWAYS=1" } });
 }
 
 /* An interface without optional receives. */
 static void old_interface(void)
 {
-	cuts(&(const struct duel_setup) { .version = 8 });
+	run_cuts(&(const struct duel_setup) { .version = 8 });
 }
 
 /* Many connections lose the same NIC at once, while four threads at each end drive them. */
-static void many(void)
+static void many_connections(void)
 {
-	cuts(&(const struct duel_setup) { .lanes = 16, .threads = 4, .largest = 70000 });
+	run_cuts(&(const struct duel_setup) { .lanes = 16, .threads = 4, .largest = 70000 });
 }
 
 static void many_kill(void)
@@ -100,11 +100,11 @@ static void recovery_variables(void)
 static const struct duel_test tests[] = {
 	{ "recovery_variables", recovery_variables },
 	{ "ack_memory", ack_memory },
-	{ "eager", eager },
+	{ "eager", eager_registration },
 	{ "no_thread", no_thread },
 	{ "always_polls", always_polls },
 	{ "old_interface", old_interface },
-	{ "many", many },
+	{ "many", many_connections },
 	{ "many_kill", many_kill },
 };
 

@@ -37,7 +37,7 @@ static struct ha_device device[RAILS];
 static const uint64_t start = 1000000 * US;
 
 /* Rail 0 carries, and has stood still since `start`; a sign is asked for after a millisecond. */
-static struct ha_send *sender(void)
+static struct ha_send *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 	struct ha_control *k;
@@ -71,34 +71,34 @@ static struct ha_send *sender(void)
 	return s;
 }
 
-static void release(struct ha_send *s)
+static void free_sender(struct ha_send *s)
 {
 	free(s->b.ring);
 	free(s);
 }
 
-static bool look(struct ha_send *s, uint64_t us)
+static bool step_after(struct ha_send *s, uint64_t us)
 {
 	return ha_sign_step(&s->b, &s->b.rail[0], start + us * US);
 }
 
 /* It is asked for a sign, and rail 1 has given one. */
-static struct ha_send *answered(void)
+static struct ha_send *make_answered(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
 
-	CHECK(look(s, 999));
+	CHECK(step_after(s, 999));
 	CHECK_INT(sign->asked_at, 0);
-	CHECK(look(s, 1000));
+	CHECK(step_after(s, 1000));
 	CHECK_INT(sign->asked_at, start + 1000 * US);
 	CHECK_INT(s->b.failover.ctl[0].out.due, HA_SEND(RAIL_ASK));
 	for (unsigned i = 0; i < RAILS; i++)
 		CHECK_INT(words[i], 1);
-	CHECK(look(s, 1400));
+	CHECK(step_after(s, 1400));
 	CHECK_INT(sign->answered_at, 0);
 	s->b.rail[1].sq_retired++;
-	CHECK(look(s, 1500));
+	CHECK(step_after(s, 1500));
 	CHECK_INT(sign->answered_at, start + 1500 * US);
 	CHECK_INT(sign->witness, 1);
 	return s;
@@ -107,36 +107,36 @@ static struct ha_send *answered(void)
 /* It has as much time as was asked for, and so has a standby, which must not carry next. */
 static void given_up_with_those_that_are_as_silent(void)
 {
-	struct ha_send *s = answered();
+	struct ha_send *s = make_answered();
 
-	CHECK(look(s, 1999));
-	CHECK(!look(s, 2000));
+	CHECK(step_after(s, 1999));
+	CHECK(!step_after(s, 2000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SILENCE);
 	CHECK_INT(s->b.rail[1].state, HA_RAIL_UP);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.failover.ctl[2].cause, HA_CAUSE_SILENCE);
 	CHECK_INT(s->b.failover.ctl[0].sign.alarm_at, start + 2000 * US);
-	release(s);
+	free_sender(s);
 
-	s = answered();
+	s = make_answered();
 	s->b.rail[2].sq_retired++; /* this one gave its sign, too */
-	CHECK(!look(s, 2000));
+	CHECK(!step_after(s, 2000));
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
-	release(s);
+	free_sender(s);
 }
 
 /* The peer's words get over this rail: packets get lost on it, and all are asked anew. */
 static void the_peer_gets_through(void)
 {
-	struct ha_send *s = answered();
+	struct ha_send *s = make_answered();
 	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
 
 	ha_sign_alive(&s->b, &s->b.rail[0], sign->number + 1); /* of another question */
 	CHECK(!sign->alive);
 	ha_sign_alive(&s->b, &s->b.rail[0], sign->number);
 	CHECK(sign->alive);
-	CHECK(look(s, 2000));
+	CHECK(step_after(s, 2000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
 	CHECK_INT(sign->asked_at, start + 2000 * US);
 	CHECK_INT(sign->answered_at, 0);
@@ -144,13 +144,13 @@ static void the_peer_gets_through(void)
 	CHECK_INT(sign->number, 2);
 	CHECK(device[0].silence.lossy_until > start + 2000 * US);
 	CHECK(sign->waited); /* which the question says */
-	release(s);
+	free_sender(s);
 }
 
 /* The peer's work waits while ours gets through: ours may wait like that, too. */
 static void the_peer_waits_on_a_sound_path(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	union ha_message ask = { .sign = { .rail.header.type = HA_MSG_RAIL_ASK, .number = 1 } };
 
 	ha_failover_message(&s->b, &ask);
@@ -160,56 +160,57 @@ static void the_peer_waits_on_a_sound_path(void)
 	ha_failover_message(&s->b, &ask);
 	CHECK(device[0].silence.lossy_until > 0);
 	CHECK_INT(device[1].silence.lossy_until, 0);
-	release(s);
+	free_sender(s);
 }
 
 static void it_moves_or_may_rest(void)
 {
-	struct ha_send *s = answered();
+	struct ha_send *s = make_answered();
 
 	s->b.rail[0].sq_retired++; /* a sign at the last moment */
-	CHECK(look(s, 2000));
+	CHECK(step_after(s, 2000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
-	release(s);
+	free_sender(s);
 
-	s = answered(); /* a false alarm elsewhere: no question counts for a while */
+	s = make_answered(); /* a false alarm elsewhere: no question counts for a while */
 	device[0].silence.rest_until = start + 9000 * US;
-	CHECK(look(s, 2000));
+	CHECK(step_after(s, 2000));
 	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, 0);
-	release(s);
+	free_sender(s);
 
-	s = answered(); /* this process stood still itself: all are asked anew */
-	CHECK(look(s, 3000));
+	s = make_answered(); /* this process stood still itself: all are asked anew */
+	CHECK(step_after(s, 3000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
 	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 3000 * US);
-	release(s);
+	free_sender(s);
 }
 
 /* Both have had their time when one is given up: half as long again after a late answer. */
 static void the_witness_was_slow(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
 
-	CHECK(look(s, 1000));
-	CHECK(look(s, 1800));
+	CHECK(step_after(s, 1000));
+	CHECK(step_after(s, 1800));
 	s->b.rail[1].sq_retired++;
-	CHECK(look(s, 1900));
+	CHECK(step_after(s, 1900));
 	CHECK_INT(sign->answered_at, start + 1900 * US);
-	CHECK(look(s, 2399));
-	CHECK(!look(s, 2400));
-	release(s);
+	CHECK(step_after(s, 2399));
+	CHECK(!step_after(s, 2400));
+	free_sender(s);
 
-	s = sender(); /* too slow to prove anything: the peer is back, and all are asked anew */
+	s = make_sender(); /* too slow to prove anything: the peer is back, and all are asked anew
+			    */
 	sign = &s->b.failover.ctl[0].sign;
-	CHECK(look(s, 1000));
-	CHECK(look(s, 1900));
+	CHECK(step_after(s, 1000));
+	CHECK(step_after(s, 1900));
 	s->b.rail[1].sq_retired++;
-	CHECK(look(s, 2001));
+	CHECK(step_after(s, 2001));
 	CHECK_INT(sign->answered_at, 0);
 	CHECK_INT(sign->asked_at, start + 2001 * US);
 	CHECK_INT(sign->number, 2);
-	release(s);
+	free_sender(s);
 }
 
 /* A sender with one spare more, that is down. */
@@ -217,7 +218,7 @@ static struct ha_send *sender_with_spare(void)
 {
 	static struct ha_device two[2];
 	static struct ha_topo_device topo;
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	for (unsigned i = 0; i < 2; i++) {
 		two[i] = (struct ha_device) { .topo = &topo, .up = true };
@@ -240,7 +241,7 @@ static void release_with_spare(struct ha_send *s)
 {
 	ctx.devices = NULL;
 	ctx.nports = 0;
-	release(s);
+	free_sender(s);
 }
 
 /* No path gives a sign in its time: further pairs of NICs are connected, and nothing is given up.
@@ -249,12 +250,12 @@ static void nobody_answers(void)
 {
 	struct ha_send *s = sender_with_spare();
 
-	CHECK(look(s, 1000));
-	CHECK(look(s, 1999));
+	CHECK(step_after(s, 1000));
+	CHECK(step_after(s, 1999));
 	CHECK(!ha_spares_adding(&s->b, start + 1999 * US));
-	CHECK(look(s, 2000));
+	CHECK(step_after(s, 2000));
 	CHECK(ha_spares_adding(&s->b, start + 2000 * US));
-	CHECK(look(s, 20000));
+	CHECK(step_after(s, 20000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
 	release_with_spare(s);
 }
@@ -266,21 +267,21 @@ static void a_pair_comes_up(bool made_for_it)
 	struct ha_send *s = sender_with_spare();
 	struct ha_rail *pair = &s->b.rail[RAILS];
 
-	CHECK(look(s, 1000));
-	CHECK(look(s, 2000));
+	CHECK(step_after(s, 1000));
+	CHECK(step_after(s, 2000));
 	pair->state = HA_RAIL_UP;
 	pair->sq_retired = s->b.failover.ctl[RAILS].sign.retired + 1;
 	s->b.failover.ctl[RAILS].join.up_since = start + (made_for_it ? 2400 : 500) * US;
-	CHECK(look(s, 2500));
+	CHECK(step_after(s, 2500));
 	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 2500 * US);
 	pair->sq_retired++;
-	CHECK(look(s, 2600));
+	CHECK(step_after(s, 2600));
 	CHECK_INT(s->b.failover.ctl[0].sign.answered_at, start + 2600 * US);
-	CHECK(look(s, 2999));
-	CHECK_INT(look(s, 3000), !made_for_it);
+	CHECK(step_after(s, 2999));
+	CHECK_INT(step_after(s, 3000), !made_for_it);
 	if (!made_for_it) {
-		CHECK(look(s, 3499));
-		CHECK(!look(s, 3500));
+		CHECK(step_after(s, 3499));
+		CHECK(!step_after(s, 3500));
 	}
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SILENCE);
 	CHECK_INT(s->b.failover.ctl[1].cause, HA_CAUSE_SILENCE); /* asked with it, and as silent */
@@ -301,7 +302,7 @@ static void others_on_the_path(void)
 	};
 
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		struct ha_send *s = answered(), *other = sender();
+		struct ha_send *s = make_answered(), *other = make_sender();
 		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
 		struct ha_beat_watch *beat = &other->b.failover.ctl[0].beat;
 
@@ -311,42 +312,42 @@ static void others_on_the_path(void)
 		sign->asked_at = start + (others[i].at_us - 1000) * US;
 		sign->answered_at = sign->seen_at = start + (others[i].at_us - 600) * US;
 		ctx.bundles = &other->b;
-		CHECK_INT(look(s, others[i].at_us), others[i].excused);
+		CHECK_INT(step_after(s, others[i].at_us), others[i].excused);
 		CHECK(!others[i].excused || sign->asked_at == start + others[i].at_us * US);
 		ctx.bundles = NULL;
-		release(other);
-		release(s);
+		free_sender(other);
+		free_sender(s);
 	}
 }
 
 /* Another connection has proved the path silent: this one needs no answer, only a sign of its own,
  * for half the time. */
-static void doubted(void)
+static void doubted_by_another(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.failover.ctl[0].beat.doubted = true;
-	CHECK(look(s, 600)); /* asked at once */
+	CHECK(step_after(s, 600)); /* asked at once */
 	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 600 * US);
-	CHECK(look(s, 1099));
-	CHECK(!look(s, 1100));
+	CHECK(step_after(s, 1099));
+	CHECK(!step_after(s, 1100));
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SIBLING);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
-	release(s);
+	free_sender(s);
 
-	s = sender(); /* it has not stood still for its own time yet */
+	s = make_sender(); /* it has not stood still for its own time yet */
 	s->b.failover.ctl[0].beat.doubted = true;
-	CHECK(look(s, 100));
-	CHECK(look(s, 999));
-	CHECK(!look(s, 1000));
-	release(s);
+	CHECK(step_after(s, 100));
+	CHECK(step_after(s, 999));
+	CHECK(!step_after(s, 1000));
+	free_sender(s);
 }
 
 /* Only of a rail that carries, or is about to, on a connection that goes on, and where another path
  * can tell whether the peer answers. */
 static void who_is_asked(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	for (unsigned i = 0; i < 10; i++) {
 		s->b.balance.weight[0] = i == 1 || i == 2 ? 0 : 1024;
@@ -370,30 +371,30 @@ static void who_is_asked(void)
 	s->b.balance.moves = true;
 	CHECK(ha_sign_wanted(&s->b, &s->b.rail[0]));
 	CHECK(!ha_sign_wanted(&s->b, &s->b.rail[2])); /* a spare has none */
-	release(s);
+	free_sender(s);
 }
 
 /* Each look asks the silent rail once more, four times in all; the others once, and only if they
  * have nothing outstanding that tells as much. */
 static void more_words(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.rail[2].sq_posted = 5;
 	for (unsigned us = 1000; us <= 1900; us += 100)
-		CHECK(look(s, us));
+		CHECK(step_after(s, us));
 	CHECK_INT(words[0], 4);
 	CHECK_INT(words[1], 1);
 	CHECK_INT(words[2], 0);
 	CHECK_INT(s->b.failover.ctl[0].sign.first_at, start + 1000 * US);
-	release(s);
+	free_sender(s);
 
-	s = sender(); /* an old peer is not asked */
+	s = make_sender(); /* an old peer is not asked */
 	s->b.terms.flags = HA_FLAG_FAILOVER;
-	CHECK(look(s, 1000));
+	CHECK(step_after(s, 1000));
 	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
 	CHECK_INT(words[1], 1);
-	release(s);
+	free_sender(s);
 }
 
 /* It goes on after a standstill: for how long it stood teaches the device. A receiver's
@@ -402,7 +403,7 @@ static void what_a_standstill_teaches(void)
 {
 	for (unsigned i = 0; i < 5; i++) {
 		static const unsigned taught[] = { 700, 0, 0, 400, 700 };
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
 
 		s->b.is_send = i == 0 || i == 1 || i == 4;
@@ -413,7 +414,7 @@ static void what_a_standstill_teaches(void)
 		CHECK_INT(device[0].silence.longest_ns[0], taught[i] * US);
 		CHECK_INT(sign->asked_at, 0);
 		CHECK(!sign->lent);
-		release(s);
+		free_sender(s);
 	}
 }
 
@@ -422,7 +423,7 @@ static void what_a_standstill_teaches(void)
 static void a_false_alarm(void)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
 
 		lines_catch();
@@ -435,7 +436,7 @@ static void a_false_alarm(void)
 		CHECK_INT(lines_count("it was silent and alive: up again after 1000.0 ms"), i == 0);
 		CHECK_INT(lines_count("after 2 ms of silence"), i == 0);
 		CHECK_INT(sign->alarm_at, 0);
-		release(s);
+		free_sender(s);
 	}
 }
 
@@ -443,7 +444,7 @@ static void a_false_alarm(void)
  * alarm none is raised here for a while. */
 static void the_peers_alarm(void)
 {
-	struct ha_send *s = sender(), *other = sender();
+	struct ha_send *s = make_sender(), *other = make_sender();
 	struct ha_control *k = &s->b.failover.ctl[0];
 
 	ctx.bundles = &other->b;
@@ -463,15 +464,15 @@ static void the_peers_alarm(void)
 	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
 	CHECK(!k->fence.by_timeout);
 	ctx.bundles = NULL;
-	release(other);
-	release(s);
+	free_sender(other);
+	free_sender(s);
 }
 
 /* The last rail carries and is silent; the first is a witness, or as silent. */
 static void whichever_rail_it_is(void)
 {
 	for (unsigned silent = 0; silent < 2; silent++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 		struct ha_rail *r = &s->b.rail[RAILS - 1];
 		uint64_t at = start + 1000 * US;
 
@@ -490,25 +491,25 @@ static void whichever_rail_it_is(void)
 		CHECK_INT(s->b.failover.ctl[RAILS - 1].sign.witness, silent);
 		CHECK(!ha_sign_step(&s->b, r, at + 1000 * US));
 		CHECK_INT(s->b.rail[0].state, silent ? HA_RAIL_FENCING : HA_RAIL_UP);
-		release(s);
+		free_sender(s);
 	}
 }
 
 /* The other connections on each path that is given up look at themselves at once. */
 static void everybody_on_the_silent_paths(void)
 {
-	struct ha_send *s = answered(), *other = sender();
+	struct ha_send *s = make_answered(), *other = make_sender();
 
 	for (unsigned i = 0; i < RAILS; i++)
 		other->b.failover.ctl[i].beat.watched = true;
 	ctx.bundles = &other->b;
-	CHECK(!look(s, 2000));
+	CHECK(!step_after(s, 2000));
 	CHECK(other->b.failover.ctl[0].beat.doubted);
 	CHECK(!other->b.failover.ctl[1].beat.doubted); /* this one has answered */
 	CHECK(other->b.failover.ctl[2].beat.doubted);
 	ctx.bundles = NULL;
-	release(other);
-	release(s);
+	free_sender(other);
+	free_sender(s);
 }
 
 int main(void)
@@ -522,7 +523,7 @@ int main(void)
 	a_pair_comes_up(true);
 	a_pair_comes_up(false);
 	others_on_the_path();
-	doubted();
+	doubted_by_another();
 	who_is_asked();
 	more_words();
 	what_a_standstill_teaches();

@@ -21,12 +21,12 @@
 #define OF_RAIL_0 CAUSE("silence"), "\"rail\":0" /* the first of them is the suspicion */
 
 /* How often an event was told, at both ends. */
-static int told(struct duel *d, const char *a, const char *b)
+static int count_both_ends(struct duel *d, const char *a, const char *b)
 {
 	return duel_events(d, SENDER, a, b) + duel_events(d, RECEIVER, a, b);
 }
 
-static void undecided(struct duel *d, const char *what)
+static void end_undecided(struct duel *d, const char *what)
 {
 	printf("machine too busy: %s\n", what);
 	duel_allow_errors(d);
@@ -40,11 +40,11 @@ static void open_protected(struct duel *d, const struct duel_setup *setup)
 	for (int end = 0; end < ENDS; end++)
 		duel_await_events(d, end, EVENT("protected"), NULL, (int)d->setup.lanes);
 	duel_flow(d, 50);
-	if (told(d, SILENT))
-		undecided(d, "a path was taken for silent before the fault");
+	if (count_both_ends(d, SILENT))
+		end_undecided(d, "a path was taken for silent before the fault");
 }
 
-static void hole(enum duel_end end, bool tx)
+static void blackhole_end(enum duel_end end, bool tx)
 {
 	const struct duel_setup setup = { .lanes = 2, .env = { EARLY, NEVER } };
 	char line[2048], status[65536];
@@ -56,10 +56,10 @@ static void hole(enum duel_end end, bool tx)
 	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":0", 2);
 	duel_await_events(&d, RECEIVER, EVENT("failed_over"), "\"rail\":0", 2);
 	duel_flow(&d, 100);
-	if (told(&d, EVENT("false_alarm"), NULL))
-		undecided(&d, "a path was taken for silent that was not");
+	if (count_both_ends(&d, EVENT("false_alarm"), NULL))
+		end_undecided(&d, "a path was taken for silent that was not");
 	duel_expect_no_timeout(&d);
-	HOLDS(&d, told(&d, SILENT) >= 1, "nobody names the silence");
+	HOLDS(&d, count_both_ends(&d, SILENT) >= 1, "nobody names the silence");
 	/* of this rail: on a busy machine others may fall silent later */
 	teller = duel_events(&d, SENDER, OF_RAIL_0) ? SENDER : RECEIVER;
 	HOLDS(&d, duel_event(&d, teller, OF_RAIL_0, line, sizeof(line)), "the event");
@@ -73,22 +73,22 @@ static void hole(enum duel_end end, bool tx)
 
 static void silent_sender_tx(void)
 {
-	hole(SENDER, true);
+	blackhole_end(SENDER, true);
 }
 
 static void silent_sender_rx(void)
 {
-	hole(SENDER, false);
+	blackhole_end(SENDER, false);
 }
 
 static void silent_receiver_tx(void)
 {
-	hole(RECEIVER, true);
+	blackhole_end(RECEIVER, true);
 }
 
 static void silent_receiver_rx(void)
 {
-	hole(RECEIVER, false);
+	blackhole_end(RECEIVER, false);
 }
 
 /* 0 switches it off: the NIC decides, as ever. */
@@ -103,7 +103,7 @@ static void silent_off(void)
 	duel_blackhole(&d, RECEIVER, 0, false);
 	duel_await_events(&d, SENDER, EVENT("failed_over"), "\"rail\":0", 1);
 	duel_await_events(&d, RECEIVER, EVENT("failed_over"), "\"rail\":0", 1);
-	HOLDS(&d, !told(&d, SILENT), "it is not off");
+	HOLDS(&d, !count_both_ends(&d, SILENT), "it is not off");
 	duel_heal(&d, RECEIVER, 0);
 	duel_close(&d);
 }
@@ -121,9 +121,10 @@ static void silent_and_back(void)
 
 	open_protected(&d, &setup);
 	duel_blackhole(&d, RECEIVER, 0, false);
-	while (!told(&d, OF_RAIL_0)) {
-		if (told(&d, EVENT("suspected"), CAUSE("work_failed")))
-			undecided(&d, "the NIC's retries ended before 100 ms of silence were seen");
+	while (!count_both_ends(&d, OF_RAIL_0)) {
+		if (count_both_ends(&d, EVENT("suspected"), CAUSE("work_failed")))
+			end_undecided(&d,
+				      "the NIC's retries ended before 100 ms of silence were seen");
 		duel_pause(&d, &wait);
 	}
 	duel_heal(&d, RECEIVER, 0);
@@ -131,7 +132,7 @@ static void silent_and_back(void)
 	duel_await_events(&d, teller, EVENT("recovered"), "\"rail\":0", 1);
 	duel_flow(&d, 50);
 	if (!duel_events(&d, teller, EVENT("false_alarm"), CAUSE("silence")))
-		undecided(&d, "it took more than a second to come back");
+		end_undecided(&d, "it took more than a second to come back");
 	duel_status(&d, teller, status, sizeof(status));
 	/* one, or more on a busy machine, whose other rail falls silent, too */
 	HOLDS(&d, strstr(status, " of a silent path"), "%s", status);
@@ -149,9 +150,9 @@ static void silent_peer(enum duel_end end)
 	HOLDS(&d, !duel_events(&d, !end, EVENT("suspected"), NULL),
 	      "a path was suspected while the peer was stopped");
 	duel_flow(&d, 100);
-	if (told(&d, EVENT("false_alarm"), NULL))
-		undecided(&d, "one of its NICs went on long before the other");
-	HOLDS(&d, !told(&d, EVENT("suspected"), NULL), "somebody has moved");
+	if (count_both_ends(&d, EVENT("false_alarm"), NULL))
+		end_undecided(&d, "one of its NICs went on long before the other");
+	HOLDS(&d, !count_both_ends(&d, EVENT("suspected"), NULL), "somebody has moved");
 	duel_close(&d);
 }
 

@@ -42,7 +42,7 @@ static struct ha_clock_virtual virtual_time = HA_CLOCK_VIRTUAL_INIT(START);
 static struct ha_device device;
 static struct ha_ctx ctx = { .clock = &virtual_time.clock, .oob = &oob, .loop = { .fd = -1 } };
 
-static void prepare(struct ha_bundle *b, bool is_send)
+static void prepare_bundle(struct ha_bundle *b, bool is_send)
 {
 	b->ctx = &ctx;
 	b->is_send = is_send;
@@ -66,16 +66,16 @@ static void prepare(struct ha_bundle *b, bool is_send)
 	lines_catch();
 }
 
-static struct ha_send *sender(void)
+static struct ha_send *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
 	CHECK(s);
-	prepare(&s->b, true);
+	prepare_bundle(&s->b, true);
 	return s;
 }
 
-static void end(struct ha_bundle *b)
+static void free_bundle(struct ha_bundle *b)
 {
 	free(b->link.stream);
 	free(b);
@@ -86,7 +86,7 @@ static void end(struct ha_bundle *b)
 /* Its kernel has closed it without BYE: the process is dead, and asking the NIC only costs time. */
 static void process_is_gone(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.link.stream_error = -EPIPE;
 	ha_socket_take(&s->b);
@@ -94,7 +94,7 @@ static void process_is_gone(void)
 	CHECK_INT(s->b.abort.cause, HA_CAUSE_PEER_GONE);
 	CHECK(!s->b.link.stream);
 	CHECK_INT(closed, 1);
-	end(&s->b);
+	free_bundle(&s->b);
 }
 
 /* Anything else is the network between the sockets: the rails tell, by a heartbeat now. */
@@ -103,7 +103,7 @@ static void network_fails(void)
 	static const int errors[] = { -ECONNRESET, -ETIMEDOUT };
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 
 		s->b.link.stream_error = errors[i];
 		ha_socket_take(&s->b);
@@ -114,14 +114,14 @@ static void network_fails(void)
 		for (unsigned k = 0; k < 2; k++)
 			CHECK_INT(s->b.failover.ctl[k].beat.at, 0);
 		CHECK(lines_contain("the rails go on as long as they answer"));
-		end(&s->b);
+		free_bundle(&s->b);
 	}
 }
 
 /* Nothing more is read from it; it stays open, so that the peer does not take this end for dead. */
-static void garbage(void)
+static void garbage_ends_reading(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.link.stream_error = -EPROTO;
 	ha_socket_take(&s->b);
@@ -131,13 +131,13 @@ static void garbage(void)
 	CHECK(lines_contain("the peer sent garbage"));
 	ha_socket_take(&s->b);
 	CHECK_INT(lines_count("the peer sent garbage"), 1);
-	end(&s->b);
+	free_bundle(&s->b);
 }
 
 /* BYE, then the end: in order. What it had sent has a second to arrive. */
 static void in_order(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.link.bye = true;
 	s->b.link.bye_done = 12;
@@ -153,13 +153,13 @@ static void in_order(void)
 	ha_socket_take(&s->b); /* once */
 	CHECK_INT(s->b.failover.peer_closed_until, START + 1000 * MS);
 	virtual_time.now = START;
-	end(&s->b);
+	free_bundle(&s->b);
 }
 
 /* Messages that came before it ended count. */
 static void messages_first(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	union ha_message m = { .cause = { .rail = { .header = { HA_MSG_MAGIC, 1, HA_MSG_ABORT,
 								sizeof(m.cause), 0 },
 						    .nonce = 5 },
@@ -171,7 +171,7 @@ static void messages_first(void)
 	ha_socket_take(&s->b);
 	CHECK_INT(s->b.abort.error, -ECONNABORTED);
 	CHECK(!s->b.link.stream);
-	end(&s->b);
+	free_bundle(&s->b);
 }
 
 /* ---- windows ---- */
@@ -179,12 +179,12 @@ static void messages_first(void)
 static struct ha_mr window_mr = { .addr = (void *)0x1000, .size = 64, .rkey = { 5, 6 } };
 
 /* Twenty windows are offered, of which the second has been withdrawn. */
-static struct ha_recv *receiver(struct ha_takes *takes, struct ha_offered *offered)
+static struct ha_recv *make_receiver(struct ha_takes *takes, struct ha_offered *offered)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
 	CHECK(c);
-	prepare(&c->b, false);
+	prepare_bundle(&c->b, false);
 	*takes = (struct ha_takes) { .noffered = 20, .room = 20, .offered = offered };
 	for (unsigned i = 0; i < 20; i++)
 		offered[i] =
@@ -199,7 +199,7 @@ static void windows_are_told(void)
 	struct ha_msg_windows m = { 0 };
 	struct ha_offered offered[20];
 	struct ha_takes takes;
-	struct ha_recv *c = receiver(&takes, offered);
+	struct ha_recv *c = make_receiver(&takes, offered);
 	struct ha_control *k = &c->b.failover.ctl[RAIL];
 
 	ha_windows_step(&c->b, &c->b.rail[RAIL]);
@@ -232,7 +232,7 @@ static void windows_are_told(void)
 	ha_windows_known(&c->b, &c->b.rail[RAIL], 20);
 	ha_windows_step(&c->b, &c->b.rail[RAIL]); /* all are known */
 	CHECK_INT(k->out.due, 0);
-	end(&c->b);
+	free_bundle(&c->b);
 }
 
 /* Of a rail that is up, with its own keys. */
@@ -241,7 +241,7 @@ static void when_windows_are_told(void)
 	for (unsigned i = 0; i < 5; i++) {
 		struct ha_offered offered[20];
 		struct ha_takes takes;
-		struct ha_recv *c = receiver(&takes, offered);
+		struct ha_recv *c = make_receiver(&takes, offered);
 
 		c->takes = i == 1 ? NULL : c->takes;
 		c->b.rail[RAIL].state = i == 2 ? HA_RAIL_JOIN : HA_RAIL_UP;
@@ -249,13 +249,13 @@ static void when_windows_are_told(void)
 		c->b.failover.ctl[RAIL].keys.stage = i == 4 ? HA_KEYS_REGISTERED : HA_KEYS_IDLE;
 		ha_windows_step(&c->b, &c->b.rail[RAIL]);
 		CHECK_INT(c->b.failover.ctl[RAIL].out.due, i ? 0 : HA_SEND(WINDOWS));
-		end(&c->b);
+		free_bundle(&c->b);
 	}
 }
 
 static void windows_are_taken(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_puts *puts = calloc(1, sizeof(*puts));
 	struct ha_msg_windows m = { .n = 2,
 				    .next = 7,
@@ -281,14 +281,14 @@ static void windows_are_taken(void)
 	CHECK_INT(puts->window[1].rkey[0], 2);
 	free(puts->window);
 	free(puts);
-	end(&s->b);
+	free_bundle(&s->b);
 }
 
 int main(void)
 {
 	process_is_gone();
 	network_fails();
-	garbage();
+	garbage_ends_reading();
 	in_order();
 	messages_first();
 	windows_are_told();

@@ -339,7 +339,7 @@ static void behind_what_was_lost(void)
 }
 
 /* Spares without weight that add no protection are closed, half a second after they came up. */
-static void superfluous(void)
+static void superfluous_are_closed(void)
 {
 	static struct ha_ctx ctx = { .clock = &ha_clock_live };
 	static struct ha_device device[2];
@@ -541,7 +541,7 @@ int main(void)
 	one_stands_by();
 	two_when_a_spare_carries();
 	behind_what_was_lost();
-	superfluous();
+	superfluous_are_closed();
 	when_it_has_none();
 	more_when_all_are_silent();
 	one_after_the_other();

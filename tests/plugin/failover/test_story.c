@@ -10,7 +10,7 @@
  * Nothing happens: protected, and not one warning. A software NIC whose process gets no processor
  * does not answer; so the time-outs are the longest of which none is a warning itself.
  */
-static void quiet(void)
+static void nothing_happens(void)
 {
 	struct duel d;
 
@@ -33,7 +33,7 @@ static void quiet(void)
 }
 
 /* The number of an end's first event with these texts. */
-static double when(struct duel *d, enum duel_end end, const char *a, const char *b)
+static double await_number(struct duel *d, enum duel_end end, const char *a, const char *b)
 {
 	char line[2048];
 
@@ -46,15 +46,15 @@ static double when(struct duel *d, enum duel_end end, const char *a, const char 
 static void in_order(struct duel *d, enum duel_end end)
 {
 	const double order[] = {
-		when(d, end, EVENT("connected"), NULL),
-		when(d, end, EVENT("suspected"), "\"rail\":0"),
-		when(d, end, EVENT("fenced"), "\"rail\":0"),
-		when(d, end, EVENT("failed_over"), "\"rail\":0"),
+		await_number(d, end, EVENT("connected"), NULL),
+		await_number(d, end, EVENT("suspected"), "\"rail\":0"),
+		await_number(d, end, EVENT("fenced"), "\"rail\":0"),
+		await_number(d, end, EVENT("failed_over"), "\"rail\":0"),
 	};
 	const double last[] = {
-		when(d, end, EVENT("recovered"), "\"rail\":0"),
-		when(d, end, EVENT("protected"),
-		     "soft1:1 ⇄ standby soft0:1, against the loss of a NIC\""),
+		await_number(d, end, EVENT("recovered"), "\"rail\":0"),
+		await_number(d, end, EVENT("protected"),
+			     "soft1:1 ⇄ standby soft0:1, against the loss of a NIC\""),
 	};
 
 	for (int i = 1; i < 4; i++)
@@ -89,7 +89,7 @@ static void await_status(struct duel *d, enum duel_end end, const char *words)
 		duel_pause(d, &wait);
 }
 
-static void figures(struct duel *d, enum duel_end end)
+static void check_figures(struct duel *d, enum duel_end end)
 {
 	struct ha_status_connection c = await_protection(d, end);
 	char line[2048];
@@ -120,7 +120,7 @@ static void cut_and_healed(void)
 	duel_heal(&d, RECEIVER, 0);
 	for (int end = 0; end < ENDS; end++) {
 		in_order(&d, end);
-		figures(&d, end);
+		check_figures(&d, end);
 		await_status(&d, end, "soft1:1 ⇄ standby soft0:1");
 		duel_status(&d, end, text, sizeof(text));
 		HOLDS(&d, strstr(text, "1 failovers") && strstr(text, "failed_over"), "end %d: %s",
@@ -154,7 +154,7 @@ static void no_second(void)
 }
 
 static const struct duel_test tests[] = {
-	{ "quiet", quiet },
+	{ "quiet", nothing_happens },
 	{ "cut_and_healed", cut_and_healed },
 	{ "no_second", no_second },
 };
