@@ -12,13 +12,13 @@ static struct dummy *dummy_of(const struct ha_verbs_ops *v)
 
 #define V const struct ha_verbs_ops *v
 
-static void *object(V, size_t size)
+static void *create_object(V, size_t size)
 {
 	dummy_of(v)->fake.objects++;
 	return calloc(1, size);
 }
 
-static int drop(V, void *p)
+static int destroy_object(V, void *p)
 {
 	CHECK(p != NULL);
 	dummy_of(v)->fake.objects--;
@@ -26,7 +26,7 @@ static int drop(V, void *p)
 	return 0;
 }
 
-static uint32_t number(V)
+static uint32_t draw_number(V)
 {
 	return ++dummy_of(v)->next_number + 100;
 }
@@ -63,7 +63,8 @@ static int get_async_event(V, struct ibv_context *context, struct ibv_async_even
 	return 0;
 }
 
-static int reg(V, struct ibv_pd *pd, void *addr, size_t length, unsigned access, struct ibv_mr **mr)
+static int register_range(V, struct ibv_pd *pd, void *addr, size_t length, unsigned access,
+			  struct ibv_mr **mr)
 {
 	struct dummy *d = dummy_of(v);
 
@@ -74,9 +75,9 @@ static int reg(V, struct ibv_pd *pd, void *addr, size_t length, unsigned access,
 		return -ENOMEM;
 	d->mrs++;
 	d->relaxed_mrs += (access & IBV_ACCESS_RELAXED_ORDERING) != 0;
-	*mr = object(v, sizeof(**mr));
+	*mr = create_object(v, sizeof(**mr));
 	**mr = (struct ibv_mr) { .context = pd->context, .pd = pd, .addr = addr, .length = length };
-	(*mr)->lkey = (*mr)->rkey = number(v);
+	(*mr)->lkey = (*mr)->rkey = draw_number(v);
 	return 0;
 }
 
@@ -84,7 +85,7 @@ static int reg_mr(V, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova
 		  struct ibv_mr **mr)
 {
 	CHECK((uintptr_t)addr == iova);
-	return reg(v, pd, addr, length, access, mr);
+	return register_range(v, pd, addr, length, access, mr);
 }
 
 static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
@@ -93,7 +94,7 @@ static int reg_dmabuf_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, u
 	if (fd > 1000) /* what topo asks with */
 		return -EOPNOTSUPP;
 	dummy_of(v)->last_offset = offset;
-	return reg(v, pd, (void *)(uintptr_t)iova, length, (unsigned)access, mr);
+	return register_range(v, pd, (void *)(uintptr_t)iova, length, (unsigned)access, mr);
 }
 
 static int reg_data_direct_mr(V, struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
@@ -106,13 +107,13 @@ static int reg_data_direct_mr(V, struct ibv_pd *pd, uint64_t offset, size_t leng
 static int dereg_mr(V, struct ibv_mr *mr)
 {
 	dummy_of(v)->mrs--;
-	return drop(v, mr);
+	return destroy_object(v, mr);
 }
 
 static int create_cq(V, struct ibv_context *context, int cqe, void *user,
 		     struct ibv_comp_channel *channel, int vector, struct ibv_cq **cq)
 {
-	*cq = object(v, sizeof(**cq));
+	*cq = create_object(v, sizeof(**cq));
 	(*cq)->context = context;
 	(*cq)->cq_context = user;
 	return 0;
@@ -120,19 +121,19 @@ static int create_cq(V, struct ibv_context *context, int cqe, void *user,
 
 static int destroy_cq(V, struct ibv_cq *cq)
 {
-	return drop(v, cq);
+	return destroy_object(v, cq);
 }
 
 static int create_srq(V, struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct ibv_srq **srq)
 {
-	*srq = object(v, sizeof(**srq));
+	*srq = create_object(v, sizeof(**srq));
 	(*srq)->context = pd->context;
 	return 0;
 }
 
 static int destroy_srq(V, struct ibv_srq *srq)
 {
-	return drop(v, srq);
+	return destroy_object(v, srq);
 }
 
 static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **qp)
@@ -142,10 +143,10 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 	if (d->inline_limit && attr->cap.max_inline_data > d->inline_limit)
 		return -EINVAL;
 	d->flush_qps += !attr->srq;
-	*qp = object(v, sizeof(**qp));
+	*qp = create_object(v, sizeof(**qp));
 	(*qp)->context = pd->context;
 	(*qp)->qp_context = attr->qp_context;
-	(*qp)->qp_num = number(v);
+	(*qp)->qp_num = draw_number(v);
 	(*qp)->state = IBV_QPS_RESET;
 	return 0;
 }
@@ -174,7 +175,7 @@ static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 static int destroy_qp(V, struct ibv_qp *qp)
 {
-	return drop(v, qp);
+	return destroy_object(v, qp);
 }
 
 static int query_ece(V, struct ibv_qp *qp, struct ibv_ece *ece)

@@ -79,7 +79,7 @@ static struct ha_oob_conn *listener_at(struct oob_mem *net, uint16_t port)
 	return l;
 }
 
-static void meet(struct ha_oob_conn *l, struct ha_oob_conn *ours)
+static void join_ends(struct ha_oob_conn *l, struct ha_oob_conn *ours)
 {
 	struct ha_oob_conn *theirs = conn_new(l->net, &l->net->streams);
 
@@ -101,7 +101,7 @@ static int mem_connect(void *arg, const struct ha_wire_addr *addr, struct ha_oob
 	if (net->silent)
 		return 0;
 	if (l)
-		meet(l, *conn);
+		join_ends(l, *conn);
 	else
 		(*conn)->error = -ECONNREFUSED;
 	return 0;
@@ -115,7 +115,7 @@ static int mem_connected(struct ha_oob_conn *c)
 }
 
 /* Without a rhythm, or two ends that take turns would starve one of them. */
-static bool stalled(struct oob_mem *net)
+static bool is_stalled(struct oob_mem *net)
 {
 	return net->stall && (++net->calls * UINT64_C(0x9e3779b97f4a7c15) >> 40) % net->stall == 0;
 }
@@ -138,7 +138,7 @@ static ssize_t mem_send(struct ha_oob_conn *c, const void *data, size_t size)
 		return c->error;
 	if (!c->peer)
 		return -EPIPE;
-	if (!c->connected || stalled(c->net))
+	if (!c->connected || is_stalled(c->net))
 		return -EAGAIN;
 	if (c->net->piece && size > c->net->piece)
 		size = c->net->piece;
@@ -149,7 +149,7 @@ static ssize_t mem_send(struct ha_oob_conn *c, const void *data, size_t size)
 
 static ssize_t mem_recv(struct ha_oob_conn *c, void *data, size_t size)
 {
-	if (stalled(c->net))
+	if (is_stalled(c->net))
 		return -EAGAIN;
 	if (!c->in_len && c->error)
 		return c->error;
@@ -208,7 +208,7 @@ struct ha_oob_conn *oob_mem_dial(struct oob_mem *net, const struct ha_wire_addr 
 	if (!l)
 		return NULL;
 	c = conn_new(net, &net->streams);
-	meet(l, c);
+	join_ends(l, c);
 	return c;
 }
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void die(const char *what, int err)
+static void exit_with_error(const char *what, int err)
 {
 	fprintf(stderr, "pair: %s: %s\n", what, strerror(-err));
 	exit(1);
@@ -24,7 +24,7 @@ void pair_open(struct pair *p, int nmore)
 
 static void connect_by(struct pair *p, struct ha_ctx *ctx, struct ha_comm_opts opts);
 
-static struct ha_ctx *context(const struct ha_verbs_ops *verbs)
+static struct ha_ctx *create_context(const struct ha_verbs_ops *verbs)
 {
 	static struct ha_config config;
 	struct ha_ctx_params params = { .config = &config, .verbs = verbs };
@@ -33,19 +33,19 @@ static struct ha_ctx *context(const struct ha_verbs_ops *verbs)
 
 	ha_config_load_env(&config);
 	if ((err = ha_ctx_create(&params, &ctx)) != 0)
-		die("context", err);
+		exit_with_error("context", err);
 	return ctx;
 }
 
 void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
 {
-	pair_connect(p, context(verbs), nmore);
+	pair_connect(p, create_context(verbs), nmore);
 }
 
 void pair_open_one_sided(struct pair *p, int nmore)
 {
 	connect_by(
-		p, context(NULL),
+		p, create_context(NULL),
 		(struct ha_comm_opts) { .traffic_class = -1, .nmore = nmore, .one_sided = true });
 }
 
@@ -64,16 +64,16 @@ static void connect_by(struct pair *p, struct ha_ctx *ctx, struct ha_comm_opts o
 	for (int i = 0; i < opts.nmore; i++)
 		opts.more[i] = i + 1;
 	if ((err = ha_listen(p->ctx, 0, &opts, handle, &p->listen)) != 0)
-		die("listen", err);
+		exit_with_error("listen", err);
 	for (int k = 0; !(p->send && p->recv) && k < PAIR_TRIES_MAX; k++) {
 		if (!p->send && (err = ha_connect(p->ctx, 0, &opts, handle, &p->send)) != 0)
-			die("connect", err);
+			exit_with_error("connect", err);
 		if (!p->recv && (err = ha_accept(p->listen, &p->recv)) != 0)
-			die("accept", err);
+			exit_with_error("accept", err);
 		pair_idle(p, k);
 	}
 	if (!p->send || !p->recv)
-		die("connect", -110);
+		exit_with_error("connect", -110);
 }
 
 void pair_disconnect(struct pair *p)
@@ -94,7 +94,7 @@ void *pair_alloc(size_t size)
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
-		die("memory", -12);
+		exit_with_error("memory", -12);
 	return p;
 }
 
@@ -115,7 +115,7 @@ void pair_finish(struct pair *p, struct ha_request *req)
 	CHECK(done);
 }
 
-static bool step(struct pair *p, struct pair_side *s, struct pair_side *r, size_t size)
+static bool advance_messages(struct pair *p, struct pair_side *s, struct pair_side *r, size_t size)
 {
 	void *data = r->data;
 	int tag = 0;
@@ -140,7 +140,7 @@ void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *rec
 		send->req = recv->req = NULL;
 		send->done = recv->done = 0;
 		send->data[0] = (char)i;
-		while (!step(p, send, recv, size) && k < PAIR_TRIES_MAX)
+		while (!advance_messages(p, send, recv, size) && k < PAIR_TRIES_MAX)
 			pair_idle(p, k++);
 		CHECK(send->done && recv->done);
 		CHECK_INT(recv->data[0], (char)i);
