@@ -53,7 +53,7 @@ struct run {
 	useconds_t nap; /* as long as it takes to make few calls in vain */
 };
 
-static void toggle(const struct run *r)
+static void toggle_collection(const struct run *r)
 {
 	if (r->collect)
 		CALLGRIND_TOGGLE_COLLECT;
@@ -74,10 +74,10 @@ static void *post_recv(struct run *r)
 	int tag = 0;
 
 	for (;;) {
-		toggle(r);
+		toggle_collection(r);
 		OK(p->abi->irecv((struct ha_plugin *)p, r->at.pair->recv, 1, &data, &size, &tag,
 				 &r->at.to_mr, &request));
-		toggle(r);
+		toggle_collection(r);
 		if (request)
 			return request;
 		in_vain(r);
@@ -90,24 +90,24 @@ static void *post_send(struct run *r)
 	void *request = NULL;
 
 	for (;;) {
-		toggle(r);
+		toggle_collection(r);
 		OK(p->abi->isend(p, r->at.pair->send, r->at.from, r->size, 0, r->at.from_mr,
 				 &request));
-		toggle(r);
+		toggle_collection(r);
 		if (request)
 			return request;
 		in_vain(r);
 	}
 }
 
-static void finish(struct run *r, void *request)
+static void finish_request(struct run *r, void *request)
 {
 	int done = 0, size;
 
 	for (;;) {
-		toggle(r);
+		toggle_collection(r);
 		OK(r->rig.plugin.test(request, &done, &size));
-		toggle(r);
+		toggle_collection(r);
 		if (done)
 			return;
 		in_vain(r);
@@ -127,7 +127,7 @@ static void take_turn(struct run *r)
 				 .to_mr = c->to_mr[b] };
 }
 
-static void message(struct run *r)
+static void transfer_message(struct run *r)
 {
 	struct rig_deadline deadline = rig_deadline("a message");
 	volatile uint8_t *last;
@@ -146,14 +146,14 @@ static void message(struct run *r)
 		rig_pause(&deadline);
 	}
 	usleep(2 * r->nap); /* the completions behind the data, and the acknowledgement */
-	finish(r, recv);
-	finish(r, send);
+	finish_request(r, recv);
+	finish_request(r, send);
 }
 
 static char events[] = "/tmp/instructions.XXXXXX";
 
 /* How often the plugin has reported this in the file that hawser's plugin appends events to. */
-static int reported(const char *what)
+static int count_reports(const char *what)
 {
 	static char text[1 << 22];
 	FILE *f = fopen(events, "r");
@@ -175,9 +175,10 @@ static void await_protection(unsigned connections)
 {
 	int ends = 2 * (int)connections;
 
-	for (int i = 0; i < 3000 && reported("\"event\"") && reported("protected\",") < ends; i++)
+	for (int i = 0;
+	     i < 3000 && count_reports("\"event\"") && count_reports("protected\",") < ends; i++)
 		usleep(100000);
-	CHECK(!reported("\"event\"") || reported("protected\",") >= ends,
+	CHECK(!count_reports("\"event\"") || count_reports("protected\",") >= ends,
 	      "the connections are not protected after five minutes");
 	unlink(events);
 }
@@ -234,20 +235,20 @@ static void connection_close(struct run *r, struct connection *c)
 	rig_pair_close(&r->rig, &c->pair);
 }
 
-static void messages(struct run *r, unsigned long n)
+static void transfer_messages(struct run *r, unsigned long n)
 {
 	for (unsigned long i = 0; i < n; i++)
-		message(r);
+		transfer_message(r);
 }
 
-static void measure(struct run *r, size_t size, unsigned long n)
+static void measure_size(struct run *r, size_t size, unsigned long n)
 {
 	r->size = size;
-	messages(r, 20); /* the first of a size may find out what the next ones know */
+	transfer_messages(r, 20); /* the first of a size may find out what the next ones know */
 	r->nap = NAP_US;
 	r->in_vain = 0;
 	r->collect = true;
-	messages(r, n);
+	transfer_messages(r, n);
 	r->collect = false;
 	CALLGRIND_DUMP_STATS;
 	printf("plugin=%s messages=%lu size=%zu in_vain=%lu\n", r->rig.plugin.name, n, size,
@@ -256,7 +257,7 @@ static void measure(struct run *r, size_t size, unsigned long n)
 
 enum { VERSION = 1, MESSAGES, NICS, CONNECTIONS, BUFFERS, SIZES };
 
-static unsigned number(const char *text, unsigned least, unsigned most)
+static unsigned parse_number(const char *text, unsigned least, unsigned most)
 {
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
@@ -266,12 +267,12 @@ static unsigned number(const char *text, unsigned least, unsigned most)
 	return (unsigned)n;
 }
 
-static size_t largest(char **sizes, int n)
+static size_t find_largest(char **sizes, int n)
 {
 	size_t most = 0, size;
 
 	for (int i = 0; i < n; i++) {
-		size = number(sizes[i], 1, 1U << 30); /* of a size of 0 nothing arrives */
+		size = parse_number(sizes[i], 1, 1U << 30); /* of a size of 0 nothing arrives */
 		most = size > most ? size : most;
 	}
 	return most;
@@ -285,10 +286,10 @@ int main(int argc, char **argv)
 	int dev;
 
 	CHECK(argc > SIZES, "usage: %s VERSION MESSAGES NICS CONNECTIONS BUFFERS SIZE...", argv[0]);
-	n = number(argv[MESSAGES], 1, 1000000);
-	r.connections = number(argv[CONNECTIONS], 1, 1024);
-	buffers = number(argv[BUFFERS], r.connections, 100000) / r.connections;
-	most = largest(argv + SIZES, argc - SIZES);
+	n = parse_number(argv[MESSAGES], 1, 1000000);
+	r.connections = parse_number(argv[CONNECTIONS], 1, 1024);
+	buffers = parse_number(argv[BUFFERS], r.connections, 100000) / r.connections;
+	most = find_largest(argv + SIZES, argc - SIZES);
 	r.connection = calloc(r.connections, sizeof(*r.connection));
 	CHECK(r.connection, "no memory");
 	close(mkstemp(events));
@@ -298,13 +299,13 @@ int main(int argc, char **argv)
 	setenv("HA_NCCL_RTO_MS", "60000", 0);
 	rig_open(&r.rig, argc, argv);
 	alarm(0); /* a tool that runs fifty times slower is no hang */
-	dev = fused_device(&r.rig, (int)number(argv[NICS], 1, 4));
+	dev = fused_device(&r.rig, (int)parse_number(argv[NICS], 1, 4));
 	for (unsigned i = 0; i < r.connections; i++)
 		connection_open(&r, &r.connection[i], dev, buffers, most);
-	messages(&r, WARM_UP + 2 * r.connections);
+	transfer_messages(&r, WARM_UP + 2 * r.connections);
 	await_protection(r.connections);
 	for (int i = SIZES; i < argc; i++)
-		measure(&r, number(argv[i], 1, 1U << 30), n);
+		measure_size(&r, parse_number(argv[i], 1, 1U << 30), n);
 	for (unsigned i = 0; i < r.connections; i++)
 		connection_close(&r, &r.connection[i]);
 	free(r.connection);

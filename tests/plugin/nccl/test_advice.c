@@ -23,7 +23,7 @@ static char events_path[96];
 /* ---- what the plugin says ---- */
 
 /* Events of this kind with this cause so far. */
-static int events(const char *cause)
+static int count_events(const char *cause)
 {
 	char line[2048], want[64];
 	FILE *file = fopen(events_path, "r");
@@ -41,9 +41,9 @@ static void await_events(const char *cause, int n)
 {
 	struct rig_deadline deadline = rig_deadline(cause);
 
-	while (events(cause) < n)
+	while (count_events(cause) < n)
 		rig_pause(&deadline);
-	CHECK(events(cause) == n, "%d events %s, not %d", events(cause), cause, n);
+	CHECK(count_events(cause) == n, "%d events %s, not %d", count_events(cause), cause, n);
 }
 
 static struct told {
@@ -67,17 +67,19 @@ static bool last_is(const char *cause)
 
 static void count_told(void)
 {
-	told = (struct told) { events("followed"), events("no_agent"), events("agent_stale"),
-			       events("bad_hint") };
+	told = (struct told) { count_events("followed"), count_events("no_agent"),
+			       count_events("agent_stale"), count_events("bad_hint") };
 }
 
 /* No event but those that were expected. */
 static void check_told(const char *when)
 {
-	CHECK(events("followed") == told.followed && events("no_agent") == told.no_agent &&
-		      events("agent_stale") == told.stale && events("bad_hint") == told.bad,
-	      "%s: %d followed, %d no_agent, %d stale, %d bad", when, events("followed"),
-	      events("no_agent"), events("agent_stale"), events("bad_hint"));
+	CHECK(count_events("followed") == told.followed &&
+		      count_events("no_agent") == told.no_agent &&
+		      count_events("agent_stale") == told.stale &&
+		      count_events("bad_hint") == told.bad,
+	      "%s: %d followed, %d no_agent, %d stale, %d bad", when, count_events("followed"),
+	      count_events("no_agent"), count_events("agent_stale"), count_events("bad_hint"));
 }
 
 /* ---- traffic ---- */
@@ -107,7 +109,7 @@ static void measure_each(const char *what, double sup, int messages, void (*each
 	      part, sup);
 }
 
-static void measure(const char *what, double sup)
+static void measure_share(const char *what, double sup)
 {
 	/* an emulated machine is slow */
 	measure_each(what, sup, strncmp(rig_device(0), "soft", 4) ? MESSAGES / 4 : MESSAGES, NULL);
@@ -144,7 +146,7 @@ static void follow_each_share(void)
 	for (unsigned i = 0; i < sizeof(shares) / sizeof(*shares); i++) {
 		hinter_write(shares[i]);
 		snprintf(name, sizeof(name), "hint %u", shares[i]);
-		measure(name, shares[i] < 1024 ? shares[i] / 1024.0 : 1);
+		measure_share(name, shares[i] < 1024 ? shares[i] / 1024.0 : 1);
 		told.followed += i == 0;
 		check_told(name);
 	}
@@ -182,14 +184,14 @@ static void change_with_each_message(void)
 }
 
 /* The shares without an agent, then the hint again: an event each. */
-static void mend(const char *what, double without)
+static void mend_hint(const char *what, double without)
 {
-	measure(what, without);
+	measure_share(what, without);
 	told.bad++;
 	check_told(what);
 	hinter.shm->entries[HINTER_SLOT].seq &= ~1u;
 	hinter_write(768);
-	measure("mended", 0.75);
+	measure_share("mended", 0.75);
 	told.followed++;
 	check_told("mended");
 }
@@ -199,14 +201,14 @@ static void bad_advice(double without)
 	struct mpib_hint_entry *e = &hinter.shm->entries[HINTER_SLOT];
 
 	__atomic_store_n(&e->seq, e->seq | 1, __ATOMIC_RELEASE);
-	mend("its writer died over it", without);
+	mend_hint("its writer died over it", without);
 	hinter_write_foreign();
-	mend("another flow's source", without);
+	mend_hint("another flow's source", without);
 	mpib_hint_put(e, 512, 0, 0);
-	mend("the slot is free", without);
+	mend_hint("the slot is free", without);
 }
 
-static void *scribble(void *stop)
+static void *scribble_hints(void *stop)
 {
 	struct mpib_hint_entry *e = &hinter.shm->entries[HINTER_SLOT];
 
@@ -221,23 +223,23 @@ static void *scribble(void *stop)
 }
 
 /* Never a share but the fallback's and the hint's; never a stall. */
-static void torn(double without)
+static void read_torn_hints(double without)
 {
 	atomic_bool stop = false;
 	pthread_t thread;
 
 	hinter_write(768);
-	CHECK(!pthread_create(&thread, NULL, scribble, &stop), "thread");
+	CHECK(!pthread_create(&thread, NULL, scribble_hints, &stop), "thread");
 	for (int i = 0; i < 2 * MESSAGES; i++)
 		rig_exchange(&rig, &pair, MESSAGE);
 	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
 	hinter_write(768);
-	measure("after much scribbling", 0.75);
+	measure_share("after much scribbling", 0.75);
 	CHECK(last_is("followed"), "the last event is not the state");
 	count_told();
 	hinter_write_foreign();
-	mend("another flow's hint after all that", without);
+	mend_hint("another flow's hint after all that", without);
 }
 
 /* A heartbeat that goes on and then stops; and goes on again. */
@@ -254,37 +256,37 @@ static void agent_heartbeat(double without)
 	while (!last_is("agent_stale"))
 		rig_pause(&deadline);
 	count_told(); /* a busy machine may have missed heartbeats before */
-	measure("the heartbeat stands still", without);
+	measure_share("the heartbeat stands still", without);
 	check_told("the heartbeat stands still");
 	/* an agent without a heartbeat took over */
 	__atomic_store_n(&hinter.shm->header.beat, 0, __ATOMIC_RELEASE);
 	await_events("followed", ++told.followed);
-	measure("another agent", 0.75);
+	measure_share("another agent", 0.75);
 	check_told("another agent");
 }
 
-static void vanish(double without)
+static void remove_hints(double without)
 {
 	char away[128];
 
 	snprintf(away, sizeof(away), "%s.away", hinter.hints_path);
 	CHECK(!rename(hinter.hints_path, away), "rename");
 	await_events("no_agent", ++told.no_agent);
-	measure("the file is gone", without);
+	measure_share("the file is gone", without);
 	check_told("the file is gone");
 	CHECK(!rename(away, hinter.hints_path), "rename");
 	await_events("followed", ++told.followed);
-	measure("the file is back", 0.75);
+	measure_share("the file is back", 0.75);
 	CHECK(!chmod(hinter.hints_path, 0666), "chmod");
 	await_events("no_agent", ++told.no_agent);
-	measure("others may write to it", without);
+	measure_share("others may write to it", without);
 	CHECK(!chmod(hinter.hints_path, 0644), "chmod");
 	await_events("followed", ++told.followed);
-	measure("trusted again", 0.75);
+	measure_share("trusted again", 0.75);
 	check_told("the end");
 }
 
-static void run(bool mpib)
+static void run_test(bool mpib)
 {
 	struct rig_deadline deadline = rig_deadline("registration");
 	double without = mpib ? 0 : 0.5;
@@ -293,35 +295,35 @@ static void run(bool mpib)
 	hinter_prepare();
 	snprintf(events_path, sizeof(events_path), "%s/events", hinter.dir);
 	open_plugin(mpib);
-	measure("no agent was ever there", without);
+	measure_share("no agent was ever there", without);
 	await_events("no_agent", ++told.no_agent);
 	hinter_make_hints();
 	await_events("followed", ++told.followed);
 	CHECK(hinter.registered == 0, "nobody listens");
-	measure("a file of hints, nobody gives slots", without);
+	measure_share("a file of hints, nobody gives slots", without);
 	hinter.full = true;
 	hinter_start();
 	await_events("no_slot", 1);
-	measure("all slots are taken", without);
+	measure_share("all slots are taken", without);
 	hinter.full = false;
 	while (hinter.registered < 2) /* it asks again, every five seconds */
 		rig_pause(&deadline);
 	await_events("followed", ++told.followed);
-	CHECK(events("no_slot") == 1, "%d events, not one", events("no_slot"));
+	CHECK(count_events("no_slot") == 1, "%d events, not one", count_events("no_slot"));
 	before = hinter.registered;
 	/* The slot is free until the agent has written it: the connection's hint belongs to
 	 * nobody. */
-	told.bad = events("bad_hint");
+	told.bad = count_events("bad_hint");
 	hinter_write(0);
 	follow_each_share();
 	follow_for_every_size();
 	change_with_each_message();
 	hinter_write(768);
-	measure("hint 768", 0.75);
+	measure_share("hint 768", 0.75);
 	bad_advice(without);
-	torn(without);
+	read_torn_hints(without);
 	agent_heartbeat(without);
-	vanish(without);
+	remove_hints(without);
 	CHECK(hinter.registered == before, "%u registrations of one connection", hinter.registered);
 	rig_pair_close(&rig, &pair);
 	deadline = rig_deadline("deregistration");
@@ -340,7 +342,7 @@ int main(void)
 		pid_t child = fork();
 
 		if (!child) {
-			run(mpib);
+			run_test(mpib);
 			fflush(stdout);
 			_exit(0);
 		}

@@ -14,7 +14,7 @@
 #define WINDOW (8u << 20)
 
 /* `size` bytes that repeat one file of WINDOW bytes, the last window being another one. */
-static uint8_t *repeat(size_t size)
+static uint8_t *map_repeated(size_t size)
 {
 	int fd = memfd_create("window", 0), end = memfd_create("end", 0);
 	uint8_t *base =
@@ -60,8 +60,8 @@ int main(int argc, char **argv)
 	size = rig.version >= 9 ? (2ull << 30) + WINDOW : MAX_NET_SIZE;
 	want = size > INT_MAX ? INT_MAX : (int)size; /* what the interface's int can say */
 	rig_pair_open(&rig, &pair);
-	from = repeat(size);
-	to = repeat(size);
+	from = map_repeated(size);
+	to = map_repeated(size);
 	rig_fill(from, WINDOW, 1);
 	rig_fill(from + size - WINDOW, WINDOW, 2);
 	from_mr = rig_reg(&rig, pair.send, from, size);

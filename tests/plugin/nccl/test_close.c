@@ -96,7 +96,7 @@ static void in_flight(struct rig *rig, int order, int sends)
 }
 
 /* The end that stays gets an error from its requests, or their completion, and nothing else. */
-static void survivor(struct rig *rig, bool sender_stays)
+static void check_survivor(struct rig *rig, bool sender_stays)
 {
 	static uint8_t from[8][100], to[8][100];
 	void *from_mr, *to_mr, *recv[8], *request;
@@ -157,8 +157,8 @@ static void every_state(struct rig *rig)
 		in_flight(rig, order, 5);
 		in_flight(rig, order, 8);
 	}
-	survivor(rig, true);
-	survivor(rig, false);
+	check_survivor(rig, true);
+	check_survivor(rig, false);
 	rig_pair_open(rig, &pair);
 	rig_exchange(rig, &pair, 10000);
 	rig_pair_close(rig, &pair);

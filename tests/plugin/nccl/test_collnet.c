@@ -86,14 +86,14 @@ static void team_close(int ranks)
 	}
 }
 
-static ncclResult_t sum(struct rank *m, long words, bool in_place, void **request)
+static ncclResult_t post_sum(struct rank *m, long words, bool in_place, void **request)
 {
 	return ha_collnet_table_iallreduce(&table, m->comm, m->send, in_place ? m->send : m->recv,
 					   words, ncclFloat32, ncclSum, m->send_mr, m->recv_mr,
 					   request);
 }
 
-static void exchange(int ranks, long words, bool in_place)
+static void exchange_sums(int ranks, long words, bool in_place)
 {
 	struct rig_deadline deadline = rig_deadline("a sum");
 	void *request[RANKS] = { NULL };
@@ -107,7 +107,7 @@ static void exchange(int ranks, long words, bool in_place)
 			int done = 0, size = -1;
 
 			if (!request[r]) {
-				OK(sum(&member[r], words, in_place, &request[r]));
+				OK(post_sum(&member[r], words, in_place, &request[r]));
 				continue;
 			}
 			if (request[r] == member)
@@ -128,22 +128,22 @@ static void exchange(int ranks, long words, bool in_place)
 			      "%d ranks, rank %d, word %ld of %ld", ranks, r, i, words);
 }
 
-static void sums(void)
+static void sums_of_all_sizes(void)
 {
 	static const long words[] = { 1, 0, 3, 1000, WORDS };
 
 	for (int ranks = 1; ranks <= RANKS; ranks++) {
 		team_connect(ranks);
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-			exchange(ranks, words[i], false);
-			exchange(ranks, words[i], true);
+			exchange_sums(ranks, words[i], false);
+			exchange_sums(ranks, words[i], true);
 		}
 		team_close(ranks);
 	}
 }
 
 /* As many as are taken, and then NULL; tested from the last to the first. */
-static void deep(void)
+static void as_many_as_are_taken(void)
 {
 	struct rig_deadline deadline = rig_deadline("many sums");
 	void *request[2][DEPTH] = { { NULL } };
@@ -153,7 +153,7 @@ static void deep(void)
 	for (int r = 0; r < 2; r++) {
 		for (; posted[r] < DEPTH; posted[r]++) {
 			request[r][posted[r]] = (void *)1;
-			OK(sum(&member[r], 10, false, &request[r][posted[r]]));
+			OK(post_sum(&member[r], 10, false, &request[r][posted[r]]));
 			if (!request[r][posted[r]])
 				break;
 		}
@@ -262,7 +262,7 @@ static void refused_sums(void)
 	mr = (void *)1;
 	OK(ha_collnet_table_iflush(&table, m->comm, m->recv, 64, m->recv_mr, &mr));
 	CHECK(!mr, "a flush of host memory has nothing to do");
-	exchange(2, 100, false); /* nothing of it did any harm */
+	exchange_sums(2, 100, false); /* nothing of it did any harm */
 	team_close(2);
 }
 
@@ -272,7 +272,7 @@ static void closed_in_the_middle(void)
 	void *request = NULL;
 
 	team_connect(3);
-	OK(sum(&member[1], WORDS, false, &request));
+	OK(post_sum(&member[1], WORDS, false, &request));
 	CHECK(request, "not taken");
 	for (int r = 0; r < 3; r++) {
 		OK(ha_collnet_table_close_coll(&table, member[r].comm));
@@ -284,7 +284,7 @@ static void closed_in_the_middle(void)
 	OK(ha_collnet_table_close_listen(&table, member[0].listen));
 }
 
-static void facts(void)
+static void facts_of_the_table(void)
 {
 	size_t bytes = 0;
 	int ptr_support = 0, n, net;
@@ -316,7 +316,7 @@ static void facts(void)
 	}
 }
 
-static void *nothing(void *arg)
+static void *do_nothing(void *arg)
 {
 	return arg;
 }
@@ -328,16 +328,16 @@ int main(int argc, char **argv)
 	int threads;
 
 	/* A sanitizer may begin one of its own with the first. */
-	CHECK(!pthread_create(&first, NULL, nothing, NULL) && !pthread_join(first, NULL),
+	CHECK(!pthread_create(&first, NULL, do_nothing, NULL) && !pthread_join(first, NULL),
 	      "no thread");
 	threads = rig_count_threads(1);
 	setenv("HA_NCCL_COLLNET", "1", 1);
 	rig_open(&rig, argc, argv);
 	CHECK(!ha_collnet_table_open(&table, &rig.plugin, rig.version, rig_logger), "%s",
 	      rig_last_log());
-	facts();
-	sums();
-	deep();
+	facts_of_the_table();
+	sums_of_all_sizes();
+	as_many_as_are_taken();
 	refused_connects();
 	refused_sums();
 	closed_in_the_middle();

@@ -22,7 +22,7 @@ static const struct {
 	{ "auto", "1", "/nonexistent/ina.sock", "/nonexistent/ina.sock" },
 };
 
-static void set(const char *name, const char *value)
+static void set_variable(const char *name, const char *value)
 {
 	if (value)
 		setenv(name, value, 1);
@@ -30,7 +30,7 @@ static void set(const char *name, const char *value)
 		unsetenv(name);
 }
 
-static void none(int argc, char **argv)
+static void expect_none(int argc, char **argv)
 {
 	struct rig rig;
 	struct rig_pair pair;
@@ -64,7 +64,7 @@ static void none(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	if (argc == 3) {
-		none(argc, argv);
+		expect_none(argc, argv);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
@@ -73,9 +73,9 @@ int main(int argc, char **argv)
 		pid_t pid;
 
 		snprintf(number, sizeof(number), "%zu", i);
-		set("HA_NCCL_COLLNET", reasons[i].collnet);
-		set("NCCL_COLLNET_ENABLE", reasons[i].enable);
-		set("NETCCL_BACKEND", reasons[i].backend);
+		set_variable("HA_NCCL_COLLNET", reasons[i].collnet);
+		set_variable("NCCL_COLLNET_ENABLE", reasons[i].enable);
+		set_variable("NETCCL_BACKEND", reasons[i].backend);
 		pid = fork();
 		if (!pid)
 			execv("/proc/self/exe", arguments);

@@ -18,7 +18,7 @@
 #define BYTES 4096
 
 /* Seconds that this thread was ready to run and did not. */
-static double starved(void)
+static double read_starved_s(void)
 {
 	unsigned long long run = 0, wait = 0;
 	FILE *f = fopen("/proc/thread-self/schedstat", "r");
@@ -87,7 +87,7 @@ static void kill_child(pid_t child)
 static void must_fail(struct rig *rig, void *comm, bool sends, void *buffer, void *mr,
 		      void **requests, int n)
 {
-	double start = rig_now(), waited = starved(), took;
+	double start = rig_now(), waited = read_starved_s(), took;
 	struct share share = share_read();
 	ncclResult_t result = ncclSuccess;
 	void *request = NULL;
@@ -106,10 +106,10 @@ static void must_fail(struct rig *rig, void *comm, bool sends, void *buffer, voi
 				n = 1;
 			}
 		}
-		took = rig_now() - start - (starved() - waited);
+		took = rig_now() - start - (read_starved_s() - waited);
 		share_check_limit(&share, "no error yet, and the wait for it", took, 5 * LIMIT_S);
 	}
-	took = rig_now() - start - (starved() - waited);
+	took = rig_now() - start - (read_starved_s() - waited);
 	share_check_limit(&share, "the error after the peer's death", took, LIMIT_S);
 	printf("v%d, %s: an error %.3f s after the peer's death\n", rig->version,
 	       sends ? "sender" : "receiver", took);

@@ -17,7 +17,7 @@
 #define LIMIT 400
 #define BUFFERS 1500
 
-static int descriptors(void)
+static int count_descriptors(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	int n = 0;
@@ -56,26 +56,28 @@ int main(int argc, char **argv)
 	CHECK(base != MAP_FAILED, "addresses");
 
 	/* both ends register the same buffer, one of them twice: one descriptor */
-	before = descriptors();
+	before = count_descriptors();
 	OK(reg_dmabuf(&rig, pair.send, base, page, file, &handle[0]));
-	after = descriptors();
+	after = count_descriptors();
 	CHECK(after <= before + 1, "%d descriptors for one buffer", after - before);
 	OK(reg_dmabuf(&rig, pair.send, base, page, file, &again[0]));
 	OK(reg_dmabuf(&rig, pair.recv, base, page, file, &again[1]));
-	CHECK(descriptors() == after, "%d more for the same buffer", descriptors() - after);
+	CHECK(count_descriptors() == after, "%d more for the same buffer",
+	      count_descriptors() - after);
 	OK(rig.plugin.dereg(pair.send, again[0]));
 	OK(rig.plugin.dereg(pair.recv, again[1]));
 
 	for (int i = 1; i < BUFFERS; i++)
 		OK(reg_dmabuf(&rig, pair.send, base + (size_t)i * page, page, file, &handle[i]));
-	CHECK(descriptors() < before + LIMIT / 2 + 1, "%d of %d descriptors are kept",
-	      descriptors() - before, LIMIT);
+	CHECK(count_descriptors() < before + LIMIT / 2 + 1, "%d of %d descriptors are kept",
+	      count_descriptors() - before, LIMIT);
 	/* the program's own */
 	for (int i = 0; i < 50; i++)
 		CHECK(dup(file) >= 0, "no descriptor is left for the program after %d", i);
 	for (int i = 0; i < BUFFERS; i++)
 		OK(rig.plugin.dereg(pair.send, handle[i]));
-	CHECK(descriptors() == before + 50, "%d descriptors stay", descriptors() - before - 50);
+	CHECK(count_descriptors() == before + 50, "%d descriptors stay",
+	      count_descriptors() - before - 50);
 	rig_pair_close(&rig, &pair);
 	rig_close(&rig);
 	return 0;

@@ -31,7 +31,7 @@ static void *poll_for_ever(void *arg)
 	return arg;
 }
 
-static void play(enum scene scene, int argc, char **argv)
+static void play_scene(enum scene scene, int argc, char **argv)
 {
 	static uint8_t buffer[64], landing[64];
 	struct rig_pair pair;
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 
 		CHECK(child >= 0, "fork");
 		if (!child)
-			play(scene, argc, argv);
+			play_scene(scene, argc, argv);
 		CHECK(waitpid(child, &status, 0) == child, "waitpid");
 		CHECK(status == 0, "scene %d: status 0x%x", scene, status);
 	}

@@ -37,13 +37,13 @@ static char folder[] = "/tmp/hawser-exit-XXXXXX";
 
 /* ---- the two processes ---- */
 
-static void tell(const void *data, size_t size)
+static void send_bytes(const void *data, size_t size)
 {
 	CHECK(send(fd, data, size, MSG_NOSIGNAL) == (ssize_t)size, "the test's own socket");
 }
 
 /* False: the other process has ended. */
-static bool told(void *data, size_t size)
+static bool receive_bytes(void *data, size_t size)
 {
 	return recv(fd, data, size, MSG_WAITALL) == (ssize_t)size;
 }
@@ -54,7 +54,7 @@ static void *connect_to_receiver(void)
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
 	void *comm = NULL;
 
-	CHECK(told(handle, sizeof(handle)), "no handle");
+	CHECK(receive_bytes(handle, sizeof(handle)), "no handle");
 	while (!comm) {
 		OK(rig.plugin.abi->connect(&rig.plugin, 0, handle, &comm));
 		rig_pause(&deadline);
@@ -69,7 +69,7 @@ static void *accept_sender(void)
 	void *comm = NULL, *listen;
 
 	OK(rig.plugin.abi->listen(&rig.plugin, 0, handle, &listen));
-	tell(handle, sizeof(handle));
+	send_bytes(handle, sizeof(handle));
 	while (!comm) {
 		OK(rig.plugin.abi->accept(&rig.plugin, listen, &comm));
 		rig_pause(&deadline);
@@ -80,12 +80,12 @@ static void *accept_sender(void)
 
 /* ---- faults ---- */
 
-static void cut(struct sr_faults *faults, void *arg)
+static void set_cut(struct sr_faults *faults, void *arg)
 {
 	faults->cut = *(const bool *)arg;
 }
 
-static void swallow(struct sr_faults *faults, void *arg)
+static void set_blackhole(struct sr_faults *faults, void *arg)
 {
 	faults->tx.blackhole = *(const bool *)arg;
 }
@@ -109,21 +109,21 @@ static void break_nic(pid_t pid, int nic, void (*how)(struct sr_faults *faults, 
  * the last receives may still be on their way. */
 static void swallow_all(void)
 {
-	break_nic(getpid(), 0, swallow, true);
-	break_nic(getpid(), 1, swallow, true);
+	break_nic(getpid(), 0, set_blackhole, true);
+	break_nic(getpid(), 1, set_blackhole, true);
 }
 
 static void cut_both(void)
 {
-	break_nic(getpid(), 0, cut, true);
-	break_nic(getpid(), 1, cut, true);
+	break_nic(getpid(), 0, set_cut, true);
+	break_nic(getpid(), 1, set_cut, true);
 }
 
 static void put_back(pid_t pid)
 {
 	for (int nic = 0; nic < 2; nic++) {
-		break_nic(pid, nic, swallow, false);
-		break_nic(pid, nic, cut, false);
+		break_nic(pid, nic, set_blackhole, false);
+		break_nic(pid, nic, set_cut, false);
 	}
 }
 
@@ -133,7 +133,7 @@ static uint8_t from[LARGE];
 static void *comm, *mr;
 
 /* Each is complete before any NIC has carried it, and its buffer another's. */
-static void post(int n)
+static void complete_sends(int n)
 {
 	for (int i = 0; i < n; i++) {
 		rig_fill(from, SIZE, (uint32_t)i);
@@ -157,33 +157,33 @@ static void open_sender(int argc, char **argv)
 		OK(rig.plugin.abi->isend(&rig.plugin, comm, from, SIZE, 1, mr, &none));
 		rig_pause(&deadline);
 	}
-	CHECK(told(&ready, 1), "the receiver has ended");
+	CHECK(receive_bytes(&ready, 1), "the receiver has ended");
 }
 
 static void say_posted(void)
 {
-	tell("", 1);
+	send_bytes("", 1);
 }
 
 static void exit_silent(void)
 {
-	break_nic(getpid(), 0, swallow, true);
-	post(SENDS);
+	break_nic(getpid(), 0, set_blackhole, true);
+	complete_sends(SENDS);
 	exit(0);
 }
 
 static void exit_cut(void)
 {
-	break_nic(getpid(), 0, swallow, true);
-	post(SENDS);
-	break_nic(getpid(), 0, cut, true);
+	break_nic(getpid(), 0, set_blackhole, true);
+	complete_sends(SENDS);
+	break_nic(getpid(), 0, set_cut, true);
 	exit(0);
 }
 
 static void post_in_vain(void)
 {
 	swallow_all();
-	post(SENDS);
+	complete_sends(SENDS);
 	cut_both();
 }
 
@@ -232,7 +232,7 @@ static void exit_lost(void)
 }
 
 /* Lines of the file of events that have it. */
-static unsigned events(const char *text)
+static unsigned count_events(const char *text)
 {
 	char line[4096], path[256];
 	unsigned n = 0;
@@ -256,7 +256,7 @@ static void call_later(void)
 
 	rig_wait(&rig, rig_isend(&rig, comm, from, LARGE, 0, mr), NULL);
 	swallow_all();
-	post(SENDS);
+	complete_sends(SENDS);
 	before = rig_isend(&rig, comm, from, LARGE, 0, mr);
 	cut_both();
 	while (result == ncclSuccess) {
@@ -267,7 +267,7 @@ static void call_later(void)
 	CHECK(result == ncclRemoteError, "isend says %d", result);
 	CHECK(rig_wait_any(&rig, before, NULL) == ncclRemoteError, "test gives no error");
 	CHECK(rig_log_lines("lost: ") == 1, "%u lines", rig_log_lines("lost: "));
-	CHECK(events("\"lost\"") == 1, "%u events", events("\"lost\""));
+	CHECK(count_events("\"lost\"") == 1, "%u events", count_events("\"lost\""));
 	OK(rig.plugin.dereg(comm, mr));
 	OK(rig.plugin.close_send(comm));
 	CHECK(rig_log_lines("lost: ") == 1, "%u lines", rig_log_lines("lost: "));
@@ -283,12 +283,12 @@ static void close_many(void)
 
 	for (int i = 0; i < CLOSES; i++)
 		more[i] = connect_to_receiver();
-	CHECK(told(from, 1), "the receiver has ended");
+	CHECK(receive_bytes(from, 1), "the receiver has ended");
 	swallow_all();
 	for (int i = 0; i < CLOSES; i++) {
 		comm = more[i];
 		mr = rig_reg(&rig, comm, from, sizeof(from));
-		post(1);
+		complete_sends(1);
 	}
 	cut_both();
 	begin = rig_now();
@@ -297,7 +297,7 @@ static void close_many(void)
 	CHECK(rig_now() - begin < SHORT_S, "it took %.1f s", rig_now() - begin);
 	CHECK(rig_log_lines("closed while 1 small sends") == CLOSES, "%u lines",
 	      rig_log_lines("closed while"));
-	CHECK(events("\"lost\"") == CLOSES, "%u events", events("\"lost\""));
+	CHECK(count_events("\"lost\"") == CLOSES, "%u events", count_events("\"lost\""));
 	OK(rig.plugin.close_send(first));
 	rig_close(&rig);
 	exit(0);
@@ -317,7 +317,7 @@ static void open_receiver(int argc, char **argv)
 	to_mr = rig_reg(&rig, comm, to, sizeof(to));
 	for (int i = 0; i < SENDS + 2; i++)
 		requests[i] = rig_irecv(&rig, comm, to[i], LARGE, 0, to_mr);
-	tell("", 1);
+	send_bytes("", 1);
 }
 
 static void expect_all(pid_t sender)
@@ -337,7 +337,7 @@ static void expect_after_return(pid_t sender)
 {
 	char posted;
 
-	CHECK(told(&posted, 1), "the sender has ended");
+	CHECK(receive_bytes(&posted, 1), "the sender has ended");
 	usleep(200000);
 	CHECK(waitpid(sender, NULL, WNOHANG) == 0, "the sender did not wait");
 	put_back(sender);
@@ -359,7 +359,7 @@ static void expect_many(pid_t sender)
 
 		rig_irecv(&rig, more, data, LARGE, 0, rig_reg(&rig, more, data, LARGE));
 	}
-	tell("", 1);
+	send_bytes("", 1);
 	expect_error(sender);
 }
 
@@ -380,7 +380,7 @@ static const struct scene {
 	{ "close", SHORT_RTO_MS, "10", close_many, expect_many, false },
 };
 
-static void play(const struct scene *scene, int argc, char **argv)
+static void play_scene(const struct scene *scene, int argc, char **argv)
 {
 	int ends[2], status;
 	char events_path[256];
@@ -434,7 +434,7 @@ int main(int argc, char **argv)
 		child = fork();
 		CHECK(child >= 0, "fork");
 		if (!child)
-			play(&scenes[i], argc, argv);
+			play_scene(&scenes[i], argc, argv);
 		CHECK(waitpid(child, &status, 0) == child && !status, "%s: 0x%x", scenes[i].name,
 		      status);
 		CHECK(!folder_remove(folder), "%s cannot be removed", folder);

@@ -13,7 +13,7 @@
 
 /* TCP sockets of this process. No memory is allocated: in a child of a process with threads a
  * sanitizer's allocator may be locked for ever. */
-static int sockets(void)
+static int count_sockets(void)
 {
 	int n = 0;
 
@@ -39,14 +39,15 @@ int main(int argc, char **argv)
 
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
-	before = sockets();
+	before = count_sockets();
 	CHECK(before > 0, "the connection has no socket");
 	child = fork();
 	if (!child)
-		_exit(sockets() > 100 ? 100 : sockets());
+		_exit(count_sockets() > 100 ? 100 : count_sockets());
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status), "the child died");
 	CHECK(WEXITSTATUS(status) == 0, "the child holds %d TCP sockets", WEXITSTATUS(status));
-	CHECK(sockets() == before, "the parent has %d TCP sockets, %d before", sockets(), before);
+	CHECK(count_sockets() == before, "the parent has %d TCP sockets, %d before",
+	      count_sockets(), before);
 
 	for (size_t i = 0; i < sizeof(from); i++)
 		from[i] = (uint8_t)(i * 7);

@@ -39,12 +39,12 @@ CALLS(10)
 CALLS(11)
 CALLS(12)
 
-static ncclResult_t fuse(struct rig *rig, int *dev, int n, const int *devs)
+static ncclResult_t fuse_devices(struct rig *rig, int *dev, int n, const int *devs)
 {
 	return rig->plugin.abi->fuse(&rig->plugin, dev, n, devs);
 }
 
-static ncclResult_t look(struct rig *rig, int dev, struct seen *seen)
+static ncclResult_t look_at_device(struct rig *rig, int dev, struct seen *seen)
 {
 	static ncclResult_t (*const of[])(
 		struct rig *, int, struct seen *) = { look_v9, look_v10, look_v11, look_v12 };
@@ -52,17 +52,17 @@ static ncclResult_t look(struct rig *rig, int dev, struct seen *seen)
 	return of[rig->version - 9](rig, dev, seen);
 }
 
-static void refusals(struct rig *rig)
+static void check_refusals(struct rig *rig)
 {
 	int dev = -7;
 
-	CHECK(fuse(rig, &dev, 0, (int[]) { 0 }) != ncclSuccess, "fused of nothing");
-	CHECK(fuse(rig, &dev, 2, (int[]) { 0, 0 }) != ncclSuccess, "fused with itself");
-	CHECK(fuse(rig, &dev, 2, (int[]) { 0, 99 }) != ncclSuccess,
+	CHECK(fuse_devices(rig, &dev, 0, (int[]) { 0 }) != ncclSuccess, "fused of nothing");
+	CHECK(fuse_devices(rig, &dev, 2, (int[]) { 0, 0 }) != ncclSuccess, "fused with itself");
+	CHECK(fuse_devices(rig, &dev, 2, (int[]) { 0, 99 }) != ncclSuccess,
 	      "fused with a device that there is not");
-	CHECK(fuse(rig, &dev, 2, (int[]) { 0, -1 }) != ncclSuccess,
+	CHECK(fuse_devices(rig, &dev, 2, (int[]) { 0, -1 }) != ncclSuccess,
 	      "fused with a device that there is not");
-	CHECK(fuse(rig, &dev, 99, (int[]) { 0, 1, 0, 1, 0, 1, 0, 1 }) != ncclSuccess,
+	CHECK(fuse_devices(rig, &dev, 99, (int[]) { 0, 1, 0, 1, 0, 1, 0, 1 }) != ncclSuccess,
 	      "fused of more than there are");
 	CHECK(dev == -7, "a number for what was refused");
 	CHECK(rig_warnings() >= 4, "refused without a word");
@@ -75,28 +75,29 @@ static int fused_of_both(struct rig *rig)
 	char name[64];
 	int dev = -1, again = -1;
 
-	OK(fuse(rig, &dev, 1, (int[]) { 1 }));
+	OK(fuse_devices(rig, &dev, 1, (int[]) { 1 }));
 	CHECK(dev == 1, "one device alone is %d, not itself", dev);
-	OK(fuse(rig, &dev, 2, (int[]) { 0, 1 }));
+	OK(fuse_devices(rig, &dev, 2, (int[]) { 0, 1 }));
 	CHECK(dev >= rig->plugin.devices, "a fused device has the number %d of a port", dev);
-	OK(fuse(rig, &again, 2, (int[]) { 0, 1 }));
+	OK(fuse_devices(rig, &again, 2, (int[]) { 0, 1 }));
 	CHECK(again == dev, "the same two are %d, then %d", dev, again);
-	OK(fuse(rig, &again, 2, (int[]) { 1, 0 }));
+	OK(fuse_devices(rig, &again, 2, (int[]) { 1, 0 }));
 	CHECK(again != dev, "another order is the same device");
-	OK(look(rig, 0, &one));
-	OK(look(rig, 1, &other));
-	OK(look(rig, dev, &both));
+	OK(look_at_device(rig, 0, &one));
+	OK(look_at_device(rig, 1, &other));
+	OK(look_at_device(rig, dev, &both));
 	CHECK(both.speed == one.speed + other.speed, "%d and %d make %d", one.speed, other.speed,
 	      both.speed);
 	CHECK(both.ndevs == 2 && both.devs[0] == 0 && both.devs[1] == 1, "made of %d", both.ndevs);
 	snprintf(name, sizeof(name), "%s+%s", rig_device(0), rig_device(1));
 	CHECK(!strcmp(both.name, name), "its name is '%s'", both.name);
-	CHECK(look(rig, again + 1, &both) != ncclSuccess, "a device behind the last exists");
+	CHECK(look_at_device(rig, again + 1, &both) != ncclSuccess,
+	      "a device behind the last exists");
 	return dev;
 }
 
 /* NCCL_IB_MERGE_NICS=0: one device stays itself, several are refused, and that is no fault. */
-static void apart(int argc, char **argv)
+static void check_without_merging(int argc, char **argv)
 {
 	struct rig rig;
 	int dev = -7, status;
@@ -109,9 +110,9 @@ static void apart(int argc, char **argv)
 	}
 	setenv("NCCL_IB_MERGE_NICS", "0", 1);
 	rig_open(&rig, argc, argv);
-	OK(fuse(&rig, &dev, 1, (int[]) { 1 }));
+	OK(fuse_devices(&rig, &dev, 1, (int[]) { 1 }));
 	CHECK(dev == 1, "one device alone is %d", dev);
-	CHECK(fuse(&rig, &dev, 2, (int[]) { 0, 1 }) == ncclInvalidUsage,
+	CHECK(fuse_devices(&rig, &dev, 2, (int[]) { 0, 1 }) == ncclInvalidUsage,
 	      "two are fused all the same");
 	CHECK(rig_warnings() == 0, "%s", rig_last_warning());
 	rig_close(&rig);
@@ -126,9 +127,9 @@ int main(int argc, char **argv)
 	char second[48];
 	int dev;
 
-	apart(argc, argv);
+	check_without_merging(argc, argv);
 	rig_open(&rig, argc, argv);
-	refusals(&rig);
+	check_refusals(&rig);
 	dev = fused_of_both(&rig);
 	rig_pair_open_on(&rig, &pair, dev);
 	snprintf(second, sizeof(second), "rail 1: %s:1", rig_device(1));

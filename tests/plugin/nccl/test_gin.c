@@ -61,7 +61,7 @@ static void who_gets_it(void)
 	setenv("HA_NCCL_GIN", "1", 1);
 }
 
-static void *pages(size_t size)
+static void *map_pages(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -75,8 +75,9 @@ static void open_nodes(void)
 	void *handles[RANKS];
 
 	for (int r = 0; r < RANKS; r++) {
-		node[r] =
-			(struct node) { .gin = gin, .data = pages(BYTES), .signals = pages(4096) };
+		node[r] = (struct node) { .gin = gin,
+					  .data = map_pages(BYTES),
+					  .signals = map_pages(4096) };
 		OK(ha_gin_table_init(&node[r].gin, 7, rig_logger));
 		OK(ha_gin_table_listen(&node[r].gin, 0, handle[r], &node[r].listen));
 		handles[r] = handle[r];
@@ -115,7 +116,7 @@ static struct ha_gin_put put_to(int from, int to, size_t size)
 				     .size = size };
 }
 
-static void *post(int from, const struct ha_gin_put *put)
+static void *post_operation(int from, const struct ha_gin_put *put)
 {
 	void *request = NULL;
 
@@ -130,7 +131,7 @@ static void progress_all(void)
 		OK(ha_gin_table_progress(&node[r].gin, &node[r].comm));
 }
 
-static void finish(int from, void *request)
+static void finish_operation(int from, void *request)
 {
 	struct rig_deadline wait = rig_deadline("an operation");
 	int done = 0;
@@ -155,7 +156,7 @@ static void await_signal(int at, int which, uint64_t value)
 }
 
 /* From each rank to each, itself too: a put, a put with INC, a put with ADD, a signal alone. */
-static void operations(void)
+static void operations_between_all(void)
 {
 	for (int from = 0; from < RANKS; from++)
 		for (int to = 0; to < RANKS; to++) {
@@ -163,19 +164,19 @@ static void operations(void)
 
 			memset(node[from].data, from * RANKS + to + 1, 5000);
 			put.target_offset += (uint64_t)from * 8192;
-			finish(from, post(from, &put));
+			finish_operation(from, post_operation(from, &put));
 			put.signal_op = HA_GIN_INC;
 			put.signal_offset = (uint64_t)from * 8;
 			put.size = 100;
-			finish(from, post(from, &put));
+			finish_operation(from, post_operation(from, &put));
 			put.signal_op = HA_GIN_ADD;
 			put.value = 1ull << 40;
 			put.context = 1;
-			finish(from, post(from, &put));
+			finish_operation(from, post_operation(from, &put));
 			put.size = 0;
 			put.source = put.target = NULL;
 			put.value = 5;
-			finish(from, post(from, &put));
+			finish_operation(from, post_operation(from, &put));
 			await_signal(to, from, (1ull << 40) + 6);
 			for (int i = 0; i < 5000; i++)
 				CHECK(node[to].data[BYTES / 2 + from * 8192 + i] ==
@@ -185,7 +186,7 @@ static void operations(void)
 }
 
 /* From each rank to each, itself too: what was put there before; then a flush. */
-static void gets(void)
+static void gets_between_all(void)
 {
 	for (int at = 0; at < RANKS; at++)
 		for (int from = 0; from < RANKS; from++) {
@@ -197,7 +198,7 @@ static void gets(void)
 			memset(node[at].data + BYTES / 4, 0xee, 3001);
 			OK(ha_gin_post_get(&node[at].gin, &node[at].comm, &get, &request));
 			CHECK(request, "every get has a request");
-			finish(at, request);
+			finish_operation(at, request);
 			for (int i = 0; i <= 3000; i++)
 				CHECK(node[at].data[BYTES / 4 + i] ==
 					      (i < 3000 ? at * RANKS + from + 1 : 0xee),
@@ -206,7 +207,7 @@ static void gets(void)
 			OK(ha_gin_post_flush(&node[at].gin, &node[at].comm, &node[at].signal_memory,
 					     from, &request));
 			if (request)
-				finish(at, request);
+				finish_operation(at, request);
 		}
 }
 
@@ -215,7 +216,7 @@ static void to_oneself_without_progress(void)
 {
 	struct rig_deadline wait = rig_deadline("a put to oneself that only test moves");
 	struct ha_gin_put put = put_to(0, 0, 64);
-	void *request = post(0, &put);
+	void *request = post_operation(0, &put);
 	int done = 0;
 
 	while (!done) {
@@ -225,7 +226,7 @@ static void to_oneself_without_progress(void)
 }
 
 /* A weak signal may be a strong one. */
-static void weak(void)
+static void weak_signal(void)
 {
 	struct ha_gin_put put = put_to(0, 1, 64);
 
@@ -233,7 +234,7 @@ static void weak(void)
 	put.value = 3;
 	put.signal_offset = 8 * 20;
 	put.is_weak = true;
-	finish(0, post(0, &put));
+	finish_operation(0, post_operation(0, &put));
 	await_signal(1, 20, 3);
 }
 
@@ -249,7 +250,7 @@ static void no_error(void)
 
 static atomic_bool over;
 
-static void *progress(void *arg)
+static void *make_progress(void *arg)
 {
 	while (!atomic_load(&over))
 		progress_all();
@@ -257,7 +258,7 @@ static void *progress(void *arg)
 }
 
 /* As many as NCCL's queue has, while two threads make progress. */
-static void many(void)
+static void many_operations(void)
 {
 	static void *request[MANY];
 	struct ha_gin_device device;
@@ -266,16 +267,16 @@ static void many(void)
 	OK(ha_gin_device(&gin, 0, &device));
 	CHECK(NCCL_NET_MAX_REQUESTS * device.max_receives <= MANY, "%d", device.max_receives);
 	for (int i = 0; i < 2; i++)
-		CHECK(!pthread_create(&thread[i], NULL, progress, NULL), "thread");
+		CHECK(!pthread_create(&thread[i], NULL, make_progress, NULL), "thread");
 	for (int i = 0; i < MANY; i++) {
 		struct ha_gin_put put = put_to(0, 1, 64);
 
 		put.signal_op = HA_GIN_INC;
 		put.signal_offset = 8 * 10;
-		request[i] = post(0, &put);
+		request[i] = post_operation(0, &put);
 	}
 	for (int i = MANY - 1; i >= 0; i--)
-		finish(0, request[i]);
+		finish_operation(0, request[i]);
 	await_signal(1, 10, MANY);
 	atomic_store(&over, true);
 	for (int i = 0; i < 2; i++)
@@ -285,7 +286,7 @@ static void many(void)
 	CHECK(node[1].signals[10] == MANY, "%lu", node[1].signals[10]);
 }
 
-static void refused(void)
+static void refused_operations(void)
 {
 	struct ha_gin_put put = put_to(0, 1, 64);
 	struct ha_gin_memory memory;
@@ -305,7 +306,7 @@ static void refused(void)
 }
 
 /* The devices are the net table's, in the same order. */
-static void devices(struct rig *rig)
+static void check_devices(struct rig *rig)
 {
 	struct ha_plugin_props props;
 	struct ha_gin_device device;
@@ -328,7 +329,7 @@ static void in_flight(void)
 	for (int i = 0; i < 20; i++) {
 		struct ha_gin_put put = put_to(i % RANKS, (i + 1) % RANKS, 50000);
 
-		post(i % RANKS, &put);
+		post_operation(i % RANKS, &put);
 		if (i > 10)
 			progress_all();
 	}
@@ -349,18 +350,18 @@ int main(int argc, char **argv)
 	rig_close(&rig); /* so that settings are read anew */
 	who_gets_it();
 	rig_open(&rig, 2, net_argv);
-	devices(&rig);
+	check_devices(&rig);
 	for (int i = 0; i < 3; i++) {
 		open_nodes();
 		to_oneself_without_progress();
-		operations();
+		operations_between_all();
 		if (version >= HA_GIN_GETS)
-			gets();
-		weak();
-		many();
+			gets_between_all();
+		weak_signal();
+		many_operations();
 		if (version >= HA_GIN_GETS)
 			no_error();
-		refused();
+		refused_operations();
 		in_flight();
 		close_nodes();
 	}

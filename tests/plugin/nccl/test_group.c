@@ -13,7 +13,7 @@ struct group {
 	void *from_mr[MAX], *to_mr[MAX];
 };
 
-static uint32_t dice(void)
+static uint32_t roll_dice(void)
 {
 	static uint32_t state = 2463534242u;
 
@@ -23,10 +23,10 @@ static uint32_t dice(void)
 	return state;
 }
 
-static void shuffle(int *order, int n)
+static void shuffle_order(int *order, int n)
 {
 	for (int i = n - 1; i > 0; i--) {
-		int j = (int)(dice() % (unsigned)(i + 1)), t = order[i];
+		int j = (int)(roll_dice() % (unsigned)(i + 1)), t = order[i];
 
 		order[i] = order[j];
 		order[j] = t;
@@ -42,8 +42,8 @@ static void round_trip(struct group *g, int n)
 	int tags[MAX], order[MAX], got[MAX], size;
 
 	for (int i = 0; i < n; i++) {
-		posted[i] = dice() % ROOM;
-		sent[i] = dice() % 4 ? dice() % ROOM : 0;
+		posted[i] = roll_dice() % ROOM;
+		sent[i] = roll_dice() % 4 ? roll_dice() % ROOM : 0;
 		tags[i] = 1000 + i * 7;
 		order[i] = i;
 		data[i] = g->to[i];
@@ -52,7 +52,7 @@ static void round_trip(struct group *g, int n)
 		memset(g->to[i], 0, ROOM);
 		rig_fill(g->from[i], sent[i], (uint32_t)(n * 100 + i));
 	}
-	shuffle(order, n);
+	shuffle_order(order, n);
 	recv = rig_irecvs(g->rig, g->pair->recv, n, data, posted, tags, mhandles);
 	for (int k = 0; k < n; k++) {
 		int i = order[k];
@@ -60,7 +60,7 @@ static void round_trip(struct group *g, int n)
 		send[i] = rig_isend(g->rig, g->pair->send, g->from[i], sent[i], tags[i],
 				    g->from_mr[i]);
 	}
-	shuffle(order, n);
+	shuffle_order(order, n);
 	for (int k = 0; k < n; k++) {
 		int i = order[k];
 		size_t want = sent[i] < posted[i] ? sent[i] : posted[i];

@@ -16,7 +16,7 @@
 #define DEPTH 8
 #define BYTES 65536
 
-static bool harmless(const char *name)
+static bool is_harmless(const char *name)
 {
 	static const char *const allowed
 		[] = { "memcpy",       "memmove", "memset", "memcmp", "__memcpy_chk",
@@ -33,8 +33,8 @@ static bool harmless(const char *name)
 	return false;
 }
 
-static void traffic(struct rig *rig, struct rig_pair *pair, uint8_t *from, uint8_t *to,
-		    void *from_mr, void *to_mr)
+static void make_traffic(struct rig *rig, struct rig_pair *pair, uint8_t *from, uint8_t *to,
+			 void *from_mr, void *to_mr)
 {
 	static const size_t sizes[] = { 8, 0, BYTES, 128, 4096 };
 	void *send[DEPTH] = { NULL }, *recv[DEPTH], *group, *data[4], *mhandles[4], *members[4];
@@ -71,7 +71,7 @@ static void traffic(struct rig *rig, struct rig_pair *pair, uint8_t *from, uint8
 
 /* A call that finds the driver inside lets it have the processor (plugin/transfer/guard.c), again
  * and again while something else has the driver's own. */
-static unsigned long yields(int hooked)
+static unsigned long count_yields(int hooked)
 {
 	for (int i = 0; i < hooked; i++)
 		if (!strcmp(imports[i].name, "sched_yield"))
@@ -79,12 +79,12 @@ static unsigned long yields(int hooked)
 	return 0;
 }
 
-static int harmful(int hooked)
+static int count_harmful(int hooked)
 {
 	int bad = 0;
 
 	for (int i = 0; i < hooked; i++) {
-		if (!imports[i].calls || harmless(imports[i].name) ||
+		if (!imports[i].calls || is_harmless(imports[i].name) ||
 		    !strcmp(imports[i].name, "sched_yield"))
 			continue;
 		printf("%8lu calls of %s\n", imports[i].calls, imports[i].name);
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, BYTES);
 	to_mr = rig_reg(&rig, pair.recv, to, BYTES);
-	traffic(&rig, &pair, from, to, from_mr, to_mr);
+	make_traffic(&rig, &pair, from, to, from_mr, to_mr);
 	hooked = imports_hook(rig.plugin.library);
 	if (!hooked) {
 		printf("imports cannot be hooked on this architecture\n");
@@ -114,21 +114,21 @@ int main(int argc, char **argv)
 	}
 	CHECK(hooked > 20, "only %d imports were found", hooked);
 	for (int round = 0; round < ROUNDS || !undisturbed; round++) {
-		unsigned long before = yields(hooked);
+		unsigned long before = count_yields(hooked);
 
 		CHECK(round < ROUNDS_MAX, "each of %d rounds lets others have the processor",
 		      round);
-		traffic(&rig, &pair, from, to, from_mr, to_mr);
-		undisturbed |= yields(hooked) == before;
+		make_traffic(&rig, &pair, from, to, from_mr, to_mr);
+		undisturbed |= count_yields(hooked) == before;
 	}
-	bad = harmful(hooked);
+	bad = count_harmful(hooked);
 	CHECK(!bad, "the hot path calls %d functions outside the plugin", bad);
 	OK(rig.plugin.dereg(pair.send, from_mr));
 	/* The counter works: releasing a registration cannot be done without a lock or an
 	 * allocator. */
 	OK(rig.plugin.dereg(pair.recv, to_mr));
 	rig_pair_close(&rig, &pair);
-	CHECK(harmful(hooked) > 0,
+	CHECK(count_harmful(hooked) > 0,
 	      "closing a connection made no call that was seen: the counter is broken");
 	rig_close(&rig);
 	return 0;

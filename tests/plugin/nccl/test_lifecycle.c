@@ -15,7 +15,7 @@
 
 static struct rig rig;
 
-static void use(struct rig *r)
+static void use_connection(struct rig *r)
 {
 	struct rig_pair pair;
 
@@ -24,7 +24,7 @@ static void use(struct rig *r)
 	rig_pair_close(r, &pair);
 }
 
-static void *communicator(void *arg)
+static void *run_communicator(void *arg)
 {
 	struct rig own = rig; /* the same library and table, a communicator of its own */
 
@@ -32,7 +32,7 @@ static void *communicator(void *arg)
 		OK(rig_init(&own));
 		OK(own.plugin.count(&own.plugin.devices));
 		CHECK(own.plugin.devices > 0, "no device");
-		use(&own);
+		use_connection(&own);
 		if (own.plugin.abi->finalize)
 			OK(own.plugin.abi->finalize(&own.plugin));
 	}
@@ -44,14 +44,14 @@ static void from_threads(void)
 	pthread_t thread[THREADS];
 
 	for (long i = 0; i < THREADS; i++)
-		CHECK(!pthread_create(&thread[i], NULL, communicator, NULL), "thread");
+		CHECK(!pthread_create(&thread[i], NULL, run_communicator, NULL), "thread");
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 }
 
 /* Several communicators of one thread; the first to come is the first to go, connections stay
  * usable. */
-static void overlapping(void)
+static void overlapping_communicators(void)
 {
 	struct rig a = rig, b = rig;
 	struct rig_pair pair;
@@ -109,7 +109,7 @@ static void in_a_child(void)
 		OK(rig_init(&rig));
 		OK(rig.plugin.count(&rig.plugin.devices));
 		CHECK(rig.plugin.devices > 0, "no device in a child");
-		use(&rig);
+		use_connection(&rig);
 		if (rig.plugin.abi->finalize)
 			OK(rig.plugin.abi->finalize(&rig.plugin));
 		_exit(0);
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	rig_load(&rig, rig_plugin_path());
 	nothing_left(threads, fds, "after loading");
 	for (int i = 0; i < 3; i++) {
-		overlapping();
+		overlapping_communicators();
 		if (rig.plugin.abi->finalize)
 			nothing_left(threads, fds, "after the last finalize");
 	}

@@ -93,7 +93,7 @@ static const struct setting {
 	  SMALL - 512 },
 };
 
-static void set(const char *name, const char *value)
+static void set_variable(const char *name, const char *value)
 {
 	if (value)
 		setenv(name, value, 1);
@@ -106,14 +106,14 @@ static void open_end(struct rig *rig, const struct setting *s, int end)
 	struct ha_plugin_props p;
 	int dev;
 
-	set("MPIB_HCA_SOUT", "soft0");
-	set("MPIB_HCA_SUP", "soft1:1");
-	set("MPIB_MODE", s->mode);
-	set("MPIB_ISLAND_PREFIX_LEN", s->prefix);
-	set("MPIB_SOUT_QP", s->sout_qp);
-	set("MPIB_SUP_QP", s->sup_qp);
-	set("MPIB_OOB_IF", s->oob[end]);
-	set("HA_NCCL_AGENT_GATE", s->gate);
+	set_variable("MPIB_HCA_SOUT", "soft0");
+	set_variable("MPIB_HCA_SUP", "soft1:1");
+	set_variable("MPIB_MODE", s->mode);
+	set_variable("MPIB_ISLAND_PREFIX_LEN", s->prefix);
+	set_variable("MPIB_SOUT_QP", s->sout_qp);
+	set_variable("MPIB_SUP_QP", s->sup_qp);
+	set_variable("MPIB_OOB_IF", s->oob[end]);
+	set_variable("HA_NCCL_AGENT_GATE", s->gate);
 	rig_expect_calm();
 	rig_open(rig, 1, NULL);
 	CHECK(rig->plugin.devices == 1, "%d devices are reported, not one", rig->plugin.devices);
@@ -168,7 +168,7 @@ static uint32_t await_hint(struct rig *rig, void *comm, void *mr, const struct s
 	return n;
 }
 
-static void sender(const struct setting *s, int in)
+static void run_sender(const struct setting *s, int in)
 {
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
 	struct rig_deadline deadline = rig_deadline("connect");
@@ -211,7 +211,7 @@ static void sender(const struct setting *s, int in)
 		hinter_remove();
 }
 
-static void receiver(const struct setting *s, int out)
+static void run_receiver(const struct setting *s, int out)
 {
 	struct rig_deadline deadline = rig_deadline("accept");
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
@@ -239,7 +239,7 @@ static void receiver(const struct setting *s, int out)
 	rig_close(&rig);
 }
 
-static void run(const struct setting *s)
+static void run_setting(const struct setting *s)
 {
 	int pipes[2], status;
 	pid_t child[2];
@@ -250,9 +250,9 @@ static void run(const struct setting *s)
 		if (child[end])
 			continue;
 		if (end)
-			receiver(s, pipes[1]);
+			run_receiver(s, pipes[1]);
 		else
-			sender(s, pipes[0]);
+			run_sender(s, pipes[0]);
 		fflush(stdout);
 		_exit(0);
 	}
@@ -264,7 +264,7 @@ static void run(const struct setting *s)
 }
 
 /* A NIC that is not there, and only one of the two. */
-static void nonsense(const char *sup, const char *line, int devices)
+static void check_wrong_setting(const char *sup, const char *line, int devices)
 {
 	int status;
 	pid_t child = fork();
@@ -273,8 +273,8 @@ static void nonsense(const char *sup, const char *line, int devices)
 		struct rig rig;
 		int n = 0;
 
-		set("MPIB_HCA_SOUT", "soft0");
-		set("MPIB_HCA_SUP", sup);
+		set_variable("MPIB_HCA_SOUT", "soft0");
+		set_variable("MPIB_HCA_SUP", sup);
 		rig_prepare(&rig, 1, NULL);
 		rig_load(&rig, rig_plugin_path());
 		if (rig_init(&rig) == ncclSuccess)
@@ -292,10 +292,10 @@ int main(void)
 		printf("skipped: no network namespaces or veth interfaces here\n");
 		return 77;
 	}
-	set("NCCL_SOCKET_IFNAME", "lo"); /* MPIB_OOB_IF wins */
-	nonsense("soft7", "there is no active device soft7", 0);
-	nonsense(NULL, "only one of MPIB_HCA_SOUT and MPIB_HCA_SUP is set", 2);
+	set_variable("NCCL_SOCKET_IFNAME", "lo"); /* MPIB_OOB_IF wins */
+	check_wrong_setting("soft7", "there is no active device soft7", 0);
+	check_wrong_setting(NULL, "only one of MPIB_HCA_SOUT and MPIB_HCA_SUP is set", 2);
 	for (unsigned i = 0; i < sizeof(settings) / sizeof(*settings); i++)
-		run(&settings[i]);
+		run_setting(&settings[i]);
 	return 0;
 }

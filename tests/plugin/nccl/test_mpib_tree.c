@@ -44,12 +44,12 @@ struct edge {
 
 static struct rig rig;
 
-static int island(int rank)
+static int island_of(int rank)
 {
 	return rank / (RANKS / 2);
 }
 
-static int parent(int rank)
+static int parent_of(int rank)
 {
 	return rank ? (rank - 1) / 2 : NOBODY;
 }
@@ -59,13 +59,13 @@ static int find_neighbours(int rank, struct edge *e)
 	int n = 0;
 
 	if (rank)
-		e[n++].peer = parent(rank);
+		e[n++].peer = parent_of(rank);
 	for (int child = 2 * rank + 1; child <= 2 * rank + 2 && child < RANKS; child++)
 		e[n++].peer = child;
 	return n;
 }
 
-static void *buffer(void)
+static void *allocate_buffer(void)
 {
 	void *p = aligned_alloc(4096, BYTES);
 
@@ -73,7 +73,7 @@ static void *buffer(void)
 	return p;
 }
 
-static void join(int rank, struct edge *e, int n)
+static void open_edges(int rank, struct edge *e, int n)
 {
 	struct rig_deadline deadline = rig_deadline("the tree");
 
@@ -97,14 +97,14 @@ static void join(int rank, struct edge *e, int n)
 		rig_pause(&deadline);
 	}
 	for (int i = 0; i < n; i++) {
-		e[i].out = buffer();
-		e[i].in = buffer();
+		e[i].out = allocate_buffer();
+		e[i].in = allocate_buffer();
 		e[i].send_mr = rig_reg(&rig, e[i].send, e[i].out, BYTES);
 		e[i].recv_mr = rig_reg(&rig, e[i].recv, e[i].in, BYTES);
 	}
 }
 
-static void leave(struct edge *e, int n)
+static void close_edges(struct edge *e, int n)
 {
 	for (int i = 0; i < n; i++) {
 		OK(rig.plugin.dereg(e[i].send, e[i].send_mr));
@@ -179,7 +179,7 @@ static void check_rails(int rank, const struct edge *e, int n)
 	unsigned near = 0;
 
 	for (int i = 0; i < n; i++)
-		near += 2 * (island(e[i].peer) == island(rank));
+		near += 2 * (island_of(e[i].peer) == island_of(rank));
 	CHECK(rig_log_lines("; rail 5: soft1:1") == near, "%u connections with six rails, not %u",
 	      rig_log_lines("; rail 5: soft1:1"), near);
 	CHECK(rig_log_lines("; rail 1: soft0:1") == 2 * (unsigned)n &&
@@ -193,7 +193,7 @@ static void check_bytes(int rank, const struct edge *e, int n)
 	       all = sout + sup, near = 0, part = sup / all, slack;
 
 	for (int i = 0; i < n; i++)
-		near += island(e[i].peer) == island(rank);
+		near += island_of(e[i].peer) == island_of(rank);
 	slack = rig_sent_slack(all, (double)n * ROUNDS * (double)BYTES);
 	printf("rank %d, %d neighbours, %.0f of its island: SUP %.4f of %.0f bytes\n", rank, n,
 	       near, part, all);
@@ -201,23 +201,23 @@ static void check_bytes(int rank, const struct edge *e, int n)
 	      "rank %d: SUP sent %.4f of it, not %.4f", rank, part, near / n);
 }
 
-static void be(int rank)
+static void run_rank(int rank)
 {
 	struct rig_deadline deadline = rig_deadline("the others");
 	struct edge e[NEIGHBOURS] = { 0 };
 	int n = find_neighbours(rank, e);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setenv("MPIB_OOB_IF", island(rank) ? "ha_i2" : "ha_i1", 1);
+	setenv("MPIB_OOB_IF", island_of(rank) ? "ha_i2" : "ha_i1", 1);
 	rig_open(&rig, 1, NULL);
-	join(rank, e, n);
+	open_edges(rank, e, n);
 	check_rails(rank, e, n);
 	for (int round = 0; round < ROUNDS; round++)
 		sum_up(rank, e, n, round);
 	check_bytes(rank, e, n);
 	for (atomic_fetch_add(&shared->left, 1); atomic_load(&shared->left) < RANKS;)
 		rig_pause(&deadline);
-	leave(e, n);
+	close_edges(e, n);
 	rig_close(&rig);
 }
 
@@ -240,7 +240,7 @@ int main(void)
 		CHECK(child[rank] >= 0, "fork");
 		if (child[rank])
 			continue;
-		be(rank);
+		run_rank(rank);
 		fflush(stdout);
 		_exit(0);
 	}

@@ -31,7 +31,8 @@ static ncclResult_t turn_accept(void *listen, void **recv)
 }
 
 /* A handle of ours that leads to our own socket: one that listens, or one that does not. */
-static int impostor(struct ha_wire_handle *h, void **listen, int (*stand)(struct ha_wire_handle *h))
+static int make_impostor(struct ha_wire_handle *h, void **listen,
+			 int (*stand)(struct ha_wire_handle *h))
 {
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE];
 
@@ -48,7 +49,7 @@ static void strays_do_not_come(void)
 	void *listen;
 	struct sockaddr_in a;
 	struct pollfd p;
-	int fd = impostor(&h, &listen, peer_listen),
+	int fd = make_impostor(&h, &listen, peer_listen),
 	    stray = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	a = peer_address(&h);
@@ -69,7 +70,7 @@ static void never_answers(void)
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
 	struct ha_wire_handle *h = (struct ha_wire_handle *)handle;
 	void *listen, *send = NULL;
-	int fd = impostor(h, &listen, peer_listen);
+	int fd = make_impostor(h, &listen, peer_listen);
 
 	for (int i = 0; i < TURNS; i++) {
 		OK(turn_connect(handle, &send));
@@ -100,7 +101,7 @@ static void never_accepts(void)
 }
 
 /* The peer answers with `size` bytes of `text`, then closes (or waits, when `hold`). */
-static void answers(const void *text, size_t size, bool hold)
+static void check_answer(const void *text, size_t size, bool hold)
 {
 	uint8_t handle[NCCL_NET_HANDLE_MAXSIZE] = { 0 };
 	struct ha_wire_handle *h = (struct ha_wire_handle *)handle;
@@ -109,7 +110,7 @@ static void answers(const void *text, size_t size, bool hold)
 	int fd, talk = -1, turns = 0, warned = rig_warnings();
 	void *listen, *sender = NULL;
 
-	fd = impostor(h, &listen, peer_listen);
+	fd = make_impostor(h, &listen, peer_listen);
 	CHECK(!fcntl(fd, F_SETFL, O_NONBLOCK), "fcntl");
 	while (result == ncclSuccess && turns < TURNS) {
 		result = turn_connect(handle, &sender);
@@ -142,7 +143,7 @@ static void nobody_there(void)
 	struct rig_deadline deadline = rig_deadline("an error from connect");
 	int warned = rig_warnings();
 	void *listen, *send = NULL;
-	int fd = impostor(h, &listen, peer_bind);
+	int fd = make_impostor(h, &listen, peer_bind);
 
 	while (turn_connect(handle, &send) == ncclSuccess) {
 		CHECK(!send, "connected to nobody");
@@ -249,12 +250,12 @@ int main(int argc, char **argv)
 	strays_do_not_come();
 	never_answers();
 	never_accepts();
-	answers(http, sizeof(http), false);
-	answers(zeros, sizeof(zeros), false);
-	answers(&huge, sizeof(huge), false);
-	answers(&half, sizeof(half), false);
-	answers(&half, sizeof(half), true);
-	answers("", 0, false);
+	check_answer(http, sizeof(http), false);
+	check_answer(zeros, sizeof(zeros), false);
+	check_answer(&huge, sizeof(huge), false);
+	check_answer(&half, sizeof(half), false);
+	check_answer(&half, sizeof(half), true);
+	check_answer("", 0, false);
 	unknown_peers_connect();
 	silent_connection();
 	rig_pair_open(&rig, &pair);

@@ -10,15 +10,15 @@
 
 #define STALE ((void *)0xdeadbeef)
 
-static void *stale(struct rig *rig)
+static void *stale_request(struct rig *rig)
 {
 	return rig->version >= 9 ? (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION : STALE;
 }
 
-static void refused(struct rig *rig, struct rig_pair *pair, uint8_t *buffer, void *from_mr,
-		    void *to_mr)
+static void check_refused(struct rig *rig, struct rig_pair *pair, uint8_t *buffer, void *from_mr,
+			  void *to_mr)
 {
-	void *data[9], *mhandles[9], *request = stale(rig);
+	void *data[9], *mhandles[9], *request = stale_request(rig);
 	long sizes[9];
 	int tags[9];
 
@@ -32,7 +32,7 @@ static void refused(struct rig *rig, struct rig_pair *pair, uint8_t *buffer, voi
 		      ncclSuccess,
 	      "nine buffers");
 	CHECK(!request, "a refused receive left %p", request);
-	request = stale(rig);
+	request = stale_request(rig);
 	CHECK(rig_raw_irecv(rig, pair->recv, 0, data, sizes, tags, mhandles, &request) !=
 		      ncclSuccess,
 	      "no buffer");
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	request = STALE;
 	OK(rig_raw_isend(&rig, pair.send, from, 8, 0, from_mr, &request));
 	CHECK(!request, "no receive is posted, yet isend left %p", request);
-	refused(&rig, &pair, to, from_mr, to_mr);
+	check_refused(&rig, &pair, to, from_mr, to_mr);
 
 	/* More receives than there is room for: the last ones must say so. */
 	while (posted < 4096 && none < 100) {
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	}
 	CHECK(posted >= NCCL_NET_MAX_REQUESTS && posted < 4096, "%d receives in flight", posted);
 	if (rig.version >= 9) {
-		request = stale(&rig);
+		request = stale_request(&rig);
 		OK(rig_raw_irecv(&rig, pair.recv, 1, &data, &size, &tag, &to_mr, &request));
 		CHECK(!request, "irecv had no room and left %p", request);
 	}

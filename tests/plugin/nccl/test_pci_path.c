@@ -95,7 +95,7 @@ static void one_card(void)
 	      c.port);
 }
 
-static void nowhere(void)
+static void without_a_place(void)
 {
 	int dev = -1, devices = -1;
 
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 		void (*look)(void);
 	} cases[] = { { "separate", "SOFTROCE_CARD_PORTS", "1", separate_cards },
 		      { "card", "SOFTROCE_CARD_PORTS", "2", one_card },
-		      { "nowhere", "SOFTROCE_CONTROL", "/proc/there/is/none", nowhere } };
+		      { "nowhere", "SOFTROCE_CONTROL", "/proc/there/is/none", without_a_place } };
 
 	setenv("SOFTROCE_DEVICES", "127.1.0.0/16,127.2.0.0/16,127.3.0.0/16", 1);
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {

@@ -25,7 +25,7 @@
 static struct rig rig;
 
 /* The fields that are looked at lie alike in v11 and v12. */
-static void named(int dev, const char *name)
+static void check_name(int dev, const char *name)
 {
 	const ncclNet_v12_t *table = rig.plugin.table;
 	ncclNetProperties_v12_t p;
@@ -35,7 +35,7 @@ static void named(int dev, const char *name)
 	CHECK(!strcmp(p.name, name), "device %d is %s, not %s", dev, p.name, name);
 }
 
-static void carry(int dev)
+static void carry_message(int dev)
 {
 	struct rig_pair pair;
 
@@ -49,9 +49,9 @@ static void look_and_carry(void)
 	static const char *const names[] = { "soft0", "soft1", "soft0+soft1" };
 
 	for (int dev = 0; dev < 3; dev++)
-		named(dev, names[dev]);
+		check_name(dev, names[dev]);
 	for (int dev = 0; dev < 3; dev++)
-		carry(dev);
+		carry_message(dev);
 }
 
 /* Without the port from the beginning: only the other is counted. */

@@ -16,12 +16,12 @@ static void run_job(const char *hcas)
 	OK(rig.plugin.count(&rig.plugin.devices));
 }
 
-static void end(void)
+static void end_job(void)
 {
 	OK(rig.plugin.abi->finalize(&rig.plugin));
 }
 
-static void on(int dev, int rail, int plane)
+static void check_rail_plane(int dev, int rail, int plane)
 {
 	const ncclNet_v12_t *table = rig.plugin.table;
 	ncclNetProperties_v12_t p;
@@ -31,7 +31,7 @@ static void on(int dev, int rail, int plane)
 	      p.name, p.railId, p.planeId, rail, plane);
 }
 
-static int fused(int n, const int *devs)
+static int fuse_devices(int n, const int *devs)
 {
 	int dev = -1;
 
@@ -39,33 +39,33 @@ static int fused(int n, const int *devs)
 	return dev;
 }
 
-static void ports(void)
+static void check_ports(void)
 {
 	run_job("=soft0:1:3:7,soft1:1:0,soft2:1::9,soft3");
 	CHECK(rig.plugin.devices == 4, "%d devices", rig.plugin.devices);
-	on(0, 3, 7);
-	on(1, 0, NCCL_NET_ID_UNDEF);
-	on(2, NCCL_NET_ID_UNDEF, 9);
-	on(3, NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
-	end();
+	check_rail_plane(0, 3, 7);
+	check_rail_plane(1, 0, NCCL_NET_ID_UNDEF);
+	check_rail_plane(2, NCCL_NET_ID_UNDEF, 9);
+	check_rail_plane(3, NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
+	end_job();
 	run_job("");
-	on(0, NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
-	end();
+	check_rail_plane(0, NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
+	end_job();
 }
 
 /* One rail or none; one plane, or a number that stands for several and is no single plane's. */
 static void fused_ones(void)
 {
 	run_job("=soft0:1:3:7,soft1:1:3:9,soft2:1:3:7,soft3:1:4:9");
-	on(fused(2, (int[]) { 0, 1 }), 3, VIRTUAL_PLANE | 1 | 2);
-	on(fused(2, (int[]) { 0, 2 }), 3, 7);
-	on(fused(2, (int[]) { 1, 3 }), NCCL_NET_ID_UNDEF, 9);
-	on(fused(3, (int[]) { 2, 1, 0 }), 3, VIRTUAL_PLANE | 1 | 2);
-	end();
+	check_rail_plane(fuse_devices(2, (int[]) { 0, 1 }), 3, VIRTUAL_PLANE | 1 | 2);
+	check_rail_plane(fuse_devices(2, (int[]) { 0, 2 }), 3, 7);
+	check_rail_plane(fuse_devices(2, (int[]) { 1, 3 }), NCCL_NET_ID_UNDEF, 9);
+	check_rail_plane(fuse_devices(3, (int[]) { 2, 1, 0 }), 3, VIRTUAL_PLANE | 1 | 2);
+	end_job();
 	run_job("=soft0:1:3:7,soft1:1:3,soft2,soft3");
-	on(fused(2, (int[]) { 0, 1 }), 3, NCCL_NET_ID_UNDEF);
-	on(fused(2, (int[]) { 0, 2 }), NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
-	end();
+	check_rail_plane(fuse_devices(2, (int[]) { 0, 1 }), 3, NCCL_NET_ID_UNDEF);
+	check_rail_plane(fuse_devices(2, (int[]) { 0, 2 }), NCCL_NET_ID_UNDEF, NCCL_NET_ID_UNDEF);
+	end_job();
 }
 
 /* A number that NCCL has no room for, or takes for a set of planes, is refused with its item. */
@@ -73,9 +73,9 @@ static void too_large(void)
 {
 	run_job("=soft0:1:32767:16383,soft1:1:32768:0,soft2:1:0:16384,soft3");
 	CHECK(rig.plugin.devices == 2, "%d devices", rig.plugin.devices);
-	on(0, 32767, 16383);
+	check_rail_plane(0, 32767, 16383);
 	CHECK(rig_logged("soft1:1:32768"), "no word about what is ignored");
-	end();
+	end_job();
 }
 
 int main(int argc, char **argv)
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 	setenv("NCCL_NET_PLUGIN_REF_COUNT", "0", 1);
 	rig_prepare(&rig, argc, argv);
 	rig_load(&rig, rig_plugin_path());
-	ports();
+	check_ports();
 	fused_ones();
 	too_large();
 	return 0;

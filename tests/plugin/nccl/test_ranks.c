@@ -115,7 +115,7 @@ static void lane_close(struct lane *l)
 
 /* ---- buffers ---- */
 
-static void *room(size_t size)
+static void *map_room(size_t size)
 {
 	void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -126,8 +126,8 @@ static void *room(size_t size)
 static void buffers_get(const struct lane *l, struct buffers *b, int n, size_t from, size_t to)
 {
 	for (int i = 0; i < n; i++) {
-		b->from[i] = room(from);
-		b->to[i] = room(to);
+		b->from[i] = map_room(from);
+		b->to[i] = map_room(to);
 		b->from_mr[i] = rig_reg(&rig, l->send, b->from[i], from);
 		b->to_mr[i] = rig_reg(&rig, l->recv, b->to[i], to);
 	}
@@ -155,7 +155,7 @@ static uint32_t seed_of(int sender, const struct lane *l, int i)
 	return (uint32_t)(sender * 1000000 + (int)l->thread * 10000 + (int)l->device * 1000 + i);
 }
 
-static int before(void)
+static int previous_rank(void)
 {
 	return (rank + ranks - 1) % ranks;
 }
@@ -163,7 +163,7 @@ static int before(void)
 /* ---- cases ---- */
 
 /* n messages of `sent` bytes for receives of `posted`, all in flight at once. */
-static void exchange(const struct lane *l, int n, size_t sent, size_t posted)
+static void exchange_messages(const struct lane *l, int n, size_t sent, size_t posted)
 {
 	size_t want = sent < posted ? sent : posted;
 	void *send[IN_FLIGHT], *recv[IN_FLIGHT];
@@ -184,19 +184,20 @@ static void exchange(const struct lane *l, int n, size_t sent, size_t posted)
 	for (int i = 0; i < n; i++) {
 		rig_wait(&rig, recv[i], &size);
 		CHECK((size_t)size == want, "receive %d reports %d of %zu", i, size, want);
-		CHECK(rig_differ(b.to[i], want, seed_of(before(), l, i)) == want, "message %d", i);
+		CHECK(rig_differ(b.to[i], want, seed_of(previous_rank(), l, i)) == want,
+		      "message %d", i);
 	}
 	buffers_dereg(l, &b, n);
 	buffers_put(&b, n, sent, posted);
 }
 
-static void connection(struct lane *l)
+static void open_and_close(struct lane *l)
 {
 	lane_open(l);
 	lane_close(l);
 }
 
-static void transfer(struct lane *l)
+static void transfer_sizes(struct lane *l)
 {
 	static const size_t sizes[][2] = {
 		{ 512, 512 },   { 4096, 4096 },   { 16384, 16384 },
@@ -206,7 +207,8 @@ static void transfer(struct lane *l)
 
 	lane_open(l);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
-		exchange(l, sizes[i][0] < ROOM / 2 ? IN_FLIGHT : 4, sizes[i][0], sizes[i][1]);
+		exchange_messages(l, sizes[i][0] < ROOM / 2 ? IN_FLIGHT : 4, sizes[i][0],
+				  sizes[i][1]);
 	lane_close(l);
 }
 
@@ -216,7 +218,7 @@ static void reuse_listen(struct lane *l)
 	lane_listen(l);
 	for (int i = 0; i < 5; i++) {
 		lane_connect(l);
-		exchange(l, 4, ROOM / 4, ROOM / 4);
+		exchange_messages(l, 4, ROOM / 4, ROOM / 4);
 		lane_disconnect(l);
 	}
 	OK(rig.plugin.close_listen(l->listen));
@@ -246,12 +248,12 @@ static void one_group(const struct lane *l, struct buffers *b, int n, size_t eac
 	for (int i = 0; i < n; i++) {
 		CHECK((size_t)got[i] == sent[i], "buffer %d of %d reports %d of %zu", i, n, got[i],
 		      sent[i]);
-		CHECK(rig_differ(b->to[i], sent[i], seed_of(before(), l, i)) == sent[i],
+		CHECK(rig_differ(b->to[i], sent[i], seed_of(previous_rank(), l, i)) == sent[i],
 		      "buffer %d of %d", i, n);
 	}
 }
 
-static void grouped(struct lane *l)
+static void grouped_receives(struct lane *l)
 {
 	static const int pattern[] = { 8, 8, 3, 8, 4, 1, 8, 7, 5, 8, 2, 1, 6 };
 	struct buffers b;
@@ -267,10 +269,10 @@ static void grouped(struct lane *l)
 	lane_close(l);
 }
 
-static void ring(struct lane *l)
+static void ring_of_ranks(struct lane *l)
 {
 	lane_open(l);
-	exchange(l, IN_FLIGHT, 5000, 5200);
+	exchange_messages(l, IN_FLIGHT, 5000, 5200);
 	lane_close(l);
 }
 
@@ -295,9 +297,9 @@ static const struct test_case {
 	void (*run)(struct lane *l);
 	int ranks;
 } cases[] = {
-	{ "connection", connection, 2 },     { "transfer", transfer, 2 },
-	{ "reuse_listen", reuse_listen, 2 }, { "grouped", grouped, 2 },
-	{ "ring", ring, RANKS_MAX },         { "inflight_close", inflight_close, 2 },
+	{ "connection", open_and_close, 2 },  { "transfer", transfer_sizes, 2 },
+	{ "reuse_listen", reuse_listen, 2 },  { "grouped", grouped_receives, 2 },
+	{ "ring", ring_of_ranks, RANKS_MAX }, { "inflight_close", inflight_close, 2 },
 };
 
 /* ---- a rank ---- */
@@ -351,7 +353,7 @@ static void rank_main(int argc, char **argv, bool calm)
 
 static pid_t pid[RANKS_MAX];
 
-static void cut(struct sr_faults *faults, void *arg)
+static void set_cut(struct sr_faults *faults, void *arg)
 {
 	faults->cut = *(const bool *)arg;
 }
@@ -365,7 +367,7 @@ static void set_cable(int nic, bool out)
 	snprintf(selector, sizeof(selector), "soft%d:%d", nic, (int)pid[0]);
 	entry = sr_control_list(selector, &n);
 	CHECK(entry && n == 1, "%d devices are called %s", n, selector);
-	CHECK(!sr_control_change(entry, cut, &out), "%s does not take its fault", selector);
+	CHECK(!sr_control_change(entry, set_cut, &out), "%s does not take its fault", selector);
 	free(entry);
 }
 
@@ -405,12 +407,12 @@ static void both_away(void)
 	await_rounds(2);
 }
 
-static void normal(void)
+static void normal_operation(void)
 {
 	await_rounds(4);
 }
 
-static void share(int n)
+static void map_shared(int n)
 {
 	pthread_barrierattr_t attr;
 
@@ -423,7 +425,7 @@ static void share(int n)
 }
 
 /* Time-outs that only a defect reaches: what a busy machine does to a path is no news here. */
-static void prepare(char *dir)
+static void prepare_environment(char *dir)
 {
 	CHECK(mkdtemp(dir), "no folder");
 	setenv("SOFTROCE_CONTROL", dir, 1);
@@ -435,7 +437,7 @@ static void prepare(char *dir)
 
 int main(int argc, char **argv)
 {
-	void (*weather)(void) = normal;
+	void (*weather)(void) = normal_operation;
 	char dir[] = "/tmp/hawser-ranks-XXXXXX";
 	int status;
 
@@ -449,13 +451,13 @@ int main(int argc, char **argv)
 			chosen = &cases[i];
 	CHECK(chosen, "no case is called %s", argv[2]);
 	ranks = chosen->ranks;
-	share(ranks);
-	prepare(dir);
+	map_shared(ranks);
+	prepare_environment(dir);
 	for (rank = 0; rank < ranks; rank++) {
 		pid[rank] = fork();
 		CHECK(pid[rank] >= 0, "fork");
 		if (!pid[rank])
-			rank_main(argc, argv, weather == normal);
+			rank_main(argc, argv, weather == normal_operation);
 	}
 	weather();
 	atomic_store(&shared->enough, true);

@@ -12,7 +12,8 @@
 static struct rig rig;
 static struct rig_pair pair;
 
-static void move(uint8_t *from, void *from_mr, uint8_t *to, void *to_mr, size_t size, uint32_t seed)
+static void move_message(uint8_t *from, void *from_mr, uint8_t *to, void *to_mr, size_t size,
+			 uint32_t seed)
 {
 	void *recv, *send;
 
@@ -25,7 +26,7 @@ static void move(uint8_t *from, void *from_mr, uint8_t *to, void *to_mr, size_t 
 	CHECK(rig_differ(to, size, seed) == size, "byte %zu", rig_differ(to, size, seed));
 }
 
-static void repeated(uint8_t *from, uint8_t *to)
+static void register_repeatedly(uint8_t *from, uint8_t *to)
 {
 	void *from_mr[COPIES], *to_mr[COPIES];
 
@@ -36,13 +37,13 @@ static void repeated(uint8_t *from, uint8_t *to)
 	for (int i = 0; i < COPIES; i++) {
 		int k = i & 1 ? COPIES - 1 - i / 2 : i / 2; /* from both ends, alternating */
 
-		move(from, from_mr[k], to, to_mr[k], 2000, (uint32_t)i);
+		move_message(from, from_mr[k], to, to_mr[k], 2000, (uint32_t)i);
 		OK(rig.plugin.dereg(pair.send, from_mr[k]));
 		OK(rig.plugin.dereg(pair.recv, to_mr[k]));
 	}
 }
 
-static void overlapping(uint8_t *from, uint8_t *to)
+static void register_overlapping(uint8_t *from, uint8_t *to)
 {
 	static const size_t at[] = { 0, 1, 4095, 4096, 5000, 100000, 7 };
 	static const size_t size[] = { ROOM, 1, 2, 4096, 300000, 1, ROOM - 7 };
@@ -54,15 +55,15 @@ static void overlapping(uint8_t *from, uint8_t *to)
 	}
 	for (int i = 0; i < 7; i++) {
 		for (int k = i; k < 7; k++)
-			move(from + at[k], from_mr[k], to + at[k], to_mr[k], size[k],
-			     (uint32_t)(i * 10 + k));
+			move_message(from + at[k], from_mr[k], to + at[k], to_mr[k], size[k],
+				     (uint32_t)(i * 10 + k));
 		OK(rig.plugin.dereg(pair.send, from_mr[i]));
 		OK(rig.plugin.dereg(pair.recv, to_mr[i]));
 	}
 }
 
 /* One buffer on many connections; each registration ends with its own. */
-static void shared(uint8_t *from, uint8_t *to)
+static void register_on_many(uint8_t *from, uint8_t *to)
 {
 	struct rig_pair other[4], mine = pair;
 	void *from_mr[4], *to_mr[4];
@@ -75,7 +76,7 @@ static void shared(uint8_t *from, uint8_t *to)
 	for (int i = 0; i < 4; i++) {
 		for (int k = i; k < 4; k++) {
 			pair = other[k];
-			move(from, from_mr[k], to, to_mr[k], 10000, (uint32_t)k);
+			move_message(from, from_mr[k], to, to_mr[k], 10000, (uint32_t)k);
 		}
 		OK(rig.plugin.dereg(other[i].send, from_mr[i]));
 		OK(rig.plugin.dereg(other[i].recv, to_mr[i]));
@@ -92,10 +93,10 @@ int main(int argc, char **argv)
 	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
-	repeated(from, to);
-	overlapping(from, to);
-	shared(from, to);
-	repeated(from, to);
+	register_repeatedly(from, to);
+	register_overlapping(from, to);
+	register_on_many(from, to);
+	register_repeatedly(from, to);
 	rig_check_calm();
 	mhandle = from;
 	CHECK(rig_reg_type(&rig, pair.send, from, 4096, 0x40, &mhandle) != ncclSuccess,

@@ -14,7 +14,7 @@
 
 #define CYCLES 50
 
-static void cycle(struct rig *rig, bool connect)
+static void load_and_unload(struct rig *rig, bool connect)
 {
 	struct rig_pair pair;
 
@@ -105,12 +105,13 @@ int main(int argc, char **argv)
 
 	rig_prepare(&rig, argc, argv);
 	threads = rig_count_threads(1);
-	cycle(&rig, true); /* what stays for good (locale, resolver, allocator) is there now */
+	load_and_unload(&rig,
+			true); /* what stays for good (locale, resolver, allocator) is there now */
 	fds = rig_count_fds();
 	if (rig.version < 11) /* no finalize: the context stays, and the library with it */
 		threads = rig_count_lasting_threads(1);
 	for (int i = 0; i < CYCLES; i++)
-		cycle(&rig, i % 10 == 0);
+		load_and_unload(&rig, i % 10 == 0);
 	if (rig.version < 11)
 		rig_shrink_to(threads, fds);
 	left = rig.version < 11 ? rig_count_lasting_threads(threads) : rig_count_threads(threads);

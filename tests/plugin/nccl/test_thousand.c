@@ -21,7 +21,7 @@ static double resident_kib(void)
 	return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-static void make(struct rig *rig, struct rig_pair *pair, int n)
+static void open_pairs(struct rig *rig, struct rig_pair *pair, int n)
 {
 	struct rig_deadline deadline = rig_deadline("a thousand connections");
 	int ready = 0;
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &first); /* what the process has once */
 	before = resident_kib();
-	make(&rig, pair, PAIRS);
+	open_pairs(&rig, pair, PAIRS);
 	for (int i = 0; i < PAIRS; i++) {
 		void *from_mr = rig_reg(&rig, pair[i].send, from, sizeof(from)),
 		     *to_mr = rig_reg(&rig, pair[i].recv, to[i], sizeof(to[i]));

@@ -10,7 +10,7 @@
 
 static struct rig rig;
 
-static void *worker(void *arg)
+static void *run_worker(void *arg)
 {
 	unsigned self = (unsigned)(uintptr_t)arg;
 	uint8_t from[2000], to[2000];
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 	rig_expect_calm();
 	rig_open(&rig, argc, argv);
 	for (uintptr_t i = 0; i < THREADS; i++)
-		CHECK(!pthread_create(&thread[i], NULL, worker, (void *)i), "thread");
+		CHECK(!pthread_create(&thread[i], NULL, run_worker, (void *)i), "thread");
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	rig_check_calm();

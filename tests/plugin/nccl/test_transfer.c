@@ -5,7 +5,7 @@
  */
 #include "tests/plugin/nccl/rig.h"
 
-static void cut(struct rig *rig, struct rig_pair *pair, size_t posted, size_t sent)
+static void check_cut(struct rig *rig, struct rig_pair *pair, size_t posted, size_t sent)
 {
 	uint8_t *from = malloc(sent), *to = calloc(1, sent);
 	void *from_mr = rig_reg(rig, pair->send, from, sent),
@@ -30,7 +30,7 @@ static void cut(struct rig *rig, struct rig_pair *pair, size_t posted, size_t se
 }
 
 /* Registered once, empty: NCCL sends such messages with a real buffer behind them. */
-static void empty(struct rig *rig, struct rig_pair *pair)
+static void check_empty(struct rig *rig, struct rig_pair *pair)
 {
 	uint8_t byte[2] = { 3, 4 };
 	void *from_mr = rig_reg(rig, pair->send, &byte[0], 1),
@@ -63,11 +63,11 @@ int main(int argc, char **argv)
 	rig_pair_open(&rig, &pair);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		rig_exchange(&rig, &pair, sizes[i]);
-	empty(&rig, &pair);
-	cut(&rig, &pair, 100, 101);
-	cut(&rig, &pair, 1, 70000);
-	cut(&rig, &pair, 0, 4096);
-	cut(&rig, &pair, 65536, 200000);
+	check_empty(&rig, &pair);
+	check_cut(&rig, &pair, 100, 101);
+	check_cut(&rig, &pair, 1, 70000);
+	check_cut(&rig, &pair, 0, 4096);
+	check_cut(&rig, &pair, 65536, 200000);
 	rig_exchange(&rig, &pair, 4096);
 	rig_check_calm();
 	rig_pair_close(&rig, &pair);

@@ -7,7 +7,7 @@
 #include "tests/plugin/nccl/peer.h"
 #include "tests/plugin/nccl/rig.h"
 
-static void refused(struct rig *rig, void *handle, const char *what)
+static void check_refused(struct rig *rig, void *handle, const char *what)
 {
 	int warned = rig_warnings();
 	void *send = NULL;
@@ -54,21 +54,21 @@ int main(int argc, char **argv)
 	void *listen;
 
 	rig_open(&rig, argc, argv);
-	refused(&rig, handle, "a handle of zeros");
+	check_refused(&rig, handle, "a handle of zeros");
 	for (unsigned i = 0; i < 8; i++) {
 		rig_fill(handle, sizeof(handle), i);
-		refused(&rig, handle, "noise");
+		check_refused(&rig, handle, "noise");
 	}
 	OK(rig.plugin.abi->listen(&rig.plugin, 0, real, &listen));
 	memcpy(handle, real, sizeof(handle));
 	h->magic ^= 0x00010000;
-	refused(&rig, handle, "another magic");
+	check_refused(&rig, handle, "another magic");
 	memcpy(handle, real, sizeof(handle));
 	h->version = h->version_min = HA_WIRE_VERSION + 1;
-	refused(&rig, handle, "a version that we do not speak");
+	check_refused(&rig, handle, "a version that we do not speak");
 	memcpy(handle, real, sizeof(handle));
 	h->oob.family = 9;
-	refused(&rig, handle, "an unknown address family");
+	check_refused(&rig, handle, "an unknown address family");
 	OK(rig.plugin.close_listen(listen));
 	wrong_nonce(&rig);
 	rig_close(&rig);

@@ -68,7 +68,7 @@ static const struct calls *calls_of(const struct rig *rig)
 	return &calls[rig->version - 9];
 }
 
-static int count(struct rig *rig)
+static int count_devices(struct rig *rig)
 {
 	int n = -1;
 
@@ -84,14 +84,14 @@ static int collnet_count(const struct ha_collnet_table *collnet)
 	return n;
 }
 
-static void fuse(struct rig *rig, int a, int b)
+static void fuse_two(struct rig *rig, int a, int b)
 {
 	int dev = -1;
 
 	OK(rig->plugin.abi->fuse(&rig->plugin, &dev, 2, (int[]) { a, b }));
 }
 
-static void look(struct rig *rig, int dev, int a, int b)
+static void look_at_fused(struct rig *rig, int dev, int a, int b)
 {
 	struct seen seen, one, other;
 	char name[sizeof(one.name) + sizeof(other.name) + 1];
@@ -117,7 +117,7 @@ static void look_at_ports(struct rig *rig)
 	}
 }
 
-static void carry(struct rig *rig, int dev)
+static void carry_message(struct rig *rig, int dev)
 {
 	struct rig_pair pair;
 
@@ -127,25 +127,26 @@ static void carry(struct rig *rig, int dev)
 }
 
 /* What NCCL does for its first communicator: two cards of two ports each. */
-static void detect(struct rig *rig)
+static void detect_cards(struct rig *rig)
 {
-	CHECK(count(rig) == PORTS, "%d devices before any was fused", count(rig));
+	CHECK(count_devices(rig) == PORTS, "%d devices before any was fused", count_devices(rig));
 	look_at_ports(rig);
-	fuse(rig, 0, 1);
-	fuse(rig, 2, 3);
-	CHECK(count(rig) == PORTS + 2, "%d devices after two of %d ports were fused", count(rig),
-	      PORTS);
-	look(rig, PORTS, 0, 1);
-	look(rig, PORTS + 1, 2, 3);
+	fuse_two(rig, 0, 1);
+	fuse_two(rig, 2, 3);
+	CHECK(count_devices(rig) == PORTS + 2, "%d devices after two of %d ports were fused",
+	      count_devices(rig), PORTS);
+	look_at_fused(rig, PORTS, 0, 1);
+	look_at_fused(rig, PORTS + 1, 2, 3);
 }
 
 /* What it does for all later ones. */
 static void detect_again(struct rig *rig)
 {
 	look_at_ports(rig);
-	look(rig, PORTS, 0, 1);
-	look(rig, PORTS + 1, 2, 3);
-	CHECK(count(rig) == PORTS + 2, "%d devices, where NCCL knows %d", count(rig), PORTS + 2);
+	look_at_fused(rig, PORTS, 0, 1);
+	look_at_fused(rig, PORTS + 1, 2, 3);
+	CHECK(count_devices(rig) == PORTS + 2, "%d devices, where NCCL knows %d",
+	      count_devices(rig), PORTS + 2);
 }
 
 static void first_and_second(struct rig *rig)
@@ -153,12 +154,12 @@ static void first_and_second(struct rig *rig)
 	struct rig second = *rig;
 
 	OK(rig_init(rig));
-	detect(rig);
-	carry(rig, PORTS + 1);
+	detect_cards(rig);
+	carry_message(rig, PORTS + 1);
 	second.plugin = rig->plugin;
 	OK(rig_init(&second));
 	detect_again(&second);
-	carry(&second, PORTS);
+	carry_message(&second, PORTS);
 	if (second.plugin.abi->finalize)
 		OK(second.plugin.abi->finalize(&second.plugin));
 	detect_again(rig);
@@ -171,7 +172,7 @@ static void kept_over_finalize(struct rig *rig)
 	OK(rig->plugin.abi->finalize(&rig->plugin));
 	OK(rig_init(rig));
 	detect_again(rig);
-	carry(rig, PORTS);
+	carry_message(rig, PORTS);
 }
 
 /* The library is closed and opened, but another user keeps it in memory: NCCL has forgotten all and
@@ -184,12 +185,12 @@ static void counted_anew(struct rig *rig)
 	rig_close(rig);
 	rig_load(rig, rig_plugin_path());
 	OK(rig_init(rig));
-	CHECK(count(rig) == PORTS, "%d devices before any was fused", count(rig));
-	fuse(rig, 2, 3);
-	CHECK(count(rig) == PORTS + 1, "%d devices after two of %d ports were fused", count(rig),
-	      PORTS);
-	look(rig, PORTS, 2, 3);
-	carry(rig, PORTS);
+	CHECK(count_devices(rig) == PORTS, "%d devices before any was fused", count_devices(rig));
+	fuse_two(rig, 2, 3);
+	CHECK(count_devices(rig) == PORTS + 1, "%d devices after two of %d ports were fused",
+	      count_devices(rig), PORTS);
+	look_at_fused(rig, PORTS, 2, 3);
+	carry_message(rig, PORTS);
 	rig_close(rig);
 	dlclose(other);
 }
@@ -201,9 +202,9 @@ static void kept_over_dlclose(struct rig *rig)
 	rig_close(rig);
 	rig_load(rig, rig_plugin_path());
 	OK(rig_init(rig));
-	CHECK(count(rig) > 0, "no device after a new load");
+	CHECK(count_devices(rig) > 0, "no device after a new load");
 	detect_again(rig);
-	carry(rig, PORTS + 1);
+	carry_message(rig, PORTS + 1);
 	rig_close(rig);
 }
 
@@ -215,19 +216,22 @@ static void collnet_first(struct rig *rig)
 
 	OK(rig_init(rig));
 	if (rig->version >= 11) /* which counts at once; v9 and v10 behind collnet's part */
-		CHECK(count(rig) == PORTS, "%d devices before any was fused", count(rig));
+		CHECK(count_devices(rig) == PORTS, "%d devices before any was fused",
+		      count_devices(rig));
 	CHECK(!ha_collnet_table_open(&collnet, &rig->plugin, rig->version, rig_logger), "%s",
 	      rig_last_log());
 	CHECK(collnet.devices == PORTS, "collnet has %d devices", collnet.devices);
 	OK(calls_of(rig)->fuse(collnet.table, &dev, 2, (int[]) { 1, 3 }));
 	CHECK(collnet_count(&collnet) == PORTS + 1, "collnet has %d devices with a fused one",
 	      collnet_count(&collnet));
-	CHECK(count(rig) == PORTS, "net counts %d devices, with collnet's fused one", count(rig));
-	fuse(rig, 1, 3);
-	CHECK(count(rig) == PORTS + 1, "net has %d devices with a fused one", count(rig));
+	CHECK(count_devices(rig) == PORTS, "net counts %d devices, with collnet's fused one",
+	      count_devices(rig));
+	fuse_two(rig, 1, 3);
+	CHECK(count_devices(rig) == PORTS + 1, "net has %d devices with a fused one",
+	      count_devices(rig));
 	CHECK(collnet_count(&collnet) == PORTS + 1, "collnet has %d devices with one fused twice",
 	      collnet_count(&collnet));
-	look(rig, PORTS, 1, 3);
+	look_at_fused(rig, PORTS, 1, 3);
 	CHECK(!ha_collnet_table_close(&collnet), "%s", rig_last_log());
 	rig_close(rig);
 }

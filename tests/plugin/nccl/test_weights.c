@@ -35,7 +35,7 @@ static const struct setting {
 	{ NULL, NULL, { 0.5, 0.5 }, NULL, "100" },
 };
 
-static void use(const struct setting *s)
+static void run_setting(const struct setting *s)
 {
 	struct rig rig;
 	struct rig_pair pair;
@@ -82,7 +82,7 @@ int main(void)
 		pid_t child = fork();
 
 		if (!child) {
-			use(&settings[i]);
+			run_setting(&settings[i]);
 			fflush(stdout);
 			_exit(0);
 		}
