@@ -33,7 +33,7 @@ static struct ha_listen *listen;
 static struct ha_send *send;
 static struct ha_recv *recv;
 
-static void prepare(const char *events, const char *status_dir)
+static void prepare_world(const char *events, const char *status_dir)
 {
 	world_prepare(&w);
 	strcpy(w.config.events, events);
@@ -42,15 +42,15 @@ static void prepare(const char *events, const char *status_dir)
 	lines_catch();
 }
 
-static void begin(const char *events, const char *status_dir)
+static void open_connection(const char *events, const char *status_dir)
 {
-	prepare(events, status_dir);
+	prepare_world(events, status_dir);
 	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
 	world_connect(&w, &listen, &send, &recv);
 }
 
 /* The text of the events file, at most so much. */
-static const char *slurp(void)
+static const char *read_events(void)
 {
 	static char text[1 << 16];
 	FILE *in = fopen(file, "r");
@@ -63,7 +63,7 @@ static const char *slurp(void)
 	return text;
 }
 
-static int count(const char *text, const char *part)
+static int count_text(const char *text, const char *part)
 {
 	int n = 0;
 
@@ -76,7 +76,7 @@ static struct ha_status_found *found;
 static size_t nfound;
 
 /* The page of the connecting host: the second of this process. */
-static const struct ha_status_page *look(void)
+static const struct ha_status_page *read_page(void)
 {
 	ha_status_scan_free(found, nfound);
 	CHECK_INT(ha_status_scan(pages, &found, &nfound), 0);
@@ -87,7 +87,7 @@ static const struct ha_status_page *look(void)
 	return found[1].page;
 }
 
-static void tell(enum ha_event_kind kind, enum ha_event_cause cause)
+static void report_event(enum ha_event_kind kind, enum ha_event_cause cause)
 {
 	ha_journal_event(w.b,
 			 &(struct ha_event) { .kind = kind, .cause = cause, .bundle = &send->b });
@@ -169,13 +169,13 @@ static void check_events(const struct ha_status_page *page)
 	CHECK_INT(page->event[order[7]].kind, HA_EVENT_NOT_PROTECTED);
 	CHECK_INT(page->event[order[6]].stall, 2500000);
 	CHECK_INT(page->totals.next_event, 8);
-	CHECK_INT(count(slurp(), "\n"), 10); /* and the other host's own two */
-	CHECK_INT(count(slurp(), "{\"time\":\"1970-01-01T00:00:0"), 10);
+	CHECK_INT(count_text(read_events(), "\n"), 10); /* and the other host's own two */
+	CHECK_INT(count_text(read_events(), "{\"time\":\"1970-01-01T00:00:0"), 10);
 	CHECK(strstr(
-		slurp(),
+		read_events(),
 		"\"event\":\"failed_over\",\"cause\":\"port_down\",\"connection\":\"dummy0:1 -> "));
 	CHECK(strstr(
-		slurp(),
+		read_events(),
 		"\"rail\":0,\"peer_device\":\"dummy0:1\",\"epoch\":7,\"requests\":3,\"bytes\":4096,"
 		"\"stall_ns\":2500000,\"registration_ns\":500000}\n"));
 }
@@ -184,16 +184,16 @@ static void check_events(const struct ha_status_page *page)
 static void three_places(void)
 {
 	unlink(file);
-	begin(file, pages);
-	check_page(look());
+	open_connection(file, pages);
+	check_page(read_page());
 	CHECK_INT(ha_journal_count(w.b, HA_EVENT_CONNECTED), 1);
-	tell(HA_EVENT_PROTECTED, HA_CAUSE_NONE);
-	CHECK_INT(look()->connection[0].protection, HA_PROTECTION_YES);
+	report_event(HA_EVENT_PROTECTED, HA_CAUSE_NONE);
+	CHECK_INT(read_page()->connection[0].protection, HA_PROTECTION_YES);
 	report_failures();
-	tell(HA_EVENT_NOT_PROTECTED, HA_CAUSE_RAIL_LOST);
+	report_event(HA_EVENT_NOT_PROTECTED, HA_CAUSE_RAIL_LOST);
 	CHECK(lines_contain("not protected: rail lost"));
-	check_failures(look());
-	check_events(look());
+	check_failures(read_page());
+	check_events(read_page());
 	world_close(&w);
 	CHECK(rmdir(pages) == 0); /* both pages are gone */
 }
@@ -204,10 +204,10 @@ static void told_by_core(void)
 	const struct ha_status_page *page;
 	struct ha_request *req;
 
-	begin("", pages);
+	open_connection("", pages);
 	dummy_event(&w.dummy[1], IBV_EVENT_PORT_ERR, NULL);
 	world_run(&w, 10);
-	page = look();
+	page = read_page();
 	CHECK_INT(page->device[0].port, HA_PORT_DOWN);
 	CHECK_INT(page->device[0].events, 1);
 	CHECK_INT(page->device[0].connections, 1);
@@ -215,7 +215,7 @@ static void told_by_core(void)
 	CHECK_INT(page->device[1].port, HA_PORT_UP);
 	dummy_event(&w.dummy[1], IBV_EVENT_PORT_ACTIVE, NULL);
 	world_run(&w, 10);
-	CHECK_INT(look()->device[0].port, HA_PORT_UP);
+	CHECK_INT(read_page()->device[0].port, HA_PORT_UP);
 	dummy_event(&w.dummy[1], IBV_EVENT_DEVICE_FATAL, NULL);
 	world_run(&w, 10);
 	dummy_event(&w.dummy[1], IBV_EVENT_PORT_ACTIVE, NULL); /* a failed device stays failed */
@@ -223,7 +223,7 @@ static void told_by_core(void)
 	world_run(&w, 10);
 	CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), -EIO);
 	world_run(&w, 10);
-	page = look();
+	page = read_page();
 	CHECK_INT(page->device[0].port, HA_PORT_FAILED);
 	CHECK_INT(page->device[0].rails_down, 1);
 	CHECK_INT(page->connection[0].messages, 1234);
@@ -232,12 +232,12 @@ static void told_by_core(void)
 	CHECK_INT(page->totals.events[HA_EVENT_LOST], 1);
 	send->head = 1300;
 	world_run(&w, 10);
-	CHECK_INT(look()->connection[0].messages, 1234); /* not again within the second */
+	CHECK_INT(read_page()->connection[0].messages, 1234); /* not again within the second */
 	world_run(&w, 1100);
-	CHECK_INT(look()->connection[0].messages, 1300);
+	CHECK_INT(read_page()->connection[0].messages, 1300);
 	ha_close_send(send);
 	world_run(&w, 10);
-	page = look();
+	page = read_page();
 	CHECK(!page->connection[0].used);
 	CHECK_INT(page->totals.connections, 0);
 	CHECK_INT(found[0].page->totals.events[HA_EVENT_PEER_CLOSED], 1);
@@ -250,7 +250,7 @@ static void kept_out(void)
 {
 	struct ha_request *req;
 
-	begin("", pages);
+	open_connection("", pages);
 	ha_bundle_claim(&send->b);
 	for (int i = 0; i < 3; i++) {
 		CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), 0);
@@ -259,7 +259,7 @@ static void kept_out(void)
 	ha_bundle_give(&send->b);
 	CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), 0);
 	world_run(&w, 2000);
-	CHECK_INT(look()->totals.kept_out, 3);
+	CHECK_INT(read_page()->totals.kept_out, 3);
 	world_close(&w);
 }
 
@@ -267,13 +267,13 @@ static void dead_peer(void)
 {
 	struct ha_request *req;
 
-	begin("", pages);
+	open_connection("", pages);
 	oob_mem_cut(&w.net, 0);
 	world_run(&w, 2000); /* these queue pairs never account for their work */
 	CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), -ECONNRESET);
 	CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), -ECONNRESET);
 	CHECK_INT(ha_journal_count(w.b, HA_EVENT_LOST), 1);
-	CHECK_INT(look()->event[2].cause, HA_CAUSE_PEER_GONE);
+	CHECK_INT(read_page()->event[2].cause, HA_CAUSE_PEER_GONE);
 	world_close(&w);
 }
 
@@ -285,7 +285,7 @@ static void full_tables(void)
 	struct ha_bundle *b;
 	int order[HA_STATUS_EVENTS];
 
-	begin("", pages);
+	open_connection("", pages);
 	b = calloc(MANY, sizeof(*b));
 	for (int i = 0; i < MANY; i++) {
 		b[i].ctx = w.b;
@@ -293,26 +293,26 @@ static void full_tables(void)
 		ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_CONNECTED,
 							   .bundle = &b[i] });
 	}
-	CHECK_INT(look()->totals.connections, MANY + 1);
-	CHECK_INT(look()->totals.unlisted, 4);
-	CHECK_INT(ha_status_events(look(), order), HA_STATUS_EVENTS);
-	CHECK_INT(look()->event[order[0]].number, MANY + 2 - HA_STATUS_EVENTS);
+	CHECK_INT(read_page()->totals.connections, MANY + 1);
+	CHECK_INT(read_page()->totals.unlisted, 4);
+	CHECK_INT(ha_status_events(read_page(), order), HA_STATUS_EVENTS);
+	CHECK_INT(read_page()->event[order[0]].number, MANY + 2 - HA_STATUS_EVENTS);
 	ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_LOST, .bundle = &b[MANY - 1] });
 	ha_journal_forget(&b[MANY - 1]);
 	ha_journal_forget(&b[5]);
-	CHECK_INT(look()->totals.unlisted, 3);
+	CHECK_INT(read_page()->totals.unlisted, 3);
 	ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_CONNECTED, .bundle = &b[5] });
-	CHECK_TEXT(look()->connection[6].name, "c5");
+	CHECK_TEXT(read_page()->connection[6].name, "c5");
 	for (int i = 0; i < MANY - 1; i++)
 		ha_journal_forget(&b[i]);
-	CHECK_INT(look()->totals.connections, 1);
-	CHECK_INT(look()->totals.unlisted, 0);
+	CHECK_INT(read_page()->totals.connections, 1);
+	CHECK_INT(read_page()->totals.unlisted, 0);
 	free(b);
 	world_close(&w);
 }
 
 /* A disk without room, a folder that is not there, a pipe: one warning, and counting. */
-static void unwritable(void)
+static void unwritable_files(void)
 {
 	static const char *const bad[] = { "/dev/full", "/nonexistent/x", NULL };
 	char pipe[80];
@@ -320,11 +320,11 @@ static void unwritable(void)
 	snprintf(pipe, sizeof(pipe), "%s/pipe", dir);
 	CHECK_INT(mkfifo(pipe, 0600), 0);
 	for (int i = 0; i < 3; i++) {
-		begin(bad[i] ? bad[i] : pipe, pages);
+		open_connection(bad[i] ? bad[i] : pipe, pages);
 		for (int k = 0; k < 5; k++)
 			ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_PROTECTED,
 								   .bundle = &send->b });
-		CHECK_INT(look()->totals.lines_lost, 7);
+		CHECK_INT(read_page()->totals.lines_lost, 7);
 		CHECK_INT(lines_warnings(), 2); /* one per host */
 		CHECK(lines_contain("only counted"));
 		world_close(&w);
@@ -345,7 +345,7 @@ static void torn_line(void)
 		struct rlimit limit;
 
 		signal(SIGXFSZ, SIG_IGN);
-		begin(file, "none");
+		open_connection(file, "none");
 		CHECK_INT(stat(file, &st), 0);
 		limit = (struct rlimit) { (rlim_t)st.st_size + 20, RLIM_INFINITY };
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -355,11 +355,11 @@ static void torn_line(void)
 		CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_FENCED,
 							   .bundle = &send->b });
-		CHECK_INT(count(slurp(), "\n"), 6);
-		CHECK_INT(count(slurp(), "\n{\"time\":\"1970-01-01T00:00:01.\n{"), 0);
-		CHECK_INT(count(slurp(), "\n{"), 5);
-		CHECK_INT(count(slurp(), "fenced"), 1);
-		CHECK_INT(count(slurp(), "\"protected"), 0);
+		CHECK_INT(count_text(read_events(), "\n"), 6);
+		CHECK_INT(count_text(read_events(), "\n{\"time\":\"1970-01-01T00:00:01.\n{"), 0);
+		CHECK_INT(count_text(read_events(), "\n{"), 5);
+		CHECK_INT(count_text(read_events(), "fenced"), 1);
+		CHECK_INT(count_text(read_events(), "\"protected"), 0);
 		world_close(&w);
 		_exit(0);
 	}
@@ -382,16 +382,16 @@ static void hostile_names(void)
 	memset(e.peer_device, 0xff, sizeof(e.peer_device));
 	n = ha_event_json(&e, text, "h", UINT32_MAX, line);
 	CHECK_INT(n, strlen(line));
-	CHECK_INT(count(line, "\n"), 1);
-	CHECK_INT(count(line, "\\u0001"), HA_EVENT_TEXT_MAX);
-	CHECK_INT(count(line, "\\ufffd"), 24);
-	CHECK_INT(count(line, "\"unknown\""), 2);
+	CHECK_INT(count_text(line, "\n"), 1);
+	CHECK_INT(count_text(line, "\\u0001"), HA_EVENT_TEXT_MAX);
+	CHECK_INT(count_text(line, "\\ufffd"), 24);
+	CHECK_INT(count_text(line, "\"unknown\""), 2);
 	n = ha_event_json(&e, "\xe2\x87\x84 \xc0\x80 \xed\xa0\x80 \xe2\x87", "h", 1, line);
 	CHECK(strstr(line, "\"text\":\"\xe2\x87\x84 \\ufffd\\ufffd \\ufffd\\ufffd\\ufffd "
 			   "\\ufffd\\ufffd\"}\n"));
 }
 
-static void paths(void)
+static void expanded_paths(void)
 {
 	char out[128], want[128], host[64] = "";
 
@@ -405,7 +405,7 @@ static void paths(void)
 
 /* Pages of dead processes go, those of living ones and of other namespaces stay; what is no page of
  * ours stays too. */
-static void stale(void)
+static void stale_pages(void)
 {
 	struct ha_status_file f;
 	char path[128];
@@ -457,7 +457,7 @@ static void bad_directories(void)
 	char link[80];
 
 	CHECK_INT(mkdir(pages, 0700) | chmod(pages, 0777), 0);
-	begin("", pages);
+	open_connection("", pages);
 	CHECK(lines_contain("others may write"));
 	ha_journal_event(w.b,
 			 &(struct ha_event) { .kind = HA_EVENT_PROTECTED, .bundle = &send->b });
@@ -468,11 +468,11 @@ static void bad_directories(void)
 	CHECK(rmdir(pages) == 0);
 	snprintf(link, sizeof(link), "%s/link", dir);
 	CHECK_INT(symlink("/tmp", link), 0);
-	begin("", link);
+	open_connection("", link);
 	CHECK(lines_contain("no page for `ha status`"));
 	world_close(&w);
 	unlink(link);
-	begin("", "none");
+	open_connection("", "none");
 	CHECK(!lines_contain("no page"));
 	world_close(&w);
 }
@@ -481,7 +481,7 @@ static void bad_directories(void)
 static struct ha_status_page shared;
 static atomic_bool stop;
 
-static void *writer(void *arg)
+static void *run_writer(void *arg)
 {
 	struct ha_status_connection c = { .used = 1 };
 
@@ -504,7 +504,7 @@ static void whole_records(void)
 	pthread_t thread;
 	int seen = 0;
 
-	CHECK_INT(pthread_create(&thread, NULL, writer, NULL), 0);
+	CHECK_INT(pthread_create(&thread, NULL, run_writer, NULL), 0);
 	for (int tries = 0; seen < 500 && tries < 10000000; tries++) {
 		uint32_t seq = __atomic_load_n(from, __ATOMIC_ACQUIRE);
 
@@ -529,15 +529,15 @@ static void whole_records(void)
 static void held_of_one_that_leaves(void)
 {
 	unlink(file);
-	begin(file, "none");
+	open_connection(file, "none");
 	ha_journal_hold(w.b);
 	pthread_mutex_lock(&w.b->drive);
 	ha_bundle_retire(&send->b);
 	pthread_mutex_unlock(&w.b->drive);
-	tell(HA_EVENT_SUSPECTED, HA_CAUSE_TIMEOUT);
-	CHECK_INT(count(slurp(), "\"suspected\""), 0);
+	report_event(HA_EVENT_SUSPECTED, HA_CAUSE_TIMEOUT);
+	CHECK_INT(count_text(read_events(), "\"suspected\""), 0);
 	ha_bundle_free(&send->b);
-	CHECK_INT(count(slurp(), "\"suspected\""), 1);
+	CHECK_INT(count_text(read_events(), "\"suspected\""), 1);
 	CHECK_INT(ha_close_recv(recv), 0);
 	CHECK_INT(ha_close_listen(listen), 0);
 	world_close(&w);
@@ -568,17 +568,17 @@ static void held_until_calm(void)
 	uint64_t now, next;
 
 	unlink(file);
-	begin(file, "none");
+	open_connection(file, "none");
 	now = ha_clock_now(w.b->clock);
 	ha_journal_hold(w.b);
-	tell(HA_EVENT_SUSPECTED, HA_CAUSE_TIMEOUT);
+	report_event(HA_EVENT_SUSPECTED, HA_CAUSE_TIMEOUT);
 	look_after(0, now + 20 * HA_NS_PER_MS);
-	CHECK_INT(count(slurp(), "\"suspected\""), 0);
+	CHECK_INT(count_text(read_events(), "\"suspected\""), 0);
 	next = look_after(HA_NS_PER_MS, 0);
-	CHECK_INT(count(slurp(), "\"suspected\""), 0);
+	CHECK_INT(count_text(read_events(), "\"suspected\""), 0);
 	CHECK(next > HA_NS_PER_MS && next < 10 * HA_NS_PER_MS);
 	look_after(next, 0);
-	CHECK_INT(count(slurp(), "\"suspected\""), 1);
+	CHECK_INT(count_text(read_events(), "\"suspected\""), 1);
 	CHECK_INT(ha_close_send(send), 0);
 	CHECK_INT(ha_close_recv(recv), 0);
 	CHECK_INT(ha_close_listen(listen), 0);
@@ -599,12 +599,12 @@ int main(void)
 	kept_out();
 	dead_peer();
 	full_tables();
-	unwritable();
+	unwritable_files();
 	CHECK(rmdir(pages) == 0);
 	torn_line();
 	hostile_names();
-	paths();
-	stale();
+	expanded_paths();
+	stale_pages();
 	bad_directories();
 	whole_records();
 	ha_status_scan_free(found, nfound);
