@@ -56,7 +56,7 @@ void *gdr_open(void)
 	return state.no_module ? NULL : &device;
 }
 
-static int misuse(void)
+static int count_misuse(void)
 {
 	state.misused++;
 	return EINVAL;
@@ -90,7 +90,7 @@ int gdr_pin_buffer(void *g, unsigned long address, size_t size, uint64_t token, 
 	if (++state.pins == state.fail_pin_at)
 		return ENOMEM;
 	if (g != &device || token || space || !size || address % FAKE_GDR_PAGE)
-		return misuse();
+		return count_misuse();
 	if (address < base || address - base > state.size || size > state.size - (address - base))
 		return EINVAL; /* no memory of a GPU */
 	return new_pin(address, size, h);
@@ -101,13 +101,13 @@ int gdr_unpin_buffer(void *g, struct handle h)
 	struct pin *p = pin_of(g, h);
 
 	if (!p || p->map)
-		return misuse();
+		return count_misuse();
 	memset(p, 0, sizeof(*p));
 	state.pinned--;
 	return 0;
 }
 
-static uintptr_t begin(const struct pin *p)
+static uintptr_t begin_of(const struct pin *p)
 {
 	uintptr_t into = p->first - (uintptr_t)state.gpu;
 
@@ -131,9 +131,9 @@ int gdr_get_info_v2(void *g, struct handle h, struct info *info)
 	if (++state.infos == state.fail_info_at)
 		return EIO;
 	if (!p)
-		return misuse();
-	*info = (struct info) { .va = begin(p),
-				.mapped_size = p->size + (p->first - begin(p)),
+		return count_misuse();
+	*info = (struct info) { .va = begin_of(p),
+				.mapped_size = p->size + (p->first - begin_of(p)),
 				.page_size = FAKE_GDR_PAGE,
 				.mapped = p->map != NULL,
 				.wc_mapping = 1,
@@ -148,10 +148,10 @@ int gdr_map(void *g, struct handle h, void **at, size_t size)
 
 	if (++state.maps == state.fail_map_at)
 		return EAGAIN;
-	if (!p || p->map || size > p->size + (p->first - begin(p)))
-		return misuse();
+	if (!p || p->map || size > p->size + (p->first - begin_of(p)))
+		return count_misuse();
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, state.fd,
-		   (off_t)(begin(p) - (uintptr_t)state.gpu));
+		   (off_t)(begin_of(p) - (uintptr_t)state.gpu));
 	if (map == MAP_FAILED)
 		return errno;
 	*at = p->map = map;
@@ -165,7 +165,7 @@ int gdr_unmap(void *g, struct handle h, void *at, size_t size)
 	struct pin *p = pin_of(g, h);
 
 	if (!p || p->map != at || size != p->map_size)
-		return misuse();
+		return count_misuse();
 	munmap(at, size);
 	p->map = NULL;
 	state.mapped--;

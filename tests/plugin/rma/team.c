@@ -12,7 +12,7 @@
 
 #define SPOILED 0xee
 #define FIXED 8192    /* bytes that others get */
-#define STEPS 4000000 /* fruitless steps after which a test gives up; see idle() */
+#define STEPS 4000000 /* fruitless steps after which a test gives up; see idle_step() */
 
 uint64_t team_random(struct team *t, uint64_t below)
 {
@@ -22,13 +22,13 @@ uint64_t team_random(struct team *t, uint64_t below)
 	return t->random % below;
 }
 
-static void idle(int k)
+static void idle_step(int k)
 {
 	if (k > 100)
 		usleep(k > 10000 ? 100 : 1);
 }
 
-static void *pages(size_t size)
+static void *map_pages(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -41,7 +41,7 @@ static size_t cells_size(const struct team *t)
 	return (size_t)t->n * TEAM_CELLS * t->cell;
 }
 
-static uint8_t pattern(int from, int to, uint64_t k, size_t i)
+static uint8_t pattern_of(int from, int to, uint64_t k, size_t i)
 {
 	uint64_t x = (k * 64 + (unsigned)from * 8 + (unsigned)to + 1) * 0x9e3779b97f4a7c15ull + i;
 
@@ -58,14 +58,14 @@ static size_t put_size(const struct team *t, int from, int to, uint64_t k)
 }
 
 /* The page behind the other rank's counters says whose it is; nobody writes it. */
-static uint8_t fixed(int rank, size_t i)
+static uint8_t fixed_byte_of(int rank, size_t i)
 {
 	return (uint8_t)(rank * 37 + (int)i * 11 + 5);
 }
 
 /* What others write to, or gets do; *memory is where the test reaches it. */
-static struct ha_rma_window *target(struct team *t, struct ha_rma *rma, size_t size, unsigned flags,
-				    void *memory)
+static struct ha_rma_window *register_target(struct team *t, struct ha_rma *rma, size_t size,
+					     unsigned flags, void *memory)
 {
 	uint64_t offset = t->gdr ? t->gdr->used : 0;
 	struct ha_rma_window *w;
@@ -77,7 +77,7 @@ static struct ha_rma_window *target(struct team *t, struct ha_rma *rma, size_t s
 		t->gdr->used += (size + 4095) & ~(size_t)4095;
 		CHECK(t->gdr->used <= t->gdr->size);
 	} else {
-		at = *(void **)memory = pages(size);
+		at = *(void **)memory = map_pages(size);
 	}
 	CHECK_INT(ha_rma_register(rma, at, size, t->memory, offset, t->gdr ? t->gdr->fd : -1, flags,
 				  &w),
@@ -91,14 +91,14 @@ static void register_all(struct team *t, struct team_rank *r)
 
 	/* Flushes read the first byte of the first window: no counter, to which others may add at
 	 * that moment. */
-	(void)target(t, r->rma, 4096, 0, &r->flushed_memory);
-	r->source_memory = pages(size);
-	r->counters = target(t, r->rma, 4096 + FIXED, 1, &r->counter_memory);
-	r->gotten = target(t, r->rma, TEAM_RANKS * FIXED, 0, &r->gotten_memory);
-	r->cells = target(t, r->rma, size, 0, &r->cell_memory);
+	(void)register_target(t, r->rma, 4096, 0, &r->flushed_memory);
+	r->source_memory = map_pages(size);
+	r->counters = register_target(t, r->rma, 4096 + FIXED, 1, &r->counter_memory);
+	r->gotten = register_target(t, r->rma, TEAM_RANKS * FIXED, 0, &r->gotten_memory);
+	r->cells = register_target(t, r->rma, size, 0, &r->cell_memory);
 	memset(r->cell_memory, SPOILED, size);
 	for (size_t i = 0; i < FIXED; i++)
-		((uint8_t *)r->counter_memory)[4096 + i] = fixed((int)(r - t->rank), i);
+		((uint8_t *)r->counter_memory)[4096 + i] = fixed_byte_of((int)(r - t->rank), i);
 	CHECK_INT(ha_rma_register(r->rma, r->source_memory, size, HA_MEM_HOST, 0, -1, 0,
 				  &r->sources),
 		  0);
@@ -152,7 +152,7 @@ static void set_faults(struct sr_faults *faults, void *arg)
 	*faults = *(const struct sr_faults *)arg;
 }
 
-static void hurt(const char *nic, struct sr_faults faults)
+static void inject_faults(const char *nic, struct sr_faults faults)
 {
 	struct sr_control_entry *entry;
 	char selector[64];
@@ -170,12 +170,12 @@ void team_cut(int nic, bool is_cut)
 	char name[16];
 
 	snprintf(name, sizeof(name), "soft%d", nic);
-	hurt(name, (struct sr_faults) { .cut = is_cut });
+	inject_faults(name, (struct sr_faults) { .cut = is_cut });
 }
 
 void team_kill(const char *nic)
 {
-	hurt(nic, (struct sr_faults) { .kill = 1 });
+	inject_faults(nic, (struct sr_faults) { .kill = 1 });
 }
 
 void team_restore(const char *nic, const char *name)
@@ -183,7 +183,7 @@ void team_restore(const char *nic, const char *name)
 	struct sr_faults faults = { .kill = 1, .restore = 1 };
 
 	snprintf(faults.restore_as, sizeof(faults.restore_as), "%s", name);
-	hurt(nic, faults);
+	inject_faults(nic, faults);
 }
 
 static bool are_protected(struct team *t, bool wanted)
@@ -203,7 +203,7 @@ void team_await_protection(struct team *t, bool all)
 		CHECK(k < STEPS);
 		team_begin(t);
 		team_step(t);
-		idle(k);
+		idle_step(k);
 	}
 }
 
@@ -214,8 +214,8 @@ static uint8_t *cell_of(const struct team *t, uint8_t *memory, int from, uint64_
 	return memory + ((size_t)from * TEAM_CELLS + k % TEAM_CELLS) * t->cell;
 }
 
-static void remember(struct team_stream *s, struct ha_rma_op *op, uint8_t *source, size_t size,
-		     const uint8_t *expected)
+static void add_in_flight(struct team_stream *s, struct ha_rma_op *op, uint8_t *source, size_t size,
+			  const uint8_t *expected)
 {
 	CHECK(op);
 	CHECK(s->n < TEAM_INFLIGHT);
@@ -250,7 +250,7 @@ static void begin_sum(struct team *t, int from, int to)
 
 	r->to[to].added += value;
 	CHECK_INT(ha_rma_put(r->rma, &put, &op), 0);
-	remember(&r->to[to], op, NULL, 0, NULL);
+	add_in_flight(&r->to[to], op, NULL, 0, NULL);
 }
 
 static void begin_get(struct team *t, int from, int to)
@@ -273,7 +273,7 @@ static void begin_get(struct team *t, int from, int to)
 	s->getting = true;
 	memset(r->gotten_memory + to * FIXED, SPOILED, FIXED);
 	CHECK_INT(ha_rma_get(r->rma, &get, &op), 0);
-	remember(s, op, NULL, size, r->gotten_memory + to * FIXED);
+	add_in_flight(s, op, NULL, size, r->gotten_memory + to * FIXED);
 	s->flight[s->n - 1].at = at;
 }
 
@@ -282,7 +282,7 @@ static void check_gotten(struct team_stream *s, unsigned i, int to)
 	s->getting = false;
 	for (size_t k = 0; k < FIXED; k++)
 		CHECK_INT(s->flight[i].expected[k],
-			  k < s->flight[i].size ? fixed(to, s->flight[i].at + k) : SPOILED);
+			  k < s->flight[i].size ? fixed_byte_of(to, s->flight[i].at + k) : SPOILED);
 }
 
 static void begin_put(struct team *t, int from, int to)
@@ -303,11 +303,11 @@ static void begin_put(struct team *t, int from, int to)
 	struct ha_rma_op *op;
 
 	for (size_t i = 0; i < size; i++)
-		source[i] = pattern(from, to, k, i);
+		source[i] = pattern_of(from, to, k, i);
 	if (team_random(t, 3))
 		signal_with(t, from, to, &put);
 	CHECK_INT(ha_rma_put(r->rma, &put, &op), 0);
-	remember(s, op, source, size, NULL);
+	add_in_flight(s, op, source, size, NULL);
 }
 
 static void begin_signal(struct team *t, int from, int to)
@@ -317,7 +317,7 @@ static void begin_signal(struct team *t, int from, int to)
 
 	signal_with(t, from, to, &put);
 	CHECK_INT(ha_rma_put(t->rank[from].rma, &put, &op), 0);
-	remember(&t->rank[from].to[to], op, NULL, 0, NULL);
+	add_in_flight(&t->rank[from].to[to], op, NULL, 0, NULL);
 }
 
 /*
@@ -362,7 +362,7 @@ static void check_cell(struct team *t, int from, int to, uint64_t k)
 	size_t size = put_size(t, from, to, k);
 
 	for (size_t i = 0; i < t->cell; i++) {
-		uint8_t want = i < size ? pattern(from, to, k, i) : SPOILED;
+		uint8_t want = i < size ? pattern_of(from, to, k, i) : SPOILED;
 
 		if (cell[i] == want)
 			continue;
@@ -388,15 +388,15 @@ static void check_spoiled(struct team *t, int from, int to, uint64_t k)
 		}
 }
 
-static uint64_t counter(const struct team *t, int at, int which)
+static uint64_t read_counter(const struct team *t, int at, int which)
 {
 	return __atomic_load_n(&t->rank[at].counter_memory[which], __ATOMIC_ACQUIRE);
 }
 
-static void look(struct team *t, int from, int to, bool all)
+static void check_stream(struct team *t, int from, int to, bool all)
 {
 	struct team_stream *s = &t->rank[from].to[to];
-	uint64_t count = counter(t, to, from);
+	uint64_t count = read_counter(t, to, from);
 
 	CHECK(count >= s->seen);
 	CHECK(count <= s->signals); /* never ahead, never twice */
@@ -409,7 +409,7 @@ static void look(struct team *t, int from, int to, bool all)
 
 static void look_at_sum(struct team *t, int at, bool all)
 {
-	uint64_t most = 0, is = counter(t, at, TEAM_RANKS);
+	uint64_t most = 0, is = read_counter(t, at, TEAM_RANKS);
 
 	for (int from = 0; from < t->n; from++)
 		most += t->rank[from].to[at].added;
@@ -441,13 +441,13 @@ void team_step(struct team *t)
 		CHECK_INT(ha_rma_progress(t->rank[i].rma), 0);
 		for (int k = 0; k < t->n; k++) {
 			test_all(&t->rank[i], &t->rank[i].to[k], k);
-			look(t, i, k, false);
+			check_stream(t, i, k, false);
 		}
 		look_at_sum(t, i, false);
 	}
 }
 
-static bool settled(const struct team *t)
+static bool is_settled(const struct team *t)
 {
 	for (int i = 0; i < t->n; i++)
 		for (int k = 0; k < t->n; k++)
@@ -466,14 +466,14 @@ void team_finish(struct team *t)
 				team_step(t);
 			begin_signal(t, i, j);
 		}
-	while (!settled(t)) {
+	while (!is_settled(t)) {
 		team_step(t);
 		CHECK(k < STEPS);
-		idle(k++);
+		idle_step(k++);
 	}
 	for (int i = 0; i < t->n; i++) {
 		for (int j = 0; j < t->n; j++) {
-			look(t, i, j, true);
+			check_stream(t, i, j, true);
 			CHECK_INT(t->rank[i].to[j].looked, t->rank[i].to[j].begun);
 		}
 		look_at_sum(t, i, true);
@@ -502,7 +502,7 @@ void team_flow(struct team *t, unsigned puts)
 			k = 0;
 		at = all_puts(t);
 		CHECK(k < STEPS);
-		idle(k);
+		idle_step(k);
 	}
 }
 

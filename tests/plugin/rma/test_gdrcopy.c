@@ -22,11 +22,11 @@
 static char line[1024];
 static pthread_mutex_t line_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void remember(int level, unsigned long flags, const char *file, int at, const char *format,
-		     ...) __attribute__((format(printf, 5, 6)));
+static void record_line(int level, unsigned long flags, const char *file, int at,
+			const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-static void remember(int level, unsigned long flags, const char *file, int at, const char *format,
-		     ...)
+static void record_line(int level, unsigned long flags, const char *file, int at,
+			const char *format, ...)
 {
 	char text[sizeof(line)];
 	va_list arguments;
@@ -44,7 +44,7 @@ static void remember(int level, unsigned long flags, const char *file, int at, c
 	pthread_mutex_unlock(&line_lock);
 }
 
-static bool said(const char *part)
+static bool has_logged(const char *part)
 {
 	bool found;
 
@@ -90,7 +90,7 @@ static void nothing_left(const struct fake_gdr *gdr)
 	CHECK_INT(gdr->misused, 0);
 }
 
-static void flow(struct fake_gdr *gdr, uint64_t seed)
+static void run_flow(struct fake_gdr *gdr, uint64_t seed)
 {
 	struct team t;
 
@@ -104,9 +104,9 @@ static void flow(struct fake_gdr *gdr, uint64_t seed)
 	nothing_left(gdr);
 }
 
-static void signals(struct fake_gdr *gdr)
+static void signals_in_gpu_memory(struct fake_gdr *gdr)
 {
-	flow(gdr, 21);
+	run_flow(gdr, 21);
 }
 
 /* What was mapped begins before what was asked for. */
@@ -114,10 +114,10 @@ static void begins_before(struct fake_gdr *gdr)
 {
 	gdr->below = 8192;
 	gdr->used = FAKE_GDR_PAGE;
-	flow(gdr, 22);
+	run_flow(gdr, 22);
 }
 
-static void cuts(struct fake_gdr *gdr)
+static void cut_now_and_then(struct fake_gdr *gdr)
 {
 	struct team t;
 
@@ -188,7 +188,7 @@ static void far_page(struct fake_gdr *gdr, int fail)
 	if (fail) {
 		gdr->fail_map_at = gdr->maps + 1;
 		CHECK_INT(add_far(&t, w[0], counter, 7), -EIO);
-		CHECK(said("one-sided: what another rank sent is lost"));
+		CHECK(has_logged("one-sided: what another rank sent is lost"));
 		CHECK_INT(ha_rma_error(t.rank[1].rma), -EIO);
 	} else {
 		CHECK_INT(add_far(&t, w[0], counter, 7), 0);
@@ -202,7 +202,7 @@ static void far_page(struct fake_gdr *gdr, int fail)
 	nothing_left(gdr);
 }
 
-static void pages(struct fake_gdr *gdr)
+static void pages_as_needed(struct fake_gdr *gdr)
 {
 	far_page(gdr, 0);
 }
@@ -215,7 +215,7 @@ static void page_refused(struct fake_gdr *gdr)
 /* ---- what is missing ---- */
 
 /* A window for signals is refused with this in the line; one for data alone is not. */
-static void refused(struct team *t, struct fake_gdr *gdr, const char *why)
+static void check_refused(struct team *t, struct fake_gdr *gdr, const char *why)
 {
 	struct team_rank *r = &t->rank[0];
 	struct ha_rma_window *w;
@@ -224,10 +224,10 @@ static void refused(struct team *t, struct fake_gdr *gdr, const char *why)
 	CHECK_INT(ha_rma_register(r->rma, gdr->gpu, 8192, HA_MEM_CUDA, 0, gdr->fd, 1, &w),
 		  -EOPNOTSUPP);
 	CHECK(!w);
-	CHECK(said("8192 bytes of GPU memory"));
-	CHECK(said(why));
-	CHECK(said("HA_NCCL_GIN=0"));
-	CHECK(!said("\n"));
+	CHECK(has_logged("8192 bytes of GPU memory"));
+	CHECK(has_logged(why));
+	CHECK(has_logged("HA_NCCL_GIN=0"));
+	CHECK(!has_logged("\n"));
 	nothing_left(gdr);
 }
 
@@ -237,7 +237,7 @@ static void expect_refusal(struct fake_gdr *gdr, const char *why)
 	struct team t;
 
 	team_open(&t, 2, 4096, HA_MEM_HOST, 25);
-	refused(&t, gdr, why);
+	check_refused(&t, gdr, why);
 	CHECK_INT(ha_rma_register(t.rank[0].rma, gdr->gpu, 8192, HA_MEM_CUDA, 0, gdr->fd, 0, &w),
 		  0);
 	CHECK_INT(ha_rma_register(t.rank[1].rma, gdr->gpu, 8192, HA_MEM_CUDA, 0, gdr->fd, 0, &w),
@@ -255,7 +255,7 @@ static void no_module(struct fake_gdr *gdr)
 
 	team_open(&t, 1, 4096, HA_MEM_HOST, 26);
 	gdr->no_module = 1;
-	refused(&t, gdr, "modprobe gdrdrv");
+	check_refused(&t, gdr, "modprobe gdrdrv");
 	gdr->no_module = 0;
 	CHECK_INT(ha_rma_register(t.rank[0].rma, gdr->gpu, 8192, HA_MEM_CUDA, 0, gdr->fd, 1, &w),
 		  0);
@@ -264,7 +264,7 @@ static void no_module(struct fake_gdr *gdr)
 	nothing_left(gdr);
 }
 
-static void old(struct fake_gdr *gdr)
+static void old_library(struct fake_gdr *gdr)
 {
 	gdr->minor = 0;
 	expect_refusal(gdr, "version 2.0: install GDRCopy 2.1 or a newer 2.x");
@@ -300,7 +300,7 @@ static void not_the_gpus(struct fake_gdr *gdr)
 }
 
 /* Without the stand-in there is no memory of its own; ours is as much without rights. */
-static void without(const char *why)
+static void check_without_library(const char *why)
 {
 	struct fake_gdr none = { .size = MEMORY, .fd = -1 };
 
@@ -315,13 +315,13 @@ static const struct {
 	const char *name;
 	void (*run)(struct fake_gdr *gdr);
 } tests[] = {
-	{ "signals", signals },
+	{ "signals", signals_in_gpu_memory },
 	{ "begins_before", begins_before },
-	{ "cuts", cuts },
-	{ "pages", pages },
+	{ "cuts", cut_now_and_then },
+	{ "pages", pages_as_needed },
 	{ "page_refused", page_refused },
 	{ "no_module", no_module },
-	{ "old", old },
+	{ "old", old_library },
 	{ "pin_fails", pin_fails },
 	{ "info_fails", info_fails },
 	{ "map_fails", map_fails },
@@ -332,16 +332,17 @@ int main(int argc, char **argv)
 {
 	struct fake_gdr *gdr = find_fake();
 
-	ha_log_set_sink(remember);
+	ha_log_set_sink(record_line);
 	CHECK_INT(argc, 2);
 	if (!strcmp(argv[1], "absent")) {
 		CHECK(!gdr);
-		without("there is no libgdrapi.so.2: install GDRCopy");
+		check_without_library("there is no libgdrapi.so.2: install GDRCopy");
 		return 0;
 	}
 	if (!strcmp(argv[1], "no_symbol")) {
 		CHECK(!gdr);
-		without("has no gdr_runtime_get_version: install GDRCopy 2.1 or newer");
+		check_without_library(
+			"has no gdr_runtime_get_version: install GDRCopy 2.1 or newer");
 		return 0;
 	}
 	CHECK(gdr);

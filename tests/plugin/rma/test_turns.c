@@ -60,7 +60,7 @@ static void progress_all(unsigned round)
 		usleep(100);
 }
 
-static uint64_t count(void)
+static uint64_t read_counter(void)
 {
 	return __atomic_load_n(&counter[0], __ATOMIC_ACQUIRE);
 }
@@ -82,9 +82,9 @@ static void test_sources(void)
 
 		for (int i = 1; i < RANKS; i++)
 			signal_first(i);
-		while (count() < turn * (RANKS - 1) && round++ < ROUNDS)
+		while (read_counter() < turn * (RANKS - 1) && round++ < ROUNDS)
 			progress_all(round);
-		CHECK_INT(count(), turn * (RANKS - 1));
+		CHECK_INT(read_counter(), turn * (RANKS - 1));
 	}
 	CHECK_INT(rma[0]->nsources, RANKS - 1);
 	close_ranks();

@@ -83,7 +83,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return 0;
 }
 
-static void release(void)
+static void release_flush(void)
 {
 	struct ibv_send_wr *bad;
 
@@ -96,7 +96,7 @@ static void release(void)
 static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	if (ours && atomic_load(&flush.counting) && ++flush.looks == LATE)
-		release();
+		release_flush();
 	return hot_below.poll_cq(cq, n, wc);
 }
 
@@ -139,7 +139,7 @@ static void close_ranks(int n)
 	ha_ctx_destroy(ctx);
 }
 
-static void *pages(void)
+static void *map_pages(void)
 {
 	void *p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -147,7 +147,7 @@ static void *pages(void)
 	return p;
 }
 
-static struct ha_rma_window *window(int rank, void *data, int type)
+static struct ha_rma_window *register_window(int rank, void *data, int type)
 {
 	struct ha_rma_window *w;
 
@@ -164,7 +164,7 @@ static struct ha_rma_op *signal_oneself(struct ha_rma_window *counters)
 	return op;
 }
 
-static void idle(int k)
+static void idle_step(int k)
 {
 	CHECK(k < ROUNDS);
 	if (k > 100)
@@ -175,14 +175,14 @@ static void await_count(const uint64_t *counter, uint64_t count)
 {
 	for (int k = 0; __atomic_load_n(counter, __ATOMIC_ACQUIRE) != count; k++) {
 		CHECK_INT(ha_rma_progress(rma[0]), 0);
-		idle(k);
+		idle_step(k);
 	}
 }
 
 /* The listener was made on the port that stood in, so nothing has used this one. */
 static void test_port_back(void)
 {
-	uint64_t *counter = pages();
+	uint64_t *counter = map_pages();
 
 	atomic_store(&port_away, true);
 	open_ranks(1);
@@ -191,7 +191,7 @@ static void test_port_back(void)
 	ha_device_refresh(&ctx->devices[0]);
 	pthread_mutex_unlock(&ctx->drive);
 	CHECK(ha_device_usable(&ctx->devices[0]));
-	(void)signal_oneself(window(0, counter, HA_MEM_HOST));
+	(void)signal_oneself(register_window(0, counter, HA_MEM_HOST));
 	await_count(counter, 1);
 	close_ranks(1);
 }
@@ -199,17 +199,17 @@ static void test_port_back(void)
 /* The connection goes on over the other device, and so do windows that come now. */
 static void test_dead_device(void)
 {
-	uint64_t *first = pages(), *second = pages();
+	uint64_t *first = map_pages(), *second = map_pages();
 
 	open_ranks(1);
-	(void)signal_oneself(window(0, first, HA_MEM_HOST));
+	(void)signal_oneself(register_window(0, first, HA_MEM_HOST));
 	await_count(first, 1);
 	for (int k = 0; ha_journal_count(ctx, HA_EVENT_PROTECTED) < 2; k++) {
 		CHECK_INT(ha_rma_progress(rma[0]), 0);
-		idle(k);
+		idle_step(k);
 	}
 	atomic_store(&device_dead, true);
-	(void)signal_oneself(window(0, second, HA_MEM_HOST));
+	(void)signal_oneself(register_window(0, second, HA_MEM_HOST));
 	await_count(second, 1);
 	close_ranks(1);
 }
@@ -217,18 +217,18 @@ static void test_dead_device(void)
 /* No operation names that window; only the plugin itself reads it. */
 static void test_flush(void)
 {
-	uint64_t *counter = pages();
+	uint64_t *counter = map_pages();
 	struct ha_rma_window *first, *counters;
 
 	open_ranks(1);
 	ours = true;
-	first = window(0, pages(), HA_MEM_CUDA);
-	counters = window(0, counter, HA_MEM_CUDA);
+	first = register_window(0, map_pages(), HA_MEM_CUDA);
+	counters = register_window(0, counter, HA_MEM_CUDA);
 	atomic_store(&flush.wanted, true);
 	(void)signal_oneself(counters);
 	for (int k = 0; !atomic_load(&flush.held); k++) {
 		CHECK_INT(ha_rma_progress(rma[0]), 0);
-		idle(k);
+		idle_step(k);
 	}
 	atomic_store(&flush.counting, true);
 	CHECK_INT(ha_rma_deregister(rma[0], first), 0);
@@ -249,27 +249,27 @@ static void test_answer(void)
 
 	open_ranks(2);
 	for (int i = 0; i < RANKS; i++)
-		target[i] = window(i, pages(), HA_MEM_HOST);
-	here = window(0, pages(), HA_MEM_HOST);
-	(void)window(1, pages(), HA_MEM_HOST);
+		target[i] = register_window(i, map_pages(), HA_MEM_HOST);
+	here = register_window(0, map_pages(), HA_MEM_HOST);
+	(void)register_window(1, map_pages(), HA_MEM_HOST);
 	get.target = target[0];
 	get.source = here;
 	CHECK_INT(ha_rma_get(rma[0], &get, &op), 0);
 	for (int k = 0; op->state == HA_RMA_WAITING; k++) {
 		CHECK_INT(ha_rma_progress(rma[0]), 0);
 		CHECK_INT(ha_rma_progress(rma[1]), 0);
-		idle(k);
+		idle_step(k);
 	}
 	/* It needs a window of rank 0, which tells nobody of its windows meanwhile. */
 	for (int k = 0; STAILQ_EMPTY(&rma[1]->peer[0].waiting); k++) {
 		CHECK_INT(ha_rma_progress(rma[1]), 0);
-		idle(k);
+		idle_step(k);
 	}
 	CHECK_INT(ha_rma_deregister(rma[1], target[1]), 0);
 	for (int k = 0; !err; k++) {
 		err = ha_rma_progress(rma[0]);
 		CHECK_INT(ha_rma_progress(rma[1]), 0);
-		idle(k);
+		idle_step(k);
 	}
 	CHECK_INT(err, -ERANGE);
 	close_ranks(2);
