@@ -19,7 +19,7 @@ unsigned posted;
 int refusal;
 static struct ibv_qp qp[RAILS];
 
-static int post(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int record_post(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	*bad = wr;
 	if (refusal)
@@ -55,20 +55,20 @@ static int poll_arriving(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return found;
 }
 
-static const struct ha_verbs_hot hot = { .post_send = post, .poll_cq = poll_arriving };
+static const struct ha_verbs_hot hot = { .post_send = record_post, .poll_cq = poll_arriving };
 char data[8 * LARGE];
 struct ha_mr mr;
 
-uint32_t lkey(unsigned rail)
+uint32_t lkey_of(unsigned rail)
 {
 	return 100 + rail;
 }
-uint32_t rkey(unsigned rail, unsigned member)
+uint32_t rkey_of(unsigned rail, unsigned member)
 {
 	return 200 + 10 * member + rail;
 }
 
-struct ha_send *sender(void)
+struct ha_send *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
@@ -101,7 +101,7 @@ struct ha_send *sender(void)
 		s->b.balance.weight[i] = 512;
 		s->b.balance.lead[i] = (uint8_t)i;
 		ha_send_prepare_rail(s, &s->b.rail[i]);
-		mr.lkey[i] = lkey(i);
+		mr.lkey[i] = lkey_of(i);
 	}
 	ha_policy_update(&s->b);
 	s->b.registered.list = &mr;
@@ -111,7 +111,7 @@ struct ha_send *sender(void)
 	return s;
 }
 
-void release(struct ha_send *s)
+void free_sender(struct ha_send *s)
 {
 	free(s->b.ring);
 	free(s->b.ctx);
@@ -119,7 +119,7 @@ void release(struct ha_send *s)
 }
 
 /* The receive at the head: n buffers of `size` bytes, one behind the other, with tags from 7 on. */
-struct ha_cts *announce(struct ha_send *s, unsigned n, uint64_t size)
+struct ha_cts *announce_receive(struct ha_send *s, unsigned n, uint64_t size)
 {
 	struct ha_cts *cts = ha_send_cts(s, s->head);
 
@@ -130,7 +130,7 @@ struct ha_cts *announce(struct ha_send *s, unsigned n, uint64_t size)
 					   .n = (uint8_t)n,
 					   .idx = s->head + 1 };
 		for (unsigned i = 0; i < RAILS; i++)
-			cts[m].rkey[i] = rkey(i, m);
+			cts[m].rkey[i] = rkey_of(i, m);
 	}
 	posted = 0;
 	return cts;
@@ -155,8 +155,8 @@ void check_bytes(unsigned m, uint64_t size)
 		if (work[w].to >= to && work[w].to < to + LARGE) {
 			CHECK_INT(work[w].to - to, at); /* stripes are cut, and posted, in order */
 			CHECK_INT(work[w].from - from, at);
-			CHECK_INT(work[w].lkey, lkey(work[w].rail));
-			CHECK_INT(work[w].rkey, rkey(work[w].rail, m));
+			CHECK_INT(work[w].lkey, lkey_of(work[w].rail));
+			CHECK_INT(work[w].rkey, rkey_of(work[w].rail, m));
 			at += work[w].length;
 		}
 	CHECK_INT(at, size);

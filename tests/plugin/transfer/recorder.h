@@ -2,7 +2,8 @@
 /*
  * recorder.h - a sender of two rails, in memory alone, whose NICs note what they are given
  *
- * announce() is the receiver's part; check_bytes() says whether a buffer is written as it should.
+ * announce_receive() is the receiver's part; check_bytes() says whether a buffer is written as it
+ * should.
  */
 #ifndef HA_TESTS_TRANSFER_RECORDER_H
 #define HA_TESTS_TRANSFER_RECORDER_H
@@ -32,12 +33,12 @@ extern int arrivals;           /* if this is 1 */
 extern char data[8 * LARGE];
 extern struct ha_mr mr;
 
-uint32_t lkey(unsigned rail);
-uint32_t rkey(unsigned rail, unsigned member);
-struct ha_send *sender(void);
-void release(struct ha_send *s);
+uint32_t lkey_of(unsigned rail);
+uint32_t rkey_of(unsigned rail, unsigned member);
+struct ha_send *make_sender(void);
+void free_sender(struct ha_send *s);
 /* The receive at the head: n buffers of `size` bytes, one behind the other, with tags from 7 on. */
-struct ha_cts *announce(struct ha_send *s, unsigned n, uint64_t size);
+struct ha_cts *announce_receive(struct ha_send *s, unsigned n, uint64_t size);
 struct ha_request *send_member(struct ha_send *s, unsigned m, size_t size);
 /* Each byte of buffer `m` is written once, by each rail with its own keys. */
 void check_bytes(unsigned m, uint64_t size);

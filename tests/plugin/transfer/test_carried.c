@@ -59,7 +59,7 @@ static int take_hot(const struct ha_verbs_ops *v, struct ibv_context *context,
 	return err;
 }
 
-static void post(struct pair *p, struct pair_side *s, struct pair_side *r)
+static void post_message(struct pair *p, struct pair_side *s, struct pair_side *r)
 {
 	size_t size = SIZE;
 	void *data = r->data;
@@ -76,7 +76,7 @@ static void post(struct pair *p, struct pair_side *s, struct pair_side *r)
 	}
 }
 
-static struct ha_carried ask(struct pair *p, struct ha_request *req)
+static struct ha_carried get_carried(struct pair *p, struct ha_request *req)
 {
 	struct ha_carried list[HA_MAX_RAILS];
 	int n = -EAGAIN;
@@ -114,7 +114,7 @@ int main(void)
 	number = qp->qp_num;
 	s.req = r.req = NULL;
 	atomic_store(&lose, true);
-	post(&p, &s, &r);
+	post_message(&p, &s, &r);
 	atomic_store(&watched, qp);
 	CHECK_INT(below.modify_qp(library, qp, &error, IBV_QP_STATE), 0);
 	for (int k = 0, done = 0; atomic_load(&step) != GOING; k++) {
@@ -123,7 +123,7 @@ int main(void)
 		CHECK(!done);
 		pair_idle(&p, k);
 	}
-	carried = ask(&p, s.req);
+	carried = get_carried(&p, s.req);
 	atomic_store(&step, ASKED);
 	CHECK_INT(carried.qp_num, number);
 	CHECK(carried.lost);

@@ -64,7 +64,7 @@ static void open_ends(struct ends *e, int from_memory)
 		  0);
 }
 
-static struct ha_request *receive(struct ends *e, size_t size)
+static struct ha_request *post_receive(struct ends *e, size_t size)
 {
 	struct ha_request *req = NULL;
 	void *data = e->to;
@@ -78,7 +78,7 @@ static struct ha_request *receive(struct ends *e, size_t size)
 	return req;
 }
 
-static struct ha_request *send(struct ends *e, size_t size)
+static struct ha_request *send_now(struct ends *e, size_t size)
 {
 	struct ha_request *req = NULL;
 
@@ -93,10 +93,10 @@ static struct ha_request *send(struct ends *e, size_t size)
 /* One message; is it complete when it is posted, and does it arrive? */
 static void expect_message(struct ends *e, char mark, size_t size, bool copied)
 {
-	struct ha_request *recv = receive(e, size), *sent;
+	struct ha_request *recv = post_receive(e, size), *sent;
 
 	memset(e->from, mark, size);
-	sent = send(e, size);
+	sent = send_now(e, size);
 	CHECK_INT(e->pair.send->slot[sent->entry].copied, copied);
 	if (copied)
 		CHECK_INT(sent->done, 1);
@@ -139,10 +139,10 @@ static void test_last_message(void)
 
 	open_ends(&e, HA_MEM_HOST);
 	expect_message(&e, 1, 8, true);
-	recv = receive(&e, 8);
+	recv = post_receive(&e, 8);
 	memset(e.from, 2, 8);
 	atomic_store(&refuse_next, true);
-	sent = send(&e, 8);
+	sent = send_now(&e, 8);
 	CHECK(!atomic_load(&refuse_next));
 	CHECK_INT(sent->done, 1);
 	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++) /* the driver may be inside */
@@ -170,7 +170,7 @@ static void test_key_is_missing(void)
 		expect_message(&e, (char)i, 8, true);
 	memcpy(lkey, e.from_mr->lkey, sizeof(lkey));
 	memset(e.from_mr->lkey, 0, sizeof(lkey)); /* as on a standby that has just taken over */
-	recv = receive(&e, COPY_MAX + 1);
+	recv = post_receive(&e, COPY_MAX + 1);
 	memset(e.from, 7, COPY_MAX + 1);
 	for (int k = 0; k < 1000; k++) {
 		CHECK_INT(ha_isend(e.pair.send, e.from, COPY_MAX + 1, 0, e.from_mr, &sent), 0);
@@ -178,7 +178,7 @@ static void test_key_is_missing(void)
 		pair_idle(&e.pair, k);
 	}
 	memcpy(e.from_mr->lkey, lkey, sizeof(lkey));
-	sent = send(&e, COPY_MAX + 1);
+	sent = send_now(&e, COPY_MAX + 1);
 	pair_finish(&e.pair, recv);
 	pair_finish(&e.pair, sent);
 	for (int i = 0; i < COPY_MAX + 1; i++)

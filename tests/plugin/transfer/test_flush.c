@@ -44,8 +44,8 @@ static void wait_for(struct pair *p, struct ha_request *req)
 	CHECK(!req || done);
 }
 
-static void message(struct pair *p, char *from, struct ha_mr *from_mr, void *to,
-		    struct ha_mr *to_mr)
+static void transfer_message(struct pair *p, char *from, struct ha_mr *from_mr, void *to,
+			     struct ha_mr *to_mr)
 {
 	struct ha_request *recv = NULL, *send = NULL, *flush;
 	size_t size = SIZE;
@@ -85,7 +85,7 @@ int main(void)
 		  0);
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, to, SIZE, HA_MEM_CUDA, 0, -1, 0, &to_mr),
 		  0);
-	message(&p, from, from_mr, to, to_mr);
+	transfer_message(&p, from, from_mr, to, to_mr);
 	CHECK_INT(atomic_load(&made), 3);
 	atomic_store(&refuse, false);
 	/* Both ends of the standby, and its queue pair for flushes. */
@@ -93,7 +93,7 @@ int main(void)
 		pair_idle(&p, k);
 	CHECK(atomic_load(&made) >= 6);
 	for (int i = 0; i < 2000; i++)
-		message(&p, from, from_mr, to, to_mr);
+		transfer_message(&p, from, from_mr, to, to_mr);
 	CHECK_INT(atomic_load(&made), 6); /* no path broke */
 	CHECK_INT(ha_dereg_mr((struct ha_bundle *)p.send, from_mr), 0);
 	CHECK_INT(ha_dereg_mr((struct ha_bundle *)p.recv, to_mr), 0);

@@ -26,7 +26,7 @@ static void await_keys(struct pair *p)
 }
 
 /* Whether the standby was among the rails that were asked. */
-static bool flush(struct pair *p, void *data, struct ha_mr *mr)
+static bool flush_receive(struct pair *p, void *data, struct ha_mr *mr)
 {
 	struct ha_request *req;
 	int done = 0, size = SIZE, tests = 0;
@@ -58,7 +58,7 @@ int main(void)
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, data, SIZE, HA_MEM_CUDA, 0, -1, 0, &mr), 0);
 	await_keys(&p);
 	for (int i = 0; i < PAIR_TRIES_MAX && standby < FLUSHES; i++)
-		standby += flush(&p, data, mr);
+		standby += flush_receive(&p, data, mr);
 	CHECK_INT(standby, FLUSHES);
 	CHECK_INT(ha_dereg_mr((struct ha_bundle *)p.recv, mr), 0);
 	pair_close(&p);

@@ -70,7 +70,7 @@ static void ends_close(struct ends *e)
 	ha_verbs_close_library(e->library);
 }
 
-static struct ha_request *receive(struct ends *e)
+static struct ha_request *post_receive(struct ends *e)
 {
 	struct ha_request *req = NULL;
 	void *to = e->to;
@@ -97,7 +97,7 @@ static struct ha_request *send_now(struct ends *e)
 	return req;
 }
 
-static void finish(struct ends *e, struct ha_request *req)
+static void finish_request(struct ends *e, struct ha_request *req)
 {
 	int done = 0;
 
@@ -124,7 +124,7 @@ static void check_sender_polls(struct ends *e)
 
 static void check_receiver_polls(struct ends *e)
 {
-	struct ha_request *recv = receive(e), *send;
+	struct ha_request *recv = post_receive(e), *send;
 	int done = 0;
 
 	polls = 0;
@@ -134,9 +134,9 @@ static void check_receiver_polls(struct ends *e)
 	}
 	CHECK_INT(polls, CALLS);
 	send = send_now(e);
-	finish(e, recv);
+	finish_request(e, recv);
 	CHECK(e->to[0] == 'x' && e->to[SIZE - 1] == 'x');
-	finish(e, send);
+	finish_request(e, send);
 }
 
 static void check_nobody_polls(struct ends *e)
@@ -144,15 +144,15 @@ static void check_nobody_polls(struct ends *e)
 	struct ha_request *recv, *send;
 	int done = 0;
 
-	finish(e, receive(e)); /* the first finds the connection's launch to look at */
-	finish(e, send_now(e));
-	recv = receive(e);
+	finish_request(e, post_receive(e)); /* the first finds the connection's launch to look at */
+	finish_request(e, send_now(e));
+	recv = post_receive(e);
 	polls = 0;
 	for (int k = 0; !done && k < PAIR_TRIES_MAX; k++)
 		CHECK_INT(ha_test(recv, &done, NULL), 0);
 	CHECK(done); /* nothing has been sent */
 	send = send_now(e);
-	finish(e, send);
+	finish_request(e, send);
 	polls = 0;
 	for (int k = 0; k < CALLS; k++) {
 		CHECK_INT(ha_isend(e->pair.send, e->from, SIZE, 0, e->from_mr, &send), 0);

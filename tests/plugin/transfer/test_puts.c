@@ -15,9 +15,9 @@
 #include <string.h>
 
 /* The peer has offered window 3: LARGE bytes. */
-static struct ha_send *putter(struct ha_puts *puts)
+static struct ha_send *make_putter(struct ha_puts *puts)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_peer_window *w;
 
 	memset(puts, 0, sizeof(*puts));
@@ -28,13 +28,13 @@ static struct ha_send *putter(struct ha_puts *puts)
 	w = &puts->window[3];
 	*w = (struct ha_peer_window) { .addr = THERE, .size = LARGE };
 	for (unsigned i = 0; i < RAILS; i++)
-		w->rkey[i] = rkey(i, 0);
+		w->rkey[i] = rkey_of(i, 0);
 	s->puts = puts;
 	return s;
 }
 
-static struct ha_request *put(struct ha_send *s, uint32_t window, uint64_t offset, size_t size,
-			      const void *record, int error)
+static struct ha_request *post_put(struct ha_send *s, uint32_t window, uint64_t offset, size_t size,
+				   const void *record, int error)
 {
 	const struct ha_put p = { .window = window,
 				  .offset = offset,
@@ -53,7 +53,7 @@ static struct ha_request *put(struct ha_send *s, uint32_t window, uint64_t offse
 static void end_puts(struct ha_send *s)
 {
 	free(s->puts->window);
-	release(s);
+	free_sender(s);
 }
 
 static void puts_that_are_posted(void)
@@ -61,21 +61,21 @@ static void puts_that_are_posted(void)
 	static const char record[HA_RECORD_SIZE] = "record";
 	const char *staged;
 	struct ha_puts puts;
-	struct ha_send *s = putter(&puts);
+	struct ha_send *s = make_putter(&puts);
 
 	staged = (char *)s->b.ring + HA_SEND_STAGED + sizeof(struct ha_board);
-	CHECK(put(s, 3, 0, LARGE, NULL, 0)); /* all of the window */
+	CHECK(post_put(s, 3, 0, LARGE, NULL, 0)); /* all of the window */
 	check_bytes(0, LARGE);
 	CHECK_INT(s->head, 1);
 	CHECK_INT(s->slot[0].held, 1);
-	CHECK(put(s, 3, 4096, 100, record, 0));
+	CHECK(post_put(s, 3, 4096, 100, record, 0));
 	CHECK_INT(posted, 2);
 	CHECK_INT(work[0].to, THERE + 4096);
 	CHECK_INT(work[0].length, 100);
 	CHECK_INT(work[1].imm, ha_imm_make(1, work[1].rail, s->slot[1].mask, true));
 	CHECK_INT(work[1].to, RING + sizeof(struct ha_sizes));
 	CHECK(!memcmp(staged + sizeof(struct ha_sizes), record, HA_RECORD_SIZE));
-	CHECK(put(s, 0, 0, 0, record, 0)); /* a record alone needs no window */
+	CHECK(post_put(s, 0, 0, 0, record, 0)); /* a record alone needs no window */
 	CHECK_INT(posted, 1);
 	end_puts(s);
 }
@@ -84,23 +84,23 @@ static void puts_that_cannot_be(void)
 {
 	static const char empty[HA_RECORD_SIZE];
 	struct ha_puts puts;
-	struct ha_send *s = putter(&puts);
+	struct ha_send *s = make_putter(&puts);
 
-	CHECK(!put(s, 3, 1, LARGE, NULL, -ERANGE));
-	CHECK(!put(s, 3, LARGE + 1, 1, NULL, -ERANGE));
-	CHECK(!put(s, 3, 0, 8, empty, -EINVAL)); /* its first byte says that there is one */
+	CHECK(!post_put(s, 3, 1, LARGE, NULL, -ERANGE));
+	CHECK(!post_put(s, 3, LARGE + 1, 1, NULL, -ERANGE));
+	CHECK(!post_put(s, 3, 0, 8, empty, -EINVAL)); /* its first byte says that there is one */
 	CHECK_INT(posted, 0);
 	CHECK_INT(s->slot[0].n, 0);
 	CHECK_INT(s->head, 0);
 	s->b.error = -EIO;
 	atomic_store(&s->b.attention, HA_ATTN_ERROR);
-	CHECK(!put(s, 3, 0, 8, NULL, -EIO));
+	CHECK(!post_put(s, 3, 0, 8, NULL, -EIO));
 	CHECK_INT(s->head, 0);
 	s->b.error = 0;
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE); /* there is work, and no error */
-	CHECK(put(s, 3, 0, 8, NULL, 0));
+	CHECK(post_put(s, 3, 0, 8, NULL, 0));
 	s->puts = NULL; /* two-sided */
-	CHECK(!put(s, 3, 0, 8, NULL, -EINVAL));
+	CHECK(!post_put(s, 3, 0, 8, NULL, -EINVAL));
 	s->puts = &puts;
 	end_puts(s);
 }
@@ -108,27 +108,27 @@ static void puts_that_cannot_be(void)
 static void puts_not_now(void)
 {
 	struct ha_puts puts;
-	struct ha_send *s = putter(&puts);
+	struct ha_send *s = make_putter(&puts);
 
-	CHECK(!put(s, 2, 0, 8, NULL, 0)); /* a window that the peer has not told of */
-	CHECK(!put(s, 8, 0, 8, NULL, 0));
+	CHECK(!post_put(s, 2, 0, 8, NULL, 0)); /* a window that the peer has not told of */
+	CHECK(!post_put(s, 8, 0, 8, NULL, 0));
 	s->slot[0].held = 1;
-	CHECK(!put(s, 3, 0, 8, NULL, 0));
+	CHECK(!post_put(s, 3, 0, 8, NULL, 0));
 	s->slot[0].held = 0;
 	s->slot[0].pending = 1;
-	CHECK(!put(s, 3, 0, 8, NULL, 0));
+	CHECK(!post_put(s, 3, 0, 8, NULL, 0));
 	s->slot[0].pending = 0;
 	s->b.active = 0;
-	CHECK(!put(s, 3, 0, 8, NULL, 0));
+	CHECK(!post_put(s, 3, 0, 8, NULL, 0));
 	CHECK_INT(s->slot[0].n, 0); /* a fence must not count it */
 	s->b.active = 3;
 	s->head = HA_SLOTS; /* so many are under way, and none is taken */
-	CHECK(!put(s, 3, 0, 8, NULL, 0));
+	CHECK(!post_put(s, 3, 0, 8, NULL, 0));
 	CHECK_INT(s->b.poll.idle, 6);
 	CHECK_INT(posted, 0);
 	ha_bundle_board(&s->b)->beat[1].count = 1;
-	CHECK(put(s, 3, 0, 8, NULL, 0));
-	CHECK(!put(s, 3, 0, 8, NULL, 0));
+	CHECK(post_put(s, 3, 0, 8, NULL, 0));
+	CHECK(!post_put(s, 3, 0, 8, NULL, 0));
 	end_puts(s);
 }
 

@@ -18,7 +18,7 @@
 
 static struct ha_ctx ctx = { .clock = &ha_clock_live };
 
-static void prepare(struct ha_bundle *b, bool is_send)
+static void prepare_bundle(struct ha_bundle *b, bool is_send)
 {
 	b->ctx = &ctx;
 	b->is_send = is_send;
@@ -33,21 +33,21 @@ static void prepare(struct ha_bundle *b, bool is_send)
 	}
 }
 
-static struct ha_recv *receiver(void)
+static struct ha_recv *make_receiver(void)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
 	CHECK(c);
-	prepare(&c->b, false);
+	prepare_bundle(&c->b, false);
 	return c;
 }
 
-static struct ha_send *sender(void)
+static struct ha_send *make_sender(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
 	CHECK(s);
-	prepare(&s->b, true);
+	prepare_bundle(&s->b, true);
 	return s;
 }
 
@@ -66,7 +66,7 @@ static void open_send(struct ha_send *s)
 	s->head++;
 }
 
-static void fail(struct ha_bundle *b, unsigned rail, enum ibv_wc_status status)
+static void fail_rail(struct ha_bundle *b, unsigned rail, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = { .status = status };
 
@@ -74,9 +74,9 @@ static void fail(struct ha_bundle *b, unsigned rail, enum ibv_wc_status status)
 }
 
 /* held: the connection will end, unless the peer closes in order before. */
-static void refuse(struct ha_bundle *b, unsigned rail, bool held)
+static void refuse_on_rail(struct ha_bundle *b, unsigned rail, bool held)
 {
-	fail(b, rail, IBV_WC_REM_ACCESS_ERR);
+	fail_rail(b, rail, IBV_WC_REM_ACCESS_ERR);
 	CHECK_INT(b->abort.held, held ? -EIO : 0);
 	CHECK_INT(b->abort.error, 0);
 	CHECK_INT(b->rail[rail].state, HA_RAIL_FENCING);
@@ -87,20 +87,20 @@ static void refuse(struct ha_bundle *b, unsigned rail, bool held)
 
 static void the_same_message_twice(void)
 {
-	struct ha_recv *c = receiver();
-	struct ha_send *s = sender();
+	struct ha_recv *c = make_receiver();
+	struct ha_send *s = make_sender();
 	uint64_t now = ha_clock_now(ctx.clock);
 
 	for (int i = 0; i < 2; i++) {
 		open_receive(c);
 		open_send(s);
 	}
-	refuse(&c->b, 0, false);
-	refuse(&c->b, 1, true);
+	refuse_on_rail(&c->b, 0, false);
+	refuse_on_rail(&c->b, 1, true);
 	CHECK(c->b.abort.held_until >= now + HA_CLOSING_NS);
 	CHECK(strstr(c->b.abort.text, "rail 1"));
-	refuse(&s->b, 0, false);
-	refuse(&s->b, 1, true);
+	refuse_on_rail(&s->b, 0, false);
+	refuse_on_rail(&s->b, 1, true);
 	free(c);
 	free(s);
 }
@@ -108,19 +108,19 @@ static void the_same_message_twice(void)
 /* The first has come through over the other rail meanwhile. */
 static void two_different_messages(void)
 {
-	struct ha_recv *c = receiver();
-	struct ha_send *s = sender();
+	struct ha_recv *c = make_receiver();
+	struct ha_send *s = make_sender();
 
 	for (int i = 0; i < 2; i++) {
 		open_receive(c);
 		open_send(s);
 	}
-	refuse(&c->b, 0, false);
+	refuse_on_rail(&c->b, 0, false);
 	c->slot[0].busy = HA_SLOT_HELD;
-	refuse(&c->b, 1, false);
-	refuse(&s->b, 0, false);
+	refuse_on_rail(&c->b, 1, false);
+	refuse_on_rail(&s->b, 0, false);
 	s->slot[0].pending = 0;
-	refuse(&s->b, 1, false);
+	refuse_on_rail(&s->b, 1, false);
 	free(c);
 	free(s);
 }
@@ -128,38 +128,38 @@ static void two_different_messages(void)
 /* What was refused was no message: a heartbeat, or what the driver writes. */
 static void no_message(void)
 {
-	struct ha_recv *c = receiver();
-	struct ha_send *s = sender();
+	struct ha_recv *c = make_receiver();
+	struct ha_send *s = make_sender();
 
-	refuse(&c->b, 0, false);
-	refuse(&c->b, 1, false);
-	refuse(&s->b, 0, false);
-	refuse(&s->b, 1, false);
+	refuse_on_rail(&c->b, 0, false);
+	refuse_on_rail(&c->b, 1, false);
+	refuse_on_rail(&s->b, 0, false);
+	refuse_on_rail(&s->b, 1, false);
 	free(c);
 	free(s);
 }
 
 static void on_the_only_rail(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 
 	c->b.active = 4;
 	open_receive(c);
-	refuse(&c->b, 2, true);
+	refuse_on_rail(&c->b, 2, true);
 	free(c);
 }
 
 /* The peer has told us of its own error first, and the rail is being fenced. */
 static void behind_the_peers_word(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	open_send(s);
-	refuse(&s->b, 0, false);
+	refuse_on_rail(&s->b, 0, false);
 	s->b.rail[1].state = HA_RAIL_FENCING;
-	fail(&s->b, 1, IBV_WC_WR_FLUSH_ERR); /* its flush: says nothing */
+	fail_rail(&s->b, 1, IBV_WC_WR_FLUSH_ERR); /* its flush: says nothing */
 	CHECK_INT(s->b.abort.held, 0);
-	fail(&s->b, 1, IBV_WC_REM_ACCESS_ERR);
+	fail_rail(&s->b, 1, IBV_WC_REM_ACCESS_ERR);
 	CHECK_INT(s->b.abort.held, -EIO);
 	free(s);
 }
@@ -168,10 +168,10 @@ static void behind_the_peers_word(void)
  * a moment ago it is how it ends the connection. */
 static void wrong_here(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	open_send(s);
-	fail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
+	fail_rail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
 	CHECK_INT(s->b.abort.error, -EIO);
 	CHECK_INT(s->b.abort.cause, HA_CAUSE_WORK_FAILED);
 	CHECK(s->b.abort.due);
@@ -179,10 +179,10 @@ static void wrong_here(void)
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP); /* the end takes every rail */
 	free(s);
 
-	s = sender();
+	s = make_sender();
 	open_send(s);
 	atomic_store(&s->b.registered.given_back_at, ha_clock_now(ctx.clock));
-	fail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
+	fail_rail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
 	CHECK_INT(s->b.abort.error, 0);
 	CHECK_INT(s->b.abort.held, -EIO);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_QUEUE_ERROR); /* which excuses it there */
@@ -194,17 +194,17 @@ static void wrong_here(void)
  * its event says so now or a moment later: which of the two comes first must not matter. */
 static void flushed_first(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 
 	open_receive(c);
-	fail(&c->b, 0, IBV_WC_WR_FLUSH_ERR);
+	fail_rail(&c->b, 0, IBV_WC_WR_FLUSH_ERR);
 	CHECK_INT(c->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(c->b.failover.ctl[0].cause, HA_CAUSE_WORK_FAILED);
 	atomic_store(&c->b.registered.given_back_at, ha_clock_now(ctx.clock));
-	fail(&c->b, 1, IBV_WC_WR_FLUSH_ERR);
+	fail_rail(&c->b, 1, IBV_WC_WR_FLUSH_ERR);
 	CHECK_INT(c->b.failover.ctl[1].cause, HA_CAUSE_QUEUE_ERROR);
-	fail(&c->b, 2, IBV_WC_RETRY_EXC_ERR);
-	fail(&c->b, 2, IBV_WC_WR_FLUSH_ERR); /* what has failed before is the cause */
+	fail_rail(&c->b, 2, IBV_WC_RETRY_EXC_ERR);
+	fail_rail(&c->b, 2, IBV_WC_WR_FLUSH_ERR); /* what has failed before is the cause */
 	CHECK_INT(c->b.failover.ctl[2].cause, HA_CAUSE_WORK_FAILED);
 	CHECK_INT(c->b.abort.error, 0);
 	free(c);
@@ -213,10 +213,10 @@ static void flushed_first(void)
 /* A rail that works is lost; where failover is off that ends the connection. */
 static void a_lost_rail(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	atomic_store(&s->b.attention, 0);
-	fail(&s->b, 0, IBV_WC_RETRY_EXC_ERR);
+	fail_rail(&s->b, 0, IBV_WC_RETRY_EXC_ERR);
 	CHECK_INT(atomic_load(&s->b.attention), HA_ATTN_DRIVE); /* now, not at the next heartbeat */
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.abort.error, 0);
@@ -224,8 +224,8 @@ static void a_lost_rail(void)
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_WORK_FAILED);
 	CHECK(!s->b.failover.ctl[0].fence.local);
 	CHECK(s->b.failover.ctl[0].join.lost_at);
-	fail(&s->b, 0, IBV_WC_RETRY_EXC_ERR); /* once is enough */
-	fail(&s->b, 1, IBV_WC_FATAL_ERR);     /* the fault is here: others on this NIC are told */
+	fail_rail(&s->b, 0, IBV_WC_RETRY_EXC_ERR); /* once is enough */
+	fail_rail(&s->b, 1, IBV_WC_FATAL_ERR); /* the fault is here: others on this NIC are told */
 	CHECK(s->b.failover.ctl[1].fence.local);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
 
@@ -244,7 +244,7 @@ static void a_lost_rail(void)
 /* The first error counts; a peer that is gone, or has closed, is told nothing. */
 static void the_first_error(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	atomic_store(&s->b.attention, 0);
 	ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL, "the %s", "first");
@@ -256,19 +256,19 @@ static void the_first_error(void)
 	CHECK(s->b.abort.due);
 	free(s);
 
-	s = sender();
+	s = make_sender();
 	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PEER_GONE, "gone");
 	CHECK(!s->b.abort.due);
 	CHECK(!s->b.abort.quiet);
 	free(s);
 
-	s = sender();
+	s = make_sender();
 	s->b.failover.peer_closed = true;
 	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PROTOCOL, "closed");
 	CHECK(!s->b.abort.due);
 	free(s);
 
-	s = sender();
+	s = make_sender();
 	ha_bundle_abort(&s->b, -EPIPE, HA_CAUSE_NONE, "closed in order");
 	CHECK(s->b.abort.quiet);
 	CHECK(!s->b.abort.due);

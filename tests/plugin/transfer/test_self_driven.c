@@ -53,7 +53,7 @@ static void lose_rail(struct ha_bundle *b)
 	ha_bundle_leave(b);
 }
 
-static struct ha_request *receive(void)
+static struct ha_request *post_receive(void)
 {
 	struct ha_request *req = NULL;
 	void *data = to;
@@ -111,7 +111,7 @@ static void take_one(void)
 	CHECK(got);
 }
 
-static void compare(char byte)
+static void compare_ends(char byte)
 {
 	CHECK(to[0] == byte && to[SIZE - 1] == byte);
 }
@@ -123,12 +123,12 @@ static void check_isend(void)
 
 	open_pair(false);
 	memset(from, 's', SIZE);
-	recv = receive();
+	recv = post_receive();
 	lose_rail((struct ha_bundle *)p.send);
 	send = send_one();
 	pair_finish(&p, send);
 	pair_finish(&p, recv);
-	compare('s');
+	compare_ends('s');
 	close_pair();
 }
 
@@ -140,11 +140,11 @@ static void check_irecv(void)
 	open_pair(false);
 	memset(from, 'r', SIZE);
 	lose_rail((struct ha_bundle *)p.recv);
-	recv = receive();
+	recv = post_receive();
 	send = send_one();
 	pair_finish(&p, send);
 	pair_finish(&p, recv);
-	compare('r');
+	compare_ends('r');
 	close_pair();
 }
 
@@ -156,12 +156,12 @@ static void check_put(void)
 	CHECK_INT(ha_offer(p.recv, 0, to_mr), 0);
 	pair_finish(&p, put_one());
 	take_one();
-	compare('1');
+	compare_ends('1');
 	memset(from, '2', SIZE);
 	lose_rail((struct ha_bundle *)p.send);
 	pair_finish(&p, put_one());
 	take_one();
-	compare('2');
+	compare_ends('2');
 	close_pair();
 }
 

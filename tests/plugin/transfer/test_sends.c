@@ -21,14 +21,14 @@
 
 static void one_on_one_rail(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	for (unsigned i = 0; i < 3; i++) {
 		struct ha_request *req;
 		size_t size = i == 1 ? 0 : 1000; /* an empty one between two others */
 
 		CHECK(!send_member(s, 0, 1000)); /* nothing is announced */
-		announce(s, 1, 4096);
+		announce_receive(s, 1, 4096);
 		req = send_member(s, 0, size);
 		CHECK(req);
 		CHECK_INT(req->size, size);
@@ -43,45 +43,45 @@ static void one_on_one_rail(void)
 		CHECK_INT(s->slot[i].held, 1);
 		check_bytes(0, size);
 	}
-	release(s);
+	free_sender(s);
 }
 
 /* No more than the receiver has room for. */
 static void cut_to_the_receive(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
-	announce(s, 1, 600);
+	announce_receive(s, 1, 600);
 	CHECK_INT(send_member(s, 0, 601)->size, 600);
 	check_bytes(0, 600);
-	release(s);
+	free_sender(s);
 }
 
 static void over_all_rails(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	for (unsigned i = 0; i < 2; i++) {
-		announce(s, 1, LARGE);
+		announce_receive(s, 1, LARGE);
 		CHECK(send_member(s, 0, LARGE - 1));
 		check_bytes(0, LARGE - 1);
 		CHECK_INT(s->slot[i].pending, 3);
 		CHECK_INT(s->slot[i].mask, 3);
 	}
-	release(s);
+	free_sender(s);
 }
 
 /* Sends of a group come in any order; the last one posts all of them. */
 static void a_group(uint64_t size)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	unsigned order[] = { 2, 0, 1 }, immediates = 0;
 	struct ha_request *req[3];
 	const struct ha_sizes *sizes =
 		(const struct ha_sizes *)((char *)s->b.ring + HA_SEND_STAGED +
 					  sizeof(struct ha_board));
 
-	announce(s, 3, LARGE);
+	announce_receive(s, 3, LARGE);
 	CHECK(!send_member(s, 5, 10)); /* a tag that none of them has */
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_INT(posted, 0);
@@ -106,42 +106,42 @@ static void a_group(uint64_t size)
 		}
 	CHECK_INT(immediates, __builtin_popcount(s->slot[0].mask));
 	CHECK_INT(s->slot[0].pending, s->slot[0].mask);
-	release(s);
+	free_sender(s);
 }
 
 /* A tag that is sent twice into a group finds no second buffer. */
 static void the_same_tag_twice(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
-	announce(s, 2, LARGE);
+	announce_receive(s, 2, LARGE);
 	CHECK(send_member(s, 1, 10));
 	CHECK(!send_member(s, 1, 10));
 	CHECK(send_member(s, 0, 10));
 	CHECK_INT(s->head, 1);
-	release(s);
+	free_sender(s);
 }
 
 /* Only its first line is here: what belongs to the second is of an older receive. */
 static void half_a_group_is_announced(void)
 {
-	struct ha_send *s = sender();
-	struct ha_cts *cts = announce(s, 2, LARGE);
+	struct ha_send *s = make_sender();
+	struct ha_cts *cts = announce_receive(s, 2, LARGE);
 
 	cts[1].idx = 0;
 	CHECK(!send_member(s, 1, 10));
 	CHECK(send_member(s, 0, 10));
 	cts[1].idx = 1;
 	CHECK(send_member(s, 1, 10));
-	release(s);
+	free_sender(s);
 }
 
 static void slots_in_use(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	for (unsigned n = 1; n <= 2; n++) {
-		announce(s, n, LARGE);
+		announce_receive(s, n, LARGE);
 		s->slot[s->head].held = 1; /* its request has not been tested to its end */
 		CHECK(!send_member(s, 0, 10));
 		s->slot[s->head].held = 0;
@@ -153,7 +153,7 @@ static void slots_in_use(void)
 			CHECK(send_member(s, m, 10));
 		CHECK_INT(s->head, n);
 	}
-	release(s);
+	free_sender(s);
 }
 
 static void a_group_of_too_many(void)
@@ -161,28 +161,28 @@ static void a_group_of_too_many(void)
 	unsigned wrong[] = { 0, HA_MAX_RECVS + 1 };
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 
-		announce(s, 1, LARGE)->n = (uint8_t)wrong[i];
+		announce_receive(s, 1, LARGE)->n = (uint8_t)wrong[i];
 		atomic_store(&s->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
 		CHECK(!send_member(s, 0, 10));
 		CHECK_INT(s->b.abort.error, -EPROTO);
-		release(s);
+		free_sender(s);
 	}
 }
 
 /* The rail of small messages has no keys: another one carries; none has: it is asked for. */
 static void without_keys(void)
 {
-	struct ha_send *s = sender();
-	struct ha_cts *cts = announce(s, 1, LARGE);
+	struct ha_send *s = make_sender();
+	struct ha_cts *cts = announce_receive(s, 1, LARGE);
 
 	cts->rkey[0] = 0;
 	CHECK(send_member(s, 0, 1000));
 	CHECK_INT(s->slot[0].mask, 2);
 	check_bytes(0, 1000);
 
-	cts = announce(s, 1, LARGE);
+	cts = announce_receive(s, 1, LARGE);
 	cts->rkey[1] = 0;
 	mr.lkey[0] = 0; /* the peer has told keys for a rail that we have none on */
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
@@ -191,15 +191,15 @@ static void without_keys(void)
 	CHECK_INT(s->b.registered.wanted, 1);
 	CHECK_INT(posted, 0);
 	CHECK(send_member(s, 0, 0)); /* an empty one needs none */
-	release(s);
+	free_sender(s);
 }
 
 static void without_room(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.rail[0].sq_posted = s->b.rail[0].sq_depth;
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	CHECK(!send_member(s, 0, 10));
 	CHECK(!send_member(s, 0, LARGE));
 	CHECK_INT(posted, 0);
@@ -207,7 +207,7 @@ static void without_room(void)
 	CHECK(send_member(s, 0, LARGE));
 	check_bytes(0, LARGE);
 
-	announce(s, 2, LARGE);
+	announce_receive(s, 2, LARGE);
 	s->b.rail[0].sq_retired = s->b.rail[0].sq_posted - 1022; /* it takes two more */
 	CHECK(send_member(s, 0, 10));
 	CHECK(!send_member(s, 1, 10)); /* two buffers and the lengths are three */
@@ -215,20 +215,20 @@ static void without_room(void)
 	s->b.rail[0].sq_retired++;
 	CHECK(send_member(s, 1, 10));
 	CHECK_INT(posted, 3);
-	release(s);
+	free_sender(s);
 }
 
 static void without_a_rail(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.active = 0;
 	ha_policy_update(&s->b);
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	CHECK(!send_member(s, 0, 10));
 	CHECK_INT(posted, 0);
 	CHECK_INT(s->b.poll.idle, 1);
-	release(s);
+	free_sender(s);
 }
 
 /* A queue pair that takes no work is as good as one that loses it: the message counts as posted,
@@ -238,17 +238,17 @@ static void refused_posts(void)
 	size_t sizes[] = { 10, LARGE };
 
 	for (unsigned i = 0; i < 2; i++) {
-		struct ha_send *s = sender();
+		struct ha_send *s = make_sender();
 
 		s->b.failover.peer_closed = true; /* no event */
 		atomic_store(&s->b.attention, HA_ATTN_DRIVE);
-		announce(s, 1, LARGE);
+		announce_receive(s, 1, LARGE);
 		refusal = EIO;
 		CHECK(send_member(s, 0, sizes[i]));
 		CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 		CHECK_INT(s->b.rail[1].state, i ? HA_RAIL_FENCING : HA_RAIL_UP);
 		CHECK_INT(s->slot[0].pending, i ? 3 : 1);
-		release(s);
+		free_sender(s);
 	}
 }
 
@@ -258,7 +258,7 @@ static void adaptive_routing(void)
 	for (int routing = -1; routing <= 1; routing++)
 		for (uint8_t layer = IBV_LINK_LAYER_INFINIBAND; layer <= IBV_LINK_LAYER_ETHERNET;
 		     layer++) {
-			struct ha_send *s = sender();
+			struct ha_send *s = make_sender();
 			bool apart =
 				routing > 0 || (routing < 0 && layer == IBV_LINK_LAYER_INFINIBAND);
 
@@ -266,27 +266,27 @@ static void adaptive_routing(void)
 			s->b.ctx->config.ib_ar_threshold = 8192;
 			s->b.rail[0].peer.qp.link_layer = layer;
 			ha_send_prepare_rail(s, &s->b.rail[0]);
-			announce(s, 1, LARGE);
+			announce_receive(s, 1, LARGE);
 			CHECK(send_member(s, 0, 8192));
 			CHECK_INT(posted, 1);
-			announce(s, 1, LARGE);
+			announce_receive(s, 1, LARGE);
 			CHECK(send_member(s, 0, 8193));
 			CHECK_INT(posted, apart ? 2 : 1);
 			check_bytes(0, 8193);
-			release(s);
+			free_sender(s);
 		}
 }
 
 /* More work requests than one call of the NIC takes. */
 static void many_pieces(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.active = 1;
 	ha_policy_update(&s->b);
 	s->b.rail[0].max_msg = LARGE / 4;
 	ha_send_prepare_rail(s, &s->b.rail[0]);
-	announce(s, 8, LARGE);
+	announce_receive(s, 8, LARGE);
 	for (unsigned m = 0; m < 8; m++)
 		CHECK(send_member(s, m, LARGE));
 	for (unsigned m = 0; m < 8; m++)
@@ -303,20 +303,20 @@ static void many_pieces(void)
 		if (work[w].flags & IBV_SEND_SIGNALED)
 			CHECK_INT(work[w].id >> 32, w + 1);
 	}
-	release(s);
+	free_sender(s);
 }
 
 /* An empty probe goes before a message that is measured; both ends of the measurement are known by
  * their completions (balance/gate.h). */
-static void measured(unsigned members)
+static void measured_message(unsigned members)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	unsigned timed = 0;
 
 	s->b.balance.gate.on = true;
 	s->b.balance.gate.wanted = 1;
 	s->b.balance.gate.tries = 9;
-	announce(s, members, LARGE);
+	announce_receive(s, members, LARGE);
 	for (unsigned m = 0; m < members; m++)
 		CHECK(send_member(s, m, LARGE));
 	CHECK_INT(work[0].id, ha_wr_id(HA_WR_PROBE, 0, 1));
@@ -333,37 +333,37 @@ static void measured(unsigned members)
 		timed += here;
 	}
 	CHECK_INT(timed, 1);
-	release(s);
+	free_sender(s);
 }
 
 /* It is looked at, to be measured, and stays on one rail all the same. */
 static void below_the_gate(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	s->b.balance.gate.on = true;
 	s->b.balance.gate.wanted = 1;
 	s->b.balance.gate.tries = 9;
 	ha_gate_apply(&s->b);
 	CHECK_INT(s->b.balance.stripe_min, 0);
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, HA_GATE_FIRST - 1));
 	CHECK_INT(s->slot[0].mask, 1);
 	check_bytes(0, HA_GATE_FIRST - 1);
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, HA_GATE_FIRST));
 	CHECK_INT(s->slot[1].mask, 3);
-	release(s);
+	free_sender(s);
 }
 
 /* What the agent says counts from the next message on: the hint, and that there is one. */
-static void advised(void)
+static void advice_is_followed(void)
 {
 	static struct mpib_hint_shm hints;
 	static const struct {
 		uint32_t slot, sup_bw;
 	} says[] = { { MPIB_NO_SLOT, 0 }, { 0, 256 }, { 0, 768 }, { MPIB_NO_SLOT, 0 }, { 0, 768 } };
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_advised *d = &s->b.balance.advised;
 
 	s->b.balance.share[0] = s->b.balance.share[1] = d->without[0] = d->without[1] = 512;
@@ -377,23 +377,23 @@ static void advised(void)
 		atomic_store(&d->flow.slot, says[i].slot);
 		mpib_hint_put(&hints.entries[0], says[i].sup_bw, 0, 0);
 		atomic_store(&s->b.attention, HA_ATTN_DRIVE);
-		announce(s, 1, LARGE);
+		announce_receive(s, 1, LARGE);
 		CHECK(send_member(s, 0, LARGE));
 		CHECK_INT(d->hint, none ? HA_HINT_NONE : HA_HINT_OK);
 		CHECK_INT(s->b.balance.weight[1], none ? 512 : says[i].sup_bw);
 		check_bytes(0, LARGE);
 		CHECK_INT(work[posted - 1].length, LARGE / 1024 * s->b.balance.weight[1]);
 	}
-	release(s);
+	free_sender(s);
 }
 
 /* What was posted again is told with the failure that made it necessary. */
 static void replay_is_counted(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_compare *told = &s->b.failover.ctl[1].compare;
 
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, LARGE));
 	told->unreported = true;
 	s->slot[0].parked = 3;
@@ -408,11 +408,11 @@ static void replay_is_counted(void)
 	CHECK_INT(told->replayed_requests, 1);
 	CHECK_INT(told->replayed_bytes, LARGE);
 	CHECK_INT(s->b.failover.ctl[0].compare.replayed_requests, 0);
-	release(s);
+	free_sender(s);
 }
 
-static void complete(struct ha_send *s, enum ibv_wc_status status, enum ibv_wc_opcode opcode,
-		     uint64_t id)
+static void complete_work(struct ha_send *s, enum ibv_wc_status status, enum ibv_wc_opcode opcode,
+			  uint64_t id)
 {
 	arriving = (struct ibv_wc) { .status = status, .opcode = opcode, .wr_id = id };
 	arrivals = 1;
@@ -421,64 +421,64 @@ static void complete(struct ha_send *s, enum ibv_wc_status status, enum ibv_wc_o
 }
 
 /* A message is sent when all its stripes are; that makes room in their queues. */
-static void completions(void)
+static void completions_make_room(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_request *req;
 	int done, size = 0;
 
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	req = send_member(s, 0, LARGE);
 	CHECK(req && posted == 2);
-	complete(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, work[1].id);
+	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, work[1].id);
 	CHECK_INT(s->slot[0].pending, 1);
 	CHECK_INT(ha_rail_outstanding(&s->b.rail[0]), 0); /* the poll asked rail 0 first */
 	CHECK_INT(ha_test(req, &done, &size), 0);
 	CHECK(!done);
-	complete(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, work[0].id);
+	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, work[0].id);
 	CHECK_INT(ha_test(req, &done, &size), 0);
 	CHECK(done);
 	CHECK_INT(size, LARGE);
 	CHECK_INT(s->slot[0].held, 0);
-	release(s);
+	free_sender(s);
 }
 
 /* What ends no message: a marker says that the queue is drained; data for a sender is a defect. */
 static void other_completions(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
 	s->b.failover.peer_closed = true; /* no event */
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, 10));
-	complete(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_CONTROL, 0, 1));
+	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_CONTROL, 0, 1));
 	CHECK_INT(s->slot[0].pending, 1);
-	complete(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, work[0].id);
+	complete_work(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, work[0].id);
 	CHECK(!s->b.failover.ctl[0].fence.drained);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->slot[0].pending, 1);
 	s->b.active = 3;
-	complete(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_MARKER, 0, 2));
+	complete_work(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_MARKER, 0, 2));
 	CHECK(s->b.failover.ctl[0].fence.drained || s->b.failover.ctl[1].fence.drained);
 	CHECK_INT(s->b.abort.error, 0);
-	release(s);
+	free_sender(s);
 
-	s = sender();
+	s = make_sender();
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
-	complete(s, IBV_WC_SUCCESS, IBV_WC_RECV_RDMA_WITH_IMM, 0);
+	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RECV_RDMA_WITH_IMM, 0);
 	CHECK_INT(s->b.abort.error, -EPROTO);
-	release(s);
+	free_sender(s);
 }
 
 /* The connection has an error: it is told, also to who may not enter; after a close in order
  * sends are taken for ever. */
 static void after_the_end(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	struct ha_request *req;
 
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	s->b.error = -EIO;
 	atomic_store(&s->b.attention, HA_ATTN_ERROR);
 	CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), -EIO);
@@ -505,16 +505,16 @@ static void after_the_end(void)
 	CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), -EIO); /* nobody tests them */
 	CHECK_INT(s->head, 0);
 	CHECK_INT(posted, 0);
-	release(s);
+	free_sender(s);
 }
 
 /* After a fence a stripe goes over the rail that has the most weight for its load. */
-static void replay(void)
+static void replay_by_weight(void)
 {
-	struct ha_send *s = sender();
+	struct ha_send *s = make_sender();
 	uint64_t bytes = 0;
 
-	announce(s, 1, LARGE);
+	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, LARGE));
 	for (unsigned carrier = 0; carrier < 2; carrier++) {
 		uint64_t half = LARGE / 2;
@@ -533,14 +533,14 @@ static void replay(void)
 		CHECK_INT(work[0].rail, carrier);
 		CHECK_INT(work[0].to, THERE + half);
 		CHECK_INT(work[0].length, half);
-		CHECK_INT(work[0].rkey, rkey(carrier, 0));
+		CHECK_INT(work[0].rkey, rkey_of(carrier, 0));
 		CHECK_INT(work[1].imm, ha_imm_make(0, 1, 3, true));
 	}
 	posted = 0;
 	s->slot[0].parked = 2;
 	mr.lkey[0] = mr.lkey[1] = 0; /* no keys: it stays where it is */
 	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), -EAGAIN);
-	mr.lkey[0] = lkey(0);
+	mr.lkey[0] = lkey_of(0);
 	s->b.rail[0].sq_retired = s->b.rail[0].sq_posted - 1023; /* no room for two */
 	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), -EAGAIN);
 	s->b.rail[0].sq_retired++;
@@ -550,7 +550,7 @@ static void replay(void)
 	CHECK_INT(s->slot[0].parked, 2);
 	s->b.registered.list = &mr;
 	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), 0);
-	release(s);
+	free_sender(s);
 }
 
 int main(void)
@@ -570,14 +570,14 @@ int main(void)
 	refused_posts();
 	adaptive_routing();
 	many_pieces();
-	measured(1);
-	measured(2);
+	measured_message(1);
+	measured_message(2);
 	below_the_gate();
-	advised();
-	completions();
+	advice_is_followed();
+	completions_make_room();
 	other_completions();
 	after_the_end();
-	replay();
+	replay_by_weight();
 	replay_is_counted();
 	return 0;
 }

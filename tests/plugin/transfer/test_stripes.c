@@ -46,7 +46,7 @@ static int poll_arriving(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 static const struct ha_verbs_hot hot = { .post_send = post_announcement, .poll_cq = poll_arriving };
 
-static struct ha_recv *receiver(void)
+static struct ha_recv *make_receiver(void)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
@@ -67,7 +67,7 @@ static struct ha_recv *receiver(void)
 	return c;
 }
 
-static struct ha_request *post(struct ha_recv *c)
+static struct ha_request *post_receive(struct ha_recv *c)
 {
 	struct ha_mr *mr = NULL;
 	size_t size = 2 * BYTES;
@@ -81,7 +81,7 @@ static struct ha_request *post(struct ha_recv *c)
 }
 
 /* The word that the connection ends with, 0: none. */
-static int arrive(struct ha_recv *c, uint32_t imm)
+static int deliver_stripe(struct ha_recv *c, uint32_t imm)
 {
 	arriving = (struct ibv_wc) { .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
 				     .byte_len = BYTES,
@@ -96,7 +96,7 @@ static int arrive(struct ha_recv *c, uint32_t imm)
 	return c->b.abort.error;
 }
 
-static void release(struct ha_recv *c)
+static void free_receiver(struct ha_recv *c)
 {
 	free(c->b.ring);
 	free(c->b.ctx);
@@ -105,7 +105,7 @@ static void release(struct ha_recv *c)
 
 static void in_any_order(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	struct ha_request *req;
 
 	/* all slots, and then some: what the last message left in one is of no account */
@@ -113,30 +113,30 @@ static void in_any_order(void)
 		unsigned first = idx & 1 ? 2 : 0;
 		int done = 0, size = 0;
 
-		req = post(c);
-		CHECK_INT(arrive(c, ha_imm_make(idx, first, MASK, idx & 2)), 0);
+		req = post_receive(c);
+		CHECK_INT(deliver_stripe(c, ha_imm_make(idx, first, MASK, idx & 2)), 0);
 		CHECK(!req->done);
 		CHECK_INT(c->slot[idx % HA_SLOTS].seen, 1 << first);
-		CHECK_INT(arrive(c, ha_imm_make(idx, 2 - first, MASK, false)), 0);
+		CHECK_INT(deliver_stripe(c, ha_imm_make(idx, 2 - first, MASK, false)), 0);
 		CHECK(req->done);
 		CHECK_INT(ha_test(req, &done, &size), 0);
 		CHECK(done);
 		if (!(idx & 2))
 			CHECK_INT(size, 2 * BYTES);
 	}
-	release(c);
+	free_receiver(c);
 }
 
 /* One receive is posted, its first stripe is here; then `imm`. */
 static int after_the_first(uint32_t imm)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	int error;
 
-	post(c);
-	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), 0);
-	error = arrive(c, imm);
-	release(c);
+	post_receive(c);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 0, MASK, false)), 0);
+	error = deliver_stripe(c, imm);
+	free_receiver(c);
 	return error;
 }
 
@@ -153,61 +153,61 @@ static void what_ends_it(void)
 
 static void of_no_receive(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 
-	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), -EPROTO);
-	release(c);
-	c = receiver();
-	post(c);
-	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), 0);
-	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), 0);
-	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), -EPROTO);
-	release(c);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 0, MASK, false)), -EPROTO);
+	free_receiver(c);
+	c = make_receiver();
+	post_receive(c);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 0, MASK, false)), 0);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 2, MASK, false)), 0);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 2, MASK, false)), -EPROTO);
+	free_receiver(c);
 }
 
 /* A fence called it complete because its data had been used. */
-static void late(void)
+static void late_stripes(void)
 {
-	struct ha_recv *c = receiver();
-	struct ha_request *req = post(c);
+	struct ha_recv *c = make_receiver();
+	struct ha_request *req = post_receive(c);
 
-	CHECK_INT(arrive(c, ha_imm_make(0, 0, MASK, false)), 0);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 0, MASK, false)), 0);
 	c->superseded++;
 	ha_recv_arrived(c, &c->slot[0]);
 	CHECK(req->done);
-	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), 0);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 2, MASK, false)), 0);
 	CHECK_INT(c->slot[0].seen, 1);
-	release(c);
+	free_receiver(c);
 }
 
 /* Of the message that the slot waits for now, a second time is an error all the same: what is late
  * is known by the absolute index, not by the slot. */
 static void late_for_a_slot_in_use(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	int done, size;
 
 	for (uint64_t idx = 0; idx < HA_SLOTS; idx++) {
-		struct ha_request *req = post(c);
+		struct ha_request *req = post_receive(c);
 
-		CHECK_INT(arrive(c, ha_imm_make(idx, 0, MASK, false)), 0);
+		CHECK_INT(deliver_stripe(c, ha_imm_make(idx, 0, MASK, false)), 0);
 		c->superseded++;
 		ha_recv_arrived(c, &c->slot[idx]);
 		CHECK_INT(ha_test(req, &done, &size), 0);
 		CHECK(done);
 	}
-	post(c);
-	CHECK_INT(arrive(c, ha_imm_make(HA_SLOTS, 0, MASK, false)), 0);
-	CHECK_INT(arrive(c, ha_imm_make(0, 2, MASK, false)), 0);
+	post_receive(c);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(HA_SLOTS, 0, MASK, false)), 0);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(0, 2, MASK, false)), 0);
 	CHECK_INT(c->slot[0].missing, 4);
-	CHECK_INT(arrive(c, ha_imm_make(HA_SLOTS, 0, MASK, false)), -EPROTO);
-	release(c);
+	CHECK_INT(deliver_stripe(c, ha_imm_make(HA_SLOTS, 0, MASK, false)), -EPROTO);
+	free_receiver(c);
 }
 
 /* What the sender is told of a receive: nothing of the slot's last one is left in it. */
-static void announcement(void)
+static void what_is_announced(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	struct ha_mr known = { .rkey = { 5, 6, 7 } }, *mr[] = { NULL, &known };
 	void *data[] = { c, c + 1 };
 	size_t size[] = { 10, 20 };
@@ -229,16 +229,16 @@ static void announcement(void)
 				CHECK_INT(announced[m].rkey[i], mr[m] ? known.rkey[i] : 0);
 		}
 	}
-	release(c);
+	free_receiver(c);
 }
 
 int main(void)
 {
-	announcement();
+	what_is_announced();
 	in_any_order();
 	what_ends_it();
 	of_no_receive();
-	late();
+	late_stripes();
 	late_for_a_slot_in_use();
 	return 0;
 }

@@ -37,7 +37,7 @@ static struct ha_ctx ctx = { .clock = &ha_clock_live,
 			     .progress = make_round,
 			     .loop.threaded = true };
 
-static struct ha_recv *receiver(void)
+static struct ha_recv *make_receiver(void)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
@@ -61,7 +61,7 @@ static struct ha_recv *receiver(void)
 	return c;
 }
 
-static void release(struct ha_recv *c)
+static void free_receiver(struct ha_recv *c)
 {
 	ha_one_sided_free(&c->b);
 	free(c->b.ring);
@@ -69,7 +69,7 @@ static void release(struct ha_recv *c)
 }
 
 /* Message `idx` is here, whole. */
-static void arrive(struct ha_recv *c, uint64_t idx, const char *record)
+static void deliver_message(struct ha_recv *c, uint64_t idx, const char *record)
 {
 	struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
@@ -81,7 +81,7 @@ static void arrive(struct ha_recv *c, uint64_t idx, const char *record)
 	ha_recv_arrived(c, slot);
 }
 
-static bool take(struct ha_recv *c, char *record)
+static bool take_message(struct ha_recv *c, char *record)
 {
 	bool got;
 
@@ -92,100 +92,100 @@ static bool take(struct ha_recv *c, char *record)
 
 static void in_order(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	char record[HA_RECORD_SIZE];
 
-	CHECK(!take(c, record));
-	arrive(c, 1, "one");
-	CHECK(!take(c, record)); /* the one before is missing */
-	arrive(c, 2, NULL);
-	arrive(c, 3, "three");
-	arrive(c, 0, NULL);
-	CHECK(take(c, record));
+	CHECK(!take_message(c, record));
+	deliver_message(c, 1, "one");
+	CHECK(!take_message(c, record)); /* the one before is missing */
+	deliver_message(c, 2, NULL);
+	deliver_message(c, 3, "three");
+	deliver_message(c, 0, NULL);
+	CHECK(take_message(c, record));
 	CHECK_TEXT(record, "one");
-	CHECK(take(c, record));
+	CHECK(take_message(c, record));
 	CHECK_TEXT(record, "three");
-	CHECK(!take(c, record));
+	CHECK(!take_message(c, record));
 	CHECK_INT(c->takes->taken, 4);
 	CHECK_INT(c->head, HA_SLOTS + 4);
 	/* Their slots expect the next that use them, and nothing of the last is left. */
-	arrive(c, HA_SLOTS, "");
+	deliver_message(c, HA_SLOTS, "");
 	CHECK_INT(ha_imm_identity(HA_SLOTS + 1), c->slot[1].imm);
 	CHECK(!c->slot[1].sized && !c->slot[1].req.done);
-	release(c);
+	free_receiver(c);
 }
 
 /* A quarter of all slots at a time. */
 static void room_is_told(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	char record[HA_RECORD_SIZE];
 
 	for (uint64_t idx = 0; idx < 2 * HA_ROOM_STEP; idx++) {
-		arrive(c, idx, "x");
-		CHECK(take(c, record));
+		deliver_message(c, idx, "x");
+		CHECK(take_message(c, record));
 		CHECK_INT(writes, (idx + 1) / HA_ROOM_STEP);
 	}
 	CHECK_INT(told, 2 * HA_ROOM_STEP);
 	c->b.active = 0; /* over no rail */
 	for (uint64_t idx = 2 * HA_ROOM_STEP; idx < 3 * HA_ROOM_STEP; idx++) {
-		arrive(c, idx, "x");
-		CHECK(take(c, record));
+		deliver_message(c, idx, "x");
+		CHECK(take_message(c, record));
 	}
 	CHECK_INT(writes, 2);
 	c->b.active = 1;
 	c->b.rail[0].sq_posted = c->b.rail[0].sq_retired + 64; /* nor where it has no room */
-	CHECK(!take(c, record));
+	CHECK(!take_message(c, record));
 	CHECK_INT(writes, 2);
 	c->b.rail[0].sq_retired++;
-	CHECK(!take(c, record));
+	CHECK(!take_message(c, record));
 	CHECK_INT(writes, 3);
 	CHECK_INT(told, 3 * HA_ROOM_STEP);
-	release(c);
+	free_receiver(c);
 }
 
 /* Without the service thread takes that find nothing make rounds, now and then. */
 static void rounds_in_vain(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	char record[HA_RECORD_SIZE];
 
 	for (unsigned i = 1; i <= 9; i++)
-		CHECK(!take(c, record));
+		CHECK(!take_message(c, record));
 	CHECK_INT(rounds, 0); /* the thread makes them */
 	ctx.loop.threaded = false;
 	for (unsigned i = 1; i <= 9; i++) {
-		CHECK(!take(c, record));
+		CHECK(!take_message(c, record));
 		CHECK_INT(rounds, i / 3);
 	}
 	ctx.loop.threaded = true;
-	release(c);
+	free_receiver(c);
 }
 
 /* What came before the error is taken first. */
 static void after_an_error(void)
 {
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	char record[HA_RECORD_SIZE];
 	bool got;
 
-	arrive(c, 0, "last");
+	deliver_message(c, 0, "last");
 	c->b.error = -EIO;
 	atomic_store(&c->b.attention, HA_ATTN_ERROR);
-	CHECK(take(c, record));
+	CHECK(take_message(c, record));
 	CHECK_TEXT(record, "last");
 	CHECK_INT(ha_take(c, record, &got), -EIO);
 	CHECK(!got);
 	atomic_store(&c->b.attention, HA_ATTN_HELD);
 	CHECK_INT(ha_take(c, record, &got), 0);
 	CHECK(!got);
-	release(c);
+	free_receiver(c);
 }
 
-static void windows(void)
+static void windows_are_offered(void)
 {
 	static struct ha_mr mr;
-	struct ha_recv *c = receiver();
+	struct ha_recv *c = make_receiver();
 	struct ha_takes *t = c->takes;
 
 	atomic_store(&c->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
@@ -200,11 +200,11 @@ static void windows(void)
 		CHECK_INT(t->offered[i].window, 100 + i);
 		CHECK(t->offered[i].mr == (i == 20 ? NULL : &mr));
 	}
-	release(c);
+	free_receiver(c);
 }
 
 /* HA_NCCL_ACK=memory: a send waits for the receiver's word and for its own completion. */
-static void delivery(void)
+static void delivery_is_awaited(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 
@@ -233,7 +233,7 @@ int main(void)
 	room_is_told();
 	rounds_in_vain();
 	after_an_error();
-	windows();
-	delivery();
+	windows_are_offered();
+	delivery_is_awaited();
 	return 0;
 }

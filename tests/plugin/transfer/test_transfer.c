@@ -26,17 +26,17 @@ static uint8_t *src, *dst;
 static struct ha_mr *src_mr, *dst_mr;
 static uint64_t rng = 88172645463325252ull;
 
-static uint64_t rnd(void)
+static uint64_t draw_random(void)
 {
 	rng ^= rng << 13;
 	rng ^= rng >> 7;
 	return rng ^= rng << 17;
 }
 
-static void fill(uint8_t *p, size_t n)
+static void fill_random(uint8_t *p, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		p[i] = (uint8_t)rnd();
+		p[i] = (uint8_t)draw_random();
 }
 
 static struct ha_request *recv_now(struct pair *p, int n, void **data, size_t *sizes, int *tags,
@@ -67,7 +67,7 @@ static struct ha_request *send_now(struct pair *p, void *data, size_t size, int 
 	return req;
 }
 
-static void finish(struct pair *p, struct ha_request *req, int *sizes)
+static void finish_request(struct pair *p, struct ha_request *req, int *sizes)
 {
 	int done = 0;
 
@@ -79,19 +79,19 @@ static void finish(struct pair *p, struct ha_request *req, int *sizes)
 }
 
 /* One message of `size` bytes into room for `room`. */
-static void one(struct pair *p, size_t size, size_t room)
+static void transfer_one(struct pair *p, size_t size, size_t room)
 {
 	size_t got = size < room ? size : room;
 	void *data[1] = { dst + 64 };
-	int tag = (int)(rnd() & 0x7fffffff), sent = -1, received = -1;
+	int tag = (int)(draw_random() & 0x7fffffff), sent = -1, received = -1;
 	struct ha_request *r, *s;
 
-	fill(src, size);
+	fill_random(src, size);
 	memset(dst, 0xa5, room + 128);
 	r = recv_now(p, 1, data, &room, &tag, false);
 	s = send_now(p, src, size, tag);
-	finish(p, r, &received);
-	finish(p, s, &sent);
+	finish_request(p, r, &received);
+	finish_request(p, s, &sent);
 	CHECK(sent == (int)got && received == (int)got);
 	CHECK(!memcmp(dst + 64, src, got));
 	for (size_t i = 0; i < 64; i++)
@@ -104,13 +104,13 @@ static void test_sizes(struct pair *p)
 					4096, 4097, 65535, 65536, 65537, 262144, 1000000 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		one(p, sizes[i], sizes[i]);
-	one(p, 5000, 100); /* a receive that is too small gets what fits */
-	one(p, 100, 5000);
+		transfer_one(p, sizes[i], sizes[i]);
+	transfer_one(p, 5000, 100); /* a receive that is too small gets what fits */
+	transfer_one(p, 100, 5000);
 	for (int i = 0; i < 300; i++) {
-		size_t n = rnd() % 200000;
+		size_t n = draw_random() % 200000;
 
-		one(p, n, n + rnd() % 3);
+		transfer_one(p, n, n + draw_random() % 3);
 	}
 }
 
@@ -118,8 +118,8 @@ static void test_sizes(struct pair *p)
 static void test_groups(struct pair *p)
 {
 	for (int round = 0; round < 300; round++) {
-		int n = 1 + (int)(rnd() % HA_MAX_RECVS), tags[HA_MAX_RECVS], order[HA_MAX_RECVS],
-		    got[HA_MAX_RECVS];
+		int n = 1 + (int)(draw_random() % HA_MAX_RECVS), tags[HA_MAX_RECVS],
+		    order[HA_MAX_RECVS], got[HA_MAX_RECVS];
 		size_t sizes[HA_MAX_RECVS], each = BUF / HA_MAX_RECVS, sent[HA_MAX_RECVS];
 		void *data[HA_MAX_RECVS];
 		struct ha_request *r, *s[HA_MAX_RECVS];
@@ -127,13 +127,13 @@ static void test_groups(struct pair *p)
 		for (int i = 0; i < n; i++) {
 			tags[i] = i * 3 + 7;
 			order[i] = i;
-			sent[i] = rnd() % (rnd() & 1 ? 300 : each);
-			sizes[i] = sent[i] + rnd() % 2;
+			sent[i] = draw_random() % (draw_random() & 1 ? 300 : each);
+			sizes[i] = sent[i] + draw_random() % 2;
 			data[i] = dst + (size_t)i * each;
-			fill(src + (size_t)i * each, sent[i]);
+			fill_random(src + (size_t)i * each, sent[i]);
 		}
 		for (int i = n - 1; i > 0; i--) {
-			int j = (int)(rnd() % (unsigned)(i + 1)), t = order[i];
+			int j = (int)(draw_random() % (unsigned)(i + 1)), t = order[i];
 
 			order[i] = order[j];
 			order[j] = t;
@@ -143,8 +143,8 @@ static void test_groups(struct pair *p)
 			s[order[i]] = send_now(p, src + (size_t)order[i] * each, sent[order[i]],
 					       tags[order[i]]);
 		for (int i = n - 1; i >= 0; i--)
-			finish(p, s[i], NULL);
-		finish(p, r, got);
+			finish_request(p, s[i], NULL);
+		finish_request(p, r, got);
 		for (int i = 0; i < n; i++) {
 			CHECK(got[i] == (int)sent[i]);
 			CHECK(!memcmp(data[i], src + (size_t)i * each, sent[i]));
@@ -164,9 +164,9 @@ static void test_tags(struct pair *p)
 	CHECK(ha_isend(p->send, src, 8, 6, src_mr, &none) == 0 && !none); /* taken */
 	CHECK(ha_isend(p->send, src, 8, 7, src_mr, &none) == 0 && !none); /* unknown */
 	b = send_now(p, src + 8, 8, 5);
-	finish(p, r, got);
-	finish(p, a, NULL);
-	finish(p, b, NULL);
+	finish_request(p, r, got);
+	finish_request(p, a, NULL);
+	finish_request(p, b, NULL);
 	CHECK(!memcmp(dst + 8, src, 8) && !memcmp(dst, src + 8, 8));
 }
 
@@ -182,7 +182,7 @@ static void test_ring_full(struct pair *p)
 		size_t size = 16;
 		int tag = 1;
 
-		fill(src, HA_SLOTS * 16);
+		fill_random(src, HA_SLOTS * 16);
 		for (int i = 0; i < HA_SLOTS; i++) {
 			data[0] = dst + i * 16;
 			r[i] = recv_now(p, 1, data, &size, &tag, false);
@@ -191,8 +191,8 @@ static void test_ring_full(struct pair *p)
 		for (int i = 0; i < HA_SLOTS; i++)
 			s[i] = send_now(p, src + i * 16, 16, 1);
 		for (int i = HA_SLOTS - 1; i >= 0; i--) {
-			finish(p, r[i], NULL);
-			finish(p, s[i], NULL);
+			finish_request(p, r[i], NULL);
+			finish_request(p, s[i], NULL);
 		}
 		CHECK(!memcmp(dst, src, HA_SLOTS * 16));
 	}
@@ -208,7 +208,7 @@ static void test_optional(struct pair *p)
 		size_t size = 8;
 		void *data[1] = { dst };
 		int done = 0;
-		uint64_t want = rnd();
+		uint64_t want = draw_random();
 		struct ha_request *r = recv_now(p, 1, data, &size, &tag, true), *s;
 
 		/* The driver may be inside for a moment. */
@@ -219,7 +219,7 @@ static void test_optional(struct pair *p)
 		CHECK(done);
 		memcpy(src, &want, 8);
 		s = send_now(p, src, 8, tag);
-		finish(p, s, NULL);
+		finish_request(p, s, NULL);
 		for (int k = 0; *(volatile uint64_t *)dst != want && k < PAIR_TRIES_MAX; k++)
 			pair_idle(p, k);
 		CHECK(*(volatile uint64_t *)dst == want);
@@ -234,7 +234,7 @@ static void test_pieces(struct pair *p)
 	for (unsigned i = 0; i < b->nrails; i++)
 		b->rail[i].max_msg = b->rail[i].single_max = 10000;
 	for (int i = 0; i < 50; i++)
-		one(p, rnd() % 700000, 700000);
+		transfer_one(p, draw_random() % 700000, 700000);
 	test_groups(p);
 }
 
