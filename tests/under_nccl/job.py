@@ -34,6 +34,30 @@ def expect(true, what, *values):
         raise Wrong(what % values if values else what)
 
 
+def read_events(path):
+    """Those in a file that processes append lines to. One that is half written is not there yet: the file is read at once, since
+    reading on after half a line gives the other half as a line."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            whole = file.read().rpartition("\n")[0]
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def shared_memory_of(group):
+    """NCCL's files in /dev/shm that the processes of a group have mapped."""
+    files = set()
+    for path in glob.glob("/proc/[0-9]*"):
+        try:
+            if os.getpgid(int(path[6:])) == group:
+                with open(os.path.join(path, "maps"), encoding="utf-8") as file:
+                    files.update(re.findall(r"/dev/shm/nccl-\w+$", file.read(), re.M))
+        except OSError:
+            pass  # it has ended meanwhile
+    return files
+
+
 class Run:
     """A command with `settings` as environment variables, beside those that give it a folder and NICs of its own; None takes one away.
     A folder that is given stays there."""
@@ -62,8 +86,11 @@ class Run:
 
     def __exit__(self, kind, error, trace):
         if self.process.poll() is None:
+            left = shared_memory_of(self.process.pid)
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+            for path in left:
+                os.unlink(path)
         if kind:
             warnings = [line for line in self.log().splitlines() if "WARN" in line]
             sys.stderr.write(self.printed()[-3000:] + "\n".join(warnings[:20]) + "\n")
@@ -89,11 +116,7 @@ class Run:
 
     def events(self, event):
         """How many of them all ranks together have had."""
-        try:
-            with open(os.path.join(self.folder, "events"), encoding="utf-8") as file:
-                return sum(json.loads(line)["event"] == event for line in file if line.endswith("\n"))
-        except FileNotFoundError:
-            return 0
+        return sum(told["event"] == event for told in read_events(os.path.join(self.folder, "events")))
 
     def sent_by(self, *nics):
         """Bytes that each of these NICs of all ranks has sent, read at one time."""
