@@ -4,7 +4,7 @@
  * pthreads
  *
  * What a rank on a GPU would do otherwise: memory by the table of its hardware,
- * cudaLaunchCooperativeKernel for ha_moe_rank_launch().
+ * cudaLaunchCooperativeKernel for launch_kernel() in rank.c.
  */
 #ifndef HA_GPU_EXAMPLE_RANK_H
 #define HA_GPU_EXAMPLE_RANK_H

@@ -409,7 +409,7 @@ control Ingress(inout ingress_headers_t hdr, inout ingress_t meta, in ingress_in
             exit;
         }
 
-        /* ina/frame/frame.c, check_sender(): whoever fails receives nothing. */
+        /* ina/switch/step.h, ina_step_sender(): whoever fails receives nothing. */
         if (!hdr.ina.isValid() || from_parser.parser_err != PARSER_ERROR_OK || meta.bad_checksum == 1 || hdr.ipv4.flags != 2 ||
             hdr.ipv4.offset != 0 || hdr.ipv4.ttl == 0 || hdr.ipv4.dst != SWITCH_ADDRESS) {
             drop();

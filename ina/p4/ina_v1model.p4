@@ -220,7 +220,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             exit;
         }
 
-        /* check_sender() */
+        /* ina_step_sender() */
         if (hdr.ipv4.dst != SWITCH_ADDRESS) {
             exit;
         }
@@ -270,7 +270,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 exit;
             }
 
-            /* slot_of() */
+            /* ina_step_slot() */
             bit<32> at = (bit<32>)meta.base + (bit<32>)hdr.ipv4.worker * meta.each + (hdr.ina.psn & meta.mask);
             if (at != (bit<32>)hdr.ina.slot) {
                 exit;
@@ -305,7 +305,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 exit;
             }
 
-            /* contribute() */
+            /* ina_step_contribute() */
             bool probe = (flags & F_PROBE) != 0;
             bool fresh = next || seen == 0;
             bool brings = (hdr.ina.coll != BROADCAST && hdr.ina.coll != ALL_GATHER) || hdr.ina.rank == hdr.ina.root;
