@@ -21,7 +21,7 @@ static struct ha_gpu_conn *conn_at(const struct ha_moe_rank *r, unsigned i)
 	return ha_gpu_world_conn(r->moe->world, i / r->moe->shape.ranks, i % r->moe->shape.ranks);
 }
 
-static bool traffic(void *self, bool struck)
+static bool carries_traffic(void *self, bool struck)
 {
 	const struct ha_moe_nic *n = self;
 	struct ha_moe_rank *r =
@@ -66,7 +66,7 @@ static int start_nics(struct ha_moe_rank *r)
 	for (; r->running < HA_MOE_NICS && !result; r->running += !result) {
 		struct ha_moe_nic *n = &r->nic[r->running];
 
-		n->traffic = traffic;
+		n->traffic = carries_traffic;
 		n->self = n;
 		result = ha_moe_nic_start(
 			n, &r->config.fabric

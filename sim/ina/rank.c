@@ -270,7 +270,7 @@ static void done(void *arg, int err)
 	r->finished++;
 }
 
-static const struct ina_op_ops job_ops = { bring, take, done };
+static const struct ina_op_ops job_ops = { .bring = bring, .take = take, .done = done };
 
 /* ---- its thread ---- */
 

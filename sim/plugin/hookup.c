@@ -67,7 +67,7 @@ static void finish(void *arg)
 		carry_out_pending(s);
 }
 
-const struct ha_hookup_ops sim_hookup_ops = { start, finish };
+const struct ha_hookup_ops sim_hookup_ops = { .start = start, .finish = finish };
 
 void sim_hookups_free(struct sim_host *h)
 {

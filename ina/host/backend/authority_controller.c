@@ -155,7 +155,9 @@ static void close_it(struct ha_authority *a)
 	free(to_controller(a));
 }
 
-static const struct ha_authority_ops ops = { create, join, renew, leave, close_it };
+static const struct ha_authority_ops ops = {
+	.create = create, .join = join, .renew = renew, .leave = leave, .close = close_it
+};
 
 struct ha_authority *ha_authority_controller_open(const struct ha_group_defaults *defaults,
 						  const struct ha_ina_client_options *client,

@@ -124,7 +124,9 @@ static void close_it(struct ha_authority *a)
 	free(to_local(a));
 }
 
-static const struct ha_authority_ops ops = { create, join, renew, leave, close_it };
+static const struct ha_authority_ops ops = {
+	.create = create, .join = join, .renew = renew, .leave = leave, .close = close_it
+};
 
 struct ha_authority *ha_authority_local_open(const struct ha_group_defaults *defaults,
 					     struct ha_net *net)

@@ -200,8 +200,14 @@ static void wake_balancer(void *arg, struct ina_shm_peer *shm)
 	ha_sleeper_wake(&b->balancer.sleeper);
 }
 
-static const struct ina_shm_server_ops server_ops = { attach_client, create,        join,
-						      leave,         wake_balancer, detach_client };
+static const struct ina_shm_server_ops server_ops = {
+	.attach = attach_client,
+	.create = create,
+	.join = join,
+	.leave = leave,
+	.wake = wake_balancer,
+	.detach = detach_client,
+};
 
 /* ---- what the registrar answers ---- */
 

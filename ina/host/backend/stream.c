@@ -63,7 +63,7 @@ static void done(void *arg, int err)
 	p->done(p, p->arg);
 }
 
-static const struct ina_op_ops ops = { bring, take, done };
+static const struct ina_op_ops ops = { .bring = bring, .take = take, .done = done };
 
 void ha_part_prepare(struct ha_part *p)
 {

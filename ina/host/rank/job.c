@@ -53,7 +53,7 @@ static void done(void *arg, int err)
 void job_begin(struct job *j, uint32_t number, uint8_t coll, uint8_t root, uint32_t packets,
 	       unsigned rank, unsigned ranks)
 {
-	static const struct ina_op_ops ops = { bring, take, done };
+	static const struct ina_op_ops ops = { .bring = bring, .take = take, .done = done };
 
 	memset(j, 0, sizeof(*j));
 	j->number = number;

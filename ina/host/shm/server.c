@@ -154,7 +154,7 @@ static void remove_peer(struct ina_shm_peer *peer, const char *reason)
 	server->peers--;
 	peer->server = NULL;
 	if (peer->stage == ATTACHED)
-		server->ops->gone(server->arg, peer, why);
+		server->ops->detach(server->arg, peer, why);
 	else
 		ina_shm_peer_release(peer);
 }
@@ -304,7 +304,7 @@ static void attach_peer(struct ina_shm_peer *peer, const struct ina_shm_message 
 		return;
 	}
 	peer->stage = ATTACHED;
-	server->ops->came(server->arg, peer); /* before the client may push */
+	server->ops->attach(server->arg, peer); /* before the client may push */
 	send_answer(peer, &yes);
 }
 
@@ -324,7 +324,7 @@ static void handle_request(struct ina_shm_peer *peer, const struct ina_shm_messa
 		server->ops->leave(server->arg, peer, m->serial, m->leave.handle, m->leave.result);
 	else if (m->type != INA_SHM_BELL)
 		ina_shm_peer_end(peer, "it attached twice");
-	server->ops->bell(server->arg, peer);
+	server->ops->wake(server->arg, peer);
 }
 
 static void receive_message(struct ina_shm_peer *peer)

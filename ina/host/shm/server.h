@@ -36,7 +36,7 @@ struct ina_shm_server_config {
 
 struct ina_shm_server_ops {
 	/* A client attaches. It is told so after this: an honest one's ring is empty still. */
-	void (*came)(void *arg, struct ina_shm_peer *peer);
+	void (*attach)(void *arg, struct ina_shm_peer *peer);
 	/*
 	 * Each is answered once, now or later: the first with ina_shm_answer_ticket(), or
 	 * ..._refused(); and so on.
@@ -57,9 +57,9 @@ struct ina_shm_server_ops {
 	 * The client has pushed, and the data thread was asleep (ina_shm_peer_sleep); or it may
 	 * have: with every message of an attached one.
 	 */
-	void (*bell)(void *arg, struct ina_shm_peer *peer);
+	void (*wake)(void *arg, struct ina_shm_peer *peer);
 	/* The last callback. why: one line, with the process's id. Only for those who came. */
-	void (*gone)(void *arg, struct ina_shm_peer *peer, const char *why);
+	void (*detach)(void *arg, struct ina_shm_peer *peer, const char *why);
 };
 
 /* NULL and why[size]. */
