@@ -67,7 +67,7 @@ static bool name_known(const char *name, const char *const *known, size_t n)
 }
 
 void ha_names_check(const char *prefix, const char *const *known, size_t n,
-		    void (*say)(const char *name, const char *nearest))
+		    void (*report)(const char *name, const char *nearest))
 {
 	for (char **env = environ; env && *env; env++) {
 		char name[HA_NAME_MAX + 1];
@@ -78,6 +78,6 @@ void ha_names_check(const char *prefix, const char *const *known, size_t n,
 		snprintf(name, sizeof(name), "%.*s",
 			 (int)(len < sizeof(name) ? len : sizeof(name) - 1), *env);
 		if (!name_known(name, known, n))
-			say(name, ha_name_nearest(name, known, n));
+			report(name, ha_name_nearest(name, known, n));
 	}
 }

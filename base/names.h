@@ -12,9 +12,9 @@
  * is short), or NULL. */
 const char *ha_name_nearest(const char *name, const char *const *known, size_t n);
 
-/* Calls say() for each variable of the environment that begins with `prefix` and is not among the
- * `n` known ones; `nearest` may be NULL. */
+/* Calls report() for each variable of the environment that begins with `prefix` and is not among
+ * the `n` known ones; `nearest` may be NULL. */
 void ha_names_check(const char *prefix, const char *const *known, size_t n,
-		    void (*say)(const char *name, const char *nearest));
+		    void (*report)(const char *name, const char *nearest));
 
 #endif

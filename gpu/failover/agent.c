@@ -75,8 +75,8 @@ static void send_message(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned
 	if (word == HA_GPU_SAY_FENCED)
 		for (unsigned i = 0; i < HA_GPU_SIGNALS; i++)
 			s.slot[i] = ha_gpu_load(&a->conn->mail->slot[path][i]);
-	if (word == HA_GPU_SAY_JOIN && a->ops.tell)
-		a->ops.tell(a->path[path].hw, s.slot);
+	if (word == HA_GPU_SAY_JOIN && a->ops.describe)
+		a->ops.describe(a->path[path].hw, s.slot);
 	if (a->channel.send(a->channel.self, &s))
 		a->cut = true;
 }
@@ -347,7 +347,7 @@ static bool check_peer_joined(struct ha_gpu_agent *a, unsigned path)
 	if (p->peer_joined != p->incarnation + 1)
 		return false;
 	p->state = HA_GPU_PATH_PROBING;
-	if (a->ops.hear && a->ops.hear(p->hw, p->said, queue_of(a, path)))
+	if (a->ops.set_peer && a->ops.set_peer(p->hw, p->said, queue_of(a, path)))
 		end_incarnation(a, path, HA_GPU_CAUSE_ERROR);
 	return true;
 }

@@ -60,9 +60,9 @@ struct ha_gpu_path_ops {
 	 * What the peer has to know of the incarnation that connect() has begun, and what the peer
 	 * says of its own; both NULL: nothing.
 	 */
-	void (*tell)(void *path, uint64_t word[HA_GPU_SAID]);
+	void (*describe)(void *path, uint64_t word[HA_GPU_SAID]);
 	/* negative errno: it cannot be */
-	int (*hear)(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device);
+	int (*set_peer)(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device);
 };
 
 enum ha_gpu_word {

@@ -36,7 +36,7 @@ int ha_gpu_bootstrap_agree(struct ha_gpu_bootstrap *b, int status)
 
 int ha_gpu_bootstrap_gone(const struct ha_gpu_bootstrap *b)
 {
-	return b->gone ? b->gone(b->self) : -1;
+	return b->ended_rank ? b->ended_rank(b->self) : -1;
 }
 
 void ha_gpu_bootstrap_close(struct ha_gpu_bootstrap *b)

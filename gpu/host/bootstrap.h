@@ -27,7 +27,7 @@ struct ha_gpu_bootstrap {
 	 * a rank whose process has gone, -1: none that is known of; does not wait. NULL: it is
 	 * never known
 	 */
-	int (*gone)(void *self);
+	int (*ended_rank)(void *self);
 };
 
 /* Everybody's `bytes`, into receive[size]. */

@@ -257,8 +257,8 @@ const struct ha_gpu_path_ops ha_gpu_dc_path_ops = { .fence = fence_dc,
 						    .port = port,
 						    .address = address,
 						    .moved = moved,
-						    .tell = describe_target,
-						    .hear = set_peer_target };
+						    .describe = describe_target,
+						    .set_peer = set_peer_target };
 
 /* RESET ends what would not drain in time. */
 void ha_gpu_ep_fence(struct ha_gpu_ep *e, uint64_t deadline)

@@ -231,6 +231,6 @@ int ha_gpu_bootstrap_tcp(struct ha_gpu_bootstrap *b, const char *root, int rank,
 	b->size = size;
 	b->alltoall = alltoall;
 	b->close = close_star;
-	b->gone = find_ended_rank;
+	b->ended_rank = find_ended_rank;
 	return 0;
 }

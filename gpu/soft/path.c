@@ -119,8 +119,8 @@ const struct ha_gpu_path_ops soft_dc_path_ops = { .fence = fence_dc,
 						  .port = port,
 						  .address = address,
 						  .moved = moved,
-						  .tell = describe_target,
-						  .hear = set_peer_target };
+						  .describe = describe_target,
+						  .set_peer = set_peer_target };
 const struct ha_gpu_path_ops soft_path_ops = {
 	.fence = fence, .connect = reconnect_rc, .port = port, .address = address, .moved = moved
 };

@@ -106,7 +106,7 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx);
 void ha_pending_push(struct ha_pending *p);
 /* ready() of a pending connection's stream. */
 void ha_pending_ready(struct ha_watch *watch, uint32_t events);
-/* tell() of its queue pairs. */
+/* done() of its queue pairs. */
 void ha_pending_connected(void *pending);
 
 #endif

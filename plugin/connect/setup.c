@@ -250,7 +250,7 @@ static void close_extra_rails(struct ha_bundle *b, unsigned nrails)
 		ha_rail_close(b, &b->rail[--b->nrails]);
 }
 
-int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*tell)(void *arg),
+int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*done)(void *arg),
 		    void *arg, char *why, size_t why_size)
 {
 	int err;
@@ -263,7 +263,7 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (
 		 b->is_send ? "->" : "<-", peer->host, peer->pid, peer->rail[0].name);
 	close_extra_rails(b, peer->nrails);
 	for (unsigned i = 0; i < b->nrails; i++) {
-		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i], tell, arg);
+		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i], done, arg);
 		if (err)
 			return err;
 	}

@@ -21,9 +21,9 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type,
 			struct ha_msg_hello *hello);
 /* Settle versions, flags and rails with the peer's (checked) message, and begin to make the queue
- * pairs ready to send: tell(arg) when one is. An error that the peer may learn of is in `why`; "" =
+ * pairs ready to send: done(arg) when one is. An error that the peer may learn of is in `why`; "" =
  * it has been logged. */
-int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*tell)(void *arg),
+int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (*done)(void *arg),
 		    void *arg, char *why, size_t why_size);
 /* -EAGAIN: not all of them are. */
 int ha_bundle_connected(struct ha_bundle *b);

@@ -402,7 +402,7 @@ uint64_t ha_hookups_round(struct ha_ctx *ctx)
 		if (!h)
 			break;
 		atomic_fetch_sub_explicit(&all->out, 1, memory_order_relaxed);
-		h->tell(h->arg);
+		h->done(h->arg);
 		ctx->loop.worked = true;
 	}
 	return all->ops || ha_ctx_self_driven(ctx) ? UINT64_MAX : add_if_held_up(ctx);

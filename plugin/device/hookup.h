@@ -46,7 +46,7 @@ struct ha_hookup {
 	struct ibv_qp_attr rtr, rts;
 	struct ha_wire_ece ece, peer_ece; /* ece: then what was agreed on */
 	bool listener;                    /* asks the driver what it has made of the options */
-	void (*tell)(void *arg);          /* it is over; in a round, under ctx->drive */
+	void (*done)(void *arg);          /* it is over; in a round, under ctx->drive */
 	void *arg;
 	/* The result. */
 	int err;
@@ -83,7 +83,7 @@ struct ha_hookups {
 void ha_hookups_open(struct ha_ctx *ctx, const struct ha_hookup_ops *ops, void *arg);
 /* Waits for those that are under way in the kernel. All have been abandoned or are over. */
 void ha_hookups_close(struct ha_ctx *ctx);
-/* Part of a round: tell of those that are over. Returns when the next round must come, UINT64_MAX:
+/* Part of a round: report those that are over. Returns when the next round must come, UINT64_MAX:
  * a thread will wake it. */
 uint64_t ha_hookups_round(struct ha_ctx *ctx);
 

@@ -282,7 +282,7 @@ static struct ibv_qp_attr rts_attr(const struct ha_bundle *b, uint32_t psn)
 }
 
 int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer,
-		    void (*tell)(void *arg), void *arg)
+		    void (*done)(void *arg), void *arg)
 {
 	struct ha_hookup *h = calloc(1, sizeof(*h));
 
@@ -299,7 +299,7 @@ int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire
 	h->ece = r->ece;
 	h->peer_ece = peer->ece;
 	h->listener = !b->is_send;
-	h->tell = tell;
+	h->done = done;
 	h->arg = arg;
 	r->hookup = h;
 	ha_hookup_start(b->ctx, h);

@@ -15,12 +15,12 @@ void ha_rail_unbind(struct ha_rail *r);
 /* Registers the bundle's ring memory on the device, makes the queues; the queue pair is in INIT. */
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev);
 /*
- * To the peer's queue pair: ready to receive, ready to send. Only begins it; tell(arg) follows in a
+ * To the peer's queue pair: ready to receive, ready to send. Only begins it; done(arg) follows in a
  * round, under ctx->drive, and ha_rail_connected says what came of it: -EAGAIN: nothing yet. 0: all
  * that the data path needs is there. Other errors are logged.
  */
 int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer,
-		    void (*tell)(void *arg), void *arg);
+		    void (*done)(void *arg), void *arg);
 int ha_rail_connected(struct ha_bundle *b, struct ha_rail *r);
 /* Nobody will ask any more, nor be told. If it is under way, the queue pair is not ours from here
  * on. Under ctx->drive. */

@@ -127,11 +127,11 @@ static void connect_path(struct pair *p, unsigned path, const struct ha_gpu_path
 		q->mail_key = mail_key[!e];
 		CHECK(!ops->connect(&end->path[path], 0));
 	}
-	for (unsigned e = 0; e < 2 && ops->tell; e++) {
+	for (unsigned e = 0; e < 2 && ops->describe; e++) {
 		uint64_t word[HA_GPU_SAID] = { 0 };
 
-		ops->tell(&p->end[e].path[path], word);
-		CHECK(!ops->hear(&p->end[!e].path[path], word, &p->end[!e].conn->path[path]));
+		ops->describe(&p->end[e].path[path], word);
+		CHECK(!ops->set_peer(&p->end[!e].path[path], word, &p->end[!e].conn->path[path]));
 	}
 }
 

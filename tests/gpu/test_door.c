@@ -124,7 +124,7 @@ static void *open_words(void *arg)
 	r->spied = r->b;
 	r->spied.self = r;
 	r->spied.alltoall = spy;
-	r->spied.gone = NULL;
+	r->spied.ended_rank = NULL;
 	CHECK(!ha_gpu_words_open(&r->spied, LIMIT_MS, &r->words));
 	r->took = ha_gpu_now() - start;
 	return NULL;
@@ -250,7 +250,7 @@ static void *one_of_three(void *arg)
 	if (r->rank == 2) {
 		r->spied.self = r;
 		r->spied.alltoall = leave;
-		r->spied.gone = NULL;
+		r->spied.ended_rank = NULL;
 	}
 	start = ha_gpu_now();
 	CHECK(ha_gpu_words_open(&r->spied, LIMIT_MS, &r->words) < 0);

@@ -62,7 +62,7 @@ static void start_hookup(struct ha_ctx *ctx, struct ha_device *dev)
 	h->cq = &cq;
 	h->rtr.qp_state = IBV_QPS_RTR;
 	h->rts.qp_state = IBV_QPS_RTS;
-	h->tell = count_told;
+	h->done = count_told;
 	h->arg = h;
 	ha_hookup_start(ctx, h);
 }
