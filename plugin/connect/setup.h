@@ -6,8 +6,8 @@
  * -> retire (the driver lets go of it) -> free. Before launch it is the driver's alone; free works
  * at any point.
  */
-#ifndef HA_CORE_LIFE_H
-#define HA_CORE_LIFE_H
+#ifndef HA_CORE_SETUP_H
+#define HA_CORE_SETUP_H
 
 #include "plugin/transfer/bundle.h"
 

@@ -18,7 +18,7 @@
  * then those that poll carry the others, and a moment without receives is a pause of the sender
  * (receiver not ready), not a fault.
  */
-#define PROMISE (HA_SLOTS + HA_REFILL)
+#define RESERVE (HA_SLOTS + HA_REFILL)
 
 struct ha_opening *ha_opening_new(struct ha_device *dev, struct ha_nic *nic)
 {
@@ -97,10 +97,10 @@ static bool post_refill(struct ha_opening *o, uint32_t n)
 	return o->nic->hot.post_srq_recv(o->srq, ha_device_refill(o->dev, n), &bad) == 0;
 }
 
-/* As many receives as the connections here were promised, or as there is room for. */
-static void post_promised(struct ha_opening *o)
+/* As many receives as are reserved for the connections here, or as there is room for. */
+static void post_reserved(struct ha_opening *o)
 {
-	while (o->srq_posted < o->srq_promised && o->srq_posted < o->srq_depth) {
+	while (o->srq_posted < o->srq_reserved && o->srq_posted < o->srq_depth) {
 		uint32_t n = o->srq_depth - o->srq_posted;
 
 		n = n < HA_REFILL ? n : HA_REFILL;
@@ -122,7 +122,7 @@ static int replace_locked(struct ha_opening *o)
 		return err;
 	}
 	o->srq_posted = 0;
-	post_promised(o);
+	post_reserved(o);
 	HA_INFO(name,
 		"another shared receive queue of %u entries takes the place of the failed one",
 		o->srq_depth);
@@ -227,25 +227,25 @@ static void set_portion(const struct ha_opening *o)
 	atomic_store_explicit(&o->dev->portion, p, memory_order_relaxed);
 }
 
-void ha_opening_promise(struct ha_opening *o)
+void ha_opening_reserve(struct ha_opening *o)
 {
 	pthread_mutex_lock(&o->dev->lock);
 	o->receivers++;
 	set_portion(o);
-	o->srq_promised += PROMISE;
+	o->srq_reserved += RESERVE;
 	if (o->srq)
-		post_promised(o);
-	if (o->srq_posted < o->srq_promised)
+		post_reserved(o);
+	if (o->srq_posted < o->srq_reserved)
 		HA_TRACE(ha_device_name(o->dev),
 			 "%u receives are shared by connections that may want %u at once",
-			 o->srq_posted, o->srq_promised);
+			 o->srq_posted, o->srq_reserved);
 	pthread_mutex_unlock(&o->dev->lock);
 }
 
-void ha_opening_unpromise(struct ha_opening *o)
+void ha_opening_unreserve(struct ha_opening *o)
 {
 	pthread_mutex_lock(&o->dev->lock);
-	o->srq_promised -= PROMISE;
+	o->srq_reserved -= RESERVE;
 	o->receivers--;
 	set_portion(o);
 	pthread_mutex_unlock(&o->dev->lock);

@@ -46,10 +46,10 @@ struct ha_opening {
 	struct ibv_srq *srq;
 	struct ibv_srq *failed_srq[HA_FAILED_SRQS]; /* kept while queue pairs are on them */
 	uint32_t srq_depth;
-	uint32_t srq_promised; /* receives that connections may consume at once, all together */
+	uint32_t srq_reserved; /* receives that connections may consume at once, all together */
 	/* put into the queue for them; never shrinks, because nobody can take a receive back */
 	uint32_t srq_posted;
-	uint32_t receivers; /* connections that promised */
+	uint32_t receivers; /* connections that reserved some */
 	/* Rails, queue pairs that wait for their destruction, registrations; one for the device
 	 * while this is its present opening. */
 	_Atomic unsigned users;
@@ -75,8 +75,8 @@ void ha_opening_close(struct ha_opening *o);
 
 /* A connection that may consume receives comes or goes. A queue that is too small for all is only
  * slower, never wrong. */
-void ha_opening_promise(struct ha_opening *o);
-void ha_opening_unpromise(struct ha_opening *o);
+void ha_opening_reserve(struct ha_opening *o);
+void ha_opening_unreserve(struct ha_opening *o);
 /* Give n consumed receives back to the queue they were taken from, off the hot path. */
 void ha_opening_repay(const struct ha_opening *o, struct ibv_srq *srq, uint32_t n);
 /* The queue for a queue pair that is about to be made. */

@@ -170,7 +170,7 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	}
 	r->ring_lkey = r->ring_mr->lkey;
 	if (!b->is_send)
-		ha_opening_promise(o);
+		ha_opening_reserve(o);
 	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
 	if (err)
@@ -333,7 +333,7 @@ void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r)
 		r->qp = NULL;
 		r->cq = NULL;
 		if (!b->is_send)
-			ha_opening_unpromise(r->opening);
+			ha_opening_unreserve(r->opening);
 	}
 	r->hookup = NULL;
 }
@@ -434,7 +434,7 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 	ha_opening_repay(r->opening, r->srq, r->rq_consumed - r->rq_base);
 	r->rq_consumed = r->rq_base;
 	if (!b->is_send)
-		ha_opening_unpromise(r->opening);
+		ha_opening_unreserve(r->opening);
 }
 
 static void destroy_pair(struct ha_bundle *b, const struct ha_rail *r, struct ibv_qp *qp,
@@ -448,8 +448,8 @@ static void destroy_pair(struct ha_bundle *b, const struct ha_rail *r, struct ib
 }
 
 /* A queue pair in RESET takes and sends nothing; what it is made of may go at leisure. */
-static void bury_pair(struct ha_bundle *b, const struct ha_rail *r, struct ibv_qp *qp,
-		      struct ibv_cq *cq)
+static void retire_pair(struct ha_bundle *b, const struct ha_rail *r, struct ibv_qp *qp,
+			struct ibv_cq *cq)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
@@ -484,7 +484,7 @@ void ha_rail_close(struct ha_bundle *b, struct ha_rail *r)
 	close_by(b, r, destroy_pair);
 }
 
-void ha_rail_bury(struct ha_bundle *b, struct ha_rail *r)
+void ha_rail_discard(struct ha_bundle *b, struct ha_rail *r)
 {
-	close_by(b, r, bury_pair);
+	close_by(b, r, retire_pair);
 }

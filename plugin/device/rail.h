@@ -30,7 +30,7 @@ void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r);
 void ha_rail_close(struct ha_bundle *b, struct ha_rail *r);
 /* The same for an incarnation that failed, under ctx->drive: nothing of it reaches memory any more
  * when this returns, but what may take the kernel seconds is left to the reaper. */
-void ha_rail_bury(struct ha_bundle *b, struct ha_rail *r);
+void ha_rail_discard(struct ha_bundle *b, struct ha_rail *r);
 /* The loop-back queue pair of a receiver that must flush GPU memory; nothing to do if there is
  * one. */
 int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r);

@@ -426,13 +426,13 @@ static int open_rail(struct ha_bundle *b, struct ha_rail *r)
 		return -ENETDOWN;
 	err = ha_rail_open(b, r, r->dev);
 	if (err)
-		ha_rail_bury(b, r);
+		ha_rail_discard(b, r);
 	return err;
 }
 
 static void close_rail(struct ha_bundle *b, struct ha_rail *r)
 {
-	ha_rail_bury(b, r);
+	ha_rail_discard(b, r);
 	b->failover.ctl[r->index].fence.tidy_at = 0;
 }
 
@@ -468,7 +468,7 @@ static int finish_connect(struct ha_bundle *b, struct ha_rail *r)
 	if (!err && atomic_load_explicit(&b->flushable, memory_order_relaxed) && !b->is_send)
 		err = ha_rail_prepare_flush(b, r);
 	if (err && err != -EAGAIN && !b->is_send)
-		ha_rail_bury(b, r); /* a sender's incarnation has begun, and is fenced */
+		ha_rail_discard(b, r); /* a sender's incarnation has begun, and is fenced */
 	return err;
 }
 
