@@ -3,13 +3,14 @@
 #include "tests/softroce/engine_lone.h"
 #include <string.h>
 
-static void modify(struct pair *p, int e, enum ibv_qp_state to, int mask, struct ibv_qp_attr attr)
+static void modify_qp(struct pair *p, int e, enum ibv_qp_state to, int mask,
+		      struct ibv_qp_attr attr)
 {
 	attr.qp_state = to;
 	CHECK_EQ(sr_qp_modify(p->end[e].qp, sr_memwire_now(p->mw), &attr, mask | IBV_QP_STATE), 0);
 }
 
-static void replace(struct pair *p, int e, enum ibv_qp_type type)
+static void replace_qp(struct pair *p, int e, enum ibv_qp_type type)
 {
 	struct end *end = &p->end[e];
 	struct sr_qp_init init = {
@@ -33,7 +34,7 @@ void lone_open(struct pair *p, const struct options *opt, enum ibv_qp_type type)
 
 	pair_open(p, opt);
 	for (int e = 0; e < 2; e++)
-		replace(p, e, type);
+		replace_qp(p, e, type);
 	for (int e = 0; e < 2; e++) {
 		struct ibv_qp_attr attr;
 
@@ -42,13 +43,14 @@ void lone_open(struct pair *p, const struct options *opt, enum ibv_qp_type type)
 		attr.qkey = LONE_QKEY;
 		attr.qp_access_flags = (unsigned)opt->qp_access;
 		attr.sq_psn = opt->psn[e];
-		modify(p, e, IBV_QPS_INIT,
-		       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
-		       attr);
-		modify(p, e, IBV_QPS_RTR,
-		       ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-		       attr);
-		modify(p, e, IBV_QPS_RTS, IBV_QP_SQ_PSN, attr);
+		modify_qp(p, e, IBV_QPS_INIT,
+			  IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				  (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
+			  attr);
+		modify_qp(p, e, IBV_QPS_RTR,
+			  ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+			  attr);
+		modify_qp(p, e, IBV_QPS_RTS, IBV_QP_SQ_PSN, attr);
 	}
 }
 

@@ -38,7 +38,7 @@ struct bed {
 
 static uint8_t *region, *fenced; /* registered; its unregistered neighbour page */
 
-static int swallow(void *wire, const struct sr_frame *frame)
+static int discard_frame(void *wire, const struct sr_frame *frame)
 {
 	static uint8_t copy[SR_HDR_MAX + SR_MTU_MAX];
 	size_t payload = 0;
@@ -55,7 +55,7 @@ static int swallow(void *wire, const struct sr_frame *frame)
 	return 0;
 }
 
-static const struct sr_wire_ops wire_ops = { .send = swallow };
+static const struct sr_wire_ops wire_ops = { .send = discard_frame };
 
 static enum ibv_qp_type type_of(unsigned i)
 {
@@ -76,7 +76,7 @@ static void map_memory(void)
 	fenced = region + REGION;
 }
 
-static void modify(struct bed *b, struct sr_qp *qp, enum ibv_qp_state to, int mask, unsigned i)
+static void modify_qp(struct bed *b, struct sr_qp *qp, enum ibv_qp_state to, int mask, unsigned i)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = to,
@@ -99,29 +99,30 @@ static void modify(struct bed *b, struct sr_qp *qp, enum ibv_qp_state to, int ma
 		abort();
 }
 
-static void connect(struct bed *b, struct sr_qp *qp, unsigned i)
+static void connect_qp(struct bed *b, struct sr_qp *qp, unsigned i)
 {
 	if (i == QP_UC || i == QP_UD) {
-		modify(b, qp, IBV_QPS_INIT,
-		       IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			       (i == QP_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
-		       i);
-		modify(b, qp, IBV_QPS_RTR,
-		       i == QP_UD ? 0
+		modify_qp(b, qp, IBV_QPS_INIT,
+			  IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				  (i == QP_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS),
+			  i);
+		modify_qp(b, qp, IBV_QPS_RTR,
+			  i == QP_UD
+				  ? 0
 				  : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-		       i);
-		modify(b, qp, IBV_QPS_RTS, IBV_QP_SQ_PSN, i);
+			  i);
+		modify_qp(b, qp, IBV_QPS_RTS, IBV_QP_SQ_PSN, i);
 		return;
 	}
-	modify(b, qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, i);
-	modify(b, qp, IBV_QPS_RTR,
-	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	       i);
-	modify(b, qp, IBV_QPS_RTS,
-	       IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-		       IBV_QP_MAX_QP_RD_ATOMIC,
-	       i);
+	modify_qp(b, qp, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, i);
+	modify_qp(b, qp, IBV_QPS_RTR,
+		  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		  i);
+	modify_qp(b, qp, IBV_QPS_RTS,
+		  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			  IBV_QP_MAX_QP_RD_ATOMIC,
+		  i);
 }
 
 static void post_work(struct bed *b, struct sr_qp *qp)
@@ -197,7 +198,7 @@ static void open_bed(struct bed *b)
 		b->qp[i] = sr_qp_create(b->pd, &init, &err);
 		if (!b->qp[i])
 			abort();
-		connect(b, b->qp[i], i);
+		connect_qp(b, b->qp[i], i);
 		post_work(b, b->qp[i]);
 	}
 	bind_window(b);
@@ -211,7 +212,7 @@ static void put_header(uint8_t *packet, uint32_t len, const void *header, size_t
 		memcpy(packet + sizeof(struct sr_bth), header, bytes);
 }
 
-static bool invalidates(const uint8_t *packet)
+static bool has_invalidate_key(const uint8_t *packet)
 {
 	return packet[0] == SR_OP_SEND_LAST_INV || packet[0] == SR_OP_SEND_ONLY_INV;
 }
@@ -238,8 +239,8 @@ static void help_reth(struct bed *b, uint8_t *packet, uint8_t flags, uint32_t le
 
 /* Makes the parts right that a random packet would never get right, as far as the input asks for
  * it. */
-static void help(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t flags,
-		 uint32_t len)
+static void put_valid_headers(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t flags,
+			      uint32_t len)
 {
 	struct sr_deth deth = { htobe32(QKEY), htobe32(9) };
 	uint32_t key = htobe32(sr_mr_rkey(b->window));
@@ -248,7 +249,7 @@ static void help(struct bed *b, const struct sr_qp *qp, uint8_t *packet, uint8_t
 		return;
 	if (qp == b->qp[QP_UD])
 		put_header(packet, len, &deth, sizeof(deth));
-	if (invalidates(packet) && len >= sizeof(struct sr_bth) + SR_IMM_LEN)
+	if (has_invalidate_key(packet) && len >= sizeof(struct sr_bth) + SR_IMM_LEN)
 		put_header(packet, len, &key, sizeof(key));
 	else if (qp != b->qp[QP_UD])
 		help_reth(b, packet, flags, len);
@@ -278,7 +279,7 @@ static size_t one_packet(struct bed *b, const uint8_t *in, size_t size)
 	if (headers > len - sizeof(bth))
 		headers = len - (uint32_t)sizeof(bth);
 	memcpy(packet + sizeof(bth), in + 6, headers);
-	help(b, qp, packet, in[3], len);
+	put_valid_headers(b, qp, packet, in[3], len);
 	sr_nic_receive(b->nic, b->now, &path, packet, in[0] & 0x40 ? len : (len & ~3u));
 	free(packet);
 	return 6 + headers;

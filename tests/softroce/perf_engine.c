@@ -60,7 +60,7 @@ static int to_ring(void *wire, const struct sr_frame *frame)
 
 static const struct sr_wire_ops ops = { .send = to_ring };
 
-static void deliver(struct side *from, struct side *to)
+static void deliver_packets(struct side *from, struct side *to)
 {
 	for (; from->tail != from->head; from->tail++) {
 		struct packet *p = &from->ring[from->tail % RING];
@@ -150,9 +150,9 @@ __attribute__((noinline)) void work(enum ibv_wr_opcode opcode, uint32_t len, uns
 		}
 		now += 1000;
 		sr_nic_progress(side[0].nic, now, 0);
-		deliver(&side[0], &side[1]);
+		deliver_packets(&side[0], &side[1]);
 		sr_nic_progress(side[1].nic, now, 0);
-		deliver(&side[1], &side[0]);
+		deliver_packets(&side[1], &side[0]);
 		while ((n = sr_cq_poll(side[0].cq, 16, wc)) > 0)
 			done += (unsigned)n;
 		while (receives && sr_cq_poll(side[1].cq, 16, wc) > 0)

@@ -28,7 +28,7 @@ static bool lose_answers(void *arg, struct sr_memwire_port *from, uint8_t *packe
 	return false;
 }
 
-static void count(uint8_t outstanding, uint64_t seed)
+static void count_exactly(uint8_t outstanding, uint64_t seed)
 {
 	struct options opt = default_options;
 	struct loss loss = { .rng = { seed }, .ppm = 150000 };
@@ -101,9 +101,9 @@ static void read_again(void)
 int main(void)
 {
 	for (uint64_t seed = 1; seed < 20; seed++) {
-		count(1, seed);
-		count(4, seed);
-		count(16, seed);
+		count_exactly(1, seed);
+		count_exactly(4, seed);
+		count_exactly(16, seed);
 	}
 	read_again();
 	return 0;

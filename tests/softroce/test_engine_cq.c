@@ -26,7 +26,7 @@ static void send_one(struct pair *p, enum ibv_wr_opcode opcode, unsigned flags)
 	run_for(p, 100000);
 }
 
-static void arming(void)
+static void arming_is_once(void)
 {
 	struct ibv_wc wc;
 	struct end *b;
@@ -68,7 +68,7 @@ static void arming(void)
 
 /* One completion too many: the queue is in error, and so is every queue pair that reports to it;
  * others live. */
-static void overrun(void)
+static void overrun_is_an_error(void)
 {
 	struct sr_qp_init init = { .type = IBV_QPT_RC };
 	struct ibv_wc wc[20];
@@ -104,7 +104,7 @@ static void overrun(void)
 	pair_close(&p);
 }
 
-static void resizing(void)
+static void resizing_keeps_completions(void)
 {
 	struct ibv_wc wc;
 	struct pair p;
@@ -141,7 +141,7 @@ struct watcher {
 
 /* Without the lock until sr_cq_empty() says that there is something; then the message's bytes must
  * be there. */
-static void *watch(void *arg)
+static void *watch_cq(void *arg)
 {
 	struct watcher *w = arg;
 	struct end *b = &w->p->end[1];
@@ -166,7 +166,7 @@ static void two_threads(void)
 	pthread_t thread;
 
 	open_cqe(&p, 1000);
-	CHECK_EQ(pthread_create(&thread, NULL, watch, &w), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, watch_cq, &w), 0);
 	for (unsigned i = 0; i < 500; i++) {
 		struct ibv_sge list = sge(&p.end[0], i, 1);
 		struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, &list, 1);
@@ -187,9 +187,9 @@ static void two_threads(void)
 
 int main(void)
 {
-	arming();
-	overrun();
-	resizing();
+	arming_is_once();
+	overrun_is_an_error();
+	resizing_keeps_completions();
 	two_threads();
 	return 0;
 }

@@ -7,8 +7,8 @@
 
 #define GRH 40
 
-static struct ibv_send_wr datagram(const struct pair *p, int from, struct sr_ah *ah, uint64_t id,
-				   struct ibv_sge *list)
+static struct ibv_send_wr datagram_wr(const struct pair *p, int from, struct sr_ah *ah, uint64_t id,
+				      struct ibv_sge *list)
 {
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, id, list, 1);
 
@@ -40,7 +40,7 @@ static void check_origin(const struct pair *p, const uint8_t *grh, uint32_t len)
 }
 
 /* Every size class, inline and from buffers, with and without immediate data. */
-static void bytes(const struct options *opt)
+static void bytes_arrive(const struct options *opt)
 {
 	static const uint32_t sizes[] = { 0, 1, 3, 4, 64, 255, 1000, 4095, 4096 };
 	struct sr_ah ah;
@@ -52,7 +52,7 @@ static void bytes(const struct options *opt)
 	for (uint64_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) * 2; i++) {
 		uint32_t size = sizes[i / 2], padded = (size + 3) & ~3u;
 		struct ibv_sge list = sge(&p.end[0], 0, size);
-		struct ibv_send_wr wr = datagram(&p, 0, &ah, i, &list);
+		struct ibv_send_wr wr = datagram_wr(&p, 0, &ah, i, &list);
 		struct ibv_wc wc;
 
 		CHECK_EQ(post_recv(&p.end[1], i, 8192, GRH + size), 0);
@@ -79,7 +79,7 @@ static void bytes(const struct options *opt)
 }
 
 /* None of these arrives, each is counted, and the queue pair goes on. */
-static void dropped(void)
+static void drops_are_counted(void)
 {
 	struct sr_ah ah;
 	struct pair p;
@@ -91,7 +91,7 @@ static void dropped(void)
 	ah = lone_ah(&p, 0);
 	list = sge(&p.end[0], 0, 100);
 	c = sr_nic_counters(p.end[1].nic);
-	wr = datagram(&p, 0, &ah, 1, &list);
+	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	CHECK_EQ(post(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS); /* nobody tells the sender */
 	run_for(&p, 100000);
@@ -107,14 +107,14 @@ static void dropped(void)
 	CHECK_EQ(c->dropped_no_qp, 1);
 	CHECK(sr_cq_empty(p.end[1].rcq));
 	/* The privileged key stands for the sender's own. */
-	wr = datagram(&p, 0, &ah, 9, &list);
+	wr = datagram_wr(&p, 0, &ah, 9, &list);
 	wr.wr.ud.remote_qkey = 0x80000000u;
 	CHECK_EQ(post(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 5, IBV_WC_SUCCESS);
 	pair_close(&p);
 }
 
-static void refused(void)
+static void bad_work_is_refused(void)
 {
 	struct sr_ah ah;
 	struct pair p;
@@ -125,12 +125,12 @@ static void refused(void)
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
 	list = sge(&p.end[0], 0, 4097);
-	wr = datagram(&p, 0, &ah, 1, &list);
+	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	CHECK_EQ(post(&p, 0, &wr), -EINVAL); /* longer than a packet */
 	list.length = 8;
 	wr.wr.ud.ah = NULL;
 	CHECK_EQ(post(&p, 0, &wr), -EINVAL);
-	wr = datagram(&p, 0, &ah, 1, &list);
+	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	CHECK_EQ(post(&p, 0, &wr), -EINVAL);
 	CHECK_EQ(sr_ah_resolve(p.end[0].nic, &nowhere, &ah.path), -EINVAL);
@@ -155,8 +155,8 @@ static void send_queue_error(void)
 	list = sge(&p.end[0], 0, 8);
 	bad_list = list;
 	bad_list.lkey ^= 0x100;
-	wr = datagram(&p, 0, &ah[0], 1, &bad_list);
-	second = datagram(&p, 0, &ah[0], 2, &list);
+	wr = datagram_wr(&p, 0, &ah[0], 1, &bad_list);
+	second = datagram_wr(&p, 0, &ah[0], 2, &list);
 	wr.next = &second;
 	CHECK_EQ(post(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_LOC_PROT_ERR);
@@ -166,12 +166,12 @@ static void send_queue_error(void)
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_WR_FLUSH_ERR);
 	CHECK_EQ(post_recv(&p.end[0], 7, 0, 1000), 0);
 	list = sge(&p.end[1], 0, 8);
-	wr = datagram(&p, 1, &ah[1], 3, &list);
+	wr = datagram_wr(&p, 1, &ah[1], 3, &list);
 	CHECK_EQ(post(&p, 1, &wr), 0);
 	expect_status(&p, p.end[0].rcq, 7, IBV_WC_SUCCESS);
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, 0, &attr, IBV_QP_STATE), 0);
 	list = sge(&p.end[0], 0, 8);
-	second = datagram(&p, 0, &ah[0], 4, &list);
+	second = datagram_wr(&p, 0, &ah[0], 4, &list);
 	CHECK_EQ(post(&p, 0, &second), 0);
 	expect_status(&p, p.end[0].scq, 4, IBV_WC_SUCCESS);
 	pair_close(&p);
@@ -188,7 +188,7 @@ static void too_short(void)
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
 	list = sge(&p.end[0], 0, 100);
-	wr = datagram(&p, 0, &ah, 1, &list);
+	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	memset(p.end[1].buf, 0x5a, 200);
 	CHECK_EQ(post_recv(&p.end[1], 5, 0, GRH + 99), 0);
 	CHECK_EQ(post(&p, 0, &wr), 0);
@@ -199,7 +199,7 @@ static void too_short(void)
 	pair_close(&p);
 }
 
-static void drains(void)
+static void send_queue_drains(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct ibv_sge list;
@@ -210,7 +210,7 @@ static void drains(void)
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
 	list = sge(&p.end[0], 0, 100);
-	wr = datagram(&p, 0, &ah, 1, &list);
+	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, 0, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
 	CHECK_EQ(post(&p, 0, &wr), 0);
 	run_for(&p, 1000000);
@@ -226,15 +226,15 @@ int main(void)
 {
 	struct options opt = default_options;
 
-	bytes(&opt);
+	bytes_arrive(&opt);
 	opt.use_srq = true;
-	bytes(&opt);
+	bytes_arrive(&opt);
 	opt.ipv6 = true;
-	bytes(&opt);
-	dropped();
-	refused();
+	bytes_arrive(&opt);
+	drops_are_counted();
+	bad_work_is_refused();
 	send_queue_error();
 	too_short();
-	drains();
+	send_queue_drains();
 	return 0;
 }

@@ -13,12 +13,12 @@ static void open_pair(struct pair *p)
 	pair_connect(p, IBV_QPS_RTS);
 }
 
-static const struct sr_counters *counters(const struct pair *p)
+static const struct sr_counters *counters_of(const struct pair *p)
 {
 	return sr_nic_counters(p->end[1].nic);
 }
 
-static void deliver(struct pair *p, uint32_t len)
+static void deliver_packet(struct pair *p, uint32_t len)
 {
 	inject(p, 0, packet, len);
 	run_for(p, 100000);
@@ -51,9 +51,9 @@ static bool is_of_a_service(unsigned opcode)
 /* What is delivered next is dropped, counted as the seen-th, and answered with nothing. */
 static void check_dropped(struct pair *p, const uint64_t *counter, uint64_t seen, uint32_t bytes)
 {
-	deliver(p, bytes);
+	deliver_packet(p, bytes);
 	CHECK_EQ(*counter, seen);
-	CHECK_EQ(counters(p)->sent_pkts, 0);
+	CHECK_EQ(counters_of(p)->sent_pkts, 0);
 	CHECK_EQ(sr_qp_state(p->end[1].qp), IBV_QPS_RTS);
 }
 
@@ -80,7 +80,7 @@ static const struct {
 
 static void drop_bad_headers(struct pair *p, uint32_t qpn, uint32_t psn)
 {
-	const uint64_t *counter = &counters(p)->dropped_bad_header;
+	const uint64_t *counter = &counters_of(p)->dropped_bad_header;
 	uint64_t seen = 0;
 
 	for (size_t i = 0; i < sizeof(bad_headers) / sizeof(*bad_headers); i++) {
@@ -100,7 +100,7 @@ static void drop_bad_headers(struct pair *p, uint32_t qpn, uint32_t psn)
 /* Another service's packets, for a reliable connection, and those for other numbers. */
 static void drop_for_others(struct pair *p, uint32_t qpn, uint32_t psn)
 {
-	const uint64_t *counter = &counters(p)->dropped_no_qp;
+	const uint64_t *counter = &counters_of(p)->dropped_no_qp;
 	uint64_t seen = 0;
 
 	for (unsigned op = 0; op <= SR_OP_WRITE_ONLY_IMM; op++) {
@@ -115,7 +115,7 @@ static void drop_for_others(struct pair *p, uint32_t qpn, uint32_t psn)
 	}
 }
 
-static void dropped(void)
+static void bad_packets_are_dropped(void)
 {
 	struct pair p;
 	uint32_t qpn, psn;
@@ -130,7 +130,7 @@ static void dropped(void)
 
 /* From another address than the connection's, to another of ours, or before anybody is
  * connected. */
-static void unauthenticated(void)
+static void wrong_peers_are_dropped(void)
 {
 	struct sr_path path = { .ttl = 1 };
 	struct pair p;
@@ -138,8 +138,8 @@ static void unauthenticated(void)
 	pair_open(&p, &default_options);
 	pair_to_state(&p, 1, p.end[1].qp, 5, IBV_QPS_INIT);
 	craft(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
-	deliver(&p, 16);
-	CHECK_EQ(counters(&p)->dropped_no_qp, 1);
+	deliver_packet(&p, 16);
+	CHECK_EQ(counters_of(&p)->dropped_no_qp, 1);
 	pair_close(&p);
 	open_pair(&p);
 	craft(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
@@ -147,17 +147,17 @@ static void unauthenticated(void)
 	memcpy(path.src, &p.end[1].gid, 16);
 	path.dst[15] ^= 1;
 	sr_nic_receive(p.end[1].nic, sr_memwire_now(p.mw), &path, packet, 16);
-	CHECK_EQ(counters(&p)->dropped_wrong_peer, 1);
+	CHECK_EQ(counters_of(&p)->dropped_wrong_peer, 1);
 	path.dst[15] ^= 1;
 	path.src[15] ^= 1;
 	sr_nic_receive(p.end[1].nic, sr_memwire_now(p.mw), &path, packet, 16);
-	CHECK_EQ(counters(&p)->dropped_wrong_peer, 2);
+	CHECK_EQ(counters_of(&p)->dropped_wrong_peer, 2);
 	pair_close(&p);
 }
 
 /* Sequences and lengths a requester may not send: refused as invalid, and the queue pair is in
  * error. */
-static void invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
+static void refuse_invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
 {
 	uint32_t qpn, psn;
 	struct pair p;
@@ -173,7 +173,7 @@ static void invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
 		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
 		if (reth)
 			put_reth(at, address(&p.end[1], 0), sr_mr_rkey(p.end[1].mr), 3000);
-		deliver(&p, 12 + (reth ? 16 : 0) + lengths[i]);
+		deliver_packet(&p, 12 + (reth ? 16 : 0) + lengths[i]);
 	}
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
 	CHECK_EQ(count_events(&p.end[1], IBV_EVENT_QP_REQ_ERR), 1);
@@ -192,7 +192,7 @@ static void invalid(const uint8_t *opcodes, const uint32_t *lengths, unsigned n)
 			ops_[i_] = (uint8_t)a_[i_][0];           \
 			lens_[i_] = a_[i_][1];                   \
 		}                                                \
-		invalid(ops_, lens_, n_);                        \
+		refuse_invalid(ops_, lens_, n_);                 \
 	} while (0)
 
 static void invalid_sequences(void)
@@ -274,8 +274,8 @@ static void bad_response(enum ibv_wr_opcode opcode, uint8_t answer, uint32_t len
 
 int main(void)
 {
-	dropped();
-	unauthenticated();
+	bad_packets_are_dropped();
+	wrong_peers_are_dropped();
 	invalid_sequences();
 	forged_acks();
 	bad_response(IBV_WR_RDMA_READ, SR_OP_READ_ONLY, 16 + 96);

@@ -26,7 +26,7 @@ static void to_gid(const char *text, uint8_t gid[16])
 	CHECK_EQ(inet_pton(AF_INET, text, gid + 12), 1);
 }
 
-static void one(const struct vector *v)
+static void check_vector(const struct vector *v)
 {
 	struct sr_path path = { .tclass = v->tclass, .ttl = v->ttl, .sport = v->sport };
 	uint16_t udp_len = (uint16_t)(8 + v->len + SR_ICRC_LEN);
@@ -56,7 +56,7 @@ static void one(const struct vector *v)
 	CHECK(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)) != v->icrc);
 }
 
-static void identification(void)
+static void any_ipid_matches(void)
 {
 	struct sr_path path = { .sport = 0xc001 };
 	struct sr_rng rng = { 5 };
@@ -89,7 +89,7 @@ static void identification(void)
 int main(void)
 {
 	for (unsigned i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++)
-		one(&vectors[i]);
-	identification();
+		check_vector(&vectors[i]);
+	any_ipid_matches();
 	return 0;
 }

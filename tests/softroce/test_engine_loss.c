@@ -114,7 +114,7 @@ static void check_sent(struct pair *p, int e, struct direction *d, const struct 
 	d->next_done++;
 }
 
-static void repost(struct pair *p, int e, struct direction *d)
+static void repost_recv(struct pair *p, int e, struct direction *d)
 {
 	CHECK_EQ(post_recv(&p->end[e], d->recv_posted, (SLOTS + d->recv_posted % SLOTS) * SLOT,
 			   SLOT),
@@ -145,7 +145,7 @@ static void check_received(struct pair *p, int e, struct direction *here, struct
 	here->recv_done++;
 }
 
-static void pump(struct pair *p, int e, struct direction *d)
+static void pump_end(struct pair *p, int e, struct direction *d)
 {
 	struct end *me = &p->end[e];
 	struct ibv_wc wc;
@@ -155,17 +155,17 @@ static void pump(struct pair *p, int e, struct direction *d)
 	while (sr_cq_poll(me->rcq, 1, &wc) == 1) {
 		check_received(p, e, &d[e], &d[!e], &wc);
 		if (sr_rng_below(&d[e].rng, 4)) /* sometimes late, so that RNR NAKs happen */
-			repost(p, e, &d[e]);
+			repost_recv(p, e, &d[e]);
 	}
 	while (d[e].next_wr < MESSAGES && d[e].next_wr - d[e].next_done < SLOTS &&
 	       d[e].sent_msgs - d[!e].recv_done < 64)
 		post_one(p, e, &d[e]);
 	if (d[e].recv_posted == d[e].recv_done || sr_rng_below(&d[e].rng, 64) == 0)
 		while (d[e].recv_posted - d[e].recv_done < SLOTS)
-			repost(p, e, &d[e]);
+			repost_recv(p, e, &d[e]);
 }
 
-static void run(uint64_t seed)
+static void run_seed(uint64_t seed)
 {
 	struct options opt = default_options;
 	struct sr_rng rng = { seed };
@@ -195,8 +195,8 @@ static void run(uint64_t seed)
 	}
 	while (d[0].next_done < MESSAGES || d[1].next_done < MESSAGES ||
 	       d[0].recv_done < d[1].sent_msgs || d[1].recv_done < d[0].sent_msgs) {
-		pump(&p, 0, d);
-		pump(&p, 1, d);
+		pump_end(&p, 0, d);
+		pump_end(&p, 1, d);
 		CHECK(sr_memwire_now(p.mw) < 100000000000ull);
 		CHECK(sr_memwire_step(p.mw));
 	}
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 	for (uint64_t seed = first; seed < first + n; seed++) {
 		if (argc > 1)
 			fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
-		run(seed);
+		run_seed(seed);
 	}
 	return 0;
 }

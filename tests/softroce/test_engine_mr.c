@@ -4,7 +4,7 @@
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
-static void registration(struct pair *p)
+static void registration_checks(struct pair *p)
 {
 	struct end *a = &p->end[0];
 	struct sr_pd *pd;
@@ -48,7 +48,7 @@ static enum ibv_wc_status write_to(struct pair *p, uint64_t addr, uint32_t key, 
 	return wc.status;
 }
 
-static void reconnect(struct pair *p)
+static void reconnect_pair(struct pair *p)
 {
 	for (int e = 0; e < 2; e++) {
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
@@ -60,7 +60,7 @@ static void reconnect(struct pair *p)
 
 /* A region that starts at remote address `iova`: every byte of it can be reached, and not one
  * beside it. */
-static void bounds(struct pair *p, uint64_t iova, uint64_t size)
+static void check_bounds(struct pair *p, uint64_t iova, uint64_t size)
 {
 	struct end *b = &p->end[1];
 	uint8_t *at = b->buf + 5000;
@@ -78,18 +78,18 @@ static void bounds(struct pair *p, uint64_t iova, uint64_t size)
 	CHECK_EQ(write_to(p, iova + size, sr_mr_rkey(mr), 0), IBV_WC_SUCCESS);
 	CHECK_EQ(write_to(p, 12345, 0, 0), IBV_WC_SUCCESS);
 	CHECK_EQ(write_to(p, iova, sr_mr_rkey(mr), (uint32_t)size + 1), IBV_WC_REM_ACCESS_ERR);
-	reconnect(p);
+	reconnect_pair(p);
 	CHECK_EQ(write_to(p, iova + size, sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
-	reconnect(p);
+	reconnect_pair(p);
 	CHECK_EQ(write_to(p, iova - 1, sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
-	reconnect(p);
+	reconnect_pair(p);
 	CHECK_EQ(write_to(p, iova - 1, sr_mr_rkey(mr), 2), IBV_WC_REM_ACCESS_ERR);
-	reconnect(p);
+	reconnect_pair(p);
 	CHECK(!at[-1] && !at[size]);
 	CHECK_EQ(sr_mr_destroy(mr), 0);
 }
 
-static void rereg(struct pair *p)
+static void rereg_changes_region(struct pair *p)
 {
 	struct end *b = &p->end[1];
 	uint32_t old;
@@ -109,9 +109,9 @@ static void rereg(struct pair *p)
 		 0);
 	CHECK_EQ(write_to(p, address(b, 200), sr_mr_rkey(mr), 50), IBV_WC_SUCCESS);
 	CHECK_EQ(write_to(p, address(b, 200), old, 50), IBV_WC_REM_ACCESS_ERR);
-	reconnect(p);
+	reconnect_pair(p);
 	CHECK_EQ(write_to(p, address(b, 0), sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
-	reconnect(p);
+	reconnect_pair(p);
 	sr_mr_destroy(mr);
 }
 
@@ -121,12 +121,12 @@ int main(void)
 
 	pair_open(&p, &default_options);
 	pair_connect(&p, IBV_QPS_RTS);
-	registration(&p);
-	bounds(&p, 1 << 20, 4096);
-	bounds(&p, 1, 3000);
-	bounds(&p, UINT64_MAX - 5000, 5000);
-	bounds(&p, 0, 1); /* below zero lies the far end */
-	rereg(&p);
+	registration_checks(&p);
+	check_bounds(&p, 1 << 20, 4096);
+	check_bounds(&p, 1, 3000);
+	check_bounds(&p, UINT64_MAX - 5000, 5000);
+	check_bounds(&p, 0, 1); /* below zero lies the far end */
+	rereg_changes_region(&p);
 	pair_close(&p);
 	return 0;
 }

@@ -54,14 +54,14 @@ struct bed {
 	uint64_t injected;
 };
 
-static uint32_t below(struct bed *b, uint32_t n)
+static uint32_t random_below(struct bed *b, uint32_t n)
 {
 	return (uint32_t)sr_rng_below(&b->rng, n);
 }
 
 /* ---- the traffic ---- */
 
-static bool keep(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+static bool keep_packet(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
 {
 	struct bed *b = arg;
 	struct kept *k = &b->kept[b->n_kept++ % KEPT];
@@ -72,7 +72,7 @@ static bool keep(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint3
 	return true;
 }
 
-static void modify(struct bed *b, int e, int kind, enum ibv_qp_state to, int mask)
+static void modify_qp(struct bed *b, int e, int kind, enum ibv_qp_state to, int mask)
 {
 	struct node *n = &b->node[e], *peer = &b->node[!e];
 	struct ibv_qp_attr attr = {
@@ -95,22 +95,24 @@ static void modify(struct bed *b, int e, int kind, enum ibv_qp_state to, int mas
 }
 
 /* From whatever state to RTS, at both ends. */
-static void connect(struct bed *b, int kind)
+static void connect_qps(struct bed *b, int kind)
 {
 	bool ud = types[kind] == IBV_QPT_UD, rc = types[kind] == IBV_QPT_RC;
 
 	for (int e = 0; e < 2; e++)
-		modify(b, e, kind, IBV_QPS_RESET, 0);
+		modify_qp(b, e, kind, IBV_QPS_RESET, 0);
 	for (int e = 0; e < 2; e++) {
-		modify(b, e, kind, IBV_QPS_INIT,
-		       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
-		modify(b, e, kind, IBV_QPS_RTR,
-		       (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
-			       (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
-		modify(b, e, kind, IBV_QPS_RTS,
-		       IBV_QP_SQ_PSN | (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-							IBV_QP_MAX_QP_RD_ATOMIC
-					   : 0));
+		modify_qp(b, e, kind, IBV_QPS_INIT,
+			  IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				  (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+		modify_qp(b, e, kind, IBV_QPS_RTR,
+			  (ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN) |
+				  (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
+		modify_qp(b, e, kind, IBV_QPS_RTS,
+			  IBV_QP_SQ_PSN |
+				  (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						   IBV_QP_MAX_QP_RD_ATOMIC
+				      : 0));
 	}
 }
 
@@ -162,8 +164,8 @@ static void open_bed(struct bed *b, uint64_t seed, bool unauthenticated)
 	open_node(b, 0);
 	open_node(b, 1);
 	for (int kind = 0; kind < KINDS; kind++)
-		connect(b, kind);
-	sr_memwire_set_tap(b->mw, keep, b);
+		connect_qps(b, kind);
+	sr_memwire_set_tap(b->mw, keep_packet, b);
 }
 
 static void close_bed(struct bed *b)
@@ -183,15 +185,15 @@ static void post_one(struct bed *b, int e)
 	};
 	static const unsigned n_ops[KINDS] = { 6, 4, 2 };
 	struct node *n = &b->node[e], *peer = &b->node[!e];
-	int kind = (int)below(b, KINDS);
-	enum ibv_wr_opcode op = ops[below(b, n_ops[kind])];
+	int kind = (int)random_below(b, KINDS);
+	enum ibv_wr_opcode op = ops[random_below(b, n_ops[kind])];
 	uint32_t longest = types[kind] == IBV_QPT_UD ? 2000 : 6000;
-	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : below(b, longest);
-	struct ibv_sge list = { (uintptr_t)n->buf + below(b, REGION / 4), length,
+	uint32_t length = op == IBV_WR_ATOMIC_FETCH_AND_ADD ? 8 : random_below(b, longest);
+	struct ibv_sge list = { (uintptr_t)n->buf + random_below(b, REGION / 4), length,
 				sr_mr_lkey(n->mr) };
 	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1, .grh = { .dgid = peer->gid } };
 	struct ibv_send_wr wr = { .opcode = op, .sg_list = &list, .num_sge = 1 }, *bad;
-	uint64_t target = (uintptr_t)peer->buf + REGION / 2 + 8 * below(b, REGION / 32);
+	uint64_t target = (uintptr_t)peer->buf + REGION / 2 + 8 * random_below(b, REGION / 32);
 	struct sr_ah ah;
 
 	if (types[kind] == IBV_QPT_UD) {
@@ -220,7 +222,7 @@ static void post_receives(struct node *n)
 			n->receives++;
 }
 
-static void collect(struct node *n)
+static void collect_completions(struct node *n)
 {
 	struct ibv_wc wc[32];
 	int got;
@@ -232,7 +234,7 @@ static void collect(struct node *n)
 		}
 }
 
-static void traffic(struct bed *b)
+static void run_traffic(struct bed *b)
 {
 	for (int e = 0; e < 2; e++) {
 		post_receives(&b->node[e]);
@@ -241,12 +243,12 @@ static void traffic(struct bed *b)
 	}
 	sr_memwire_run_until(b->mw, sr_memwire_now(b->mw) + 20000);
 	for (int e = 0; e < 2; e++)
-		collect(&b->node[e]);
+		collect_completions(&b->node[e]);
 	for (int kind = 0; kind < KINDS; kind++)
 		for (int e = 0; e < 2; e++)
 			if (sr_qp_state(b->node[e].qp[kind]) != IBV_QPS_RTS) {
 				CHECK(!b->unauthenticated);
-				connect(b, kind);
+				connect_qps(b, kind);
 			}
 }
 
@@ -255,12 +257,13 @@ static void traffic(struct bed *b)
 static void put_extended(struct bed *b, uint8_t *data, uint32_t len)
 {
 	static const uint64_t addresses[] = { 0, 1, UINT64_MAX, UINT64_MAX - 100, 1ull << 63 };
-	struct node *n = &b->node[below(b, 2)];
-	uint64_t near = (uintptr_t)n->buf + REGION - below(b, 200) + below(b, 100);
+	struct node *n = &b->node[random_below(b, 2)];
+	uint64_t near = (uintptr_t)n->buf + REGION - random_below(b, 200) + random_below(b, 100);
 	struct sr_reth reth = {
-		htobe64(below(b, 2) ? near : addresses[below(b, 5)]),
-		htobe32(below(b, 2) ? sr_mr_rkey(n->mr) : (uint32_t)sr_rng_next(&b->rng)),
-		htobe32(below(b, 2) ? below(b, 4000) : UINT32_MAX - below(b, 100)),
+		htobe64(random_below(b, 2) ? near : addresses[random_below(b, 5)]),
+		htobe32(random_below(b, 2) ? sr_mr_rkey(n->mr) : (uint32_t)sr_rng_next(&b->rng)),
+		htobe32(random_below(b, 2) ? random_below(b, 4000)
+					   : UINT32_MAX - random_below(b, 100)),
 	};
 
 	if (len >= sizeof(struct sr_bth) + sizeof(reth))
@@ -269,7 +272,8 @@ static void put_extended(struct bed *b, uint8_t *data, uint32_t len)
 
 static void shift_psn(struct bed *b, uint8_t *data)
 {
-	uint32_t apsn, by = below(b, 2) ? below(b, 64) - 32 : (uint32_t)sr_rng_next(&b->rng);
+	uint32_t apsn,
+		by = random_below(b, 2) ? random_below(b, 64) - 32 : (uint32_t)sr_rng_next(&b->rng);
 
 	memcpy(&apsn, data + 8, sizeof(apsn));
 	apsn = be32toh(apsn);
@@ -278,40 +282,40 @@ static void shift_psn(struct bed *b, uint8_t *data)
 }
 
 /* Changes the packet in one of many ways; its new length. The block has room for 64 more bytes. */
-static uint32_t mutate(struct bed *b, uint8_t *data, uint32_t len)
+static uint32_t mutate_packet(struct bed *b, uint8_t *data, uint32_t len)
 {
 	uint32_t to;
 
-	switch (below(b, 9)) {
+	switch (random_below(b, 9)) {
 	case 0: /* replayed as it was */
 		return len;
 	case 1:
-		for (uint32_t i = 1 + below(b, 8); i; i--)
-			data[below(b, len)] ^= (uint8_t)(1u << below(b, 8));
+		for (uint32_t i = 1 + random_below(b, 8); i; i--)
+			data[random_below(b, len)] ^= (uint8_t)(1u << random_below(b, 8));
 		return len;
 	case 2:
-		for (uint32_t i = 1 + below(b, 4); i; i--)
-			data[below(b, len < 44 ? len : 44)] = (uint8_t)sr_rng_next(&b->rng);
+		for (uint32_t i = 1 + random_below(b, 4); i; i--)
+			data[random_below(b, len < 44 ? len : 44)] = (uint8_t)sr_rng_next(&b->rng);
 		return len;
 	case 3: /* truncated */
-		to = below(b, len);
-		return below(b, 2) ? to : to & ~3u;
+		to = random_below(b, len);
+		return random_below(b, 2) ? to : to & ~3u;
 	case 4: /* longer than it says */
-		to = len + 4 * (1 + below(b, 16));
+		to = len + 4 * (1 + random_below(b, 16));
 		memset(data + len, 0x3e, to - len);
 		return to;
 	case 5:
 		shift_psn(b, data);
 		return len;
 	case 6:
-		data[0] = (uint8_t)((data[0] & 0xe0) | below(b, 0x18));
+		data[0] = (uint8_t)((data[0] & 0xe0) | random_below(b, 0x18));
 		return len;
 	case 7:
 		put_extended(b, data, len);
 		return len;
 	default: /* several at once */
 		shift_psn(b, data);
-		data[0] = (uint8_t)((data[0] & 0xe0) | below(b, 0x18));
+		data[0] = (uint8_t)((data[0] & 0xe0) | random_below(b, 0x18));
 		put_extended(b, data, len);
 		return len;
 	}
@@ -319,14 +323,14 @@ static uint32_t mutate(struct bed *b, uint8_t *data, uint32_t len)
 
 static void inject_one(struct bed *b)
 {
-	const struct kept *k = &b->kept[below(b, b->n_kept < KEPT ? b->n_kept : KEPT)];
+	const struct kept *k = &b->kept[random_below(b, b->n_kept < KEPT ? b->n_kept : KEPT)];
 	struct node *to = &b->node[k->to], *from = &b->node[!k->to];
 	struct sr_path path = { .ttl = 64 };
 	uint8_t scratch[sizeof(k->data) + 64], *packet;
 	uint32_t len;
 
 	memcpy(scratch, k->data, k->len);
-	len = mutate(b, scratch, k->len);
+	len = mutate_packet(b, scratch, k->len);
 	memcpy(path.src, &to->gid, 16);
 	memcpy(path.dst, &from->gid, 16);
 	if (b->unauthenticated) {
@@ -351,7 +355,7 @@ static void check_canaries(const struct bed *b)
 		}
 }
 
-static uint64_t dropped(const struct bed *b)
+static uint64_t count_dropped(const struct bed *b)
 {
 	uint64_t sum = 0;
 
@@ -366,7 +370,7 @@ static uint64_t dropped(const struct bed *b)
 
 /* All traffic of a bed under attack from outside is delivered; what it was is compared by
  * test_engine_loss. */
-static void settle(struct bed *b)
+static void finish_traffic(struct bed *b)
 {
 	struct node *a = &b->node[0], *z = &b->node[1];
 
@@ -374,8 +378,8 @@ static void settle(struct bed *b)
 		for (int e = 0; e < 2; e++)
 			post_receives(&b->node[e]);
 		sr_memwire_run_until(b->mw, sr_memwire_now(b->mw) + 1000000);
-		collect(a);
-		collect(z);
+		collect_completions(a);
+		collect_completions(z);
 	}
 	CHECK_EQ(a->failed + z->failed, 0);
 	CHECK_EQ(sr_nic_counters(a->nic)->refused_request +
@@ -386,14 +390,14 @@ static void settle(struct bed *b)
 		 0);
 }
 
-static void attack(uint64_t packets, uint64_t seed, bool unauthenticated)
+static void attack_bed(uint64_t packets, uint64_t seed, bool unauthenticated)
 {
 	static struct bed b;
 
 	open_bed(&b, seed, unauthenticated);
-	traffic(&b);
+	run_traffic(&b);
 	while (b.injected < packets) {
-		traffic(&b);
+		run_traffic(&b);
 		for (int i = 0; i < 64 && b.injected < packets; i++)
 			inject_one(&b);
 		if (b.injected % 4096 < 64)
@@ -401,8 +405,8 @@ static void attack(uint64_t packets, uint64_t seed, bool unauthenticated)
 	}
 	check_canaries(&b);
 	if (unauthenticated) {
-		CHECK_EQ(dropped(&b), b.injected);
-		settle(&b);
+		CHECK_EQ(count_dropped(&b), b.injected);
+		finish_traffic(&b);
 	}
 	printf("%s: %llu packets, %u completions, %u of them errors; refused %llu, keys %llu, "
 	       "answers %llu, headers %llu\n",
@@ -421,7 +425,7 @@ int main(int argc, char **argv)
 	uint64_t packets = argc > 1 ? strtoull(argv[1], NULL, 10) : 40000;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 
-	attack(packets / 2, seed, true);
-	attack(packets - packets / 2, seed + 1, false);
+	attack_bed(packets / 2, seed, true);
+	attack_bed(packets - packets / 2, seed + 1, false);
 	return 0;
 }

@@ -26,7 +26,8 @@ static void check_recv_wc(const struct ibv_wc *wc, const struct pair *p, uint32_
 }
 
 /* Cuts [offset, offset + len) of the end's buffer into n pieces of odd sizes. */
-static int cut(const struct end *end, size_t offset, uint32_t len, struct ibv_sge *list, int n)
+static int cut_buffer(const struct end *end, size_t offset, uint32_t len, struct ibv_sge *list,
+		      int n)
 {
 	uint32_t at = 0;
 
@@ -60,7 +61,8 @@ static void check_no_completions(const struct pair *p)
 		CHECK(sr_cq_empty(p->end[e].scq) && sr_cq_empty(p->end[e].rcq));
 }
 
-static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pieces, bool is_inline)
+static void check_operation(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pieces,
+			    bool is_inline)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
 	bool imm = opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -68,7 +70,8 @@ static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pie
 	bool read = opcode == IBV_WR_RDMA_READ;
 	struct end *from = read ? b : a, *to = read ? a : b;
 	struct ibv_sge local[4], remote[4];
-	struct ibv_send_wr wr = send_wr(opcode, len, local, cut(a, GUARD, len, local, pieces));
+	struct ibv_send_wr wr =
+		send_wr(opcode, len, local, cut_buffer(a, GUARD, len, local, pieces));
 	struct ibv_recv_wr recv = { .wr_id = 7 }, *bad;
 	struct ibv_wc wc;
 
@@ -80,7 +83,7 @@ static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pie
 	aim(&wr, b, GUARD);
 	if (send || imm) {
 		recv.sg_list = remote;
-		recv.num_sge = send ? cut(b, GUARD, len, remote, pieces) : 0;
+		recv.num_sge = send ? cut_buffer(b, GUARD, len, remote, pieces) : 0;
 		CHECK_EQ(sr_qp_post_recv(b->qp, &recv, &bad), 0);
 	}
 	CHECK_EQ(post(p, 0, &wr), 0);
@@ -101,7 +104,7 @@ static void one(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, int pie
 	check_no_completions(p);
 }
 
-static void sizes(struct pair *p, enum ibv_wr_opcode opcode)
+static void check_sizes(struct pair *p, enum ibv_wr_opcode opcode)
 {
 	uint32_t mtu = 128u << p->opt.mtu;
 	const uint32_t bases[] = { 0, 4, mtu, 2 * mtu, 17 * mtu, 300 * mtu };
@@ -110,14 +113,14 @@ static void sizes(struct pair *p, enum ibv_wr_opcode opcode)
 		for (int d = -3; d <= 3; d++) {
 			if (d < 0 && bases[i] < (uint32_t)-d)
 				continue;
-			one(p, opcode, bases[i] + (uint32_t)d, 1 + (d & 3), false);
+			check_operation(p, opcode, bases[i] + (uint32_t)d, 1 + (d & 3), false);
 		}
 	if (opcode != IBV_WR_RDMA_READ)
 		for (uint32_t len = 0; len <= 256; len += 51)
-			one(p, opcode, len, 3, true);
+			check_operation(p, opcode, len, 3, true);
 }
 
-static void atomics(struct pair *p)
+static void atomics_add_and_swap(struct pair *p)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
 	struct ibv_sge list = sge(a, 8, 8);
@@ -153,7 +156,7 @@ static void atomics(struct pair *p)
 
 /* Unsignaled requests complete silently, in order, and their places come back with the next polled
  * completion. */
-static void unsignaled(struct pair *p)
+static void unsignaled_complete(struct pair *p)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
 	struct ibv_sge list = sge(a, 0, 100);
@@ -173,7 +176,7 @@ static void unsignaled(struct pair *p)
 	}
 }
 
-static void refusals(struct pair *p)
+static void bad_work_is_refused(struct pair *p)
 {
 	struct end *a = &p->end[0];
 	struct ibv_sge list[5] = { sge(a, 0, 300), sge(a, 0, 8), sge(a, 0, 8), sge(a, 0, 8),
@@ -364,10 +367,10 @@ int main(void)
 		pair_open(&p, &opt);
 		pair_connect(&p, IBV_QPS_RTS);
 		for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-			sizes(&p, ops[i]);
-		atomics(&p);
-		unsignaled(&p);
-		refusals(&p);
+			check_sizes(&p, ops[i]);
+		atomics_add_and_swap(&p);
+		unsignaled_complete(&p);
+		bad_work_is_refused(&p);
 		CHECK_EQ(sr_nic_counters(p.end[1].nic)->duplicate_request, 0);
 		CHECK_EQ(sr_nic_counters(p.end[1].nic)->out_of_seq_request, 0);
 		CHECK_EQ(p.end[0].n_events, 0);

@@ -7,7 +7,7 @@
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
 
-static void psns(void)
+static void psns_wrap(void)
 {
 	CHECK_EQ(sr_psn_add(0xffffff, 1), 0);
 	CHECK_EQ(sr_psn_add(0, 0xffffff), 0xffffff);
@@ -18,7 +18,7 @@ static void psns(void)
 	CHECK_EQ(sr_psn_diff(5, 5), 0);
 }
 
-static void numbers(void)
+static void object_numbers_differ(void)
 {
 	struct sr_rng rng = { 1 };
 	struct sr_table table;
@@ -57,7 +57,7 @@ static void numbers(void)
 #define TIMERS 64
 
 /* Random arming, stopping and expiring, against looking at all of them. */
-static void timers(void)
+static void timers_expire_in_time(void)
 {
 	struct sr_timer t[TIMERS] = { 0 }, *fired;
 	struct sr_timers heap = { 0 };
@@ -98,7 +98,7 @@ static void timers(void)
 	sr_timers_fini(&heap);
 }
 
-static void faults(void)
+static void faults_have_their_rates(void)
 {
 	struct sr_fault_dir dir = { 0 };
 	struct sr_rng rng = { 3 };
@@ -163,7 +163,7 @@ static void scheduled_calls(void)
 }
 
 /* A link of 1000 bytes per us carries that much, and a faulty run repeats exactly. */
-static void wire(void)
+static void wire_repeats_exactly(void)
 {
 	uint64_t took[2], steps[2];
 
@@ -202,7 +202,7 @@ static void wire(void)
 }
 
 /* A queue pair connected to itself: what never leaves the NIC meets none of the link's faults. */
-static void inside(void)
+static void loopback_meets_no_faults(void)
 {
 	const struct sr_fault_dir bad = { .drop_ppm = 300000,
 					  .reorder_ppm = SR_PPM,
@@ -231,7 +231,7 @@ static void inside(void)
 
 /* Many queue pairs share the NIC: with equal work they finish at about the same time, whatever the
  * budget of a call. */
-static void fairness(void)
+static void queue_pairs_share_evenly(void)
 {
 	struct sr_qp *qp[2][8];
 	uint64_t done[8] = { 0 }, n = 0;
@@ -270,13 +270,13 @@ static void fairness(void)
 
 int main(void)
 {
-	psns();
-	numbers();
-	timers();
-	faults();
+	psns_wrap();
+	object_numbers_differ();
+	timers_expire_in_time();
+	faults_have_their_rates();
 	scheduled_calls();
-	wire();
-	inside();
-	fairness();
+	wire_repeats_exactly();
+	loopback_meets_no_faults();
+	queue_pairs_share_evenly();
 	return 0;
 }

@@ -165,7 +165,7 @@ static void wait_for_stop(pid_t child, int *status)
 }
 
 /* Execute the child up to its next instruction. */
-static void step(pid_t child)
+static void step_child(pid_t child)
 {
 	int status;
 
@@ -206,7 +206,7 @@ static void examine_move(pid_t child, const struct move *move)
 	CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP && arena->placing);
 	while (arrived < move->len) {
 		CHECK(steps++ < STEPS_MAX);
-		step(child);
+		step_child(child);
 		arrived = count_arrived(at, arrived, move->len);
 		check_rest_untouched(at, arrived, move->len);
 		check_word_whole(at, arrived, move->len);

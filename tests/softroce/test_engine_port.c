@@ -14,7 +14,7 @@ static void post_write(struct pair *p, uint64_t id)
 }
 
 /* A short flap is survived, a long one is not. */
-static void flap(int which, uint64_t down_ns, enum ibv_wc_status status)
+static void flap_link(int which, uint64_t down_ns, enum ibv_wc_status status)
 {
 	struct ibv_port_attr port;
 	struct pair p;
@@ -86,7 +86,7 @@ static void new_address(void)
 
 /* After its death nothing comes out of a NIC: no packet, no completion, no event; what is asked of
  * it fails with -EIO. */
-static void killed(void)
+static void killed_nic_is_silent(void)
 {
 	struct ibv_srq_init_attr srq = { .attr = { 1, 1, 0 } };
 	struct sr_qp_init init = { .type = IBV_QPT_RC };
@@ -134,7 +134,7 @@ static void killed(void)
 	pair_close(&p);
 }
 
-static void description(void)
+static void device_is_described(void)
 {
 	struct ibv_device_attr attr;
 	struct ibv_port_attr port;
@@ -154,13 +154,13 @@ static void description(void)
 int main(void)
 {
 	for (int which = 0; which < 2; which++) {
-		flap(which, 20000000, IBV_WC_SUCCESS);
-		flap(which, 40000000, IBV_WC_RETRY_EXC_ERR);
+		flap_link(which, 20000000, IBV_WC_SUCCESS);
+		flap_link(which, 40000000, IBV_WC_RETRY_EXC_ERR);
 		black_hole(which, true);
 		black_hole(which, false);
 	}
 	new_address();
-	killed();
-	description();
+	killed_nic_is_silent();
+	device_is_described();
 	return 0;
 }

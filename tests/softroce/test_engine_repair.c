@@ -26,7 +26,7 @@ static uint32_t psn_of(const uint8_t *packet)
 	return be32toh(v) & 0xffffff;
 }
 
-static bool watching(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+static bool watch_packet(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
 {
 	struct watch *w = arg;
 	int e = from == w->p->end[1].port;
@@ -60,7 +60,7 @@ static void open_pair(struct pair *p, struct watch *w)
 	pair_open(p, &opt);
 	pair_connect(p, IBV_QPS_RTS);
 	w->p = p;
-	sr_memwire_set_tap(p->mw, watching, w);
+	sr_memwire_set_tap(p->mw, watch_packet, w);
 }
 
 static void post_op(struct pair *p, enum ibv_wr_opcode opcode, uint64_t id, uint32_t len,
@@ -109,7 +109,7 @@ static void lost_responses(void)
 }
 
 /* A late fence: what is fenced leaves after the read's answer is here. */
-static void fence(unsigned flags)
+static void check_fence(unsigned flags)
 {
 	struct watch w = { 0 };
 	struct pair p;
@@ -169,7 +169,7 @@ static void receive_op(struct pair *p, uint8_t opcode, uint32_t psn, bool ack_re
 	sr_nic_receive(p->end[1].nic, sr_memwire_now(p->mw), &path, packet, sizeof(packet));
 }
 
-static void receive(struct pair *p, uint32_t psn, bool ack_request)
+static void receive_write(struct pair *p, uint32_t psn, bool ack_request)
 {
 	receive_op(p, SR_OP_WRITE_ONLY, psn, ack_request);
 }
@@ -224,34 +224,34 @@ static void repeated_long_after(void)
 	post_op(&p, IBV_WR_RDMA_WRITE, 3, 10, 0); /* the first one is acknowledged with it */
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
 	expect_status(&p, p.end[0].scq, 3, IBV_WC_SUCCESS);
-	receive(&p, p.end[0].qp->req.una_psn - 2, true);
+	receive_write(&p, p.end[0].qp->req.una_psn - 2, true);
 	run_for(&p, 100000);
 	CHECK_EQ(w.last_ack_psn, p.end[0].qp->req.una_psn - 1);
 	pair_close(&p);
 }
 
 /* A batch of packets costs one answer; a gap that closes within the batch costs none. */
-static void coalescing(void)
+static void answers_are_coalesced(void)
 {
 	struct watch w = { 0 };
 	struct pair p;
 
 	open_pair(&p, &w);
 	for (uint32_t i = 0; i < 20; i++)
-		receive(&p, p.opt.psn[0] + i, i & 1);
+		receive_write(&p, p.opt.psn[0] + i, i & 1);
 	run_for(&p, 100000);
 	CHECK_EQ(w.acks, 1);
 	CHECK_EQ(w.last_ack_psn, p.opt.psn[0] + 19);
-	receive(&p, p.opt.psn[0] + 21, true);
-	receive(&p, p.opt.psn[0] + 20, false);
+	receive_write(&p, p.opt.psn[0] + 21, true);
+	receive_write(&p, p.opt.psn[0] + 20, false);
 	run_for(&p, 100000);
 	CHECK_EQ(w.naks, 0);
 	CHECK_EQ(w.acks, 1);
 	/* The next gap is told of, once. */
 	for (uint32_t i = 30; i < 40; i++)
-		receive(&p, p.opt.psn[0] + i, true);
+		receive_write(&p, p.opt.psn[0] + i, true);
 	run_for(&p, 100000);
-	receive(&p, p.opt.psn[0] + 50, true);
+	receive_write(&p, p.opt.psn[0] + 50, true);
 	run_for(&p, 100000);
 	CHECK_EQ(w.naks, 1);
 	CHECK_EQ(w.acks, 1);
@@ -260,16 +260,16 @@ static void coalescing(void)
 
 /* Once the program has put a queue pair into the error state, nothing leaves it, not even what it
  * owes. */
-static void silence(void)
+static void error_state_is_silent(void)
 {
 	struct watch w = { 0 };
 	struct pair p;
 
 	open_pair(&p, &w);
-	receive(&p, p.opt.psn[0], true);
+	receive_write(&p, p.opt.psn[0], true);
 	pair_to_state(&p, 1, p.end[1].qp, 0, IBV_QPS_ERR);
 	run_for(&p, 100000);
-	receive(&p, p.opt.psn[0] + 1, true);
+	receive_write(&p, p.opt.psn[0] + 1, true);
 	run_for(&p, 100000);
 	CHECK_EQ(w.n[1], 0);
 	pair_close(&p);
@@ -279,12 +279,12 @@ int main(void)
 {
 	lost_requests();
 	lost_responses();
-	fence(0);
-	fence(IBV_SEND_FENCE);
+	check_fence(0);
+	check_fence(IBV_SEND_FENCE);
 	repeated_write();
 	repeated_long_after();
 	repeated_read_makes_room();
-	coalescing();
-	silence();
+	answers_are_coalesced();
+	error_state_is_silent();
 	return 0;
 }

@@ -9,7 +9,7 @@
 
 static uint64_t sent;
 
-static bool swallow(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+static bool drop_packet(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
 {
 	sent++;
 	return false;
@@ -25,7 +25,7 @@ static void write_to_nobody(struct pair *p, uint8_t timeout, uint8_t retry_cnt)
 	opt.retry_cnt = retry_cnt;
 	pair_open(p, &opt);
 	pair_connect(p, IBV_QPS_RTS);
-	sr_memwire_set_tap(p->mw, swallow, NULL);
+	sr_memwire_set_tap(p->mw, drop_packet, NULL);
 	sent = 0;
 	list = sge(&p->end[0], 0, 10);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
@@ -35,7 +35,7 @@ static void write_to_nobody(struct pair *p, uint8_t timeout, uint8_t retry_cnt)
 	CHECK_EQ(post(p, 0, &wr), 0);
 }
 
-static void window(uint8_t timeout, uint8_t retry_cnt)
+static void check_retry_window(uint8_t timeout, uint8_t retry_cnt)
 {
 	uint64_t expected = (retry_cnt + 1ull) * (4096ull << timeout);
 	struct pair p;
@@ -63,7 +63,7 @@ static bool only_every_seventh(void *arg, struct sr_memwire_port *from, uint8_t 
 	return from != p->end[0].port || ++sent % 7 == 0;
 }
 
-static void refill(void)
+static void progress_refills_retries(void)
 {
 	struct options opt = default_options;
 	struct ibv_send_wr wr;
@@ -85,7 +85,7 @@ static void refill(void)
 	pair_close(&p);
 }
 
-static void never(void)
+static void zero_timeout_is_never(void)
 {
 	struct ibv_wc wc;
 	struct pair p;
@@ -101,8 +101,8 @@ int main(void)
 {
 	for (uint8_t timeout = 1; timeout < 32; timeout++)
 		for (uint8_t retry_cnt = 0; retry_cnt < 8; retry_cnt++)
-			window(timeout, retry_cnt);
-	refill();
-	never();
+			check_retry_window(timeout, retry_cnt);
+	progress_refills_retries();
+	zero_timeout_is_never();
 	return 0;
 }

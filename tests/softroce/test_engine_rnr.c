@@ -18,7 +18,7 @@ struct counted {
 	const struct pair *p;
 };
 
-static bool tap(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+static bool count_rnr(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
 {
 	struct counted *c = arg;
 
@@ -42,7 +42,7 @@ static void open_pair(struct pair *p, struct counted *c, uint8_t code, uint8_t r
 	pair_open(p, &opt);
 	pair_connect(p, IBV_QPS_RTS);
 	*c = (struct counted) { .p = p };
-	sr_memwire_set_tap(p->mw, tap, c);
+	sr_memwire_set_tap(p->mw, count_rnr, c);
 }
 
 static void post_send_to(struct pair *p, enum ibv_wr_opcode opcode)
@@ -74,7 +74,7 @@ static void timer_code(uint8_t code)
 	pair_close(&p);
 }
 
-static void retries(uint8_t n)
+static void check_rnr_retries(uint8_t n)
 {
 	struct counted c;
 	struct pair p;
@@ -123,7 +123,7 @@ int main(void)
 	for (uint8_t code = 0; code < 32; code++)
 		timer_code(code);
 	for (uint8_t n = 0; n < 7; n++)
-		retries(n);
+		check_rnr_retries(n);
 	forever_and_refill();
 	return 0;
 }

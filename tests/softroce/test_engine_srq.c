@@ -23,7 +23,7 @@ static void send_to(struct pair *p, struct sr_qp *qp, uint64_t wr_id, uint32_t l
 }
 
 /* Two queue pairs, one shared queue: receives are used in order by whoever comes first. */
-static void shared(void)
+static void receives_are_shared(void)
 {
 	struct sr_qp *second[2];
 	struct ibv_wc wc;
@@ -56,7 +56,7 @@ static void shared(void)
 	pair_close(&p);
 }
 
-static void limit(void)
+static void limit_event_is_once(void)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 4 };
 	struct pair p;
@@ -78,7 +78,7 @@ static void limit(void)
 	pair_close(&p);
 }
 
-static void resize(void)
+static void resize_keeps_receives(void)
 {
 	struct ibv_srq_attr attr = { .max_wr = 4 };
 	struct pair p;
@@ -144,7 +144,7 @@ static void last_wqe(bool in_use)
 
 /* A queue pair destroyed in the middle of a message, or before its completion was polled, gives the
  * place back. */
-static void places(void)
+static void places_come_back(void)
 {
 	struct pair p;
 	int err;
@@ -172,7 +172,7 @@ static void places(void)
 	pair_close(&p);
 }
 
-static void creation(void)
+static void bad_sizes_are_refused(void)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 0, .max_sge = 1 } };
 	struct sr_srq *srq;
@@ -195,12 +195,12 @@ static void creation(void)
 
 int main(void)
 {
-	shared();
-	limit();
-	resize();
+	receives_are_shared();
+	limit_event_is_once();
+	resize_keeps_receives();
 	last_wqe(false);
 	last_wqe(true);
-	places();
-	creation();
+	places_come_back();
+	bad_sizes_are_refused();
 	return 0;
 }

@@ -90,7 +90,7 @@ static struct ibv_qp_attr good_attr(const struct pair *p, enum ibv_qp_state from
 	return attr;
 }
 
-static int try(struct pair *p, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static int try_transition(struct pair *p, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
 	struct ibv_qp_attr attr = good_attr(p, from, to);
 	struct sr_qp *qp;
@@ -119,20 +119,20 @@ static void one_transition(struct pair *p, enum ibv_qp_state from, enum ibv_qp_s
 			required = mask_of(legal[i].required);
 			optional = mask_of(legal[i].optional);
 		}
-	CHECK_EQ(try(p, from, to, required), ok ? 0 : -EINVAL);
-	CHECK_EQ(try(p, from, to, required | optional), ok ? 0 : -EINVAL);
+	CHECK_EQ(try_transition(p, from, to, required), ok ? 0 : -EINVAL);
+	CHECK_EQ(try_transition(p, from, to, required | optional), ok ? 0 : -EINVAL);
 	for (unsigned i = 0; i < LETTERS; i++) {
 		int bit = letters[i].bit;
 
 		if (required & bit)
-			CHECK_EQ(try(p, from, to, required & ~bit), -EINVAL);
+			CHECK_EQ(try_transition(p, from, to, required & ~bit), -EINVAL);
 		else
-			CHECK_EQ(try(p, from, to, required | bit),
+			CHECK_EQ(try_transition(p, from, to, required | bit),
 				 ok && (optional & bit) ? 0 : -EINVAL);
 	}
 }
 
-static void values(struct pair *p)
+static void bad_values_are_refused(struct pair *p)
 {
 	struct ibv_qp_attr attr;
 	struct sr_qp *qp;
@@ -181,7 +181,7 @@ static void values(struct pair *p)
 	sr_qp_destroy(qp);
 }
 
-static void query(struct pair *p)
+static void query_shows_attributes(struct pair *p)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -205,7 +205,7 @@ static void query(struct pair *p)
 }
 
 /* What may be posted in which state. */
-static void posting(struct pair *p)
+static void posting_depends_on_state(struct pair *p)
 {
 	static const enum ibv_qp_state states[] = {
 		IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR,
@@ -333,7 +333,7 @@ static void drain_idle(struct pair *p, int events)
 
 /* SQD: what has begun is finished, what has not waits; the event comes when all is quiet; RTS goes
  * on. */
-static void drain(bool notify)
+static void drain_send_queue(bool notify)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify };
 	struct ibv_qp_init_attr init;
@@ -433,7 +433,7 @@ static void communication_established(void)
 	pair_close(&p);
 }
 
-static void creation(struct pair *p)
+static void bad_creation_is_refused(struct pair *p)
 {
 	struct end *end = &p->end[0];
 	struct sr_qp_init init = { .type = IBV_QPT_XRC_SEND,
@@ -472,14 +472,14 @@ int main(void)
 		for (enum ibv_qp_state to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++)
 			if (from != IBV_QPS_SQE) /* no way leads there */
 				one_transition(&p, from, to);
-	values(&p);
-	creation(&p);
-	posting(&p);
-	query(&p);
+	bad_values_are_refused(&p);
+	bad_creation_is_refused(&p);
+	posting_depends_on_state(&p);
+	query_shows_attributes(&p);
 	pair_close(&p);
 	flush_and_again();
-	drain(true);
-	drain(false);
+	drain_send_queue(true);
+	drain_send_queue(false);
 	drain_unsignaled(100);
 	drain_unsignaled(20000);
 	communication_established();

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void bytes(void)
+static void bytes_arrive(void)
 {
 	static const uint32_t sizes[] = { 0, 1, 1023, 1024, 1025, 5000, 100000 };
 	struct pair p;
@@ -42,7 +42,7 @@ static void bytes(void)
 
 /* Every message that arrives is whole, and the receives serve messages in order, whatever the wire
  * loses. */
-static void loss(void)
+static void loss_costs_whole_messages(void)
 {
 	struct options opt = default_options;
 	unsigned arrived = 0;
@@ -77,7 +77,7 @@ static void loss(void)
 }
 
 /* Wrong keys and rights: nothing is written, nothing is answered, the next message arrives. */
-static void refused(void)
+static void bad_access_is_dropped(void)
 {
 	struct ibv_sge list;
 	struct ibv_send_wr wr;
@@ -109,8 +109,8 @@ static void refused(void)
 
 int main(void)
 {
-	bytes();
-	loss();
-	refused();
+	bytes_arrive();
+	loss_costs_whole_messages();
+	bad_access_is_dropped();
 	return 0;
 }

@@ -37,8 +37,8 @@ static void open_bed(struct bed *b, enum ibv_mw_type type)
 }
 
 /* Posts at end 1; the status of the work request. */
-static enum ibv_wc_status bind(struct bed *b, uint32_t rkey, size_t offset, uint64_t length,
-			       unsigned access)
+static enum ibv_wc_status bind_window(struct bed *b, uint32_t rkey, size_t offset, uint64_t length,
+				      unsigned access)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = 40,
@@ -79,7 +79,7 @@ static void grants(enum ibv_mw_type type)
 
 	open_bed(&b, type);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
 	CHECK_EQ(sr_mr_rkey(b.mw), rkey);
 	memset(b.p.end[0].buf, 0x77, 64);
 	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1136), rkey), IBV_WC_SUCCESS);
@@ -105,10 +105,12 @@ static void denies(void)
 		rkey = ibv_inc_rkey(old);
 		at = address(&b.p.end[1], 1000);
 		if (i != 1)
-			CHECK_EQ(bind(&b, rkey, 1000, 200, i ? REMOTE : IBV_ACCESS_REMOTE_READ),
+			CHECK_EQ(bind_window(&b, rkey, 1000, 200,
+					     i ? REMOTE : IBV_ACCESS_REMOTE_READ),
 				 IBV_WC_SUCCESS);
 		if (i == 2) /* of type 1: bound again elsewhere, under a new key */
-			CHECK_EQ(bind(&b, ibv_inc_rkey(rkey), 5000, 200, REMOTE), IBV_WC_SUCCESS);
+			CHECK_EQ(bind_window(&b, ibv_inc_rkey(rkey), 5000, 200, REMOTE),
+				 IBV_WC_SUCCESS);
 		if (i == 3)
 			at += 137; /* one byte too far */
 		if (i == 4)
@@ -130,7 +132,7 @@ static void not_local(void)
 
 	open_bed(&b, IBV_MW_TYPE_1);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
 	list = sge(&b.p.end[1], 1000, 8);
 	list.lkey = rkey;
 	wr = send_wr(IBV_WR_SEND, 3, &list, 1);
@@ -162,7 +164,7 @@ static void bad_binds(void)
 
 		open_bed(&b, bad[i].type);
 		rkey = ibv_inc_rkey(sr_mr_rkey(b.mw)) ^ bad[i].key_flip;
-		CHECK_EQ(bind(&b, rkey, bad[i].offset, bad[i].length, bad[i].access),
+		CHECK_EQ(bind_window(&b, rkey, bad[i].offset, bad[i].length, bad[i].access),
 			 IBV_WC_MW_BIND_ERR);
 		CHECK_EQ(sr_qp_state(b.p.end[1].qp), IBV_QPS_ERR);
 		CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0); /* nothing was bound */
@@ -183,7 +185,7 @@ static void type_two(void)
 
 	open_bed(&b, IBV_MW_TYPE_2);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE | IBV_ACCESS_ZERO_BASED), IBV_WC_SUCCESS);
+	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE | IBV_ACCESS_ZERO_BASED), IBV_WC_SUCCESS);
 	CHECK_EQ(write_at(&b, 136, rkey), IBV_WC_SUCCESS);
 	wr.invalidate_rkey = rkey;
 	CHECK_EQ(post(&b.p, 1, &wr), 0);
@@ -191,7 +193,7 @@ static void type_two(void)
 	CHECK_EQ(wc.opcode, IBV_WC_LOCAL_INV);
 	/* Bound again, and this time the peer ends it with its last message. */
 	rkey = ibv_inc_rkey(rkey);
-	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
 	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
 	CHECK_EQ(post_recv(&b.p.end[1], 9, 0, 3000), 0);
 	list = sge(&b.p.end[0], 0, 3000);
@@ -223,7 +225,7 @@ static void only_its_queue_pair(bool invalidate)
 	for (int e = 0; e < 2; e++)
 		pair_to_state(&b.p, e, other[e], sr_qp_num(other[!e]), IBV_QPS_RTS);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
 	list = sge(&b.p.end[0], 0, 64);
 	wr = send_wr(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_RDMA_WRITE, 5, &list, 1);
 	if (invalidate) {
