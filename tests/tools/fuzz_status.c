@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The input once as the whole start, once spread over the tables, so that short inputs reach all of
  * them. */
-static void lay(struct ha_status_page *page, const uint8_t *data, size_t size, unsigned how)
+static void lay_input(struct ha_status_page *page, const uint8_t *data, size_t size, unsigned how)
 {
 	size_t piece = size / 4;
 
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		CHECK((fd = memfd_create("page", MFD_CLOEXEC)) >= 0);
 	}
 	memset(&page, 0, sizeof(page));
-	lay(&page, data, size, how);
+	lay_input(&page, data, size, how);
 	CHECK(!ftruncate(fd,
 			 how & 4 ? (off_t)(sizeof(page) - (how >> 4) - 1) : (off_t)sizeof(page)));
 	CHECK(pwrite(fd, &page, how & 4 ? sizeof(page) - (how >> 4) - 1 : sizeof(page), 0) > 0);

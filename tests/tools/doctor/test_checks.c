@@ -30,7 +30,7 @@ static const char *fake_env(const char *name)
 	return NULL;
 }
 
-static void set(const char *name, const char *value)
+static void set_variable(const char *name, const char *value)
 {
 	int i = 0;
 
@@ -43,7 +43,7 @@ static void set(const char *name, const char *value)
 /* ---- hosts ---- */
 
 /* A host where nothing is wrong; the machine is made and discovered. */
-static void begin(void)
+static void begin_host(void)
 {
 	memset(&host, 0, sizeof(host));
 	memset(variable, 0, sizeof(variable));
@@ -75,24 +75,24 @@ static void begin(void)
 		.env = fake_env,
 	};
 	strcpy(host.plugin.hawser, ha_version);
-	set("NCCL_NET", "HA");
+	set_variable("NCCL_NET", "HA");
 }
 
-static void look(void)
+static void run_checks(void)
 {
 	doctor_report_free(&report);
 	doctor_check_all(&host, &report);
 	CHECK(!report.lost);
 }
 
-static void end(void)
+static void end_host(void)
 {
 	doctor_report_free(&report);
 	machine_end(&m);
 }
 
 /* The only finding of this check about this subject (NULL: any). */
-static const struct doctor_finding *finding(const char *check, const char *subject)
+static const struct doctor_finding *find_finding(const char *check, const char *subject)
 {
 	const struct doctor_finding *found = NULL;
 
@@ -123,14 +123,14 @@ static int count_of(const char *check)
 
 /* Looks, and expects one finding of that severity whose mend has `mend`, and nothing else that is
  * wrong. */
-static void expect(enum doctor_severity severity, const char *check, const char *subject,
-		   const char *mend)
+static void expect_finding(enum doctor_severity severity, const char *check, const char *subject,
+			   const char *mend)
 {
 	const struct doctor_finding *f;
 	unsigned wrong;
 
-	look();
-	f = finding(check, subject);
+	run_checks();
+	f = find_finding(check, subject);
 	wrong = report.count[DOCTOR_NOTE] + report.count[DOCTOR_WARNING] +
 		report.count[DOCTOR_ERROR];
 	if (f->severity != severity || !strstr(f->mend, mend) || wrong != 1 || !*f->cost) {
@@ -143,7 +143,7 @@ static void expect(enum doctor_severity severity, const char *check, const char 
 
 static void expect_nothing(void)
 {
-	look();
+	run_checks();
 	if (report.count[DOCTOR_NOTE] + report.count[DOCTOR_WARNING] + report.count[DOCTOR_ERROR]) {
 		doctor_print(&host, &report, false, stderr);
 		fprintf(stderr, "expected nothing\n");
@@ -151,14 +151,14 @@ static void expect_nothing(void)
 	}
 }
 
-static void eight(void)
+static void begin_eight(void)
 {
 	machine_eight_by_rail(&m);
 	for (int i = 0; i < m.topo.nports; i++) {
 		m.topo.devices[i].relaxed_ordering = true; /* the fake library is an old one */
 		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu = IBV_MTU_4096;
 	}
-	begin();
+	begin_host();
 }
 
 static int first_port(void)
@@ -186,56 +186,57 @@ static void link_of(int port, const char *which, const char *speed, const char *
 
 /* ---- loading ---- */
 
-static void plugins(void)
+static void plugin_is_checked(void)
 {
-	eight();
+	begin_eight();
 	expect_nothing();
-	CHECK_INT(finding("plugin", NULL)->severity, DOCTOR_FINE);
-	CHECK(strstr(finding("nccl", NULL)->text, "NCCL 2.29.7 calls version 11"));
+	CHECK_INT(find_finding("plugin", NULL)->severity, DOCTOR_FINE);
+	CHECK(strstr(find_finding("nccl", NULL)->text, "NCCL 2.29.7 calls version 11"));
 
 	host.plugin = (struct doctor_library) { .asked = true };
-	expect(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN",
-	       "export NCCL_NET_PLUGIN=/opt/hawser/lib/libnccl-net-ha.so");
-	set("NCCL_NET_PLUGIN", "ha");
+	expect_finding(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN",
+		       "export NCCL_NET_PLUGIN=/opt/hawser/lib/libnccl-net-ha.so");
+	set_variable("NCCL_NET_PLUGIN", "ha");
 	strcpy(host.plugin.error, "/lib/libc.so.6: version `GLIBC_2.34' not found");
-	expect(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN", "export NCCL_NET_PLUGIN=/opt");
-	CHECK(strstr(finding("plugin", NULL)->text, "GLIBC_2.34"));
+	expect_finding(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN", "export NCCL_NET_PLUGIN=/opt");
+	CHECK(strstr(find_finding("plugin", NULL)->text, "GLIBC_2.34"));
 	host.own_plugin[0] = 0;
-	expect(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN", "install libnccl-net-ha.so");
-	set("NCCL_NET_PLUGIN", "none");
-	expect(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN", "install libnccl-net-ha.so");
-	set("NCCL_NET_PLUGIN", "aws-ofi");
+	expect_finding(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN", "install libnccl-net-ha.so");
+	set_variable("NCCL_NET_PLUGIN", "none");
+	expect_finding(DOCTOR_ERROR, "plugin", "NCCL_NET_PLUGIN", "install libnccl-net-ha.so");
+	set_variable("NCCL_NET_PLUGIN", "aws-ofi");
 	host.plugin =
 		(struct doctor_library) { .found = true, .net = 1 << 10, .network = "Libfabric" };
-	expect(DOCTOR_ERROR, "plugin", NULL, "install");
+	expect_finding(DOCTOR_ERROR, "plugin", NULL, "install");
 	host.plugin = (struct doctor_library) { .found = true };
-	look();
-	CHECK(strstr(finding("plugin", NULL)->text, "no network interface"));
-	end();
+	run_checks();
+	CHECK(strstr(find_finding("plugin", NULL)->text, "no network interface"));
+	end_host();
 }
 
 static void another_version(void)
 {
-	eight();
+	begin_eight();
 	strcpy(host.plugin.hawser, "0.0.9");
-	expect(DOCTOR_WARNING, "plugin.version", NULL, "of one version");
-	CHECK(strstr(finding("plugin.version", NULL)->text, "the plugin is hawser 0.0.9, this"));
+	expect_finding(DOCTOR_WARNING, "plugin.version", NULL, "of one version");
+	CHECK(strstr(find_finding("plugin.version", NULL)->text,
+		     "the plugin is hawser 0.0.9, this"));
 	host.plugin.hawser[0] = 0;
-	expect(DOCTOR_WARNING, "plugin.version", NULL, "of one version");
-	end();
+	expect_finding(DOCTOR_WARNING, "plugin.version", NULL, "of one version");
+	end_host();
 }
 
 static void second_communicator(void)
 {
-	eight();
+	begin_eight();
 	host.default_name = false;
-	expect(DOCTOR_WARNING, "plugin.again", NULL, "NCCL_NET_PLUGIN_REF_COUNT=1");
-	set("NCCL_NET_PLUGIN_REF_COUNT", "1");
+	expect_finding(DOCTOR_WARNING, "plugin.again", NULL, "NCCL_NET_PLUGIN_REF_COUNT=1");
+	set_variable("NCCL_NET_PLUGIN_REF_COUNT", "1");
 	expect_nothing();
 	variable[1][0] = NULL;
 	host.nccl.nccl_version = 22203; /* one that does not forget */
 	expect_nothing();
-	end();
+	end_host();
 }
 
 static void nccl_versions(void)
@@ -251,132 +252,132 @@ static void nccl_versions(void)
 	CHECK_INT(doctor_highest_version(1 << 8 | 1 << 6, 11), 8);
 	CHECK_INT(doctor_highest_version(1 << 8, 7), 0);
 
-	eight();
+	begin_eight();
 	host.nccl.nccl_version = 21210;
-	expect(DOCTOR_ERROR, "nccl", NULL, "NCCL 2.13");
+	expect_finding(DOCTOR_ERROR, "nccl", NULL, "NCCL 2.13");
 	host.nccl = (struct doctor_library) { .asked = true, .name = "libnccl.so.2" };
-	expect(DOCTOR_NOTE, "nccl", NULL, "--nccl");
+	expect_finding(DOCTOR_NOTE, "nccl", NULL, "--nccl");
 	host.nccl.found = true;
-	expect(DOCTOR_NOTE, "nccl", NULL, "--nccl");
-	end();
+	expect_finding(DOCTOR_NOTE, "nccl", NULL, "--nccl");
+	end_host();
 }
 
-static void verbs(void)
+static void verbs_are_checked(void)
 {
-	eight();
+	begin_eight();
 	tree_nic(&m.tree, "bnxt_re0", "/sys/devices/pci0000:90/0000:90:00.0", 0);
-	expect(DOCTOR_WARNING, "verbs.provider", "bnxt_re0", "ibverbs-providers");
-	end();
+	expect_finding(DOCTOR_WARNING, "verbs.provider", "bnxt_re0", "ibverbs-providers");
+	end_host();
 
-	eight();
+	begin_eight();
 	host.verbs = NULL;
 	strcpy(host.from_devices.text[0], "libibverbs.so.1 cannot be opened");
 	host.from_devices.n = 1;
-	expect(DOCTOR_ERROR, "verbs", NULL, "libibverbs1");
-	end();
+	expect_finding(DOCTOR_ERROR, "verbs", NULL, "libibverbs1");
+	end_host();
 
-	eight();
+	begin_eight();
 	host.verbs = NULL;
 	strcpy(m.config.verbs, "soft");
-	expect(DOCTOR_ERROR, "verbs", NULL, "hawser-softroce");
+	expect_finding(DOCTOR_ERROR, "verbs", NULL, "hawser-softroce");
 	strcpy(m.config.verbs, "system");
-	end();
+	end_host();
 }
 
 /* ---- environment ---- */
 
-static void environment(void)
+static void environment_is_checked(void)
 {
-	eight();
+	begin_eight();
 	variable[0][0] = NULL;
-	expect(DOCTOR_WARNING, "environment.net", NULL, "export NCCL_NET=HA");
-	set("NCCL_NET", "IB");
-	expect(DOCTOR_ERROR, "environment.net", NULL, "export NCCL_NET=HA");
-	set("NCCL_NET", "ha");
+	expect_finding(DOCTOR_WARNING, "environment.net", NULL, "export NCCL_NET=HA");
+	set_variable("NCCL_NET", "IB");
+	expect_finding(DOCTOR_ERROR, "environment.net", NULL, "export NCCL_NET=HA");
+	set_variable("NCCL_NET", "ha");
 	expect_nothing();
 
 	m.config.ib_disable = true;
-	expect(DOCTOR_ERROR, "environment.disabled", NULL, "unset NCCL_IB_DISABLE");
+	expect_finding(DOCTOR_ERROR, "environment.disabled", NULL, "unset NCCL_IB_DISABLE");
 	m.config.ib_disable = false;
 	m.config.enable_backup = false;
-	expect(DOCTOR_WARNING, "environment.failover", NULL, "unset HA_NCCL_ENABLE_BACKUP");
+	expect_finding(DOCTOR_WARNING, "environment.failover", NULL, "unset HA_NCCL_ENABLE_BACKUP");
 	m.config.enable_backup = true;
 
 	strcpy(host.from_config.text[0], "NCCL_IB_TIMEOUT=22 is set, but not read");
 	host.from_config.n = 1;
-	expect(DOCTOR_WARNING, "environment", NULL, "ha config");
+	expect_finding(DOCTOR_WARNING, "environment", NULL, "ha config");
 	host.from_config.n = 0;
 
 	m.config.qp_timeout = m.config.force_ib_timeout = 20; /* NCCL's own: 30 s */
-	expect(DOCTOR_WARNING, "timeouts", NULL, "unset HA_NCCL_FORCE_IB_TIMEOUT");
+	expect_finding(DOCTOR_WARNING, "timeouts", NULL, "unset HA_NCCL_FORCE_IB_TIMEOUT");
 	m.config.qp_timeout = m.config.force_ib_timeout = 10;
-	expect(DOCTOR_WARNING, "timeouts", NULL, "unset HA_NCCL_FORCE_IB_TIMEOUT");
-	end();
+	expect_finding(DOCTOR_WARNING, "timeouts", NULL, "unset HA_NCCL_FORCE_IB_TIMEOUT");
+	end_host();
 }
 
-static void limits(void)
+static void limits_are_checked(void)
 {
-	eight();
+	begin_eight();
 	host.memlock = 65536;
-	expect(DOCTOR_ERROR, "memlock", NULL, "ulimit -l unlimited");
+	expect_finding(DOCTOR_ERROR, "memlock", NULL, "ulimit -l unlimited");
 	host.memlock = host.memlock_hard = UINT64_C(16) << 30;
-	expect(DOCTOR_WARNING, "memlock", NULL, "limits.conf");
+	expect_finding(DOCTOR_WARNING, "memlock", NULL, "limits.conf");
 	host.memlock_exempt = true; /* CAP_IPC_LOCK */
 	expect_nothing();
 	host.memlock_exempt = false;
 	host.memlock = DOCTOR_UNLIMITED;
 	host.nofile = 1024;
-	expect(DOCTOR_WARNING, "nofile", NULL, "ulimit -n 65536");
-	CHECK(strstr(finding("nofile", NULL)->text, "480 connections"));
+	expect_finding(DOCTOR_WARNING, "nofile", NULL, "ulimit -n 65536");
+	CHECK(strstr(find_finding("nofile", NULL)->text, "480 connections"));
 	host.nofile_hard = 1024;
-	expect(DOCTOR_WARNING, "nofile", NULL, "LimitNOFILE");
+	expect_finding(DOCTOR_WARNING, "nofile", NULL, "LimitNOFILE");
 	host.nofile = 65536;
 	host.shm_free = 64 << 20;
-	expect(DOCTOR_WARNING, "shm", NULL, "--shm-size");
-	CHECK(strstr(finding("shm", NULL)->text, "64M"));
+	expect_finding(DOCTOR_WARNING, "shm", NULL, "--shm-size");
+	CHECK(strstr(find_finding("shm", NULL)->text, "64M"));
 	host.shm_free = DOCTOR_UNLIMITED;
 	strcpy(host.oob_name, "lo");
-	expect(DOCTOR_WARNING, "oob", "lo", "ip link set");
+	expect_finding(DOCTOR_WARNING, "oob", "lo", "ip link set");
 	host.oob_name[0] = 0;
-	expect(DOCTOR_ERROR, "oob", NULL, "NCCL_SOCKET_IFNAME");
-	end();
+	expect_finding(DOCTOR_ERROR, "oob", NULL, "NCCL_SOCKET_IFNAME");
+	end_host();
 }
 
 /* ---- ports ---- */
 
-static void ports(void)
+static void ports_are_checked(void)
 {
 	int a;
 
-	eight();
+	begin_eight();
 	a = first_port();
 	m.topo.devices[a].mtu = IBV_MTU_1024;
 	tree_file(&m.tree, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "ens1\n");
-	expect(DOCTOR_WARNING, "port.mtu", "mlx5_0:1", "ip link set dev ens1 mtu 9000");
+	expect_finding(DOCTOR_WARNING, "port.mtu", "mlx5_0:1", "ip link set dev ens1 mtu 9000");
 	m.topo.devices[a].mtu = IBV_MTU_4096;
 
 	m.topo.devices[a].roce_version = 1;
-	look(); /* its partner finds it on another network, too */
-	CHECK(strstr(finding("port.gid", "mlx5_0:1")->mend, "unset NCCL_IB_GID_INDEX"));
-	CHECK_INT(finding("standby.network", "mlx5_1:1")->severity, DOCTOR_WARNING);
+	run_checks(); /* its partner finds it on another network, too */
+	CHECK(strstr(find_finding("port.gid", "mlx5_0:1")->mend, "unset NCCL_IB_GID_INDEX"));
+	CHECK_INT(find_finding("standby.network", "mlx5_1:1")->severity, DOCTOR_WARNING);
 	m.topo.devices[a].roce_version = 2;
 	m.topo.devices[a].apm_enabled = true;
-	expect(DOCTOR_WARNING, "port.apm", "mlx5_0:1",
-	       "echo 0 > /sys/class/infiniband/mlx5_0/ports/1/apm_enable");
+	expect_finding(DOCTOR_WARNING, "port.apm", "mlx5_0:1",
+		       "echo 0 > /sys/class/infiniband/mlx5_0/ports/1/apm_enable");
 	m.topo.devices[a].apm_enabled = false;
 
 	strcpy(host.from_devices.text[0], "mlx5_9: cannot open the device");
 	host.from_devices.n = 1;
-	expect(DOCTOR_WARNING, "devices", NULL, "ha topo");
-	end();
+	expect_finding(DOCTOR_WARNING, "devices", NULL, "ha topo");
+	end_host();
 }
 
 /* One of several ports of a model runs slower; an odd model may. */
-static void speeds(void)
+static void speeds_are_checked(void)
 {
 	int a, b;
 
-	eight();
+	begin_eight();
 	a = machine_port(&m, "mlx5_0:1");
 	b = machine_port(&m, "mlx5_1:1");
 	m.topo.devices[a].speed_mbps = 200000;
@@ -385,8 +386,8 @@ static void speeds(void)
 		file_of(i ? b : a, "vendor", "0x15b3\n");
 		file_of(i ? b : a, "device", "0x1021\n");
 	}
-	expect(DOCTOR_WARNING, "port.speed", "mlx5_0:1", "compare cable");
-	CHECK(strstr(finding("port.speed", "mlx5_0:1")->text,
+	expect_finding(DOCTOR_WARNING, "port.speed", "mlx5_0:1", "compare cable");
+	CHECK(strstr(find_finding("port.speed", "mlx5_0:1")->text,
 		     "200 Gb/s, mlx5_1:1 of the same model at 400"));
 	file_of(a, "device", "0x101b\n");
 	expect_nothing();
@@ -394,29 +395,29 @@ static void speeds(void)
 	m.topo.devices[a].speed_mbps = 400000;
 	strcpy(m.topo.devices[a].attr.fw_ver, "28.40.1000");
 	strcpy(m.topo.devices[b].attr.fw_ver, "28.39.2048");
-	expect(DOCTOR_NOTE, "port.firmware", NULL, "update");
-	end();
+	expect_finding(DOCTOR_NOTE, "port.firmware", NULL, "update");
+	end_host();
 }
 
 /* What a bad cable has left in the port's counters; 0 is nothing, and so is no file. */
 static void port_errors(void)
 {
-	eight();
+	begin_eight();
 	tree_file(&m.tree, "/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", "0\n");
 	tree_file(&m.tree, "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "0\n");
 	expect_nothing();
 	tree_file(&m.tree, "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "2\n");
-	expect(DOCTOR_NOTE, "port.errors", "mlx5_0:1", "mlxlink -d mlx5_0");
+	expect_finding(DOCTOR_NOTE, "port.errors", "mlx5_0:1", "mlxlink -d mlx5_0");
 	tree_file(&m.tree, "/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", "31\n");
-	expect(DOCTOR_WARNING, "port.errors", "mlx5_0:1", "perfquery -R");
-	CHECK(strstr(finding("port.errors", "mlx5_0:1")->text,
+	expect_finding(DOCTOR_WARNING, "port.errors", "mlx5_0:1", "perfquery -R");
+	CHECK(strstr(find_finding("port.errors", "mlx5_0:1")->text,
 		     "31 symbol errors, link down 2 times since"));
-	end();
+	end_host();
 }
 
 static void ports_down(void)
 {
-	eight();
+	begin_eight();
 	ha_topo_release(&m.topo);
 	machine_device(&m, "mlx5_3")->ports[0].state = IBV_PORT_DOWN;
 	memset(machine_device(&m, "mlx5_4")->ports[0].gids, 0,
@@ -426,17 +427,17 @@ static void ports_down(void)
 		m.topo.devices[i].relaxed_ordering = true;
 		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu;
 	}
-	begin();
-	look();
-	CHECK(strstr(finding("port.state", "mlx5_3:1")->mend, "`ibstat mlx5_3 1`"));
-	CHECK(strstr(finding("port.address", "mlx5_4:1")->mend, "ip address add"));
+	begin_host();
+	run_checks();
+	CHECK(strstr(find_finding("port.state", "mlx5_3:1")->mend, "`ibstat mlx5_3 1`"));
+	CHECK(strstr(find_finding("port.address", "mlx5_4:1")->mend, "ip address add"));
 	tree_file(&m.tree, "/sys/class/infiniband/mlx5_3/device/net/ens7/address", "");
-	look();
-	CHECK(strstr(finding("port.state", "mlx5_3:1")->mend, "ip link set dev ens7 up"));
-	end();
+	run_checks();
+	CHECK(strstr(find_finding("port.state", "mlx5_3:1")->mend, "ip link set dev ens7 up"));
+	end_host();
 }
 
-static void infiniband(void)
+static void infiniband_is_checked(void)
 {
 	machine_begin(&m);
 	machine_ib(&m, "mlx5_0", "/sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0", 0, 1, 1);
@@ -449,43 +450,43 @@ static void infiniband(void)
 		m.topo.devices[i].relaxed_ordering = true;
 		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu;
 	}
-	begin();
-	look();
-	CHECK_INT(finding("port.width", "mlx5_0:1")->severity, DOCTOR_WARNING);
-	CHECK(strstr(finding("port.state", "mlx5_2:1")->mend, "opensm"));
-	end();
+	begin_host();
+	run_checks();
+	CHECK_INT(find_finding("port.width", "mlx5_0:1")->severity, DOCTOR_WARNING);
+	CHECK(strstr(find_finding("port.state", "mlx5_2:1")->mend, "opensm"));
+	end_host();
 }
 
 /* ---- standbys ---- */
 
-static void standbys(void)
+static void standbys_are_checked(void)
 {
 	machine_one_card(&m);
 	for (int i = 0; i < m.topo.nports; i++) {
 		m.topo.devices[i].relaxed_ordering = true;
 		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu;
 	}
-	begin();
-	look();
+	begin_host();
+	run_checks();
 	CHECK_INT(report.count[DOCTOR_WARNING], 2);
-	CHECK(strstr(finding("standby.shared", m.topo.ndevices ? "mlx5_0:1" : "")->text,
+	CHECK(strstr(find_finding("standby.shared", m.topo.ndevices ? "mlx5_0:1" : "")->text,
 		     "on the same card"));
-	end();
+	end_host();
 
 	machine_software(&m, 1);
-	begin();
-	expect(DOCTOR_WARNING, "standby", "soft0:1", "second port");
+	begin_host();
+	expect_finding(DOCTOR_WARNING, "standby", "soft0:1", "second port");
 	strcpy(m.config.ib_hca, "soft0");
-	expect(DOCTOR_WARNING, "standby", "soft0:1", "NCCL_IB_HCA=soft0");
-	end();
+	expect_finding(DOCTOR_WARNING, "standby", "soft0:1", "NCCL_IB_HCA=soft0");
+	end_host();
 
 	machine_software(&m, 2);
-	begin();
+	begin_host();
 	host.memlock = 65536; /* a software NIC locks none */
 	expect_nothing();
 	m.topo.devices[1].speed_mbps = m.topo.devices[0].speed_mbps / 4;
-	expect(DOCTOR_WARNING, "standby.speed", "soft0:1", "HA_NCCL_ENABLE_FAILBACK=1");
-	end();
+	expect_finding(DOCTOR_WARNING, "standby.speed", "soft0:1", "HA_NCCL_ENABLE_FAILBACK=1");
+	end_host();
 }
 
 /* ---- PCI ---- */
@@ -495,18 +496,18 @@ static void pci_links(void)
 	char path[HA_DEVICE_PATH_MAX + 64], *slash;
 	int a;
 
-	eight();
+	begin_eight();
 	a = first_port();
 	link_of(a, "max", "32.0 GT/s PCIe\n", "16\n");
 	link_of(a, "current", "32.0 GT/s PCIe\n", "16\n");
 	expect_nothing();
-	CHECK_INT(finding("pci.link", "mlx5_0")->severity, DOCTOR_FINE);
+	CHECK_INT(find_finding("pci.link", "mlx5_0")->severity, DOCTOR_FINE);
 	link_of(a, "current", "32.0 GT/s PCIe\n", "8\n"); /* 252 Gb/s for a port of 400 */
-	expect(DOCTOR_ERROR, "pci.link", "mlx5_0", "reseat");
-	CHECK(strstr(finding("pci.link", "mlx5_0")->cost,
+	expect_finding(DOCTOR_ERROR, "pci.link", "mlx5_0", "reseat");
+	CHECK(strstr(find_finding("pci.link", "mlx5_0")->cost,
 		     "252 Gb/s instead of 504, for ports of 400"));
 	m.topo.devices[a].speed_mbps = 200000;
-	expect(DOCTOR_WARNING, "pci.link", "mlx5_0", "reseat");
+	expect_finding(DOCTOR_WARNING, "pci.link", "mlx5_0", "reseat");
 	m.topo.devices[a].speed_mbps = 400000;
 
 	/* The slot can no more: the link is trained as it should be, and too slow. */
@@ -516,11 +517,11 @@ static void pci_links(void)
 	tree_file(&m.tree, path, "8\n");
 	strcpy(slash, "/max_link_speed");
 	tree_file(&m.tree, path, "32.0 GT/s PCIe\n");
-	expect(DOCTOR_WARNING, "pci.slot", "mlx5_0", "more lanes");
+	expect_finding(DOCTOR_WARNING, "pci.slot", "mlx5_0", "more lanes");
 
 	link_of(a, "current", "Unknown\n", "0\n"); /* a virtual machine */
 	expect_nothing();
-	end();
+	end_host();
 }
 
 /* A configuration space whose extended capabilities are: AER, then ACS with this control word. */
@@ -539,12 +540,12 @@ static void write_config(const char *path, unsigned control, size_t size)
 	CHECK(f && fwrite(config, 1, size, f) == size && !fclose(f));
 }
 
-static void acs(void)
+static void acs_is_checked(void)
 {
 	char bridge[HA_DEVICE_PATH_MAX + 64];
 	int a;
 
-	eight();
+	begin_eight();
 	a = first_port();
 	for (int i = 0; i < m.topo.nports; i++)
 		m.topo.devices[i].dma_buf = true;
@@ -553,87 +554,90 @@ static void acs(void)
 	write_config(bridge, 0x1d, 4096);
 	expect_nothing(); /* without a GPU nothing is redirected */
 	tree_file(&m.tree, "/sys/module/nvidia/version", "550");
-	expect(DOCTOR_WARNING, "pci.acs", "mlx5_0", "setpci -s 0000:17:00.0 ECAP_ACS+0x6.w=0000");
+	expect_finding(DOCTOR_WARNING, "pci.acs", "mlx5_0",
+		       "setpci -s 0000:17:00.0 ECAP_ACS+0x6.w=0000");
 	write_config(bridge, 0x01, 4096); /* source validation alone */
 	expect_nothing();
 	write_config(bridge, 0x1d, 64); /* what everybody may read */
-	expect(DOCTOR_NOTE, "pci.acs", "mlx5_0", "sudo ha doctor");
-	end();
+	expect_finding(DOCTOR_NOTE, "pci.acs", "mlx5_0", "sudo ha doctor");
+	end_host();
 }
 
-static void memory(void)
+static void gpu_memory_is_checked(void)
 {
 	int a;
 
-	eight();
+	begin_eight();
 	a = first_port();
 	for (int i = 0; i < m.topo.nports; i++)
 		m.topo.devices[i].dma_buf = i != a;
 	m.topo.devices[a].peer_memory = false;
 	tree_file(&m.tree, "/sys/module/nvidia/version", "550");
-	expect(DOCTOR_WARNING, "gpu.direct", "mlx5_0", "modprobe nvidia_peermem");
+	expect_finding(DOCTOR_WARNING, "gpu.direct", "mlx5_0", "modprobe nvidia_peermem");
 	m.topo.devices[a].peer_memory = true;
 	expect_nothing();
 	m.topo.devices[a].relaxed_ordering = false;
-	expect(DOCTOR_NOTE, "pci.ordering", "mlx5_0", "rdma-core 28");
+	expect_finding(DOCTOR_NOTE, "pci.ordering", "mlx5_0", "rdma-core 28");
 	m.config.ib_pci_relaxed_ordering = 0;
-	expect(DOCTOR_NOTE, "pci.ordering", "mlx5_0", "unset NCCL_IB_PCI_RELAXED_ORDERING");
+	expect_finding(DOCTOR_NOTE, "pci.ordering", "mlx5_0", "unset NCCL_IB_PCI_RELAXED_ORDERING");
 	m.topo.devices[a].relaxed_ordering = true;
 	file_of(a, "iommu_group/type", "identity\n");
 	expect_nothing();
 	file_of(a, "iommu_group/type", "DMA-FQ\n");
-	expect(DOCTOR_WARNING, "pci.iommu", "mlx5_0", "iommu=pt");
+	expect_finding(DOCTOR_WARNING, "pci.iommu", "mlx5_0", "iommu=pt");
 	file_of(a, "iommu_group/type", "identity\n");
 
 	tree_file(&m.tree, "/proc/sys/kernel/numa_balancing", "1\n");
 	m.topo.devices[a].numa_node = -1;
-	look();
+	run_checks();
 	CHECK(!count_of("numa.node") && !count_of("numa.balancing")); /* there is one node */
 	tree_file(&m.tree, "/sys/devices/system/node/node0/cpulist", "0\n");
 	tree_file(&m.tree, "/sys/devices/system/node/node1/cpulist", "1\n");
-	look();
-	CHECK(strstr(finding("numa.balancing", NULL)->mend, "sysctl -w kernel.numa_balancing=0"));
-	CHECK(*finding("numa.node", "mlx5_0")->mend);
-	CHECK_INT(finding("standby.distance", "mlx5_0:1")->severity, DOCTOR_NOTE);
-	end();
+	run_checks();
+	CHECK(strstr(find_finding("numa.balancing", NULL)->mend,
+		     "sysctl -w kernel.numa_balancing=0"));
+	CHECK(*find_finding("numa.node", "mlx5_0")->mend);
+	CHECK_INT(find_finding("standby.distance", "mlx5_0:1")->severity, DOCTOR_NOTE);
+	end_host();
 }
 
-static void daemons(void)
+static void daemons_are_checked(void)
 {
-	eight();
+	begin_eight();
 	host.agent = host.backend = DOCTOR_DAEMON_ANSWERS;
 	expect_nothing();
 	host.agent = DOCTOR_DAEMON_SILENT;
-	expect(DOCTOR_NOTE, "agent", NULL, "systemctl start ha-agent");
+	expect_finding(DOCTOR_NOTE, "agent", NULL, "systemctl start ha-agent");
 	host.agent = DOCTOR_DAEMON_ABSENT;
 	expect_nothing();
 	m.config.policy = HA_POLICY_AGENT;
-	expect(DOCTOR_WARNING, "agent", NULL, "systemctl start ha-agent");
+	expect_finding(DOCTOR_WARNING, "agent", NULL, "systemctl start ha-agent");
 	m.config.policy = HA_POLICY_AUTO;
 	host.backend = DOCTOR_DAEMON_ABSENT;
-	set("NETCCL_BACKEND", "/run/hawser/ina.sock");
-	expect(DOCTOR_WARNING, "backend", "/run/hawser/ina.sock", "systemctl start ha-backend");
-	end();
+	set_variable("NETCCL_BACKEND", "/run/hawser/ina.sock");
+	expect_finding(DOCTOR_WARNING, "backend", "/run/hawser/ina.sock",
+		       "systemctl start ha-backend");
+	end_host();
 }
 
 int main(void)
 {
-	plugins();
+	plugin_is_checked();
 	another_version();
 	second_communicator();
 	nccl_versions();
-	verbs();
-	environment();
-	limits();
-	ports();
-	speeds();
+	verbs_are_checked();
+	environment_is_checked();
+	limits_are_checked();
+	ports_are_checked();
+	speeds_are_checked();
 	port_errors();
 	ports_down();
-	infiniband();
-	standbys();
+	infiniband_is_checked();
+	standbys_are_checked();
 	pci_links();
-	acs();
-	memory();
-	daemons();
+	acs_is_checked();
+	gpu_memory_is_checked();
+	daemons_are_checked();
 	return 0;
 }

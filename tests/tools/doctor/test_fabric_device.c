@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static void expect(const char *filter, int first, int second)
+static void expect_devices(const char *filter, int first, int second)
 {
 	struct ha_config config;
 	struct ha_ctx_params params = { .config = &config };
@@ -26,8 +26,8 @@ static void expect(const char *filter, int first, int second)
 
 int main(void)
 {
-	expect("", 0, 1);
-	expect("=soft1", -1, 0);
-	expect("=soft0", 0, -1);
+	expect_devices("", 0, 1);
+	expect_devices("=soft1", -1, 0);
+	expect_devices("=soft0", 0, -1);
 	return 0;
 }

@@ -39,7 +39,7 @@ static void fabric_make(int hosts, bool all_pairs)
 							       .latency_us = 5 };
 }
 
-static void judge(void)
+static void judge_fabric(void)
 {
 	doctor_report_free(&found);
 	memset(&found, 0, sizeof(found));
@@ -55,7 +55,7 @@ static const struct doctor_finding *finding_of(const char *check, const char *su
 	return NULL;
 }
 
-static unsigned complaints(void)
+static unsigned count_complaints(void)
 {
 	return found.count[DOCTOR_ERROR] + found.count[DOCTOR_WARNING];
 }
@@ -74,8 +74,8 @@ static void test_all_well(void)
 {
 	for (int hosts = 2; hosts <= HOSTS_MOST; hosts++) {
 		fabric_make(hosts, hosts % 2);
-		judge();
-		CHECK_INT(complaints(), 0);
+		judge_fabric();
+		CHECK_INT(count_complaints(), 0);
 		CHECK_INT(found.count[DOCTOR_FINE], 1);
 	}
 }
@@ -85,8 +85,8 @@ static void test_one_port_dead(void)
 	for (int hosts = 3; hosts <= HOSTS_MOST; hosts++) {
 		fabric_make(hosts, false);
 		port_dead(3);
-		judge();
-		CHECK_INT(complaints(), 1);
+		judge_fabric();
+		CHECK_INT(count_complaints(), 1);
 		CHECK(finding_of("fabric.port", "n1 b"));
 		CHECK(strstr(finding_of("fabric.port", "n1 b")->text, "sends nothing on"));
 		CHECK(strstr(finding_of("fabric.port", "n1 b")->text, "receives nothing on"));
@@ -98,13 +98,13 @@ static void test_two_hosts(void)
 {
 	fabric_make(2, true);
 	port_dead(3);
-	judge();
-	CHECK_INT(complaints(), 1);
+	judge_fabric();
+	CHECK_INT(count_complaints(), 1);
 	CHECK(finding_of("fabric.port", "n1 b"));
 	fabric_make(2, false);
 	port_dead(3);
-	judge();
-	CHECK_INT(complaints(), 2);
+	judge_fabric();
+	CHECK_INT(count_complaints(), 2);
 	CHECK(finding_of("fabric.path", "n0 b"));
 	CHECK(finding_of("fabric.path", "n1 b"));
 }
@@ -117,8 +117,8 @@ static void test_slow_in_one_direction(void)
 	for (int other = 0; other < f.ports_count; other++)
 		if (fabric_cell(&f, 4, other)->state)
 			fabric_cell(&f, 4, other)->mbs = 400;
-	judge();
-	CHECK_INT(complaints(), 1);
+	judge_fabric();
+	CHECK_INT(count_complaints(), 1);
 	finding = finding_of("fabric.port", "n2 a");
 	CHECK(finding && finding->severity == DOCTOR_WARNING);
 	CHECK(strstr(finding->text, "sends 400 MB/s on 6 of 6 paths, 40 %"));
@@ -134,8 +134,8 @@ static void test_speeds_differ(void)
 		for (int other = 0; other < f.ports_count; other++)
 			fabric_cell(&f, p, other)->mbs = fabric_cell(&f, other, p)->mbs = 250;
 	}
-	judge();
-	CHECK_INT(complaints(), 0);
+	judge_fabric();
+	CHECK_INT(count_complaints(), 0);
 }
 
 static void test_one_path(void)
@@ -144,8 +144,8 @@ static void test_one_path(void)
 	fabric_cell(&f, 0, 4)->failover = FABRIC_FAILED;
 	fabric_cell(&f, 5, 1)->latency_us = 400;
 	fabric_cell(&f, 2, 6)->state = FABRIC_CORRUPT;
-	judge();
-	CHECK_INT(complaints(), 3);
+	judge_fabric();
+	CHECK_INT(count_complaints(), 3);
 	CHECK(strstr(finding_of("fabric.path", "n0 a")->text, "to n2 a: no failover"));
 	CHECK(strstr(finding_of("fabric.path", "n2 b")->text, "to n0 b: late"));
 	CHECK(strstr(finding_of("fabric.path", "n1 a")->text, "other bytes"));
@@ -162,8 +162,8 @@ static void test_down_and_dead(void)
 		fabric_cell(&f, other, 0)->state = FABRIC_PORT_DOWN;
 	}
 	port_dead(5);
-	judge();
-	CHECK_INT(complaints(), 2);
+	judge_fabric();
+	CHECK_INT(count_complaints(), 2);
 	CHECK(strstr(finding_of("fabric.port", "n0 a")->text, "is down"));
 	CHECK(finding_of("fabric.port", "n2 b"));
 }
@@ -171,7 +171,7 @@ static void test_down_and_dead(void)
 static void test_nothing_to_measure(void)
 {
 	fabric_make(1, false);
-	judge();
+	judge_fabric();
 	CHECK_INT(found.count[DOCTOR_ERROR], 1);
 }
 

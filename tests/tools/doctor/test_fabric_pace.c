@@ -11,7 +11,7 @@
 #define LOOKS 1000 /* ns between two */
 
 /* Messages arrive 200 ms apart from 200 ms on, and nobody looks in [busy_from, busy_until). */
-static float measure(unsigned messages, uint64_t busy_from, uint64_t busy_until)
+static float measure_pace(unsigned messages, uint64_t busy_from, uint64_t busy_until)
 {
 	struct pace pace;
 	uint64_t now = 0;
@@ -36,7 +36,7 @@ static float measure(unsigned messages, uint64_t busy_from, uint64_t busy_until)
 
 static void always_there(void)
 {
-	float mbs = measure(20, 0, 0);
+	float mbs = measure_pace(20, 0, 0);
 
 	CHECK(mbs > 4.9F && mbs < 5.1F);
 }
@@ -45,7 +45,7 @@ static void always_there(void)
 static void away_for_a_second(void)
 {
 	for (uint64_t from = 300; from < 3000; from += 70) {
-		float mbs = measure(20, from * MS, (from + 1000) * MS);
+		float mbs = measure_pace(20, from * MS, (from + 1000) * MS);
 
 		CHECK(mbs > 4.9F && mbs < 5.1F);
 	}
@@ -54,7 +54,7 @@ static void away_for_a_second(void)
 /* No message was waited for: the whole counts, at most what the path carries. */
 static void never_in_time(void)
 {
-	float mbs = measure(8, 0, 1700 * MS);
+	float mbs = measure_pace(8, 0, 1700 * MS);
 
 	CHECK(mbs > 4.0F && mbs < 5.1F);
 }
