@@ -9,7 +9,7 @@
 
 static atomic_uint looks;
 
-static long jump(void)
+static long next_jump(void)
 {
 	unsigned n = atomic_fetch_add(&looks, 1);
 
@@ -21,7 +21,7 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 	int rc = (int)syscall(SYS_clock_gettime, id, ts);
 
 	if (!rc && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
-		ts->tv_sec += jump();
+		ts->tv_sec += next_jump();
 	return rc;
 }
 

@@ -88,7 +88,7 @@ extern void (*testcudart_forget)(void);
 
 /* TESTNCCL_FAULT is "name:rank" or "name:rank:number", and this is the rank and the operation's
  * number. */
-static bool fault(const char *name, int rank, int number)
+static bool is_fault_due(const char *name, int rank, int number)
 {
 	const char *text = getenv("TESTNCCL_FAULT");
 	size_t n = strlen(name);
@@ -103,7 +103,7 @@ static bool fault(const char *name, int rank, int number)
 /* ---- the meeting ---- */
 
 /* False: the communicator was aborted meanwhile. */
-static bool meet(struct comm *c)
+static bool wait_for_ranks(struct comm *c)
 {
 	struct shared *s = c->shared;
 	struct timespec until;
@@ -158,7 +158,7 @@ static size_t sent_elements(const struct call *call)
 	return call->kind == BROADCAST && call->comm->rank != call->peer ? 0 : call->count;
 }
 
-static void collect(const struct call *call)
+static void run_collective(const struct call *call)
 {
 	const struct ha_datatype *type = &ha_datatypes[call->type];
 	struct comm *c = call->comm;
@@ -190,22 +190,22 @@ static void collect(const struct call *call)
 	default:
 		break;
 	}
-	if (call->recv && bytes && fault("corrupt", c->rank, -1))
+	if (call->recv && bytes && is_fault_due("corrupt", c->rank, -1))
 		call->recv[0] ^= 1;
 }
 
 /* One collective, or a group of sends and receives, of one communicator. */
-static void work(struct call *calls, int n)
+static void run_operation(struct call *calls, int n)
 {
 	struct comm *c = calls[0].comm;
 	size_t at = 0;
 
 	c->operations++;
-	if (fault("die", c->rank, c->operations))
+	if (is_fault_due("die", c->rank, c->operations))
 		kill(getpid(), SIGKILL);
-	if (fault("async", c->rank, c->operations))
+	if (is_fault_due("async", c->rank, c->operations))
 		__atomic_store_n(&c->async, 6, __ATOMIC_RELAXED);
-	if (c->async || fault("hang", c->rank, c->operations))
+	if (c->async || is_fault_due("hang", c->rank, c->operations))
 		while (!c->aborted)
 			usleep(1000);
 	for (int i = 0; i < n && !c->aborted; i++) {
@@ -218,11 +218,11 @@ static void work(struct call *calls, int n)
 			c->shared->box[c->rank][calls[i].peer].at = at;
 		at += bytes;
 	}
-	if (!meet(c))
+	if (!wait_for_ranks(c))
 		return;
 	for (int i = 0; i < n; i++)
-		collect(&calls[i]);
-	(void)meet(c);
+		run_collective(&calls[i]);
+	(void)wait_for_ranks(c);
 }
 
 /* ---- calls ---- */
@@ -245,13 +245,13 @@ static void *crew_work(void *argument)
 		while (crew->calls[at].kind >= SEND && at + together < crew->n &&
 		       crew->calls[at + together].kind >= SEND)
 			together++;
-		work(crew->calls + at, together);
+		run_operation(crew->calls + at, together);
 		at += together;
 	}
 	return NULL;
 }
 
-static void run(const struct call *calls, int n)
+static void run_calls(const struct call *calls, int n)
 {
 	struct crew crews[RANKS_MOST] = { 0 };
 	int count = 0;
@@ -273,12 +273,12 @@ static void run(const struct call *calls, int n)
 	}
 }
 
-static void replay(void)
+static void replay_captured(void)
 {
-	run(captured, captured_count);
+	run_calls(captured, captured_count);
 }
 
-static void forget(void)
+static void forget_captured(void)
 {
 	captured_count = 0;
 }
@@ -297,14 +297,14 @@ EXPORT int ncclGroupEnd(void)
 		return 0;
 	queued = 0;
 	if (testcudart_capture) {
-		testcudart_replay = replay;
-		testcudart_forget = forget;
+		testcudart_replay = replay_captured;
+		testcudart_forget = forget_captured;
 		memcpy(captured + captured_count, queue, (size_t)n * sizeof(queue[0]));
 		captured_count += n;
 		return 0;
 	}
 	if (n)
-		run(queue, n);
+		run_calls(queue, n);
 	return 0;
 }
 
@@ -348,7 +348,7 @@ static int call_add(struct call call)
 			 "a buffer that is not registered, beside some that are");
 		return 5;
 	}
-	if (fault("call", call.comm->rank, call.comm->operations + 1)) {
+	if (is_fault_due("call", call.comm->rank, call.comm->operations + 1)) {
 		snprintf(last_error, sizeof(last_error), "the test wants this call to fail");
 		return 3;
 	}
@@ -453,7 +453,7 @@ EXPORT int ncclCommInitRankConfig(void **comm, int ranks, struct unique_id id, i
 	int fd = open(id.internal, O_RDWR | O_CLOEXEC);
 
 	*comm = c;
-	if (fault("init", rank, -1) || fd < 0 || ranks > RANKS_MOST ||
+	if (is_fault_due("init", rank, -1) || fd < 0 || ranks > RANKS_MOST ||
 	    config->magic != 0xcafebeef) {
 		snprintf(last_error, sizeof(last_error), "no network for the test");
 		return 2;
