@@ -3,8 +3,8 @@
  * items.c - what is tried, in the order in which hardware is likely to say no
  *
  * Both ranks run every item. sync_ranks() is a barrier; whoever is about to fail still goes to all
- * of them, so that nobody waits in vain. The heap of each rank: a megabyte to send from, one that
- * the other writes, one that is read into.
+ * of them, so that nobody waits for a rank that has left. The heap of each rank: a megabyte to send
+ * from, one that the other writes, one that is read into.
  */
 #include "gpu/check/check.h"
 

@@ -117,7 +117,7 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	*bundle = NULL;
 	if (!b)
 		return -ENOMEM;
-	/* what only groups use is left alone */
+	/* `more` stays untouched until a receive is grouped (bundle.h) */
 	memset(b, 0, is_send ? offsetof(struct ha_send, more) : offsetof(struct ha_recv, more));
 	b->ctx = ctx;
 	b->is_send = is_send;

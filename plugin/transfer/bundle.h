@@ -245,12 +245,13 @@ struct ha_send {
 	 * more; 0: not known yet. Under ctx->drive (drain.c) */
 	uint64_t awaited;
 	struct ha_send_slot slot[HA_SLOTS];
-	/* Apart, so that the memory of a connection that never groups its receives stays untouched
-	 * from here on; prepared as a group is opened. */
+	/* Not in the slots: a connection whose receives are never grouped does not touch this
+	 * memory. Neither zeroed nor prepared before a group is opened (send.c). */
 	struct ha_request more[HA_SLOTS][HA_MAX_RECVS - 1];
 };
 
-/* Of buffer m, as const as the caller means to use it. */
+/* Of buffer m. Not const, as strchr()'s result is not: a caller that may change the slot may change
+ * this. */
 static inline struct ha_request *ha_send_request(const struct ha_send_slot *slot, unsigned m)
 {
 	return m ? &slot->more[m - 1] : (struct ha_request *)&slot->req;
@@ -293,8 +294,9 @@ struct ha_recv_slot {
 	struct ha_request req;
 	struct ha_recv_buffer buf;   /* the first */
 	struct ha_recv_buffer *more; /* the others: HA_MAX_RECVS - 1 */
-	char unused[16];             /* 128 bytes: a slot is found by a shift */
+	char unused[16];
 };
+static_assert(sizeof(struct ha_recv_slot) == 128, "a slot's address is computed by a shift");
 
 #define HA_FLUSHES 32 /* iflush requests in flight on one connection */
 

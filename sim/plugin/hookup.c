@@ -56,7 +56,7 @@ static void start(void *arg, struct ha_hookup *h)
 	if (ns >= USUAL_NS)
 		sim_trace_line(w, "host %u sim%u: a queue pair takes %.3f ms to connect%s",
 			       host->index, dev->index, (double)ns / 1e6,
-			       s->fails ? ", in vain" : "");
+			       s->fails ? " and fails" : "");
 	if (sr_memwire_at(w->wire, sim_now(w) + ns, carry_out_pending, s))
 		abort();
 }
