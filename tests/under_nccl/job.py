@@ -90,7 +90,8 @@ class Run:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
             for path in left:
-                os.unlink(path)
+                if os.path.exists(path):
+                    os.unlink(path)
         if kind:
             warnings = [line for line in self.log().splitlines() if "WARN" in line]
             sys.stderr.write(self.printed()[-3000:] + "\n".join(warnings[:20]) + "\n")
