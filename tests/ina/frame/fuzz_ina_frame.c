@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void mend(uint8_t *b)
+static void mend_headers(uint8_t *b)
 {
 	uint32_t sum = 0;
 
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(heap, data, size);
 	if (size >= 34 && data[size - 1] & 1)
-		mend(heap);
+		mend_headers(heap);
 	fault = ina_frame_decode(heap, size, &f);
 	CHECK((unsigned)fault < INA_FAULTS);
 	if (fault == INA_FAULT_NONE) {

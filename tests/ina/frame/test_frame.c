@@ -13,7 +13,7 @@
 
 static uint8_t words[INA_PAYLOAD_BYTES];
 
-static struct ina_frame sample(bool extended, bool with_words)
+static struct ina_frame make_sample(bool extended, bool with_words)
 {
 	struct ina_frame f = {
 		.dst_mac = { 2, 0, 0, 0, 0, 0xff },
@@ -42,7 +42,7 @@ static struct ina_frame sample(bool extended, bool with_words)
 	return f;
 }
 
-static void mend(uint8_t *b)
+static void mend_checksum(uint8_t *b)
 {
 	uint32_t sum = 0;
 
@@ -54,7 +54,7 @@ static void mend(uint8_t *b)
 	ina_put16(b + IP + 10, (uint16_t)~sum);
 }
 
-static void same(const struct ina_frame *a, const struct ina_frame *b)
+static void check_same(const struct ina_frame *a, const struct ina_frame *b)
 {
 	CHECK(!memcmp(a->dst_mac, b->dst_mac, 6) && !memcmp(a->src_mac, b->src_mac, 6));
 	CHECK(a->dst == b->dst && a->src == b->src && a->worker == b->worker && a->ecn == b->ecn);
@@ -75,7 +75,7 @@ static void old_bytes(void)
 		64,   254,  0x24, 0xa4, 10,         0,        0,         7,    10,   0,    0,
 		0xfe, 2,    9,    6,    31,         0x12,     0x34,      0xfe, 0xdc, 0xba, 0x98,
 	};
-	struct ina_frame f = sample(false, true), g;
+	struct ina_frame f = make_sample(false, true), g;
 	uint8_t b[INA_FRAME_MAX];
 
 	CHECK_INT(ina_frame_encode(&f, b), 300);
@@ -85,7 +85,7 @@ static void old_bytes(void)
 	CHECK(!memcmp(b + sizeof(expected), words, sizeof(words)));
 	CHECK_INT(ina_frame_decode(b, 300, &g), INA_FAULT_NONE);
 	CHECK(g.words == b + 44);
-	same(&f, &g);
+	check_same(&f, &g);
 }
 
 static void extended_bytes(void)
@@ -94,7 +94,7 @@ static void extended_bytes(void)
 		1,  INA_F_OVERFLOW, 140,  0,    1,    2,    3,    4, 2, 9, 6,
 		31, 0x12,           0x34, 0xfe, 0xdc, 0xba, 0x98,
 	};
-	struct ina_frame f = sample(true, true), g;
+	struct ina_frame f = make_sample(true, true), g;
 	uint8_t b[INA_FRAME_MAX];
 
 	CHECK_INT(ina_frame_encode(&f, b), INA_FRAME_MAX);
@@ -104,14 +104,14 @@ static void extended_bytes(void)
 	CHECK(!memcmp(b + L4, expected, sizeof(expected)));
 	CHECK(!memcmp(b + L4 + 18, words, sizeof(words)));
 	CHECK_INT(ina_frame_decode(b, sizeof(b), &g), INA_FAULT_NONE);
-	same(&f, &g);
+	check_same(&f, &g);
 }
 
 /* Header-only frames; Ethernet pads them to 60 bytes, and the padding is nobody's. */
-static void bare(void)
+static void bare_frames_are_padded(void)
 {
 	for (int extended = 0; extended < 2; extended++) {
-		struct ina_frame f = sample(extended, false), g;
+		struct ina_frame f = make_sample(extended, false), g;
 		uint8_t b[INA_FRAME_MAX];
 		size_t len = ina_frame_encode(&f, b);
 
@@ -120,19 +120,19 @@ static void bare(void)
 		CHECK_INT(ina_frame_decode(b, 64, &g), INA_FAULT_NONE); /* with a check sequence */
 		CHECK_INT(ina_frame_decode(b, 65, &g), INA_FAULT_LENGTH);
 		CHECK_INT(ina_frame_decode(b, 60, &g), INA_FAULT_NONE);
-		same(&f, &g);
+		check_same(&f, &g);
 		CHECK_INT(ina_frame_decode(b, len, &g), INA_FAULT_NONE);
-		same(&f, &g);
+		check_same(&f, &g);
 	}
 }
 
 /* The IPv4 example that is worked out in many texts: 4500 0073 0000 4000 4011 b861 c0a8 0001 c0a8
  * 00c7. */
-static void checksum(void)
+static void checksum_of_known_header(void)
 {
 	static const uint8_t ip[20] = { 0x45, 0, 0,   0x73, 0, 0, 0x40, 0,   0x40, 254,
 					0,    0, 192, 168,  0, 1, 192,  168, 0,    199 };
-	struct ina_frame f = sample(false, false);
+	struct ina_frame f = make_sample(false, false);
 	uint8_t b[INA_FRAME_MAX];
 
 	f.src = 0xc0a80001;
@@ -146,64 +146,69 @@ static void checksum(void)
 	CHECK_INT(ina_get16(b + IP + 10), 0xb861 + 0x73 - 30 - (254 - 17));
 }
 
-static enum ina_fault with(bool extended, bool with_words, unsigned at, uint8_t value, bool mended)
+static enum ina_fault decode_changed(bool extended, bool with_words, unsigned at, uint8_t value,
+				     bool mended)
 {
-	struct ina_frame f = sample(extended, with_words), g;
+	struct ina_frame f = make_sample(extended, with_words), g;
 	uint8_t b[INA_FRAME_MAX];
 	size_t len = ina_frame_encode(&f, b);
 
 	b[at] = value;
 	if (mended)
-		mend(b);
+		mend_checksum(b);
 	return ina_frame_decode(b, len, &g);
 }
 
 /* One thing is wrong, all else is right, the checksum too. */
-static void refused(void)
+static void wrong_frames_are_refused(void)
 {
 	for (int e = 0; e < 2; e++) {
 		unsigned at = L4 + (e ? 8 : 0);
 
-		CHECK_INT(with(e, true, 12, 0x86, true), INA_FAULT_NOT_OURS); /* Ethernet type */
-		CHECK_INT(with(e, true, 13, 0x06, true), INA_FAULT_NOT_OURS); /* ARP */
-		CHECK_INT(with(e, true, IP + 9, 17, true), INA_FAULT_NOT_OURS);
-		CHECK_INT(with(e, true, IP, 0x46, true), INA_FAULT_IP); /* options */
-		CHECK_INT(with(e, true, IP, 0x65, true), INA_FAULT_IP); /* version 6 */
-		CHECK_INT(with(e, true, IP + 8, 0, true), INA_FAULT_IP);
-		CHECK_INT(with(e, true, IP + 6, 0, true), INA_FAULT_FRAGMENT); /* no DF */
+		CHECK_INT(decode_changed(e, true, 12, 0x86, true),
+			  INA_FAULT_NOT_OURS); /* Ethernet type */
+		CHECK_INT(decode_changed(e, true, 13, 0x06, true), INA_FAULT_NOT_OURS); /* ARP */
+		CHECK_INT(decode_changed(e, true, IP + 9, 17, true), INA_FAULT_NOT_OURS);
+		CHECK_INT(decode_changed(e, true, IP, 0x46, true), INA_FAULT_IP); /* options */
+		CHECK_INT(decode_changed(e, true, IP, 0x65, true), INA_FAULT_IP); /* version 6 */
+		CHECK_INT(decode_changed(e, true, IP + 8, 0, true), INA_FAULT_IP);
+		CHECK_INT(decode_changed(e, true, IP + 6, 0, true), INA_FAULT_FRAGMENT); /* no DF */
 		/* more fragments */
-		CHECK_INT(with(e, true, IP + 6, 0x60, true), INA_FAULT_FRAGMENT);
-		CHECK_INT(with(e, true, IP + 6, 0xc0, true), INA_FAULT_FRAGMENT); /* reserved */
-		CHECK_INT(with(e, true, IP + 7, 1, true), INA_FAULT_FRAGMENT);    /* offset */
-		CHECK_INT(with(e, true, IP + 3, 0, true), INA_FAULT_LENGTH);
-		CHECK_INT(with(e, true, IP + 2, 0, true), INA_FAULT_LENGTH);
-		CHECK_INT(with(e, false, IP + 2, 1, true), INA_FAULT_LENGTH); /* passes the end */
-		CHECK_INT(with(e, true, IP + 10, 0, false), INA_FAULT_CHECKSUM);
-		CHECK_INT(with(e, true, at, 0, false), INA_FAULT_COLLECTIVE);
-		CHECK_INT(with(e, true, at, 6, false), INA_FAULT_COLLECTIVE);
+		CHECK_INT(decode_changed(e, true, IP + 6, 0x60, true), INA_FAULT_FRAGMENT);
+		CHECK_INT(decode_changed(e, true, IP + 6, 0xc0, true),
+			  INA_FAULT_FRAGMENT); /* reserved */
+		CHECK_INT(decode_changed(e, true, IP + 7, 1, true),
+			  INA_FAULT_FRAGMENT); /* offset */
+		CHECK_INT(decode_changed(e, true, IP + 3, 0, true), INA_FAULT_LENGTH);
+		CHECK_INT(decode_changed(e, true, IP + 2, 0, true), INA_FAULT_LENGTH);
+		CHECK_INT(decode_changed(e, false, IP + 2, 1, true),
+			  INA_FAULT_LENGTH); /* passes the end */
+		CHECK_INT(decode_changed(e, true, IP + 10, 0, false), INA_FAULT_CHECKSUM);
+		CHECK_INT(decode_changed(e, true, at, 0, false), INA_FAULT_COLLECTIVE);
+		CHECK_INT(decode_changed(e, true, at, 6, false), INA_FAULT_COLLECTIVE);
 		/* group 0 means: fall back */
-		CHECK_INT(with(e, true, at + 1, 0, false), INA_FAULT_RANGE);
-		CHECK_INT(with(e, true, at + 2, 32, false), INA_FAULT_RANGE);
-		CHECK_INT(with(e, true, at + 3, 255, false), INA_FAULT_RANGE);
+		CHECK_INT(decode_changed(e, true, at + 1, 0, false), INA_FAULT_RANGE);
+		CHECK_INT(decode_changed(e, true, at + 2, 32, false), INA_FAULT_RANGE);
+		CHECK_INT(decode_changed(e, true, at + 3, 255, false), INA_FAULT_RANGE);
 	}
 	/* An extended frame is not an old one with 8 bytes of something. */
-	CHECK_INT(with(true, true, IP + 9, 254, true), INA_FAULT_LENGTH);
-	CHECK_INT(with(false, true, IP + 9, 253, true), INA_FAULT_LENGTH);
-	CHECK_INT(with(true, true, L4, 2, false), INA_FAULT_VERSION);
-	CHECK_INT(with(true, true, L4, 0, false), INA_FAULT_VERSION);
-	CHECK_INT(with(true, true, L4 + 3, 1, false), INA_FAULT_FLAGS);
-	CHECK_INT(with(true, true, L4 + 1, 0x80, false), INA_FAULT_FLAGS);
+	CHECK_INT(decode_changed(true, true, IP + 9, 254, true), INA_FAULT_LENGTH);
+	CHECK_INT(decode_changed(false, true, IP + 9, 253, true), INA_FAULT_LENGTH);
+	CHECK_INT(decode_changed(true, true, L4, 2, false), INA_FAULT_VERSION);
+	CHECK_INT(decode_changed(true, true, L4, 0, false), INA_FAULT_VERSION);
+	CHECK_INT(decode_changed(true, true, L4 + 3, 1, false), INA_FAULT_FLAGS);
+	CHECK_INT(decode_changed(true, true, L4 + 1, 0x80, false), INA_FAULT_FLAGS);
 	/* an exponent of nothing */
-	CHECK_INT(with(true, false, L4 + 2, 1, false), INA_FAULT_FLAGS);
+	CHECK_INT(decode_changed(true, false, L4 + 2, 1, false), INA_FAULT_FLAGS);
 }
 
 /* Every combination of flags, with and without words. */
-static void flags(void)
+static void flags_are_checked(void)
 {
 	for (unsigned v = 0; v < 512; v++) {
 		bool with_words = v & 256;
 		unsigned fl = v & 255, bare = fl & INA_F_BARE;
-		enum ina_fault fault = with(true, with_words, L4 + 1, (uint8_t)fl, false);
+		enum ina_fault fault = decode_changed(true, with_words, L4 + 1, (uint8_t)fl, false);
 		bool sound;
 
 		if (with_words)
@@ -213,7 +218,7 @@ static void flags(void)
 				fl == (INA_F_ABORT | INA_F_ANSWER) || fl == INA_F_PROBE ||
 				fl == (INA_F_HELD | INA_F_ANSWER) ||
 				fl == (INA_F_NEED | INA_F_ANSWER);
-		/* sample() gives words an exponent, which they may have, and nothing none. */
+		/* make_sample() gives words an exponent, which they may have, and nothing none. */
 		CHECK_INT(fault == INA_FAULT_NONE, sound);
 		if (!sound)
 			CHECK(fault == INA_FAULT_FLAGS || fault == INA_FAULT_WORDS);
@@ -222,10 +227,10 @@ static void flags(void)
 
 /* Cut short anywhere: never taken, and nothing behind the end is read (the address sanitizer
  * watches the heap block). */
-static void cut(void)
+static void cut_frames_are_refused(void)
 {
 	for (int v = 0; v < 4; v++) {
-		struct ina_frame f = sample(v & 1, v & 2), g;
+		struct ina_frame f = make_sample(v & 1, v & 2), g;
 		uint8_t b[INA_FRAME_MAX];
 		size_t len = ina_frame_encode(&f, b);
 
@@ -244,7 +249,7 @@ static void cut(void)
 /* No single bit of the IPv4 header can turn unseen. */
 static void one_bit(void)
 {
-	struct ina_frame f = sample(true, true), g;
+	struct ina_frame f = make_sample(true, true), g;
 	uint8_t b[INA_FRAME_MAX];
 	size_t len = ina_frame_encode(&f, b);
 
@@ -261,7 +266,7 @@ static void round_trip(void)
 	struct sr_rng rng = { 1 };
 
 	for (int n = 0; n < 20000; n++) {
-		struct ina_frame f = sample(sr_rng_below(&rng, 2), sr_rng_below(&rng, 2)), g;
+		struct ina_frame f = make_sample(sr_rng_below(&rng, 2), sr_rng_below(&rng, 2)), g;
 		uint8_t b[INA_FRAME_MAX];
 
 		f.dst = (uint32_t)sr_rng_next(&rng);
@@ -277,7 +282,7 @@ static void round_trip(void)
 		if (f.extended)
 			f.epoch = (uint32_t)sr_rng_next(&rng);
 		CHECK_INT(ina_frame_decode(b, ina_frame_encode(&f, b), &g), INA_FAULT_NONE);
-		same(&f, &g);
+		check_same(&f, &g);
 	}
 }
 
@@ -390,7 +395,7 @@ static void slow_fields(const uint8_t *b, const struct ina_frame *f)
 }
 
 /* ROOM bytes of which none behind the last may be touched. */
-static uint8_t *guarded(void)
+static uint8_t *map_guarded(void)
 {
 	uint8_t *room =
 		mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -402,7 +407,7 @@ static uint8_t *guarded(void)
 static struct ina_frame any_frame(struct sr_rng *rng)
 {
 	bool extended = sr_rng_below(rng, 2), with_words = sr_rng_below(rng, 4);
-	struct ina_frame f = sample(extended, with_words);
+	struct ina_frame f = make_sample(extended, with_words);
 
 	for (unsigned i = 0; i < 6; i++) {
 		f.dst_mac[i] = (uint8_t)sr_rng_next(rng);
@@ -425,7 +430,7 @@ static struct ina_frame any_frame(struct sr_rng *rng)
 
 /* Sound still, with a checksum whose carries come once in thousands of millions of headers by
  * chance: at the top of 64 bits, or a sum that is all ones at 32. */
-static void carry(struct sr_rng *rng, uint8_t *b)
+static void make_carry(struct sr_rng *rng, uint8_t *b)
 {
 	uint8_t *ip = b + IP;
 	uint64_t sum = 0;
@@ -435,7 +440,7 @@ static void carry(struct sr_rng *rng, uint8_t *b)
 		memcpy(&first, ip + 4, sizeof(first));
 		first = UINT32_MAX - first - (uint32_t)sr_rng_below(rng, 2);
 		memcpy(ip + 12, &first, sizeof(first));
-		mend(b);
+		mend_checksum(b);
 		return;
 	}
 	ina_put16(ip + 10, (uint16_t)sr_rng_next(rng));
@@ -447,7 +452,7 @@ static void carry(struct sr_rng *rng, uint8_t *b)
 }
 
 /* A few bytes of the headers become others: anything, a neighbour, or what is right elsewhere. */
-static void mutate(struct sr_rng *rng, uint8_t *b, size_t len)
+static void mutate_headers(struct sr_rng *rng, uint8_t *b, size_t len)
 {
 	static const uint8_t likely[] = { 0,   1,   2,  0x08, 0x40,      0x45,     253,
 					  254, 255, 38, 30,   294 & 255, 286 & 255 };
@@ -471,7 +476,7 @@ static void mutate(struct sr_rng *rng, uint8_t *b, size_t len)
 		}
 	}
 	if (len >= L4 && sr_rng_below(rng, 4))
-		mend(b);
+		mend_checksum(b);
 }
 
 /* What looks at eight bytes at a time and takes most frames by one branch says of every frame,
@@ -479,7 +484,7 @@ static void mutate(struct sr_rng *rng, uint8_t *b, size_t len)
 static void decode_bytewise(void)
 {
 	struct sr_rng rng = { 2 };
-	uint8_t *room = guarded();
+	uint8_t *room = map_guarded();
 	unsigned seen[INA_FAULTS] = { 0 }, longer = 0;
 
 	for (int n = 0; n < 200000; n++) {
@@ -489,14 +494,14 @@ static void decode_bytewise(void)
 		enum ina_fault fault;
 
 		if (!sr_rng_below(&rng, 4))
-			carry(&rng, b);
+			make_carry(&rng, b);
 		if (!sr_rng_below(&rng, 4)) {
 			for (size_t i = 0; i < 80; i++)
 				b[len + i] = (uint8_t)sr_rng_next(&rng);
 			len = sr_rng_below(&rng, 2) ? len + sr_rng_below(&rng, 24)
 						    : sr_rng_below(&rng, len + 80);
 		}
-		mutate(&rng, b, len);
+		mutate_headers(&rng, b, len);
 		at = room + ROOM - len - (sr_rng_below(&rng, 2) ? sr_rng_below(&rng, 8) : 0);
 		memcpy(at, b, len);
 		fault = slow_fault(at, len);
@@ -549,7 +554,7 @@ static size_t slow_encode(const struct ina_frame *f, uint8_t *b)
 static void encode_bytewise(void)
 {
 	struct sr_rng rng = { 3 };
-	uint8_t *room = guarded();
+	uint8_t *room = map_guarded();
 
 	for (int n = 0; n < 50000; n++) {
 		struct ina_frame f = any_frame(&rng);
@@ -561,7 +566,7 @@ static void encode_bytewise(void)
 		memset(at - 1, 0xa5, (size_t)(room + ROOM - at + 1));
 		CHECK_INT(ina_frame_encode_head(&f, with_checksum, at), head);
 		if (with_checksum)
-			mend(expected);
+			mend_checksum(expected);
 		CHECK(!memcmp(at, expected, head) && at[-1] == 0xa5);
 		for (const uint8_t *rest = at + head; rest < room + ROOM; rest++)
 			CHECK_INT(*rest, 0xa5);
@@ -570,7 +575,7 @@ static void encode_bytewise(void)
 }
 
 /* Who brings words and who gets some, by the definition of each collective. */
-static void collectives(void)
+static void who_brings_and_gets(void)
 {
 	static const struct {
 		uint8_t coll;
@@ -591,7 +596,7 @@ static void collectives(void)
 	}
 }
 
-static void names(void)
+static void faults_have_names(void)
 {
 	const char *help;
 
@@ -605,17 +610,17 @@ int main(int argc, char **argv)
 	static const struct named_test tests[] = {
 		{ "old_bytes", old_bytes },
 		{ "extended_bytes", extended_bytes },
-		{ "bare", bare },
-		{ "checksum", checksum },
-		{ "refused", refused },
-		{ "flags", flags },
-		{ "cut", cut },
+		{ "bare", bare_frames_are_padded },
+		{ "checksum", checksum_of_known_header },
+		{ "refused", wrong_frames_are_refused },
+		{ "flags", flags_are_checked },
+		{ "cut", cut_frames_are_refused },
 		{ "one_bit", one_bit },
 		{ "round_trip", round_trip },
 		{ "decode_bytewise", decode_bytewise },
 		{ "encode_bytewise", encode_bytewise },
-		{ "collectives", collectives },
-		{ "names", names },
+		{ "collectives", who_brings_and_gets },
+		{ "names", faults_have_names },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

@@ -13,14 +13,14 @@
 
 static struct sr_rng rng = { 3 };
 
-static double uniform(void)
+static double draw_uniform(void)
 {
 	return ((double)(sr_rng_next(&rng) >> 11) + 0.5) * 0x1p-53;
 }
 
-static double gauss(void)
+static double draw_gauss(void)
 {
-	return sqrt(-2 * log(uniform())) * cos(2 * M_PI * uniform());
+	return sqrt(-2 * log(draw_uniform())) * cos(2 * M_PI * draw_uniform());
 }
 
 /* Any bits at all, with the odd ones more often than chance has them. */
@@ -103,7 +103,7 @@ static void identical_arrays(const struct ina_quant *q)
 			for (unsigned i = 0; i < 512; i++)
 				x[i] = turn & 1 ? any_float() : finite_float();
 			same_arrays(q, x + turn, n,
-				    turn & 2 ? finite_float() : (float)(uniform() * 1e9));
+				    turn & 2 ? finite_float() : (float)(draw_uniform() * 1e9));
 		}
 }
 
@@ -111,7 +111,7 @@ static float block_float(int kind, int spread)
 {
 	if (kind == 0)
 		return any_float();
-	return kind == 1 ? finite_float() : (float)ldexp(gauss(), spread);
+	return kind == 1 ? finite_float() : (float)ldexp(draw_gauss(), spread);
 }
 
 static void identical_blocks(const struct ina_quant *q)
@@ -136,7 +136,7 @@ static const struct ina_quant *best_quant(void)
 }
 
 /* AVX-512, AVX2 and plain give the same bits for every length, alignment and bit pattern. */
-static void identical(void)
+static void processors_agree(void)
 {
 	int tried = 0;
 
@@ -176,9 +176,9 @@ static void seed_exact(void)
 		double ranks = 2 + (double)sr_rng_below(&rng, 31);
 
 		for (unsigned i = 0; i < 100; i++)
-			x[i] = (float)ldexp(gauss(), (int)sr_rng_below(&rng, 60) - 30);
+			x[i] = (float)ldexp(draw_gauss(), (int)sr_rng_below(&rng, 60) - 30);
 		sum_of_max = ina_float_of_bits(q->largest(x, 100)) *
-			     (float)(1 + uniform() * (ranks - 1));
+			     (float)(1 + draw_uniform() * (ranks - 1));
 		CHECK_INT(ina_quant_factor(sum_of_max, &factor), 0);
 		CHECK(factor == (float)(2147483520.0 / (double)sum_of_max));
 		CHECK_INT(q->scale(x, is, 100, factor), 0);
@@ -224,7 +224,7 @@ static void seed_saturates(void)
 		int32_t sum;
 
 		for (unsigned i = 0; i < ranks; i++) {
-			x[i] = (float)fabs(gauss());
+			x[i] = (float)fabs(draw_gauss());
 			sum_of_max += x[i];
 			exact += x[i];
 		}
@@ -291,7 +291,7 @@ static void block_error(void)
 		double unit, most = 0;
 
 		for (unsigned i = 0; i < INA_WORDS; i++) {
-			x[i] = (float)ldexp(gauss(), spread);
+			x[i] = (float)ldexp(draw_gauss(), spread);
 			x[i] = isfinite(x[i]) ? x[i] : FLT_MAX;
 			most = fmax(most, fabs((double)x[i]));
 		}
@@ -410,7 +410,7 @@ static void block_odd(void)
 }
 
 /* Rounding to even favours no side; NetCCL's truncation is half a unit towards zero. */
-static void bias(void)
+static void rounding_has_no_bias(void)
 {
 	const struct ina_quant *q = ina_quant_best();
 	double ours = 0, seeds = 0;
@@ -424,7 +424,7 @@ static void bias(void)
 		double unit;
 
 		for (unsigned i = 0; i < INA_WORDS; i++)
-			x[i] = (float)fabs(gauss() * exp(-5 * uniform()));
+			x[i] = (float)fabs(draw_gauss() * exp(-5 * draw_uniform()));
 		x[0] = 8000; /* so that the others lose bits */
 		b = q->block(x, words, 5);
 		unit = ldexp(1, b.exponent - INA_EXPONENT_BIAS);
@@ -456,7 +456,7 @@ static void heavy_tail(void)
 	/* what the largest of so many is decides a lot: the same dice also after other tests */
 	rng.state = 3;
 	for (unsigned i = 0; i < N; i++)
-		x[i] = (float)(exp(2.2 * gauss()) * (sr_rng_next(&rng) & 1 ? 1 : -1));
+		x[i] = (float)(exp(2.2 * draw_gauss()) * (sr_rng_next(&rng) & 1 ? 1 : -1));
 	/* of eight ranks alike */
 	CHECK_INT(ina_quant_factor(8 * ina_float_of_bits(o->largest(x, N)), &factor), 0);
 	o->scale(x, q, N, factor);
@@ -474,7 +474,7 @@ static void heavy_tail(void)
 }
 
 /* Any number of floats, the last block filled up. */
-static void blocks(void)
+static void any_number_of_floats(void)
 {
 	static float x[300], y[300];
 	static uint8_t words[5 * INA_PAYLOAD_BYTES];
@@ -482,7 +482,7 @@ static void blocks(void)
 
 	for (size_t n = 0; n <= 300; n++) {
 		for (unsigned i = 0; i < 300; i++)
-			x[i] = (float)gauss();
+			x[i] = (float)draw_gauss();
 		memset(y, 0x55, sizeof(y));
 		block[(n + 63) / 64].exponent = 77;
 		ina_quant_blocks(ina_quant_best(), x, n, 3, words, block);
@@ -498,16 +498,16 @@ static void blocks(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "identical", identical },
+		{ "identical", processors_agree },
 		{ "seed_exact", seed_exact },
 		{ "seed_saturates", seed_saturates },
 		{ "seed_refuses", seed_refuses },
 		{ "block_error", block_error },
 		{ "block_never_saturates", block_never_saturates },
 		{ "block_odd", block_odd },
-		{ "bias", bias },
+		{ "bias", rounding_has_no_bias },
 		{ "heavy_tail", heavy_tail },
-		{ "blocks", blocks },
+		{ "blocks", any_number_of_floats },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

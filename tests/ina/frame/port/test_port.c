@@ -26,7 +26,7 @@ static struct rte_mempool *pool;
 static struct ina_port a, b;
 
 /* Both ends, before they meet. */
-static void start(unsigned queues)
+static void open_both_ports(unsigned queues)
 {
 	struct ina_eal_options o = { .program = "test",
 				     .port = { server, client },
@@ -65,7 +65,7 @@ static void wait_up(void)
 	}
 }
 
-static void stop(void)
+static void close_both_ports(void)
 {
 	ina_port_close(&b);
 	ina_port_close(&a);
@@ -74,7 +74,8 @@ static void stop(void)
 }
 
 /* n packets; fewer if no more come. */
-static unsigned receive(const struct ina_port *p, uint16_t queue, struct rte_mbuf **m, unsigned n)
+static unsigned receive_packets(const struct ina_port *p, uint16_t queue, struct rte_mbuf **m,
+				unsigned n)
 {
 	uint64_t end = time_limit();
 	struct ina_idle idle = { .us = 100 };
@@ -89,7 +90,7 @@ static unsigned receive(const struct ina_port *p, uint16_t queue, struct rte_mbu
 	return got;
 }
 
-static struct ina_frame frame(uint32_t psn, const uint8_t *words)
+static struct ina_frame make_frame(uint32_t psn, const uint8_t *words)
 {
 	return (struct ina_frame) { .dst_mac = { 2, 0, 0, 0, 0, 1 },
 				    .src_mac = { 2, 0, 0, 0, 0, 2 },
@@ -110,30 +111,30 @@ static struct ina_frame frame(uint32_t psn, const uint8_t *words)
 /* ---- tests ---- */
 
 /* What is encoded into an mbuf is what ina_frame_encode() writes, on both ends of the cable. */
-static void frames(void)
+static void frames_pass_unchanged(void)
 {
 	static uint8_t words[INA_PAYLOAD_BYTES], bytes[INA_FRAME_MAX];
 	struct rte_mbuf *m[64];
 	struct ina_frame f, g;
 	struct ina_tx tx;
 
-	start(1);
+	open_both_ports(1);
 	wait_up();
 	CHECK(!memcmp(b.driver, "net_memif", 9));
 	for (unsigned i = 0; i < sizeof(words); i++)
 		words[i] = (uint8_t)(i * 7);
 	CHECK_INT(ina_tx_open(&tx, &b, 0, 1, 64), 0);
 	for (uint32_t psn = 0; psn < 64; psn++) {
-		f = frame(psn, psn & 2 ? words : NULL);
+		f = make_frame(psn, psn & 2 ? words : NULL);
 		m[psn] = ina_packet_make(&b, pool, &f);
 		CHECK(m[psn]);
 		ina_tx_send(&tx, m[psn]);
 	}
 	CHECK(ina_tx_flush(&tx));
 	CHECK_INT(tx.sent, 64);
-	CHECK_INT(receive(&a, 0, m, 64), 64);
+	CHECK_INT(receive_packets(&a, 0, m, 64), 64);
 	for (uint32_t psn = 0; psn < 64; psn++) {
-		f = frame(psn, psn & 2 ? words : NULL);
+		f = make_frame(psn, psn & 2 ? words : NULL);
 		CHECK_INT(m[psn]->pkt_len, ina_frame_encode(&f, bytes));
 		CHECK(!memcmp(rte_pktmbuf_mtod(m[psn], void *), bytes, m[psn]->pkt_len));
 		CHECK_INT(ina_packet_decode(m[psn], &g), INA_FAULT_NONE);
@@ -142,16 +143,16 @@ static void frames(void)
 		rte_pktmbuf_free(m[psn]);
 	}
 	ina_tx_close(&tx);
-	stop();
+	close_both_ports();
 }
 
 /* Several queues: what is sent to one comes from the same one. */
-static void queues(void)
+static void queues_are_separate(void)
 {
 	struct rte_mbuf *m[8];
 	struct ina_tx tx;
 
-	start(3);
+	open_both_ports(3);
 	wait_up();
 	CHECK_INT(a.rx_queues, 3);
 	CHECK_INT(b.tx_queues, 3);
@@ -159,13 +160,13 @@ static void queues(void)
 		CHECK_INT(ina_tx_open(&tx, &b, q, 3, 32), 0);
 		CHECK(!tx.shared);
 		for (uint32_t i = 0; i < 2u + q; i++) {
-			struct ina_frame f = frame(100 * q + i, NULL);
+			struct ina_frame f = make_frame(100 * q + i, NULL);
 
 			ina_tx_send(&tx, ina_packet_make(&b, pool, &f));
 		}
 		CHECK(ina_tx_flush(&tx));
 		ina_tx_close(&tx);
-		CHECK_INT(receive(&a, q, m, 2u + q), 2 + q);
+		CHECK_INT(receive_packets(&a, q, m, 2u + q), 2 + q);
 		for (uint32_t i = 0; i < 2u + q; i++) {
 			struct ina_frame f;
 
@@ -178,16 +179,16 @@ static void queues(void)
 	CHECK(tx.shared);
 	CHECK_INT(tx.queue, 1);
 	ina_tx_close(&tx);
-	stop();
+	close_both_ports();
 }
 
 /* With nobody at the other end nothing is kept for later. */
-static void gone(void)
+static void packets_drop_without_peer(void)
 {
-	struct ina_frame f = frame(1, NULL);
+	struct ina_frame f = make_frame(1, NULL);
 	struct ina_tx tx;
 
-	start(1);
+	open_both_ports(1);
 	wait_up();
 	ina_port_close(&b);
 	for (uint64_t end = time_limit(); ina_port_linked(&a); usleep(1000))
@@ -205,15 +206,15 @@ static void gone(void)
 }
 
 /* With somebody who does not read packets wait, then drop; when he reads again, they go on. */
-static void again(void)
+static void packets_wait_for_reader(void)
 {
-	struct ina_frame f = frame(1, NULL);
+	struct ina_frame f = make_frame(1, NULL);
 	struct rte_mbuf *m[64];
 	struct ina_tx tx;
 	uint64_t got = 0, end;
 	unsigned n;
 
-	start(1);
+	open_both_ports(1);
 	wait_up();
 	/* a client of memif gives its peer buffers when it polls, not before */
 	CHECK_INT(ina_port_receive(&b, 0, m, 1), 0);
@@ -234,12 +235,12 @@ static void again(void)
 	CHECK_INT(ina_tx_depth(&tx), 0);
 	CHECK_INT(got, tx.sent);
 	ina_tx_close(&tx);
-	stop();
+	close_both_ports();
 }
 
 static unsigned others;
 
-static void other(void *arg, struct rte_mbuf *m)
+static void count_other(void *arg, struct rte_mbuf *m)
 {
 	others++;
 	rte_pktmbuf_free(m);
@@ -247,7 +248,7 @@ static void other(void *arg, struct rte_mbuf *m)
 
 /* Nobody steers: each worker's packets reach its ring in order; the rest, other workers' too, go
  * elsewhere; a full ring drops. */
-static void spread(void)
+static void packets_are_spread(void)
 {
 	static struct ina_spreader w;
 	struct ina_spread s;
@@ -256,13 +257,13 @@ static void spread(void)
 	struct ina_tx tx;
 	unsigned n = 0;
 
-	start(1);
+	open_both_ports(1);
 	wait_up();
 	CHECK_INT(ina_spread_open(&s, "spread", 3, 32, false), 0);
 	w.spread = &s;
 	CHECK_INT(ina_tx_open(&tx, &b, 0, 1, 512), 0);
 	for (uint32_t psn = 0; psn < 256; psn++) {
-		f = frame(psn, NULL);
+		f = make_frame(psn, NULL);
 		m[0] = ina_packet_make(&b, pool, &f);
 		if (psn % 64 == 9)
 			rte_pktmbuf_mtod(m[0], uint8_t *)[12] = 0x86; /* no IPv4 */
@@ -271,7 +272,7 @@ static void spread(void)
 			ina_tx_flush(&tx);
 			for (uint64_t end = time_limit();
 			     n <= psn && ha_clock_now(&ha_clock_live) < end;)
-				n += ina_spread_burst(&w, &a, 0, other, NULL);
+				n += ina_spread_burst(&w, &a, 0, count_other, NULL);
 		}
 	}
 	CHECK_INT(n, 256);
@@ -292,11 +293,11 @@ static void spread(void)
 	CHECK_INT(w.dropped, 8);
 	ina_spread_close(&s);
 	ina_tx_close(&tx);
-	stop();
+	close_both_ports();
 }
 
 /* One line that says what to do. */
-static void refused(void)
+static void wrong_options_are_refused(void)
 {
 	struct ina_eal_options o = {
 		.program = "test", .port = { "eth0" }, .nports = 1, .threads = 1, .memory_mb = 64
@@ -330,8 +331,8 @@ static void refused(void)
  * it. */
 static void half_way(void)
 {
-	start(1);
-	stop();
+	open_both_ports(1);
+	close_both_ports();
 }
 
 /*
@@ -362,38 +363,38 @@ static void dialled_meanwhile(void)
 {
 	struct rte_mbuf *m[4];
 	struct ina_tx tx;
-	struct ina_frame f = frame(1, NULL);
+	struct ina_frame f = make_frame(1, NULL);
 
 	sleeps = 1;
-	start(1);
+	open_both_ports(1);
 	wait_up();
 	CHECK_INT(atomic_load(&sleeps), 0);
 	CHECK_INT(ina_tx_open(&tx, &b, 0, 1, 32), 0);
 	for (unsigned i = 0; i < 4; i++)
 		ina_tx_send(&tx, ina_packet_make(&b, pool, &f));
 	CHECK(ina_tx_flush(&tx));
-	CHECK_INT(receive(&a, 0, m, 4), 4);
+	CHECK_INT(receive_packets(&a, 0, m, 4), 4);
 	rte_pktmbuf_free_bulk(m, 4);
 	ina_tx_close(&tx);
-	stop();
+	close_both_ports();
 }
 
 /* And closed meanwhile. */
 static void closed_meanwhile(void)
 {
 	sleeps = 1;
-	start(1);
+	open_both_ports(1);
 	for (uint64_t end = time_limit(); atomic_load(&sleeps); usleep(1000)) {
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 		ina_port_up(&b);
 	}
-	stop();
+	close_both_ports();
 }
 
 #define ANSWER_AFTER_NS HA_NS_PER_S
 
 /* Connections that wait for this listener. */
-static unsigned waiting(int listener)
+static unsigned count_waiting(int listener)
 {
 	unsigned n = 0;
 	int fd;
@@ -432,7 +433,7 @@ static void server_is_slow(void)
 		CHECK(!ina_port_up(&b));
 		usleep(1000);
 	} while (ha_clock_now(&ha_clock_live) < end);
-	CHECK_INT(waiting(listener), 1);
+	CHECK_INT(count_waiting(listener), 1);
 	unlink(at.sun_path);
 	close(listener);
 	ina_port_close(&b);
@@ -442,24 +443,24 @@ static void server_is_slow(void)
 /* memif has no flow rules, and says so; so would a device with too few queues. */
 static void no_steering(void)
 {
-	start(2);
+	open_both_ports(2);
 	wait_up();
 	CHECK_INT(ina_steer_open(&a, 0, 2, why, sizeof(why)), -ENOTSUP);
 	CHECK(strstr(why, "net_memif0 (net_memif) cannot steer by DSCP"));
 	CHECK_INT(ina_steer_open(&a, 0, 3, why, sizeof(why)), -ENOTSUP);
 	CHECK(strstr(why, "has 2 queues, 3 are needed"));
 	ina_steer_close(&a);
-	stop();
+	close_both_ports();
 }
 
-static int where(void *arg)
+static int get_processor(void *arg)
 {
 	return sched_getcpu();
 }
 
 /* More threads than processors share them; DPDK has left no files behind that another process
  * meets. */
-static void processors(void)
+static void threads_share_processors(void)
 {
 	struct ina_eal_options o = { .program = "test", .threads = 6, .memory_mb = 32 };
 	unsigned lcore, n = 0;
@@ -468,7 +469,7 @@ static void processors(void)
 	RTE_LCORE_FOREACH_WORKER(lcore)
 	{
 		CHECK_INT(lcore, ++n);
-		CHECK_INT(rte_eal_remote_launch(where, NULL, lcore), 0);
+		CHECK_INT(rte_eal_remote_launch(get_processor, NULL, lcore), 0);
 	}
 	CHECK_INT(n, 5);
 	for (lcore = 1; lcore < 6; lcore++)
@@ -481,7 +482,7 @@ static void processors(void)
 
 /* On a shared processor: yields until it has had nothing for so long, then sleeps, as long as that
  * says; and begins anew with work. */
-static void idle(void)
+static void idle_thread_sleeps(void)
 {
 	struct ina_idle i = { .us = 5000, .shared = true };
 	uint64_t from = ha_clock_now(&ha_clock_live), before;
@@ -505,19 +506,19 @@ static void idle(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "frames", frames },
-		{ "queues", queues },
-		{ "gone", gone },
-		{ "again", again },
-		{ "spread", spread },
-		{ "refused", refused },
+		{ "frames", frames_pass_unchanged },
+		{ "queues", queues_are_separate },
+		{ "gone", packets_drop_without_peer },
+		{ "again", packets_wait_for_reader },
+		{ "spread", packets_are_spread },
+		{ "refused", wrong_options_are_refused },
 		{ "half_way", half_way },
 		{ "dialled_meanwhile", dialled_meanwhile },
 		{ "closed_meanwhile", closed_meanwhile },
 		{ "server_is_slow", server_is_slow },
 		{ "no_steering", no_steering },
-		{ "processors", processors },
-		{ "idle", idle },
+		{ "processors", threads_share_processors },
+		{ "idle", idle_thread_sleeps },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);
