@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void whole(struct ina_switch *sw, const struct ina_group_config *c)
+static void install_group(struct ina_switch *sw, const struct ina_group_config *c)
 {
 	const char *why = NULL;
 	int err;
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		snprintf(line, sizeof(line), "%.*s", (int)(n < LINE ? n : LINE - 1),
 			 (const char *)data);
 		if (!ina_group_line(line, 1, &c) && c.id)
-			whole(&sw, &c);
+			install_group(&sw, &c);
 		n += end != NULL;
 		data += n;
 		size -= n;

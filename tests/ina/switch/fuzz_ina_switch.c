@@ -18,7 +18,7 @@ static struct ina_switch sw;
 static struct ina_slot slot[SLOTS];
 static uint64_t now;
 
-static void group(struct ina_group_config *c, uint8_t id, uint16_t base, bool extended)
+static void make_group(struct ina_group_config *c, uint8_t id, uint16_t base, bool extended)
 {
 	*c = (struct ina_group_config) { .id = id,
 					 .ranks = RANKS,
@@ -33,7 +33,7 @@ static void group(struct ina_group_config *c, uint8_t id, uint16_t base, bool ex
 }
 
 /* Any frame but one from group 1's own addresses: nobody can be kept from lying in his own name. */
-static void hostile(const uint8_t *d)
+static void send_hostile_frame(const uint8_t *d)
 {
 	uint8_t words[INA_PAYLOAD_BYTES], bytes[INA_FRAME_MAX];
 	struct ina_frame f = {
@@ -70,12 +70,12 @@ static void hostile(const uint8_t *d)
 	}
 }
 
-static void controller(const uint8_t *d)
+static void change_other_group(const uint8_t *d)
 {
 	struct ina_group_config c;
 	const char *why = NULL;
 
-	group(&c, d[1], ina_get16(d + 2), d[4] & 1);
+	make_group(&c, d[1], ina_get16(d + 2), d[4] & 1);
 	c.ranks = d[5];
 	c.workers = d[6];
 	c.len = ina_get16(d + 7);
@@ -92,7 +92,7 @@ static void controller(const uint8_t *d)
 }
 
 /* One of group 1's ranks goes on: its next packet, in turn; the last one's completes the sum. */
-static void honest(uint32_t turn)
+static void send_honest_frame(uint32_t turn)
 {
 	uint8_t words[INA_PAYLOAD_BYTES];
 	uint32_t psn = turn / RANKS;
@@ -125,22 +125,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	now = 0;
 	ina_switch_init(&sw, 1, mac, slot, SLOTS);
-	group(&c, 1, 0, true);
+	make_group(&c, 1, 0, true);
 	CHECK(!ina_switch_install(&sw, &c, &why));
-	group(&c, 2, 8, false);
+	make_group(&c, 2, 8, false);
 	CHECK(!ina_switch_install(&sw, &c, &why));
 	for (; size >= 17; data += 17, size -= 17) {
 		switch (data[0] % 4) {
 		case 0:
-			controller(data + 1);
+			change_other_group(data + 1);
 			break;
 		case 1:
 			now += data[1];
 			break;
 		default:
-			hostile(data + 1);
+			send_hostile_frame(data + 1);
 		}
-		honest(turn++);
+		send_honest_frame(turn++);
 	}
 	return 0;
 }

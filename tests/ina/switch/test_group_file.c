@@ -11,7 +11,7 @@
 
 static struct ina_group_config c;
 
-static const char *line(const char *text)
+static const char *parse_line(const char *text)
 {
 	char copy[1024];
 
@@ -19,10 +19,11 @@ static const char *line(const char *text)
 	return ina_group_line(copy, NOW, &c);
 }
 
-static void whole(void)
+static void whole_line_is_parsed(void)
 {
-	CHECK(!line("group 7 epoch 3 slots 128 1024 frames old workers 4 first 4294967290 lease "
-		    "250 members 10.0.0.1 10.0.0.2 10.0.0.3\n"));
+	CHECK(!parse_line(
+		"group 7 epoch 3 slots 128 1024 frames old workers 4 first 4294967290 lease "
+		"250 members 10.0.0.1 10.0.0.2 10.0.0.3\n"));
 	CHECK_INT(c.id, 7);
 	CHECK_INT(c.epoch, 3);
 	CHECK_INT(c.base, 128);
@@ -36,9 +37,9 @@ static void whole(void)
 	CHECK_INT(c.member[2].addr, 0x0a000003);
 }
 
-static void defaults(void)
+static void defaults_are_filled_in(void)
 {
-	CHECK(!line("group 255 slots 0 16 members 10.0.0.1 10.0.0.1"));
+	CHECK(!parse_line("group 255 slots 0 16 members 10.0.0.1 10.0.0.1"));
 	CHECK_INT(c.epoch, 1);
 	CHECK_INT(c.workers, 1);
 	CHECK_INT(c.first_psn, 0);
@@ -47,19 +48,19 @@ static void defaults(void)
 }
 
 /* In ms from now; 0 is none. */
-static void lease(void)
+static void lease_is_in_ms(void)
 {
-	CHECK(!line("group 1 slots 0 16 lease 0 members 10.0.0.1 10.0.0.2"));
+	CHECK(!parse_line("group 1 slots 0 16 lease 0 members 10.0.0.1 10.0.0.2"));
 	CHECK(c.lease_until == UINT64_MAX);
-	CHECK(!line("group 1 slots 0 16 lease 4294967295 members 10.0.0.1 10.0.0.2"));
+	CHECK(!parse_line("group 1 slots 0 16 lease 4294967295 members 10.0.0.1 10.0.0.2"));
 	CHECK(c.lease_until == NOW + UINT64_C(4294967295) * 1000000);
 }
 
-static void nothing(void)
+static void empty_lines_give_no_group(void)
 {
-	CHECK(!line("") && !c.id);
-	CHECK(!line(" \t\r\n") && !c.id);
-	CHECK(!line("# group 1 slots 0 16 members 10.0.0.1 10.0.0.2") && !c.id);
+	CHECK(!parse_line("") && !c.id);
+	CHECK(!parse_line(" \t\r\n") && !c.id);
+	CHECK(!parse_line("# group 1 slots 0 16 members 10.0.0.1 10.0.0.2") && !c.id);
 }
 
 static void wrong_lines(void)
@@ -91,19 +92,19 @@ static void wrong_lines(void)
 	char many[1024] = "group 1 slots 0 16 members";
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		const char *wrong = line(lines[i][0]);
+		const char *wrong = parse_line(lines[i][0]);
 
 		CHECK_TEXT(wrong ? wrong : "nothing", lines[i][1]);
 	}
 	for (unsigned r = 0; r < INA_RANKS_MAX; r++)
 		strcat(many, " 10.0.0.1");
-	CHECK(!line(many));
+	CHECK(!parse_line(many));
 	CHECK_INT(c.ranks, INA_RANKS_MAX);
 	strcat(many, " 10.0.0.1");
-	CHECK_TEXT(line(many), "more than 32 members");
+	CHECK_TEXT(parse_line(many), "more than 32 members");
 }
 
-static int load(const char *text, struct ina_group_config *wanted, char *why, size_t size)
+static int load_text(const char *text, struct ina_group_config *wanted, char *why, size_t size)
 {
 	char path[] = "/tmp/ha-test-groups-XXXXXX";
 	int fd = mkstemp(path), err;
@@ -117,26 +118,29 @@ static int load(const char *text, struct ina_group_config *wanted, char *why, si
 }
 
 /* By number; the line of a mistake is named; what is no file says why. */
-static void file(void)
+static void files_are_read(void)
 {
 	static struct ina_group_config wanted[INA_GROUPS];
 	char why[256] = "", endless[1200];
 
-	CHECK_INT(load("# two\ngroup 9 slots 16 16 members 10.0.0.1 10.0.0.2\n\ngroup 3 slots 0 16 "
-		       "members 10.0.0.1 10.0.0.2",
-		       wanted, why, sizeof(why)),
+	CHECK_INT(load_text("# two\ngroup 9 slots 16 16 members 10.0.0.1 10.0.0.2\n\ngroup 3 slots "
+			    "0 16 "
+			    "members 10.0.0.1 10.0.0.2",
+			    wanted, why, sizeof(why)),
 		  0);
 	for (unsigned id = 0; id < INA_GROUPS; id++)
 		CHECK_INT(wanted[id].id, id == 9 || id == 3 ? id : 0);
 	CHECK_INT(wanted[9].base, 16);
-	CHECK_INT(load("group 3 slots 0 16 members 10.0.0.1 10.0.0.2\ngroup 3 slots 16 16 members "
-		       "10.0.0.1 10.0.0.2\n",
-		       wanted, why, sizeof(why)),
-		  -EINVAL);
+	CHECK_INT(
+		load_text(
+			"group 3 slots 0 16 members 10.0.0.1 10.0.0.2\ngroup 3 slots 16 16 members "
+			"10.0.0.1 10.0.0.2\n",
+			wanted, why, sizeof(why)),
+		-EINVAL);
 	CHECK(strstr(why, ":2: this group is there already"));
 	memset(endless, ' ', sizeof(endless) - 1);
 	endless[sizeof(endless) - 1] = 0;
-	CHECK_INT(load(endless, wanted, why, sizeof(why)), -EINVAL);
+	CHECK_INT(load_text(endless, wanted, why, sizeof(why)), -EINVAL);
 	CHECK(strstr(why, ":1: the line is too long"));
 	CHECK_INT(ina_group_file("/nowhere/groups", NOW, wanted, why, sizeof(why)), -ENOENT);
 	CHECK_TEXT(why, "/nowhere/groups: No such file or directory");
@@ -145,8 +149,9 @@ static void file(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "whole", whole },     { "defaults", defaults },       { "lease", lease },
-		{ "nothing", nothing }, { "wrong_lines", wrong_lines }, { "file", file },
+		{ "whole", whole_line_is_parsed }, { "defaults", defaults_are_filled_in },
+		{ "lease", lease_is_in_ms },       { "nothing", empty_lines_give_no_group },
+		{ "wrong_lines", wrong_lines },    { "file", files_are_read },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

@@ -11,7 +11,7 @@ static struct ranks r;
 
 /* A past incarnation's packets are told that it is over; those of one that the switch does not know
  * yet wait. */
-static void epoch(void)
+static void other_epochs_are_not_summed(void)
 {
 	struct ina_frame f;
 	int32_t word[INA_WORDS] = { 7 };
@@ -54,7 +54,7 @@ static void epoch(void)
 
 /* A packet of the last incarnation comes late: the answer names that incarnation, so that nobody
  * takes it for the end of this one. */
-static void straggler(void)
+static void straggler_gets_its_own_epoch(void)
 {
 	struct ina_group_config c;
 	struct ina_frame late;
@@ -104,7 +104,7 @@ static void restarted_rank(void)
 
 /* A dead rank holds its group until the lease ends; then everybody who asks is told, and nothing is
  * summed any more. */
-static void lease(void)
+static void lease_ends_the_group(void)
 {
 	ranks_open(&r, true, 3, 8, 0);
 	ranks_give(&r, 0, 0, 1);
@@ -160,7 +160,7 @@ static void abort_all(void)
 
 /* ---- the controller's words ---- */
 
-static int install(struct ina_group_config c)
+static int install_group(struct ina_group_config c)
 {
 	const char *why = "unset";
 	int err = ina_switch_install(&r.sw, &c, &why);
@@ -169,57 +169,57 @@ static int install(struct ina_group_config c)
 	return err;
 }
 
-static void installed(void)
+static void wrong_groups_are_refused(void)
 {
 	struct ina_group_config c;
 
 	ranks_open(&r, true, 2, 16, 0); /* 64 to 79 */
 	c = r.config;
 	c.id = 0;
-	CHECK_INT(install(c), -EINVAL);
+	CHECK_INT(install_group(c), -EINVAL);
 	c.id = 8;
-	CHECK_INT(install(c), -EEXIST);
+	CHECK_INT(install_group(c), -EEXIST);
 	c.base = 79;
-	CHECK_INT(install(c), -EEXIST);
+	CHECK_INT(install_group(c), -EEXIST);
 	c.base = 49;
-	CHECK_INT(install(c), -EEXIST);
+	CHECK_INT(install_group(c), -EEXIST);
 	c.base = 48;
-	CHECK_INT(install(c), 0);
+	CHECK_INT(install_group(c), 0);
 	c.id = 9;
 	c.base = 80;
 	c.ranks = 1;
-	CHECK_INT(install(c), -EINVAL);
+	CHECK_INT(install_group(c), -EINVAL);
 	c.ranks = 33;
-	CHECK_INT(install(c), -EINVAL);
+	CHECK_INT(install_group(c), -EINVAL);
 	c.ranks = 32;
 	c.workers = 0;
-	CHECK_INT(install(c), -EINVAL);
+	CHECK_INT(install_group(c), -EINVAL);
 	c.workers = 3;
-	CHECK_INT(install(c), -EINVAL);
+	CHECK_INT(install_group(c), -EINVAL);
 	c.workers = 128;
-	CHECK_INT(install(c), -EINVAL);
+	CHECK_INT(install_group(c), -EINVAL);
 	c.workers = 16;
-	CHECK_INT(install(c), -EINVAL); /* one slot each */
+	CHECK_INT(install_group(c), -EINVAL); /* one slot each */
 	c.workers = 8;
 	c.base = RANKS_SLOTS - 15;
-	CHECK_INT(install(c), -ENOSPC);
+	CHECK_INT(install_group(c), -ENOSPC);
 	c.base = RANKS_SLOTS - 16;
-	CHECK_INT(install(c), 0);
+	CHECK_INT(install_group(c), 0);
 	c.id = 10;
 	c.base = 0;
 	c.len = 2048;
-	CHECK_INT(install(c), -ENOSPC);
+	CHECK_INT(install_group(c), -ENOSPC);
 	/* A new incarnation may lie where the last one was. */
 	c = r.config;
 	c.epoch++;
 	c.base = 70;
-	CHECK_INT(install(c), -0);
+	CHECK_INT(install_group(c), -0);
 	for (int i = 0; i < INA_REASONS; i++)
 		CHECK(strcmp(ina_reason_name((enum ina_reason)i, NULL), "?"));
 }
 
 /* Each worker of a rank has a part of the range, and psns of its own. */
-static void workers(void)
+static void workers_have_own_parts(void)
 {
 	struct ina_group_config c;
 	struct ina_frame f;
@@ -255,13 +255,13 @@ static void workers(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "epoch", epoch },
-		{ "straggler", straggler },
+		{ "epoch", other_epochs_are_not_summed },
+		{ "straggler", straggler_gets_its_own_epoch },
 		{ "restarted_rank", restarted_rank },
-		{ "lease", lease },
+		{ "lease", lease_ends_the_group },
 		{ "abort_all", abort_all },
-		{ "installed", installed },
-		{ "workers", workers },
+		{ "installed", wrong_groups_are_refused },
+		{ "workers", workers_have_own_parts },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

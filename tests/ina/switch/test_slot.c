@@ -12,8 +12,8 @@ static struct ranks r;
 
 /* ---- the collectives ---- */
 
-static int32_t expected(uint8_t coll, unsigned ranks, uint8_t root,
-			const int32_t value[INA_RANKS_MAX])
+static int32_t compute_expected(uint8_t coll, unsigned ranks, uint8_t root,
+				const int32_t value[INA_RANKS_MAX])
 {
 	int32_t sum = 0;
 
@@ -51,11 +51,12 @@ static void one_packet(uint8_t coll, uint8_t root, uint32_t psn, struct sr_rng *
 		CHECK(a->coll == coll && a->root == root && a->psn == psn);
 		for (int i = 0; a->words && i < INA_WORDS; i++)
 			CHECK_INT(ranks_word(a, (unsigned)i),
-				  expected(coll, ranks, root, value) - i * (sum ? (int)ranks : 1));
+				  compute_expected(coll, ranks, root, value) -
+					  i * (sum ? (int)ranks : 1));
 	}
 }
 
-static void collective(uint8_t coll)
+static void check_collective(uint8_t coll)
 {
 	struct sr_rng rng = { coll };
 
@@ -69,27 +70,27 @@ static void collective(uint8_t coll)
 
 static void all_reduce(void)
 {
-	collective(INA_ALL_REDUCE);
+	check_collective(INA_ALL_REDUCE);
 }
 
-static void reduce(void)
+static void reduce_is_exact(void)
 {
-	collective(INA_REDUCE);
+	check_collective(INA_REDUCE);
 }
 
-static void broadcast(void)
+static void broadcast_is_exact(void)
 {
-	collective(INA_BROADCAST);
+	check_collective(INA_BROADCAST);
 }
 
 static void reduce_scatter(void)
 {
-	collective(INA_REDUCE_SCATTER);
+	check_collective(INA_REDUCE_SCATTER);
 }
 
 static void all_gather(void)
 {
-	collective(INA_ALL_GATHER);
+	check_collective(INA_ALL_GATHER);
 }
 
 /* A broadcast hands words through that are no numbers: every bit pattern, and the exponent,
@@ -226,7 +227,7 @@ static void foreign_slot(void)
 
 /* psn mod len jumps where psn wraps, unless len is a power of two: every such len walks over 2^32;
  * no other is installed. */
-static void wrap(void)
+static void psn_wraps(void)
 {
 	const char *why;
 
@@ -287,7 +288,7 @@ static void one_loss(void)
 
 /* A contribution that comes twice is added once, in either kind, before and after the sum is
  * whole. */
-static void duplicate(void)
+static void duplicate_is_added_once(void)
 {
 	for (int extended = 0; extended < 2; extended++) {
 		ranks_open(&r, extended, 3, 8, 0);
@@ -336,7 +337,7 @@ static void two_pools(void)
 }
 
 /* Further ahead than a window may be: a live slot is nobody's to take. */
-static void early(void)
+static void early_packets_are_refused(void)
 {
 	ranks_open(&r, false, 2, 8, 0);
 	ranks_give(&r, 0, 0, 1);
@@ -358,7 +359,7 @@ static void early(void)
 
 /* The seed's factor lets sums pass 2^31 - 1: they stay at the end, and say so; what is exact does
  * not. */
-static void saturate(void)
+static void sums_saturate(void)
 {
 	static const struct {
 		int32_t a, b, sum;
@@ -434,7 +435,7 @@ static void give_block(uint8_t rank, uint32_t psn, uint8_t exponent, const int32
 }
 
 /* Blocks of different exponents: the smaller one is shifted, halves upwards. */
-static void align(void)
+static void exponents_are_aligned(void)
 {
 	static const int32_t big[5] = { 100, -100, 0, INT32_MAX, INT32_MIN },
 			     small[5] = { 5, -5, 7, 4, -4 };
@@ -463,7 +464,7 @@ static void align(void)
 }
 
 /* Shifts by hand: -5/4 = -1.25, -6/4 = -1.5 goes up, 6/4 = 1.5 goes up. */
-static void shift(void)
+static void shifts_round_half_up(void)
 {
 	CHECK_INT(ina_word_shift(-5, 2), -1);
 	CHECK_INT(ina_word_shift(-6, 2), -1);
@@ -481,7 +482,7 @@ static void shift(void)
 
 /* Against float64: half a unit of the last exponent for each block that was shifted, and for the
  * sum each time it was. */
-static void exponents(void)
+static void sums_are_close_to_float64(void)
 {
 	struct sr_rng rng = { 11 };
 
@@ -511,7 +512,7 @@ static void exponents(void)
 }
 
 /* A contribution that met congestion marks the answer, for all, and only this one. */
-static void marked(void)
+static void marks_reach_all_ranks(void)
 {
 	struct ina_frame f;
 	int32_t word[INA_WORDS] = { 0 };
@@ -532,7 +533,7 @@ static void marked(void)
 }
 
 /* Another collective, root, kind of frame, or words where none belong. */
-static void mismatch(void)
+static void mismatch_is_refused(void)
 {
 	struct ina_frame f;
 	int32_t word[INA_WORDS] = { 50 };
@@ -584,7 +585,8 @@ struct model {
 	uint32_t left[INA_RANKS_MAX]; /* first without an answer */
 };
 
-static enum ina_reason predict(const struct model *m, uint8_t rank, uint32_t psn, uint32_t len)
+static enum ina_reason predict_reason(const struct model *m, uint8_t rank, uint32_t psn,
+				      uint32_t len)
 {
 	uint32_t all = UINT32_MAX >> (32 - r.config.ranks);
 
@@ -619,7 +621,7 @@ static void random_packet(struct model *m, struct sr_rng *rng)
 	if (psn > left && !(m->seen[psn] >> rank & 1) && sr_rng_below(rng, 2))
 		psn = left;
 	value = (int32_t)(psn * 3 + rank * 1000u);
-	expect = predict(m, rank, psn, len);
+	expect = predict_reason(m, rank, psn, len);
 	is = ranks_give(&r, rank, psn, value);
 	CHECK_INT(is, expect);
 	if (is == INA_REASON_TAKEN || is == INA_REASON_COMPLETE) {
@@ -663,7 +665,7 @@ static void random_traffic(void)
 
 /* Every kind of processor does the same to a slot, bit by bit: the plain code beside the fastest
  * that runs here. */
-static void processors(void)
+static void processors_agree(void)
 {
 	static struct ina_slot plain[8], fast[8];
 	uint64_t dice = 88172645463325252u;
@@ -702,10 +704,10 @@ static void processors(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "processors", processors },
+		{ "processors", processors_agree },
 		{ "all_reduce", all_reduce },
-		{ "reduce", reduce },
-		{ "broadcast", broadcast },
+		{ "reduce", reduce_is_exact },
+		{ "broadcast", broadcast_is_exact },
 		{ "reduce_scatter", reduce_scatter },
 		{ "all_gather", all_gather },
 		{ "broadcast_bits", broadcast_bits },
@@ -713,18 +715,18 @@ int main(int argc, char **argv)
 		{ "stale_on_done", stale_on_done },
 		{ "stray_rank", stray_rank },
 		{ "foreign_slot", foreign_slot },
-		{ "wrap", wrap },
+		{ "wrap", psn_wraps },
 		{ "one_loss", one_loss },
-		{ "duplicate", duplicate },
+		{ "duplicate", duplicate_is_added_once },
 		{ "two_pools", two_pools },
-		{ "early", early },
-		{ "saturate", saturate },
+		{ "early", early_packets_are_refused },
+		{ "saturate", sums_saturate },
 		{ "flags_stay", flags_stay },
-		{ "align", align },
-		{ "shift", shift },
-		{ "exponents", exponents },
-		{ "marked", marked },
-		{ "mismatch", mismatch },
+		{ "align", exponents_are_aligned },
+		{ "shift", shifts_round_half_up },
+		{ "exponents", sums_are_close_to_float64 },
+		{ "marked", marks_reach_all_ranks },
+		{ "mismatch", mismatch_is_refused },
 		{ "random_traffic", random_traffic },
 	};
 

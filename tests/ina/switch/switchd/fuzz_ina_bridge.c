@@ -29,7 +29,7 @@ static struct last {
 	uint16_t port;
 } last; /* who sent the packet before */
 
-static void start(void)
+static void start_core(void)
 {
 	const struct ina_eal_options options = { .program = "fuzz", .threads = 1, .memory_mb = 32 };
 	char why[256] = "";
@@ -78,7 +78,7 @@ static bool is_same(const uint8_t *in, size_t n, const struct rte_mbuf *m)
 	       !memcmp(in + 26, out + 26, n - 26) && before % 0xffff == after % 0xffff;
 }
 
-static uint64_t counted(void)
+static uint64_t sum_counts(void)
 {
 	const struct ina_core_counts *c = &core->count;
 
@@ -96,10 +96,10 @@ static void free_waiting(void)
 	}
 }
 
-static void packet(uint16_t port, const uint8_t *bytes, size_t n)
+static void bridge_packet(uint16_t port, const uint8_t *bytes, size_t n)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(all.pool);
-	uint64_t before = counted(), floods = core->count.flooded;
+	uint64_t before = sum_counts(), floods = core->count.flooded;
 	uint32_t head[PORTS];
 	unsigned outs = 0, dropped = (unsigned)core->count.wred_dropped;
 	bool found = n >= 14 && !(bytes[0] & 1) && !memcmp(bytes, last.mac, 6) &&
@@ -111,7 +111,7 @@ static void packet(uint16_t port, const uint8_t *bytes, size_t n)
 	for (unsigned p = 0; p < PORTS; p++)
 		head[p] = core->tx[p].head;
 	ina_core_bridge(core, m);
-	CHECK_INT(counted(), before + 1);
+	CHECK_INT(sum_counts(), before + 1);
 	for (uint16_t p = 0; p < PORTS; p++) {
 		struct ina_tx *tx = &core->tx[p];
 		const struct rte_mbuf *out = tx->packet[head[p] & tx->mask];
@@ -139,7 +139,7 @@ static void packet(uint16_t port, const uint8_t *bytes, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!core)
-		start();
+		start_core();
 	memset(&last, 0xff, sizeof(last));
 	memset(&all.macs, 0, sizeof(all.macs));
 	/* port and whether what waits leaves, seconds, length, bytes */
@@ -151,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						   ina_tx_depth(&core->tx[2]) >
 					   INA_BURST / 2)
 			free_waiting();
-		packet(data[0] % 4 % PORTS, data + 3, data[2]);
+		bridge_packet(data[0] % 4 % PORTS, data + 3, data[2]);
 		size -= 3 + data[2];
 		data += 3 + data[2];
 	}

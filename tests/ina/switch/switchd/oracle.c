@@ -46,7 +46,7 @@ static uint64_t seen_by_switch(struct switch_rig *r)
 }
 
 /* The port that the rank is behind has this, and next. */
-static void expect(struct oracle *o, const struct ina_verdict *v, uint8_t rank)
+static void expect_answer(struct oracle *o, const struct ina_verdict *v, uint8_t rank)
 {
 	struct rte_mbuf *m = switch_rig_receive(o->rig, o->port[rank], RIG_TIME_LIMIT_MS);
 	uint8_t bytes[INA_FRAME_MAX];
@@ -92,9 +92,9 @@ void oracle_packet(struct oracle *o, unsigned port, const uint8_t *bytes, size_t
 	}
 	o->reason[v.reason]++;
 	if (v.action == INA_ANSWER_ONE)
-		expect(o, &v, f.rank);
+		expect_answer(o, &v, f.rank);
 	for (unsigned i = 0; v.action == INA_ANSWER_ALL && i < ina_switch_ranks(&o->sw, &v); i++)
-		expect(o, &v, (uint8_t)i);
+		expect_answer(o, &v, (uint8_t)i);
 }
 
 void oracle_nothing_more(struct oracle *o)

@@ -74,7 +74,7 @@ void switch_rig_show_log(const struct switch_rig *r)
 		fclose(f);
 }
 
-static void run(const struct switch_rig *r, const char **argv)
+static void exec_switch(const struct switch_rig *r, const char **argv)
 {
 	int fd = open(r->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
@@ -106,7 +106,7 @@ void switch_rig_start(struct switch_rig *r, const char *const *options)
 	r->pid = fork();
 	CHECK(r->pid >= 0);
 	if (!r->pid)
-		run(r, argv);
+		exec_switch(r, argv);
 	while (!(r->metrics = metrics_port(r))) {
 		if (ms_now() > end || waitpid(r->pid, NULL, WNOHANG) == r->pid) {
 			switch_rig_show_log(r);

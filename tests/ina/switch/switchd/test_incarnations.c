@@ -29,7 +29,7 @@ static void start_switch(void)
 	switch_rig_start(&s, options);
 }
 
-static void await(const char *name, uint64_t want)
+static void await_metric(const char *name, uint64_t want)
 {
 	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
 
@@ -38,7 +38,7 @@ static void await(const char *name, uint64_t want)
 	CHECK_INT(switch_rig_metric(&s, name), want);
 }
 
-static void give(uint8_t rank, uint32_t psn, uint32_t epoch)
+static void send_contribution(uint8_t rank, uint32_t psn, uint32_t epoch)
 {
 	uint8_t words[INA_PAYLOAD_BYTES], b[INA_FRAME_MAX];
 	struct ina_frame f = { .dst_mac = { 2, 0, 10, 0, 0, 0xfe },
@@ -62,7 +62,7 @@ static void give(uint8_t rank, uint32_t psn, uint32_t epoch)
 	switch_rig_send(&s, rank, b, ina_frame_encode(&f, b));
 }
 
-static struct ina_frame hear(uint8_t rank, int32_t *word)
+static struct ina_frame receive_answer(uint8_t rank, int32_t *word)
 {
 	struct rte_mbuf *m = switch_rig_receive(&s, rank, RIG_TIME_LIMIT_MS);
 	struct ina_frame f;
@@ -77,21 +77,21 @@ static struct ina_frame hear(uint8_t rank, int32_t *word)
 }
 
 /* Both workers' first packets: the sums, at both ranks. */
-static void whole(uint32_t psn, uint32_t epoch)
+static void check_whole_sum(uint32_t psn, uint32_t epoch)
 {
 	int32_t word = 0;
 
 	for (uint8_t rank = 0; rank < RANKS; rank++)
-		give(rank, psn, epoch);
+		send_contribution(rank, psn, epoch);
 	for (uint8_t rank = 0; rank < RANKS; rank++) {
-		struct ina_frame f = hear(rank, &word);
+		struct ina_frame f = receive_answer(rank, &word);
 
 		CHECK(f.words && f.psn == psn && f.epoch == epoch);
 		CHECK_INT(word, 20 * (int32_t)psn + 1);
 	}
 }
 
-static void create(void)
+static void create_group(void)
 {
 	static const uint32_t member[] = { 0x0a000001, 0x0a000002 };
 	struct ha_ina_group_spec w = { .member = member,
@@ -109,7 +109,7 @@ static void create(void)
 	} while (!lease.id && ha_clock_now(&ha_clock_live) < end);
 	CHECK(lease.id);
 	CHECK_INT(lease.switch_address, RIG_ADDR);
-	await("hawser_switch_installs_total", 1);
+	await_metric("hawser_switch_installs_total", 1);
 }
 
 /* The epoch that the group has now; the controller is asked as ranks ask. */
@@ -130,12 +130,12 @@ static uint32_t epoch_now(uint32_t above)
 static void controller_dies(void)
 {
 	rig_stop(&c, SIGKILL);
-	whole(2, lease.epoch);
+	check_whole_sum(2, lease.epoch);
 	usleep(300000);
 	rig_start(&c, NULL);
 	rig_await(&c);
 	usleep(1000000);
-	whole(3, lease.epoch);
+	check_whole_sum(3, lease.epoch);
 	CHECK_INT(switch_rig_metric(&s, "hawser_switch_installs_total"), 1);
 	CHECK_INT(switch_rig_metric(&s, "hawser_switch_ends_total"), 0);
 }
@@ -147,31 +147,31 @@ static void switch_dies(void)
 	int32_t word;
 	struct ina_frame f;
 
-	give(0, 4, before);
+	send_contribution(0, 4, before);
 	switch_rig_stop(&s, SIGKILL);
 	start_switch();
 	switch_rig_await_up(&s);
-	await("hawser_switch_installs_total", 1);
+	await_metric("hawser_switch_installs_total", 1);
 	now = epoch_now(before);
-	give(1, 4, before);
-	f = hear(1, &word);
+	send_contribution(1, 4, before);
+	f = receive_answer(1, &word);
 	CHECK(f.flags & INA_F_ABORT && f.epoch == before && !f.words);
-	whole(0, now);
-	whole(1, now);
+	check_whole_sum(0, now);
+	check_whole_sum(1, now);
 	lease.epoch = now;
 }
 
-static void ends(void)
+static void ended_group_aborts(void)
 {
 	char message[192];
 	int32_t word;
 
 	CHECK_INT(ha_ina_client_destroy(client, lease.id, lease.switch_name, lease.key, message),
 		  0);
-	await("hawser_switch_ends_total", 1);
+	await_metric("hawser_switch_ends_total", 1);
 	for (uint8_t rank = 0; rank < RANKS; rank++) {
-		give(rank, 2, lease.epoch);
-		CHECK(hear(rank, &word).flags & INA_F_ABORT);
+		send_contribution(rank, 2, lease.epoch);
+		CHECK(receive_answer(rank, &word).flags & INA_F_ABORT);
 	}
 	CHECK_INT(switch_rig_metric(&s, "hawser_switch_groups_over"), 1);
 }
@@ -188,12 +188,12 @@ int main(int argc, char **argv)
 	switch_rig_connect(&s);
 	switch_rig_await_up(&s);
 	client = rig_client(&c, 30000, true);
-	create();
-	whole(0, lease.epoch);
-	whole(1, lease.epoch);
+	create_group();
+	check_whole_sum(0, lease.epoch);
+	check_whole_sum(1, lease.epoch);
 	controller_dies();
 	switch_dies();
-	ends();
+	ended_group_aborts();
 	ha_ina_client_close(client);
 	switch_rig_end(&s);
 	rig_stop(&c, SIGTERM);

@@ -24,7 +24,7 @@ static struct ina_group_config groups[2];
 static uint32_t next_psn[2][2]; /* of group and worker */
 static uint32_t dice = 1;
 
-static uint32_t roll(uint32_t sides)
+static uint32_t draw_random(uint32_t sides)
 {
 	dice = dice * 1664525 + 1013904223;
 	return (dice >> 8) % sides;
@@ -32,8 +32,8 @@ static uint32_t roll(uint32_t sides)
 
 /* ---- groups ---- */
 
-static struct ina_group_config group(uint8_t id, bool extended, uint8_t workers, uint16_t base,
-				     uint32_t len, uint32_t epoch)
+static struct ina_group_config make_group(uint8_t id, bool extended, uint8_t workers, uint16_t base,
+					  uint32_t len, uint32_t epoch)
 {
 	struct ina_group_config c = { .id = id,
 				      .ranks = RANKS,
@@ -52,7 +52,7 @@ static struct ina_group_config group(uint8_t id, bool extended, uint8_t workers,
 }
 
 /* Both groups begin anew, here and there. */
-static void install(unsigned n)
+static void install_groups(unsigned n)
 {
 	char text[1024];
 	const char *why;
@@ -84,7 +84,7 @@ struct contribution {
 	int32_t word; /* the first; then one more each */
 };
 
-static struct contribution plain(unsigned g, unsigned rank, uint32_t psn)
+static struct contribution make_plain(unsigned g, unsigned rank, uint32_t psn)
 {
 	return (struct contribution) { .group = g,
 				       .rank = rank,
@@ -94,7 +94,7 @@ static struct contribution plain(unsigned g, unsigned rank, uint32_t psn)
 				       .word = (int32_t)(1000 * rank + psn) };
 }
 
-static size_t make(const struct contribution *what, uint8_t bytes[INA_FRAME_MAX])
+static size_t make_packet(const struct contribution *what, uint8_t bytes[INA_FRAME_MAX])
 {
 	const struct ina_group_config *c = &groups[what->group];
 	uint32_t each = c->len / c->workers;
@@ -124,23 +124,23 @@ static size_t make(const struct contribution *what, uint8_t bytes[INA_FRAME_MAX]
 	return ina_frame_encode(&f, bytes);
 }
 
-static void contribute(const struct contribution *what)
+static void send_contribution(const struct contribution *what)
 {
 	uint8_t bytes[INA_FRAME_MAX];
-	size_t len = make(what, bytes);
+	size_t len = make_packet(what, bytes);
 
 	oracle_packet(&o, o.port[what->rank], bytes, len);
 }
 
 static void send_plain(unsigned g, unsigned rank, uint32_t psn)
 {
-	struct contribution what = plain(g, rank, psn);
+	struct contribution what = make_plain(g, rank, psn);
 
-	contribute(&what);
+	send_contribution(&what);
 }
 
 /* One sum of all, after which their heads are predicted. */
-static void sum(unsigned g)
+static void send_whole_sum(unsigned g)
 {
 	uint32_t psn = next_psn[g][0]++;
 
@@ -148,7 +148,7 @@ static void sum(unsigned g)
 		send_plain(g, i, psn);
 }
 
-static uint64_t predicted(void)
+static uint64_t read_predicted(void)
 {
 	return switch_rig_metric(&r, "hawser_switch_predicted_total");
 }
@@ -156,10 +156,10 @@ static uint64_t predicted(void)
 /* A second sum goes as predicted, all of it. */
 static void sum_as_predicted(unsigned g)
 {
-	uint64_t before = predicted();
+	uint64_t before = read_predicted();
 
-	sum(g);
-	CHECK_INT(predicted() - before, RANKS);
+	send_whole_sum(g);
+	CHECK_INT(read_predicted() - before, RANKS);
 }
 
 /* ---- one byte that is not as it was ---- */
@@ -187,9 +187,9 @@ static bool is_for_others(unsigned at)
 static void other_byte(unsigned at, uint8_t flip, bool fix)
 {
 	uint32_t psn = next_psn[0][0]++;
-	struct contribution what = plain(0, 0, psn);
+	struct contribution what = make_plain(0, 0, psn);
 	uint8_t bytes[INA_FRAME_MAX];
-	size_t len = make(&what, bytes);
+	size_t len = make_packet(&what, bytes);
 
 	bytes[at] ^= flip;
 	if (fix)
@@ -202,9 +202,9 @@ static void other_byte(unsigned at, uint8_t flip, bool fix)
 static void other_length(int more)
 {
 	uint32_t psn = next_psn[0][0]++;
-	struct contribution what = plain(0, 0, psn);
+	struct contribution what = make_plain(0, 0, psn);
 	uint8_t bytes[INA_FRAME_MAX + 8] = { 0 };
-	size_t len = make(&what, bytes);
+	size_t len = make_packet(&what, bytes);
 
 	oracle_packet(&o, o.port[0], bytes, (size_t)((int)len + more));
 	for (unsigned i = 0; i < RANKS; i++)
@@ -216,9 +216,9 @@ static void play_bytes(bool extended, uint8_t flip)
 	unsigned head = extended ? HEAD_MAX : HEAD_MAX - INA_EXTENSION_BYTES;
 
 	oracle_forget(&o);
-	groups[0] = group(GROUP, extended, 1, 0, 128, groups[0].epoch + 1);
-	install(1);
-	sum(0);
+	groups[0] = make_group(GROUP, extended, 1, 0, 128, groups[0].epoch + 1);
+	install_groups(1);
+	send_whole_sum(0);
 	sum_as_predicted(0);
 	for (unsigned at = 0; at < head; at++) {
 		bool ip = at >= INA_ETHERNET_BYTES && at < INA_ETHERNET_BYTES + INA_IP_BYTES;
@@ -233,12 +233,12 @@ static void play_bytes(bool extended, uint8_t flip)
 	other_length(1);
 	other_length(-1);
 	other_length(-INA_PAYLOAD_BYTES);
-	sum(0);
+	send_whole_sum(0);
 	sum_as_predicted(0);
 	oracle_nothing_more(&o);
 }
 
-static void bytes(void)
+static void changed_bytes_are_noticed(void)
 {
 	static const uint8_t flips[] = { 0x01, 0x02, 0x08, 0x80 };
 
@@ -250,15 +250,15 @@ static void bytes(void)
 
 /* ---- a rank moves ---- */
 
-static void moves(void)
+static void ranks_move_between_ports(void)
 {
-	groups[0] = group(GROUP, true, 1, 0, 128, 1);
+	groups[0] = make_group(GROUP, true, 1, 0, 128, 1);
 	oracle_forget(&o);
-	install(1);
+	install_groups(1);
 	for (unsigned i = 0; i < 12; i++) {
-		sum(0);
+		send_whole_sum(0);
 		sum_as_predicted(0);
-		o.port[i % RANKS] = RANKS + roll(RIG_PORTS - RANKS);
+		o.port[i % RANKS] = RANKS + draw_random(RIG_PORTS - RANKS);
 	}
 	oracle_nothing_more(&o);
 }
@@ -285,27 +285,27 @@ static void abort_by(unsigned rank)
 	oracle_packet(&o, o.port[rank], bytes, ina_frame_encode(&f, bytes));
 }
 
-static void incarnations(void)
+static void incarnations_follow_each_other(void)
 {
-	groups[0] = group(GROUP, true, 1, 0, 64, 1);
+	groups[0] = make_group(GROUP, true, 1, 0, 64, 1);
 	oracle_forget(&o);
 	for (unsigned incarnation = 0; incarnation < 4; incarnation++) {
-		install(1);
-		sum(0);
+		install_groups(1);
+		send_whole_sum(0);
 		sum_as_predicted(0);
 		if (incarnation % 2) { /* others are as predicted, and late */
 			abort_by(incarnation % RANKS);
-			sum(0);
+			send_whole_sum(0);
 		}
 		groups[0].epoch++;
 		if (incarnation == 2)
 			groups[0].base = 128; /* the same heads, other slots */
 	}
-	install(1);
+	install_groups(1);
 	groups[0].epoch--; /* from the incarnation before */
-	sum(0);
+	send_whole_sum(0);
 	groups[0].epoch++;
-	sum(0);
+	send_whole_sum(0);
 	sum_as_predicted(0);
 	oracle_nothing_more(&o);
 }
@@ -314,22 +314,22 @@ static void incarnations(void)
 
 static void any_packet(void)
 {
-	unsigned g = roll(3) == 0, worker = g ? 0 : roll(2);
+	unsigned g = draw_random(3) == 0, worker = g ? 0 : draw_random(2);
 	uint32_t *psn = &next_psn[g][worker];
-	struct contribution what = plain(g, roll(RANKS), *psn);
+	struct contribution what = make_plain(g, draw_random(RANKS), *psn);
 
 	what.worker = worker;
-	if (!roll(8) && *psn)
-		what.psn -= 1 + roll(*psn < 3 ? *psn : 3);
-	if (!roll(12))
-		what.exponent = (uint8_t)(138 + roll(5));
-	if (!roll(20))
+	if (!draw_random(8) && *psn)
+		what.psn -= 1 + draw_random(*psn < 3 ? *psn : 3);
+	if (!draw_random(12))
+		what.exponent = (uint8_t)(138 + draw_random(5));
+	if (!draw_random(20))
 		what.ecn = INA_CE;
-	if (!roll(25))
-		what.flags = roll(2) ? INA_F_OVERFLOW : INA_F_NONFINITE;
-	if (!roll(6))
-		what.word = roll(2) ? INT32_MAX - 70 : INT32_MIN + 5;
-	contribute(&what);
+	if (!draw_random(25))
+		what.flags = draw_random(2) ? INA_F_OVERFLOW : INA_F_NONFINITE;
+	if (!draw_random(6))
+		what.word = draw_random(2) ? INT32_MAX - 70 : INT32_MIN + 5;
+	send_contribution(&what);
 }
 
 /* So that there is a next one. */
@@ -338,28 +338,28 @@ static void finish_all(void)
 	for (unsigned g = 0; g < 2; g++)
 		for (unsigned w = 0; w < groups[g].workers; w++) {
 			for (unsigned i = 0; i < RANKS; i++) {
-				struct contribution what = plain(g, i, next_psn[g][w]);
+				struct contribution what = make_plain(g, i, next_psn[g][w]);
 
 				what.worker = w;
-				contribute(&what);
+				send_contribution(&what);
 			}
 			next_psn[g][w]++;
 		}
 }
 
-static void traffic(void)
+static void random_traffic_is_equal(void)
 {
-	groups[0] = group(GROUP, true, 2, 0, 128, 1);
-	groups[1] = group(OTHER_GROUP, false, 1, 128, 64, 1);
+	groups[0] = make_group(GROUP, true, 2, 0, 128, 1);
+	groups[1] = make_group(OTHER_GROUP, false, 1, 128, 64, 1);
 	oracle_forget(&o);
-	install(2);
+	install_groups(2);
 	for (unsigned i = 0; i < PACKETS; i++) {
 		any_packet();
 		if (i % 16 == 15)
 			finish_all();
 	}
 	oracle_nothing_more(&o);
-	CHECK(predicted() > o.packets / 4);
+	CHECK(read_predicted() > o.packets / 4);
 }
 
 /* ---- a queue becomes too long ---- */
@@ -389,27 +389,27 @@ static bool is_marked(unsigned rank, uint32_t first, uint32_t seen[RANKS])
 	return marked;
 }
 
-static void marks(void)
+static void predicted_packets_are_marked(void)
 {
 	uint32_t first, seen[RANKS] = { 0 };
 	unsigned marked = 0;
 	uint64_t before;
 
-	groups[0] = group(GROUP, true, 1, 0, 128, 1);
+	groups[0] = make_group(GROUP, true, 1, 0, 128, 1);
 	oracle_forget(&o);
-	install(1);
-	sum(0);
-	before = predicted();
+	install_groups(1);
+	send_whole_sum(0);
+	before = read_predicted();
 	first = next_psn[0][0];
 	for (unsigned i = 0; i < RANKS * AT_ONCE; i++) {
-		struct contribution what = plain(0, i / AT_ONCE, first + i % AT_ONCE);
+		struct contribution what = make_plain(0, i / AT_ONCE, first + i % AT_ONCE);
 		uint8_t packet[INA_FRAME_MAX];
 
-		switch_rig_send(&r, o.port[what.rank], packet, make(&what, packet));
+		switch_rig_send(&r, o.port[what.rank], packet, make_packet(&what, packet));
 	}
 	for (unsigned i = 0; i < RANKS * AT_ONCE; i++)
 		marked += is_marked(i / AT_ONCE, first, seen);
-	CHECK_INT(predicted() - before, RANKS * AT_ONCE);
+	CHECK_INT(read_predicted() - before, RANKS * AT_ONCE);
 	CHECK_INT(switch_rig_metric(&r, "hawser_switch_marked_total"), marked);
 	printf("%u of %u answers marked\n", marked, RANKS * AT_ONCE);
 }
@@ -420,11 +420,11 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 		bool alone; /* the oracle knows nothing of it */
-	} tests[] = { { "bytes", bytes, false },
-		      { "moves", moves, false },
-		      { "incarnations", incarnations, false },
-		      { "traffic", traffic, false },
-		      { "marks", marks, true } };
+	} tests[] = { { "bytes", changed_bytes_are_noticed, false },
+		      { "moves", ranks_move_between_ports, false },
+		      { "incarnations", incarnations_follow_each_other, false },
+		      { "traffic", random_traffic_is_equal, false },
+		      { "marks", predicted_packets_are_marked, true } };
 	const char *options[] = { "--mac=02:00:00:00:00:fe", "--slots=256", NULL, NULL, NULL };
 	char cores[32];
 

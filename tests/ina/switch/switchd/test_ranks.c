@@ -33,21 +33,21 @@ struct rank {
 };
 static struct rank ranks[RANKS][WORKERS];
 
-static int32_t value(unsigned rank, unsigned worker, uint32_t index, unsigned word)
+static int32_t value_of(unsigned rank, unsigned worker, uint32_t index, unsigned word)
 {
 	return (int32_t)(rank * 1000003u + worker * 7919u + index * 64u + word) - 500000;
 }
 
-static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *block)
+static void bring_words(void *arg, uint32_t index, uint8_t *words, struct ina_block *block)
 {
 	const struct rank *k = arg;
 
 	for (unsigned i = 0; i < INA_WORDS; i++)
-		ina_put32(words + 4 * i, (uint32_t)value(k->rank, k->worker, index, i));
+		ina_put32(words + 4 * i, (uint32_t)value_of(k->rank, k->worker, index, i));
 	*block = (struct ina_block) { 0 };
 }
 
-static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)
+static void take_words(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)
 {
 	struct rank *k = arg;
 
@@ -57,13 +57,13 @@ static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_blo
 		int32_t sum = 0;
 
 		for (unsigned rank = 0; rank < RANKS; rank++)
-			sum += value(rank, k->worker, index, i);
+			sum += value_of(rank, k->worker, index, i);
 		CHECK_INT((int32_t)ina_get32(words + 4 * i), sum);
 	}
 	CHECK_INT(block.flags, 0);
 }
 
-static void done(void *arg, int err)
+static void record_end(void *arg, int err)
 {
 	struct rank *k = arg;
 
@@ -82,9 +82,9 @@ static void send_frame(void *arg, const struct ina_frame *f)
 		ina_tx_send(&r.tx[k->rank], m);
 }
 
-static void begin(unsigned rank, unsigned worker)
+static void begin_rank(unsigned rank, unsigned worker)
 {
-	static const struct ina_op_ops ops = { bring, take, done };
+	static const struct ina_op_ops ops = { bring_words, take_words, record_end };
 	struct rank *k = &ranks[rank][worker];
 	struct ina_worker_ops out = { send_frame, k };
 	struct ina_worker_config c = { .addr = 0x0a000001u + rank,
@@ -113,7 +113,7 @@ static void begin(unsigned rank, unsigned worker)
 	CHECK_INT(ina_worker_post(&k->w, &k->op), 0);
 }
 
-static void hear(unsigned port)
+static void receive_frames(unsigned port)
 {
 	struct rte_mbuf *m[INA_BURST];
 	unsigned n = ina_port_receive(&r.port[port], 0, m, INA_BURST);
@@ -133,7 +133,7 @@ static bool round_of(void)
 	bool all = true;
 
 	for (unsigned rank = 0; rank < RANKS; rank++) {
-		hear(rank);
+		receive_frames(rank);
 		for (unsigned w = 0; w < WORKERS; w++) {
 			ina_worker_poll(&ranks[rank][w].w);
 			all &= ranks[rank][w].done;
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
 	switch_rig_connect(&r);
 	switch_rig_await_up(&r);
 	for (unsigned i = 0; i < RANKS * WORKERS; i++)
-		begin(i / WORKERS, i % WORKERS);
+		begin_rank(i / WORKERS, i % WORKERS);
 	for (end = ha_clock_now(&ha_clock_live) + LIMIT_NS; !round_of(); usleep(20))
 		CHECK(ha_clock_now(&ha_clock_live) < end);
 	for (unsigned i = 0; i < RANKS * WORKERS; i++) {

@@ -19,7 +19,7 @@ static struct oracle o;
 static uint32_t epoch_offset;
 static char group_line[512];
 
-static void packet(void *arg, unsigned port, const uint8_t *given, size_t len)
+static void play_packet(void *arg, unsigned port, const uint8_t *given, size_t len)
 {
 	uint8_t bytes[2048];
 
@@ -31,7 +31,7 @@ static void packet(void *arg, unsigned port, const uint8_t *given, size_t len)
 
 /* Each rank says something that is not taken: now the switch knows where it is, as it does in a
  * running job. */
-static void introduce(const struct ina_group_config *c)
+static void introduce_ranks(const struct ina_group_config *c)
 {
 	for (unsigned i = 0; i < c->ranks; i++) {
 		struct ina_frame f = { .src = c->member[i].addr,
@@ -48,11 +48,11 @@ static void introduce(const struct ina_group_config *c)
 
 		memcpy(f.src_mac, c->member[i].mac, 6);
 		memcpy(f.dst_mac, ina_case_mac, 6);
-		packet(NULL, i % RIG_PORTS, bytes, ina_frame_encode(&f, bytes));
+		play_packet(NULL, i % RIG_PORTS, bytes, ina_frame_encode(&f, bytes));
 	}
 }
 
-static void install(void *arg, const struct ina_group_config *group)
+static void install_group(void *arg, const struct ina_group_config *group)
 {
 	struct ina_group_config c = *group;
 	const char *why;
@@ -70,19 +70,19 @@ static void install(void *arg, const struct ina_group_config *group)
 				       i + 1);
 	switch_rig_groups(&r, group_line);
 	switch_rig_reload(&r);
-	introduce(&c);
+	introduce_ranks(&c);
 }
 
-static void lapse(void *arg, const struct ina_group_config *group)
+static void end_lease(void *arg, const struct ina_group_config *group)
 {
 	ina_switch_renew(&o.sw, group->id, group->epoch + epoch_offset, o.now);
 	switch_rig_groups(&r, "# it has ended\n");
 	switch_rig_reload(&r);
 }
 
-static void play(const struct ina_case *c, bool extended)
+static void play_case(const struct ina_case *c, bool extended)
 {
-	static const struct ina_case_sink sink = { install, lapse, packet, NULL };
+	static const struct ina_case_sink sink = { install_group, end_lease, play_packet, NULL };
 
 	o.playing = c->name;
 	oracle_forget(&o);
@@ -101,9 +101,9 @@ int main(int argc, char **argv)
 	oracle_open(&o, &r, argv[1], options);
 	for (unsigned i = 0; i < ina_ncases; i++) {
 		if (ina_cases[i].old)
-			play(&ina_cases[i], false);
+			play_case(&ina_cases[i], false);
 		if (ina_cases[i].extended)
-			play(&ina_cases[i], true);
+			play_case(&ina_cases[i], true);
 	}
 	oracle_check_counts(&o);
 	CHECK(o.packets > 500 && o.answers > 500 && o.others > 5);

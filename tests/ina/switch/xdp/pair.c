@@ -51,7 +51,7 @@ void pair_lapse(struct pair *p, const struct ina_group_config *c)
 }
 
 /* A program on some bytes; they become what it has made of them. */
-static uint32_t play(int program, uint8_t *bytes, size_t *len)
+static uint32_t run_program(int program, uint8_t *bytes, size_t *len)
 {
 	uint8_t out[ROOM];
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = bytes, .data_size_in = (uint32_t)*len,
@@ -63,8 +63,8 @@ static uint32_t play(int program, uint8_t *bytes, size_t *len)
 	return o.retval;
 }
 
-static void same(const struct pair *p, const char *what, const uint8_t *want, size_t want_len,
-		 const uint8_t *got, size_t got_len)
+static void check_same(const struct pair *p, const char *what, const uint8_t *want, size_t want_len,
+		       const uint8_t *got, size_t got_len)
 {
 	bool equal = want_len == got_len && !memcmp(want, got, want_len);
 
@@ -88,7 +88,7 @@ static void answer_of_core(const struct pair *p, const struct ina_verdict *v, ui
 }
 
 /* Copies of an answer leave on one CPU. */
-static void stay(void)
+static void pin_to_cpu(void)
 {
 	cpu_set_t one;
 
@@ -104,21 +104,21 @@ static void check_all(struct pair *p, const struct ina_verdict *v, const uint8_t
 	size_t want_len, got_len;
 
 	if (!p->stays)
-		stay();
+		pin_to_cpu();
 	p->stays = true;
 	for (uint8_t i = 0; i < ina_switch_ranks(&p->core, v); i++) {
 		memcpy(got, common, common_len);
 		got_len = common_len;
 		answer_of_core(p, v, i, want, &want_len);
-		CHECK_INT(play(p->answer, got, &got_len), XDP_PASS);
-		same(p, "an answer to all", want, want_len, got, got_len);
+		CHECK_INT(run_program(p->answer, got, &got_len), XDP_PASS);
+		check_same(p, "an answer to all", want, want_len, got, got_len);
 		p->count[INA_XDP_ANSWERS]++;
 	}
 }
 
 /* What the program is to do with the frame, by the core's word. */
-static uint32_t expected(const struct pair *p, const uint8_t *bytes, enum ina_fault fault,
-			 const struct ina_verdict *v)
+static uint32_t derive_action(const struct pair *p, const uint8_t *bytes, enum ina_fault fault,
+			      const struct ina_verdict *v)
 {
 	if (fault == INA_FAULT_NOT_OURS || fault == INA_FAULT_SHORT)
 		return XDP_PASS;
@@ -148,18 +148,18 @@ struct ina_verdict pair_send(struct pair *p, const uint8_t *bytes, size_t len,
 	p->count[*fault ? INA_XDP_FAULTS_AT + (unsigned)*fault
 			: INA_XDP_REASONS_AT + (unsigned)v.reason]++;
 	memcpy(got, bytes, len);
-	wanted = expected(p, bytes, *fault, &v);
-	does = play(p->program, got, &got_len);
+	wanted = derive_action(p, bytes, *fault, &v);
+	does = run_program(p->program, got, &got_len);
 	if (does != wanted)
 		fprintf(stderr, "packet %llu: fault %s, reason %s\n",
 			(unsigned long long)p->packets, ina_fault_name(*fault, NULL),
 			ina_reason_name(v.reason, NULL));
 	CHECK_INT(does, wanted);
 	if (does == XDP_PASS) {
-		same(p, "passed on", bytes, len, got, got_len);
+		check_same(p, "passed on", bytes, len, got, got_len);
 	} else if (does == XDP_TX) {
 		answer_of_core(p, &v, f.rank, want, &want_len);
-		same(p, "the answer", want, want_len, got, got_len);
+		check_same(p, "the answer", want, want_len, got, got_len);
 		p->count[INA_XDP_ANSWERS]++;
 	} else if (does == XDP_REDIRECT) {
 		check_all(p, &v, got, got_len);

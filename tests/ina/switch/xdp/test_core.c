@@ -20,26 +20,26 @@ static struct pair p;
 
 /* ---- every vector ---- */
 
-static void install(void *arg, const struct ina_group_config *group)
+static void install_group(void *arg, const struct ina_group_config *group)
 {
 	CHECK_INT(pair_install(&p, group), 0);
 }
 
-static void lapse(void *arg, const struct ina_group_config *group)
+static void end_lease(void *arg, const struct ina_group_config *group)
 {
 	pair_lapse(&p, group);
 }
 
-static void packet(void *arg, unsigned port, const uint8_t *bytes, size_t len)
+static void send_packet(void *arg, unsigned port, const uint8_t *bytes, size_t len)
 {
 	enum ina_fault fault;
 
 	pair_send(&p, bytes, len, &fault);
 }
 
-static void vectors(void)
+static void cases_are_played(void)
 {
-	const struct ina_case_sink sink = { install, lapse, packet, NULL };
+	const struct ina_case_sink sink = { install_group, end_lease, send_packet, NULL };
 	unsigned played = 0;
 	uint64_t packets = 0;
 
@@ -69,7 +69,7 @@ static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 0xfe };
 
 static uint64_t seed;
 
-static uint32_t dice(uint32_t n)
+static uint32_t draw_random(uint32_t n)
 {
 	seed = seed * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)((seed >> 33) % n);
@@ -81,17 +81,18 @@ struct job {
 	uint32_t at[WORKERS];
 };
 
-static struct ina_group_config config(unsigned i, uint32_t epoch)
+static struct ina_group_config make_config(unsigned i, uint32_t epoch)
 {
 	static const uint8_t many[] = { 2, 3, 5, 31, 32 };
 	struct ina_group_config c = { .id = (uint8_t)(1 + 100 * i),
-				      .ranks = many[dice(5)],
-				      .workers = (uint8_t)(1 + dice(WORKERS)),
-				      .extended = dice(4),
+				      .ranks = many[draw_random(5)],
+				      .workers = (uint8_t)(1 + draw_random(WORKERS)),
+				      .extended = draw_random(4),
 				      .base = (uint16_t)(256 * i),
-				      .len = 4u << dice(5),
+				      .len = 4u << draw_random(5),
 				      .epoch = epoch,
-				      .first_psn = dice(2) ? 0u - dice(40) : dice(1000),
+				      .first_psn = draw_random(2) ? 0u - draw_random(40)
+								  : draw_random(1000),
 				      .lease_until = UINT64_MAX };
 
 	for (unsigned r = 0; r < c.ranks; r++)
@@ -102,7 +103,7 @@ static struct ina_group_config config(unsigned i, uint32_t epoch)
 
 static void new_incarnation(struct job *j, unsigned i)
 {
-	j->c = config(i, j->c.epoch + 1 + dice(3));
+	j->c = make_config(i, j->c.epoch + 1 + draw_random(3));
 	CHECK_INT(pair_install(&p, &j->c), 0);
 	for (unsigned w = 0; w < WORKERS; w++)
 		j->at[w] = j->c.first_psn;
@@ -110,38 +111,38 @@ static void new_incarnation(struct job *j, unsigned i)
 
 static uint32_t random_word(void)
 {
-	switch (dice(6)) {
+	switch (draw_random(6)) {
 	case 0:
-		return 0x7fffffff - dice(3);
+		return 0x7fffffff - draw_random(3);
 	case 1:
-		return 0x80000000u + dice(3);
+		return 0x80000000u + draw_random(3);
 	case 2:
-		return dice(3) - 1;
+		return draw_random(3) - 1;
 	}
-	return dice(UINT32_MAX);
+	return draw_random(UINT32_MAX);
 }
 
 /* The psn that is due, or one from around it. */
 static uint32_t random_psn(uint32_t at, uint32_t each)
 {
-	switch (dice(8)) {
+	switch (draw_random(8)) {
 	case 0:
-		return at + dice(each);
+		return at + draw_random(each);
 	case 1:
-		return at - dice(2 * each + 1);
+		return at - draw_random(2 * each + 1);
 	case 2:
-		return at + each - 1 + dice(3);
+		return at + each - 1 + draw_random(3);
 	case 3:
-		return dice(20) ? at - each : dice(UINT32_MAX);
+		return draw_random(20) ? at - each : draw_random(UINT32_MAX);
 	}
 	return at;
 }
 
 static uint8_t random_exponent(uint32_t psn)
 {
-	if (!dice(40))
-		return (uint8_t)dice(256);
-	return (uint8_t)(dice(3) ? 140 : 138 + dice(5 + psn % 40));
+	if (!draw_random(40))
+		return (uint8_t)draw_random(256);
+	return (uint8_t)(draw_random(3) ? 140 : 138 + draw_random(5 + psn % 40));
 }
 
 /* Mostly one whose contribution is missing, so that sums get whole. */
@@ -149,9 +150,9 @@ static uint8_t random_rank(const struct ina_group_config *c, unsigned worker, ui
 {
 	uint32_t each = c->len / c->workers;
 	const struct ina_slot *s = &p.slot[c->base + worker * each + (psn & (each - 1))];
-	uint8_t rank = (uint8_t)dice(c->ranks);
+	uint8_t rank = (uint8_t)draw_random(c->ranks);
 
-	for (unsigned i = 0; dice(8) && i < c->ranks && !s->done && s->seen >> rank & 1; i++)
+	for (unsigned i = 0; draw_random(8) && i < c->ranks && !s->done && s->seen >> rank & 1; i++)
 		rank = (uint8_t)((rank + 1) % c->ranks);
 	return rank;
 }
@@ -159,26 +160,26 @@ static uint8_t random_rank(const struct ina_group_config *c, unsigned worker, ui
 static void random_macs(struct ina_frame *f)
 {
 	for (int i = 0; i < 6; i++) {
-		f->src_mac[i] = (uint8_t)(2 * dice(128));
-		f->dst_mac[i] = (uint8_t)(2 * dice(128));
+		f->src_mac[i] = (uint8_t)(2 * draw_random(128));
+		f->dst_mac[i] = (uint8_t)(2 * draw_random(128));
 	}
 }
 
 /* Flags and exponent; true when no words go with them. */
 static bool random_extension(struct ina_frame *f, bool bare)
 {
-	if (!dice(8)) {
+	if (!draw_random(8)) {
 		f->flags = INA_F_PROBE;
 		return true;
 	}
-	if (!dice(3000)) {
+	if (!draw_random(3000)) {
 		f->flags = INA_F_ABORT;
 		return true;
 	}
 	if (bare)
 		return true;
-	if (!dice(30))
-		f->flags = dice(2) ? INA_F_OVERFLOW : INA_F_NONFINITE;
+	if (!draw_random(30))
+		f->flags = draw_random(2) ? INA_F_OVERFLOW : INA_F_NONFINITE;
 	f->exponent = random_exponent(f->psn);
 	return false;
 }
@@ -188,55 +189,56 @@ static struct ina_frame random_frame(const struct job *j, uint8_t *words)
 {
 	const struct ina_group_config *c = &j->c;
 	struct ina_frame f = { .dst = ADDR,
-			       .ecn = dice(20) ? INA_ECT1 : INA_CE,
+			       .ecn = draw_random(20) ? INA_ECT1 : INA_CE,
 			       .extended = c->extended,
 			       .group = c->id };
 	uint32_t each = c->len / c->workers;
 	bool bare;
 
-	f.worker = (uint8_t)dice(c->workers);
+	f.worker = (uint8_t)draw_random(c->workers);
 	f.psn = random_psn(j->at[f.worker], each);
 	f.rank = random_rank(c, f.worker, f.psn);
-	f.coll = (uint8_t)(1 + (dice(30) ? f.psn / 4 : dice(5)) % 5);
-	f.root = (uint8_t)((dice(30) ? f.psn : dice(32)) % c->ranks);
+	f.coll = (uint8_t)(1 + (draw_random(30) ? f.psn / 4 : draw_random(5)) % 5);
+	f.root = (uint8_t)((draw_random(30) ? f.psn : draw_random(32)) % c->ranks);
 	f.agg_addr = (uint16_t)(c->base + f.worker * each + (f.psn & (each - 1)));
 	f.src = c->member[f.rank].addr;
 	if (f.extended)
-		f.epoch = c->epoch + (dice(50) ? 0 : dice(3) - 1);
+		f.epoch = c->epoch + (draw_random(50) ? 0 : draw_random(3) - 1);
 	random_macs(&f);
 	bare = !ina_coll_brings(f.coll, f.root, f.rank);
 	if (f.extended)
 		bare = random_extension(&f, bare);
-	if (!dice(60))
+	if (!draw_random(60))
 		bare = !bare && !f.exponent && !f.flags;
 	for (unsigned i = 0; i < INA_WORDS; i++)
 		ina_put32(words + 4 * i, random_word());
 	if (!bare)
 		f.words = words;
-	if (!dice(2000) && !f.flags && !f.exponent)
+	if (!draw_random(2000) && !f.flags && !f.exponent)
 		f.extended = !f.extended;
 	return f;
 }
 
 /* Bytes that lie. */
-static size_t spoil(uint8_t *bytes, size_t len)
+static size_t spoil_bytes(uint8_t *bytes, size_t len)
 {
-	switch (dice(6)) {
+	switch (draw_random(6)) {
 	case 0:
-		return 14 + dice((uint32_t)len - 13);
+		return 14 + draw_random((uint32_t)len - 13);
 	case 1:
-		bytes[12 + dice(2)] ^= (uint8_t)(1 + dice(255));
+		bytes[12 + draw_random(2)] ^= (uint8_t)(1 + draw_random(255));
 		break;
 	case 2:
-		bytes[14 + dice(20)] ^= (uint8_t)(1 + dice(255));
+		bytes[14 + draw_random(20)] ^= (uint8_t)(1 + draw_random(255));
 		break;
 	default:
-		bytes[34 + dice(18) % (uint32_t)(len - 34)] ^= (uint8_t)(1u << dice(8));
+		bytes[34 + draw_random(18) % (uint32_t)(len - 34)] ^=
+			(uint8_t)(1u << draw_random(8));
 	}
 	return len;
 }
 
-static void checksum(uint8_t *b)
+static void put_checksum(uint8_t *b)
 {
 	uint32_t sum = 0;
 
@@ -248,9 +250,9 @@ static void checksum(uint8_t *b)
 	ina_put16(b + 24, (uint16_t)~sum);
 }
 
-static void one(struct job *jobs)
+static void send_random_frame(struct job *jobs)
 {
-	unsigned i = dice(GROUPS);
+	unsigned i = draw_random(GROUPS);
 	struct job *j = &jobs[i];
 	uint8_t words[INA_PAYLOAD_BYTES], bytes[INA_FRAME_MAX + 64] = { 0 };
 	struct ina_frame f = random_frame(j, words);
@@ -258,21 +260,21 @@ static void one(struct job *jobs)
 	struct ina_verdict v;
 	enum ina_fault fault;
 
-	if (!dice(25)) {
-		len = spoil(bytes, len);
-		if (len >= 34 && dice(3))
-			checksum(bytes);
-	} else if (!dice(6)) {
+	if (!draw_random(25)) {
+		len = spoil_bytes(bytes, len);
+		if (len >= 34 && draw_random(3))
+			put_checksum(bytes);
+	} else if (!draw_random(6)) {
 		if (len < 60)
 			len = 60; /* padded */
-		len += dice(3) ? 0 : dice(6);
+		len += draw_random(3) ? 0 : draw_random(6);
 	}
 	v = pair_send(&p, bytes, len, &fault);
 	if (!fault && v.reason == INA_REASON_COMPLETE)
 		j->at[f.worker] = v.answer.psn + 1;
-	if (!dice(4000))
+	if (!draw_random(4000))
 		pair_lapse(&p, &j->c);
-	if ((p.core.group[j->c.id].over && !dice(20)) || !dice(6000))
+	if ((p.core.group[j->c.id].over && !draw_random(20)) || !draw_random(6000))
 		new_incarnation(j, i);
 }
 
@@ -289,7 +291,7 @@ static void random_packets(void)
 	for (unsigned i = 0; i < GROUPS; i++)
 		new_incarnation(&jobs[i], i);
 	for (uint64_t k = 0; k < packets; k++)
-		one(jobs);
+		send_random_frame(jobs);
 	pair_check_counters(&p);
 	/* It meant something: each fault and each reason came. */
 	for (unsigned i = INA_FAULT_NOT_OURS; i < INA_XDP_OWN_AT; i++) {
@@ -400,7 +402,7 @@ static void two_cpus(void)
 }
 
 static const struct named_test tests[] = {
-	{ "vectors", vectors },
+	{ "vectors", cases_are_played },
 	{ "random", random_packets },
 	{ "two_cpus", two_cpus },
 };
