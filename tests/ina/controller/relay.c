@@ -22,7 +22,7 @@ static int socket_at(const char *path, struct sockaddr_un *at)
 }
 
 /* false: the connection is over. */
-static bool pass(int from, int to, bool lose)
+static bool pass_bytes(int from, int to, bool lose)
 {
 	char buf[16384];
 	ssize_t n = read(from, buf, sizeof(buf));
@@ -30,7 +30,7 @@ static bool pass(int from, int to, bool lose)
 	return n > 0 && (lose || send(to, buf, (size_t)n, MSG_NOSIGNAL) == n);
 }
 
-static void serve(struct relay *r, int client, int controller)
+static void relay_connection(struct relay *r, int client, int controller)
 {
 	struct pollfd fd[2] = { { .fd = client, .events = POLLIN },
 				{ .fd = controller, .events = POLLIN } };
@@ -44,15 +44,15 @@ static void serve(struct relay *r, int client, int controller)
 		if (poll(fd, 2, LOOK_MS) <= 0)
 			continue;
 		if (fd[0].revents)
-			open = pass(client, controller, false);
+			open = pass_bytes(client, controller, false);
 		if (open && fd[1].revents) {
-			open = pass(controller, client, deaf);
+			open = pass_bytes(controller, client, deaf);
 			lost |= deaf;
 		}
 	}
 }
 
-static void *run(void *arg)
+static void *run_relay(void *arg)
 {
 	struct relay *r = arg;
 	struct pollfd fd = { .fd = r->listener, .events = POLLIN };
@@ -65,7 +65,7 @@ static void *run(void *arg)
 			continue;
 		controller = socket_at(r->to, &to);
 		if (!connect(controller, (struct sockaddr *)&to, sizeof(to)))
-			serve(r, client, controller);
+			relay_connection(r, client, controller);
 		close(controller);
 		close(client);
 	}
@@ -82,7 +82,7 @@ void relay_start(struct relay *r, const char *at, const char *to)
 	r->listener = socket_at(at, &here);
 	CHECK(!bind(r->listener, (struct sockaddr *)&here, sizeof(here)) &&
 	      !listen(r->listener, 16));
-	CHECK(!pthread_create(&r->thread, NULL, run, r));
+	CHECK(!pthread_create(&r->thread, NULL, run_relay, r));
 }
 
 void relay_stop(struct relay *r)

@@ -8,7 +8,7 @@
 
 static uint32_t dice_state;
 
-static uint32_t dice(uint32_t n)
+static uint32_t draw_random(uint32_t n)
 {
 	dice_state = dice_state * 1664525u + 1013904223u;
 	return (uint32_t)((uint64_t)(dice_state >> 4) * n >> 28);
@@ -55,7 +55,7 @@ static void range_add(struct given *g, uint32_t base, uint32_t len, uint32_t slo
 
 static void give_one(struct ha_buddy *b, struct given *g, uint32_t slots)
 {
-	uint32_t i = dice(g->n);
+	uint32_t i = draw_random(g->n);
 
 	ha_buddy_give(b, g->range[i].base, g->range[i].len);
 	map_set(g->range[i].base, g->range[i].len, slots, 0);
@@ -77,7 +77,8 @@ static void take_one(struct ha_buddy *b, struct given *g, uint32_t len, uint32_t
 
 static void reserve_one(struct ha_buddy *b, struct given *g, uint32_t len, uint32_t slots)
 {
-	uint32_t base = dice(slots / len + 2) * len, end = base + len < slots ? base + len : slots;
+	uint32_t base = draw_random(slots / len + 2) * len,
+		 end = base + len < slots ? base + len : slots;
 	bool got, want = base >= slots || map_free(base, end - base);
 
 	if (base + len > HA_BUDDY_SLOTS)
@@ -105,17 +106,17 @@ static void against_a_map(uint32_t seed)
 	uint32_t slots;
 
 	dice_state = seed;
-	slots = seed == 1 ? HA_BUDDY_SLOTS : HA_BUDDY_UNIT + dice(6000);
+	slots = seed == 1 ? HA_BUDDY_SLOTS : HA_BUDDY_UNIT + draw_random(6000);
 	ha_buddy_open(&b, slots);
 	slots = slots / HA_BUDDY_UNIT * HA_BUDDY_UNIT;
 	memset(map, 0, sizeof(map));
 	CHECK_INT(b.slots, slots);
 	for (int step = 0; step < 600; step++) {
-		uint32_t len = HA_BUDDY_UNIT << dice(8);
+		uint32_t len = HA_BUDDY_UNIT << draw_random(8);
 
-		if (dice(2) && g.n)
+		if (draw_random(2) && g.n)
 			give_one(&b, &g, slots);
-		else if (g.n < RANGES && dice(4))
+		else if (g.n < RANGES && draw_random(4))
 			take_one(&b, &g, len, slots);
 		else if (g.n < RANGES)
 			reserve_one(&b, &g, len, slots);
@@ -127,7 +128,7 @@ static void against_a_map(uint32_t seed)
 	check_map(&b, slots);
 }
 
-static void lengths(void)
+static void wrong_lengths_are_refused(void)
 {
 	static const uint32_t wrong[] = { 0, 1, 8, 17, 48, 65536, 1u << 31, UINT32_MAX };
 	static struct ha_buddy b;
@@ -164,7 +165,7 @@ static void best_fit(void)
 
 int main(void)
 {
-	lengths();
+	wrong_lengths_are_refused();
 	best_fit();
 	for (uint32_t seed = 1; seed <= 60; seed++)
 		against_a_map(seed);

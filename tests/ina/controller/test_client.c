@@ -19,7 +19,7 @@
 static struct rig r;
 static const uint32_t members[] = { 0x0a000003, 0x0a000001, 0x0a000002 };
 
-static void says(const struct ha_ina_client *c, const char *words)
+static void check_error(const struct ha_ina_client *c, const char *words)
 {
 	const char *line = ha_ina_client_error(c);
 
@@ -28,7 +28,7 @@ static void says(const struct ha_ina_client *c, const char *words)
 	CHECK(strstr(line, words) && strstr(line, "controller ") && !strchr(line, '\n'));
 }
 
-static struct ha_ina_group_spec spec(uint32_t length, uint32_t lease_ms)
+static struct ha_ina_group_spec make_spec(uint32_t length, uint32_t lease_ms)
 {
 	return (struct ha_ina_group_spec) { .member = members,
 					    .members = 3,
@@ -38,10 +38,10 @@ static struct ha_ina_group_spec spec(uint32_t length, uint32_t lease_ms)
 					    .name = "test" };
 }
 
-static void there(void)
+static void controller_is_there(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
-	struct ha_ina_group_spec w = spec(256, LEASE_MS);
+	struct ha_ina_group_spec w = make_spec(256, LEASE_MS);
 	struct ha_ina_lease lease, other;
 	struct ha_ina_beat beat;
 	char message[192];
@@ -68,8 +68,8 @@ static void there(void)
 	CHECK(strstr(message, "of this key"));
 	w.members = 1;
 	CHECK_INT(ha_ina_client_create(c, &w, &lease), -EINVAL);
-	says(c, "2 to 32 members, not 1");
-	w = spec(32768, 0);
+	check_error(c, "2 to 32 members, not 1");
+	w = make_spec(32768, 0);
 	CHECK(!ha_ina_client_create(c, &w, &lease));
 	CHECK(!lease.id && !lease.agg_len &&
 	      strstr(lease.message, "switch s has no 32768 aggregators"));
@@ -90,7 +90,7 @@ static void check_joined(const struct ha_ina_group_info *info, const struct ha_i
 static void ranks_join_once(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, true);
-	struct ha_ina_group_spec w = spec(256, LEASE_MS);
+	struct ha_ina_group_spec w = make_spec(256, LEASE_MS);
 	struct ha_ina_group_info info;
 	struct ha_ina_lease lease;
 	struct ha_ina_beat beat;
@@ -103,8 +103,8 @@ static void ranks_join_once(void)
 		      beat.epoch == lease.epoch);
 		check_joined(&info, &lease);
 		CHECK_INT(ha_ina_client_join(c, &lease, 1, 78, &info, &beat), -EINVAL);
-		says(c, "rank 1 of group");
-		says(c, "has joined before");
+		check_error(c, "rank 1 of group");
+		check_error(c, "has joined before");
 		if (!restarted) {
 			CHECK(rig_stop(&r, SIGKILL) == SIGKILL);
 			rig_start(&r, NULL);
@@ -116,7 +116,7 @@ static void ranks_join_once(void)
 	/* Who was refused does not leave for the one that joined, nor does who says nothing of
 	 * itself. */
 	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 78, &beat), -EINVAL);
-	says(c, "only that one can leave it");
+	check_error(c, "only that one can leave it");
 	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 0, &beat), -EINVAL);
 	for (unsigned rank = 0; rank < 3; rank++) {
 		CHECK(!ha_ina_client_renew(c, &lease, -1, &beat) && beat.live);
@@ -132,30 +132,30 @@ static void no_page(void *user, const struct Inc__ListResponse *list)
 {
 }
 
-static void down(void)
+static void controller_is_down(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 120000, false),
 			     *patient = rig_client(&r, 5000, true);
 	uint64_t began = ha_clock_now(&ha_clock_live);
 
 	CHECK_INT(ha_ina_client_list(c, no_page, NULL), -ECONNREFUSED);
-	says(c, "is ha-controller running there");
+	check_error(c, "is ha-controller running there");
 	CHECK_INT(ha_ina_client_list(patient, no_page, NULL), -ECONNREFUSED);
-	says(patient, "is ha-controller running there");
+	check_error(patient, "is ha-controller running there");
 	CHECK(ha_clock_now(&ha_clock_live) - began < 60 * HA_NS_PER_S);
 	ha_ina_client_close(c);
 	ha_ina_client_close(patient);
 }
 
-static void hanging(void)
+static void controller_hangs(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 300, true), *new = rig_client(&r, 300, false);
-	struct ha_ina_group_spec w = spec(16, LEASE_MS);
+	struct ha_ina_group_spec w = make_spec(16, LEASE_MS);
 	struct ha_ina_lease lease;
 
 	CHECK(!kill(r.pid, SIGSTOP));
 	CHECK_INT(ha_ina_client_create(c, &w, &lease), -ETIMEDOUT);
-	says(c, "no answer within 300 ms");
+	check_error(c, "no answer within 300 ms");
 	CHECK_INT(ha_ina_client_list(new, no_page, NULL), -ETIMEDOUT);
 	CHECK(!kill(r.pid, SIGCONT));
 	rig_await(&r);
@@ -197,7 +197,7 @@ static bool is_live(struct ha_ina_client *c, uint8_t id)
 static uint64_t stop_for_a_lease(struct ha_ina_client *c, struct ha_ina_lease *lease,
 				 struct ha_ina_beat *beat)
 {
-	struct ha_ina_group_spec w = spec(16, SHORT_LEASE_MS);
+	struct ha_ina_group_spec w = make_spec(16, SHORT_LEASE_MS);
 	struct ha_ina_group_info info;
 	uint64_t joined, stopped, continued;
 
@@ -262,7 +262,7 @@ static void answer_lost(void)
 	struct ha_ina_client_options options = { .deadline_ms = 1000, .patient = true };
 	struct ha_ina_client *direct = rig_client(&r, 60000, false), *c;
 	struct ha_ina_lease lease, second;
-	struct ha_ina_group_spec w = spec(16, LEASE_MS);
+	struct ha_ina_group_spec w = make_spec(16, LEASE_MS);
 	char at[96], address[112], why[256];
 	struct relay relay;
 	int err;
@@ -302,7 +302,7 @@ struct talk {
 static void *talk_to_one_that_is_away(void *arg)
 {
 	struct talk *t = arg;
-	struct ha_ina_group_spec w = spec(16, LEASE_MS);
+	struct ha_ina_group_spec w = make_spec(16, LEASE_MS);
 	struct ha_ina_lease other;
 	struct ha_ina_beat beat;
 
@@ -317,7 +317,7 @@ static void *talk_to_one_that_is_away(void *arg)
 static void restarted_in_between(void)
 {
 	struct talk talk = { .client = rig_client(&r, 60000, true) };
-	struct ha_ina_group_spec w = spec(16, LEASE_MS);
+	struct ha_ina_group_spec w = make_spec(16, LEASE_MS);
 	pthread_t thread;
 
 	CHECK(!ha_ina_client_create(talk.client, &w, &talk.lease) && talk.lease.id);
@@ -369,7 +369,7 @@ static void no_controller(void)
 	c = ha_ina_client_open(&options, why, sizeof(why));
 	CHECK(c);
 	CHECK(ha_ina_client_list(c, no_page, NULL) < 0);
-	says(c, "no such address at all");
+	check_error(c, "no such address at all");
 	ha_ina_client_close(c);
 	options.tls.cert = "/dev/null";
 	CHECK(!ha_ina_client_open(&options, why, sizeof(why)));
@@ -384,13 +384,13 @@ int main(int argc, char **argv)
 	CHECK(argc >= 2);
 	rig_make(&r, argv[1],
 		 "switch s address 10.0.0.254 slots 8192 serves 10.0.0.0/8\nregister any\n");
-	down();
+	controller_is_down();
 	no_controller();
 	rig_start(&r, NULL);
 	rig_await(&r);
-	there();
+	controller_is_there();
 	ranks_join_once();
-	hanging();
+	controller_hangs();
 	stood_still();
 	answer_lost();
 	restarted_in_between();

@@ -33,13 +33,13 @@ struct client {
 	} group[HELD];
 };
 
-static uint32_t dice(struct client *c, uint32_t n)
+static uint32_t draw_random(struct client *c, uint32_t n)
 {
 	c->dice = c->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)((c->dice >> 33) % n);
 }
 
-static void must(const struct client *c, int err)
+static void check_success(const struct client *c, int err)
 {
 	if (err)
 		fprintf(stderr, "client %u: %s; the log is %s\n", c->number,
@@ -47,59 +47,60 @@ static void must(const struct client *c, int err)
 	CHECK(!err);
 }
 
-static void create(struct client *c)
+static void create_group(struct client *c)
 {
-	struct ha_ina_group_spec w = {
-		.members = 2, .length = 16u << dice(c, 4), .lease_ms = 3600000, .name = "crash"
-	};
+	struct ha_ina_group_spec w = { .members = 2,
+				       .length = 16u << draw_random(c, 4),
+				       .lease_ms = 3600000,
+				       .name = "crash" };
 
 	w.member = c->group[c->held].member;
-	c->group[c->held].member[0] = 0x0a000000 + (c->number << 16) + 1 + dice(c, 1000);
-	c->group[c->held].member[1] = 0x0a000000 + (c->number << 16) + 2000 + dice(c, 1000);
-	must(c, ha_ina_client_create(c->client, &w, &c->group[c->held].lease));
+	c->group[c->held].member[0] = 0x0a000000 + (c->number << 16) + 1 + draw_random(c, 1000);
+	c->group[c->held].member[1] = 0x0a000000 + (c->number << 16) + 2000 + draw_random(c, 1000);
+	check_success(c, ha_ina_client_create(c->client, &w, &c->group[c->held].lease));
 	if (!c->group[c->held].lease.id) /* the numbers are in quarantine */
 		return;
 	c->held++;
 	atomic_fetch_add(&made, 1);
 }
 
-static void end(struct client *c)
+static void end_group(struct client *c)
 {
-	unsigned i = dice(c, c->held);
+	unsigned i = draw_random(c, c->held);
 	const struct ha_ina_lease *l = &c->group[i].lease;
 	char message[192];
 
 	/* Said twice because it was not answered the first time, it may be over already. */
-	must(c, ha_ina_client_destroy(c->client, l->id, l->switch_name, l->key, message));
+	check_success(c, ha_ina_client_destroy(c->client, l->id, l->switch_name, l->key, message));
 	c->group[i] = c->group[--c->held];
 	atomic_fetch_add(&ended, 1);
 }
 
-static void renew(struct client *c)
+static void renew_group(struct client *c)
 {
-	const struct ha_ina_lease *l = &c->group[dice(c, c->held)].lease;
+	const struct ha_ina_lease *l = &c->group[draw_random(c, c->held)].lease;
 	struct ha_ina_beat beat;
 
-	must(c, ha_ina_client_renew(c->client, l, (int)dice(c, 2), &beat));
+	check_success(c, ha_ina_client_renew(c->client, l, (int)draw_random(c, 2), &beat));
 	if (!beat.live)
 		fprintf(stderr, "client %u: group %u: %s\n", c->number, l->id, beat.message);
 	CHECK(beat.live);
 	CHECK_INT(beat.epoch, l->epoch);
 }
 
-static void *live(void *arg)
+static void *run_client(void *arg)
 {
 	struct client *c = arg;
 
 	while (!atomic_load(&over)) {
-		uint32_t what = dice(c, 4);
+		uint32_t what = draw_random(c, 4);
 
 		if (c->held && what == 0)
-			renew(c);
+			renew_group(c);
 		else if (c->held && (what == 1 || c->held == HELD))
-			end(c);
+			end_group(c);
 		else if (c->held < HELD)
-			create(c);
+			create_group(c);
 	}
 	return NULL;
 }
@@ -136,7 +137,7 @@ static void check_entry(struct listed *l, const Inc__GroupInfo *g)
 		}
 }
 
-static void page(void *user, const struct Inc__ListResponse *list)
+static void check_page(void *user, const struct Inc__ListResponse *list)
 {
 	for (size_t i = 0; i < list->n_group; i++)
 		check_entry(user, list->group[i]);
@@ -161,7 +162,7 @@ int main(int argc, char **argv)
 		client[i] = (struct client) { .client = rig_client(&r, 60000, true),
 					      .dice = seed + i,
 					      .number = i };
-		CHECK(!pthread_create(&thread[i], NULL, live, &client[i]));
+		CHECK(!pthread_create(&thread[i], NULL, run_client, &client[i]));
 	}
 	for (int i = 0; i < KILLS; i++) {
 		unsigned long before = atomic_load(&made);
@@ -177,7 +178,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		pthread_join(thread[i], NULL);
 	listed.clients = client;
-	must(&client[0], ha_ina_client_list(client[0].client, page, &listed));
+	check_success(&client[0], ha_ina_client_list(client[0].client, check_page, &listed));
 	for (unsigned i = 0; i < CLIENTS; i++) {
 		held += client[i].held;
 		ha_ina_client_close(client[i].client);

@@ -45,7 +45,7 @@ static void end(void *arg, uint8_t id, uint32_t epoch)
 	pthread_mutex_unlock(&lock);
 }
 
-static void drop(void *arg, uint8_t id, uint32_t epoch)
+static void remove_group(void *arg, uint8_t id, uint32_t epoch)
 {
 	pthread_mutex_lock(&lock);
 	CHECK_INT(ina_switch_remove(&sw, id, epoch), 0);
@@ -53,7 +53,7 @@ static void drop(void *arg, uint8_t id, uint32_t epoch)
 	pthread_mutex_unlock(&lock);
 }
 
-static unsigned value(const unsigned *at)
+static unsigned read_locked(const unsigned *at)
 {
 	unsigned v;
 
@@ -64,15 +64,15 @@ static unsigned value(const unsigned *at)
 }
 
 /* It comes true within a minute. */
-static void await(const unsigned *at, unsigned want)
+static void await_value(const unsigned *at, unsigned want)
 {
-	for (int i = 0; i < 6000 && value(at) != want; i++)
+	for (int i = 0; i < 6000 && read_locked(at) != want; i++)
 		rig_sleep(10);
-	CHECK_INT(value(at), want);
+	CHECK_INT(read_locked(at), want);
 }
 
-static struct ha_ina_lease create(struct ha_ina_client *c, uint32_t length, uint32_t workers,
-				  bool extended)
+static struct ha_ina_lease create_group(struct ha_ina_client *c, uint32_t length, uint32_t workers,
+					bool extended)
 {
 	static const uint32_t member[] = { 0x0a000003, 0x0a000001, 0x0a000003 };
 	struct ha_ina_group_spec w = { .member = member,
@@ -97,7 +97,7 @@ static struct ha_ina_lease create(struct ha_ina_client *c, uint32_t length, uint
 	return lease;
 }
 
-static void destroy(struct ha_ina_client *c, const struct ha_ina_lease *lease)
+static void destroy_group(struct ha_ina_client *c, const struct ha_ina_lease *lease)
 {
 	char message[192];
 
@@ -126,7 +126,7 @@ static void restart_controller(void)
 	rig_sleep(700);
 }
 
-static void follow(struct ina_follow *f)
+static void follow_all_steps(struct ina_follow *f)
 {
 	struct ha_ina_client *c;
 	struct ha_ina_lease one, two;
@@ -136,42 +136,44 @@ static void follow(struct ina_follow *f)
 
 	/* As it was asked for; asked again while the switch is not ready. */
 	not_yet = 3;
-	one = create(c, 16, 4, true);
-	await(&installed, 1);
-	CHECK_INT(value(&asked), 4);
+	one = create_group(c, 16, 4, true);
+	await_value(&installed, 1);
+	CHECK_INT(read_locked(&asked), 4);
 	CHECK(last.id == one.id && last.epoch == one.epoch && last.base == one.agg_addr &&
 	      last.len == 16);
 	CHECK(last.ranks == 3 && last.workers == 4 && last.extended &&
 	      last.member[1].addr == 0x0a000001 && !last.first_psn);
-	two = create(c, 16, 0, false);
-	await(&installed, 2);
+	two = create_group(c, 16, 0, false);
+	await_value(&installed, 2);
 	/* what the switch is set to */
 	CHECK(last.workers == 2 && !last.extended && last.ranks == 2);
 
 	restart_controller();
-	CHECK(value(&installed) == 2 && !value(&ended) && !value(&removed));
+	CHECK(read_locked(&installed) == 2 && !read_locked(&ended) && !read_locked(&removed));
 
 	/* Ended: abort for its ranks. Removed only when somebody needs the slots. */
-	destroy(c, &one);
-	await(&ended, 1);
-	CHECK(!value(&removed));
+	destroy_group(c, &one);
+	await_value(&ended, 1);
+	CHECK(!read_locked(&removed));
 	rig_sleep(1200); /* late */
-	one = create(c, 32, 1, true);
-	await(&installed, 3);
-	destroy(c, &two);
-	destroy(c, &one);
-	await(&ended, 3);
+	one = create_group(c, 32, 1, true);
+	await_value(&installed, 3);
+	destroy_group(c, &two);
+	destroy_group(c, &one);
+	await_value(&ended, 3);
 	rig_sleep(1200);
-	one = create(c, 64, 1, true);
-	await(&installed, 4);
-	await(&removed, 3);
+	one = create_group(c, 64, 1, true);
+	await_value(&installed, 4);
+	await_value(&removed, 3);
 	ha_ina_client_close(c);
 }
 
 int main(int argc, char **argv)
 {
 	static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 0xfe };
-	const struct ina_follow_ops ops = { .install = install, .end = end, .remove = drop };
+	const struct ina_follow_ops ops = { .install = install,
+					    .end = end,
+					    .remove = remove_group };
 	static const char *const serves[] = { "10.0.0.0/24" };
 	struct ina_follow_options o = { .name = "soft",
 					.addr = 0x0a0000fe,
@@ -188,7 +190,7 @@ int main(int argc, char **argv)
 	ina_switch_init(&sw, o.addr, mac, slot, SLOTS);
 	f = ina_follow_start(&o, &ops, why, sizeof(why));
 	CHECK(f);
-	follow(f);
+	follow_all_steps(f);
 	ina_follow_stop(f);
 	rig_stop(&r, SIGTERM);
 	rig_remove(&r);

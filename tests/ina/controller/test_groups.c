@@ -18,7 +18,7 @@ static const struct ha_groups_limits limits = { .late_ns = 10 * S,
 						.plain_lease_ms = 600000,
 						.length = 1024 };
 
-static struct ha_switch *add(const char *name, uint32_t prefix, uint8_t len, uint32_t slots)
+static struct ha_switch *add_switch(const char *name, uint32_t prefix, uint8_t len, uint32_t slots)
 {
 	struct ha_switch_info info = { .address = prefix + 254,
 				       .slots = slots,
@@ -33,12 +33,12 @@ static struct ha_switch *add(const char *name, uint32_t prefix, uint8_t len, uin
 	return s;
 }
 
-static void begin(void)
+static void open_groups(void)
 {
 	ha_groups_open(&g, &limits);
 }
 
-static void end(void)
+static void close_groups(void)
 {
 	const char *wrong = ha_groups_check(&g);
 
@@ -62,14 +62,14 @@ static struct ha_group *make_of(const uint32_t *member, size_t n, uint32_t lengt
 	return ha_groups_create(&g, &w, now, &again, &why);
 }
 
-static struct ha_group *make(uint32_t length, uint32_t lease_ms, uint64_t now)
+static struct ha_group *make_group(uint32_t length, uint32_t lease_ms, uint64_t now)
 {
 	static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
 
 	return make_of(two, 2, length, lease_ms, now);
 }
 
-static void refused(enum ha_refusal_kind kind, const char *text)
+static void expect_refused(enum ha_refusal_kind kind, const char *text)
 {
 	CHECK_INT(why.kind, kind);
 	if (!strstr(why.text, text))
@@ -77,34 +77,34 @@ static void refused(enum ha_refusal_kind kind, const char *text)
 	CHECK(strstr(why.text, text));
 }
 
-static void members(void)
+static void wrong_members_are_refused(void)
 {
 	static const uint32_t bad[] = { 0, 0x00000001, 0xe0000001, 0xffffffff, 0xf0000001 };
 	uint32_t member[40];
 
-	begin();
-	add("s", 0, 0, 4096);
+	open_groups();
+	add_switch("s", 0, 0, 4096);
 	for (uint32_t i = 0; i < 40; i++)
 		member[i] = 0x0a000001 + i;
 	CHECK(!make_of(member, 0, 0, 0, 0));
-	refused(HA_REFUSAL_INVALID, "2 to 32 members, not 0");
+	expect_refused(HA_REFUSAL_INVALID, "2 to 32 members, not 0");
 	CHECK(!make_of(member, 1, 0, 0, 0));
-	refused(HA_REFUSAL_INVALID, "2 to 32 members, not 1");
+	expect_refused(HA_REFUSAL_INVALID, "2 to 32 members, not 1");
 	CHECK(!make_of(member, 33, 0, 0, 0));
-	refused(HA_REFUSAL_INVALID, "2 to 32 members, not 33");
+	expect_refused(HA_REFUSAL_INVALID, "2 to 32 members, not 33");
 	CHECK(make_of(member, 32, 0, 0, 0));
 	member[7] = member[3];
 	CHECK(!make_of(member, 8, 0, 0, 0));
-	refused(HA_REFUSAL_INVALID, "ranks 3 and 7 have the same address 10.0.0.4");
+	expect_refused(HA_REFUSAL_INVALID, "ranks 3 and 7 have the same address 10.0.0.4");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		member[1] = bad[i];
 		CHECK(!make_of(member, 2, 0, 0, 0));
-		refused(HA_REFUSAL_INVALID, "of rank 1 is no address of a host");
+		expect_refused(HA_REFUSAL_INVALID, "of rank 1 is no address of a host");
 	}
-	end();
+	close_groups();
 }
 
-static void workers(void)
+static void workers_are_checked(void)
 {
 	static const uint32_t member[] = { 0x0a000001, 0x0a000001, 0x0a000002, 0x0a000001 };
 	struct ha_group_spec w = { .tenant = "alice",
@@ -116,21 +116,21 @@ static void workers(void)
 	struct ha_group *group;
 	bool again;
 
-	begin();
-	add("s", 0, 0, 4096);
+	open_groups();
+	add_switch("s", 0, 0, 4096);
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_INVALID, "ranks 0 and 1 have the same address 10.0.0.1");
+	expect_refused(HA_REFUSAL_INVALID, "ranks 0 and 1 have the same address 10.0.0.1");
 	w.workers = 3;
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_INVALID, "a power of two, at most 64, not 3");
+	expect_refused(HA_REFUSAL_INVALID, "a power of two, at most 64, not 3");
 	w.workers = 128;
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_INVALID, "a power of two, at most 64, not 128");
+	expect_refused(HA_REFUSAL_INVALID, "a power of two, at most 64, not 128");
 	w.workers = 64;
 	group = ha_groups_create(&g, &w, 0, &again, &why);
 	CHECK(group && group->r.workers == 64 && group->r.extended && group->r.members == 4);
 	CHECK_INT(group->r.len, 128); /* two for each worker */
-	end();
+	close_groups();
 }
 
 static void nearest_switch(void)
@@ -139,72 +139,72 @@ static void nearest_switch(void)
 			      c[] = { 0x0a010001, 0x0b000001 }, d[] = { 0x0c000001, 0x0c000002 };
 	struct ha_group *group;
 
-	begin();
-	add("spine", 0x0a000000, 8, 65536);
-	add("leaf1", 0x0a010000, 16, 4096);
-	add("leaf2", 0x0a020000, 16, 4096);
-	add("other", 0x0b000000, 8, 4096);
+	open_groups();
+	add_switch("spine", 0x0a000000, 8, 65536);
+	add_switch("leaf1", 0x0a010000, 16, 4096);
+	add_switch("leaf2", 0x0a020000, 16, 4096);
+	add_switch("other", 0x0b000000, 8, 4096);
 	group = make_of(a, 2, 1024, 0, 0);
 	CHECK_TEXT(group->r.switch_name, "leaf1");
 	CHECK_INT(group->r.member[1], a[1]);
 	CHECK_TEXT(make_of(b, 2, 1024, 0, 0)->r.switch_name, "spine");
 	CHECK(!make_of(c, 2, 1024, 0, 0));
-	refused(HA_REFUSAL_UNREACHED, "no switch serves all 2 members");
+	expect_refused(HA_REFUSAL_UNREACHED, "no switch serves all 2 members");
 	CHECK(!make_of(d, 2, 1024, 0, 0));
-	refused(HA_REFUSAL_UNREACHED, "no switch serves 12.0.0.1 (rank 0)");
+	expect_refused(HA_REFUSAL_UNREACHED, "no switch serves 12.0.0.1 (rank 0)");
 	/* the leaf is full: the spine helps out */
 	CHECK_TEXT(make_of(a, 2, 2048, 0, 0)->r.switch_name, "leaf1");
 	CHECK_TEXT(make_of(a, 2, 2048, 0, 0)->r.switch_name, "spine");
-	end();
+	close_groups();
 }
 
 static void lease_and_quarantine(void)
 {
 	struct ha_group *group;
 
-	begin();
-	add("s", 0, 0, 1024);
-	group = make(1024, 5000, 100 * S);
+	open_groups();
+	add_switch("s", 0, 0, 1024);
+	group = make_group(1024, 5000, 100 * S);
 	CHECK(group && !ha_groups_due(&g, 105 * S - 1));
-	CHECK(!make(1024, 5000, 100 * S));
-	refused(HA_REFUSAL_FULL, "no 1024 aggregators in one piece; the longest is 0");
+	CHECK(!make_group(1024, 5000, 100 * S));
+	expect_refused(HA_REFUSAL_FULL, "no 1024 aggregators in one piece; the longest is 0");
 	ha_groups_renew(group, 1, 104 * S);
 	CHECK(!ha_groups_due(&g, 109 * S - 1));
 	CHECK(ha_groups_due(&g, 109 * S) == group);
 	ha_groups_end(&g, group, "late", 109 * S);
-	ha_groups_renew(group, 1, 109 * S); /* too late */
-	CHECK(!make(1024, 5000, 118 * S));  /* the range is nobody's for 10 s */
-	refused(HA_REFUSAL_FULL, "");
+	ha_groups_renew(group, 1, 109 * S);      /* too late */
+	CHECK(!make_group(1024, 5000, 118 * S)); /* the range is nobody's for 10 s */
+	expect_refused(HA_REFUSAL_FULL, "");
 	CHECK(!ha_groups_due(&g, 119 * S - 1));
 	CHECK(ha_groups_due(&g, 119 * S) == group);
 	ha_groups_forget(&g, group);
-	group = make(1024, 5000, 119 * S);
+	group = make_group(1024, 5000, 119 * S);
 	CHECK(group && group->r.id == 2); /* numbers go round, too */
-	end();
+	close_groups();
 }
 
 static void leases_have_bounds(void)
 {
-	begin();
-	add("s", 0, 0, 65536);
-	CHECK_INT(make(16, 1, 0)->r.lease_ms, 1000);
-	CHECK_INT(make(16, 99999999, 0)->r.lease_ms, 60000);
-	CHECK_INT(make(16, 0, 0)->r.lease_ms, 600000);
+	open_groups();
+	add_switch("s", 0, 0, 65536);
+	CHECK_INT(make_group(16, 1, 0)->r.lease_ms, 1000);
+	CHECK_INT(make_group(16, 99999999, 0)->r.lease_ms, 60000);
+	CHECK_INT(make_group(16, 0, 0)->r.lease_ms, 600000);
 	CHECK(g.first->r.plain);
-	end();
+	close_groups();
 }
 
-static void lengths(void)
+static void lengths_are_rounded(void)
 {
-	begin();
-	add("s", 0, 0, 65536);
-	CHECK_INT(make(0, 0, 0)->r.len, 1024);
-	CHECK_INT(make(1, 0, 0)->r.len, 16);
-	CHECK_INT(make(1000, 0, 0)->r.len, 1024);
-	CHECK_INT(make(1025, 0, 0)->r.len, 2048);
-	CHECK_INT(make(32768, 0, 0)->r.len, 32768);
+	open_groups();
+	add_switch("s", 0, 0, 65536);
+	CHECK_INT(make_group(0, 0, 0)->r.len, 1024);
+	CHECK_INT(make_group(1, 0, 0)->r.len, 16);
+	CHECK_INT(make_group(1000, 0, 0)->r.len, 1024);
+	CHECK_INT(make_group(1025, 0, 0)->r.len, 2048);
+	CHECK_INT(make_group(32768, 0, 0)->r.len, 32768);
 	/* what is left will do, down to a quarter */
-	CHECK(!make(32768, 0, 0));
+	CHECK(!make_group(32768, 0, 0));
 	{
 		static const uint32_t two[] = { 0x0a000001, 0x0a000002 };
 		struct ha_group_spec w = {
@@ -215,7 +215,7 @@ static void lengths(void)
 		CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 8192);
 		CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
 	}
-	end();
+	close_groups();
 }
 
 /* A default below what will do at least used to end in a refusal without words. */
@@ -226,22 +226,22 @@ static void least_above_the_default(void)
 		.tenant = "t", .name = "", .member = two, .members = 2, .least = 3000
 	};
 
-	begin();
-	add("s", 0, 0, 8192);
+	open_groups();
+	add_switch("s", 0, 0, 8192);
 	CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 4096);
 	w.least = 1000; /* the default is more */
 	CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 1024);
 	w.least = 4097;
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_FULL, "switch s has no 8192 aggregators in one piece");
+	expect_refused(HA_REFUSAL_FULL, "switch s has no 8192 aggregators in one piece");
 	w.least = 32769;
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_INVALID,
-		"at least 32769 aggregators wanted, but no group has more than 32768");
+	expect_refused(HA_REFUSAL_INVALID,
+		       "at least 32769 aggregators wanted, but no group has more than 32768");
 	w.length = UINT32_MAX; /* as much as there is, and a little will do */
 	w.least = 1;
 	CHECK_INT(ha_groups_create(&g, &w, 0, &again, &why)->r.len, 2048);
-	end();
+	close_groups();
 }
 
 static void all_numbers(void)
@@ -249,24 +249,24 @@ static void all_numbers(void)
 	struct ha_group *group, *first = NULL;
 	uint32_t epoch;
 
-	begin();
-	add("s", 0, 0, 65536);
+	open_groups();
+	add_switch("s", 0, 0, 65536);
 	for (unsigned i = 1; i < 256; i++) {
-		group = make(16, 5000, 0);
+		group = make_group(16, 5000, 0);
 		CHECK(group);
 		CHECK_INT(group->r.id, i);
 		first = first ? first : group;
 	}
-	CHECK(!make(16, 5000, 0));
-	refused(HA_REFUSAL_IDS, "no group number left; 255 are");
+	CHECK(!make_group(16, 5000, 0));
+	expect_refused(HA_REFUSAL_IDS, "no group number left; 255 are");
 	epoch = first->r.epoch;
 	ha_groups_end(&g, first, "test", 0);
-	CHECK(!make(16, 5000, 0));
+	CHECK(!make_group(16, 5000, 0));
 	ha_groups_forget(&g, first);
-	group = make(16, 5000, 0);
+	group = make_group(16, 5000, 0);
 	CHECK_INT(group->r.id, 1);
 	CHECK_INT(group->r.epoch, epoch + 1);
-	end();
+	close_groups();
 }
 
 /* NetCCL's DestroyGroup names a group by its number alone: two switches give different ones while
@@ -276,9 +276,9 @@ static void numbers_differ_between_switches(void)
 	static const uint32_t a[] = { 0x0a000001, 0x0a000002 }, b[] = { 0x0b000001, 0x0b000002 };
 	bool several;
 
-	begin();
-	add("a", 0x0a000000, 8, 65536);
-	add("b", 0x0b000000, 8, 65536);
+	open_groups();
+	add_switch("a", 0x0a000000, 8, 65536);
+	add_switch("b", 0x0b000000, 8, 65536);
 	for (int i = 0; i < 127; i++) {
 		uint8_t id = make_of(a, 2, 16, 0, 0)->r.id;
 
@@ -291,31 +291,31 @@ static void numbers_differ_between_switches(void)
 	CHECK(ha_groups_find(&g, "b", g.first->r.id, &several)->home->info.name[0] == 'b' &&
 	      !several);
 	CHECK(!ha_groups_find(&g, NULL, 0, &several) && !ha_groups_find(&g, NULL, 256, &several));
-	end();
+	close_groups();
 }
 
-static void quotas(void)
+static void quotas_are_kept(void)
 {
-	begin();
-	add("s", 0, 0, 65536);
+	open_groups();
+	add_switch("s", 0, 0, 65536);
 	g.quotas.others = (struct ha_quota) { .groups = 2, .slots = 1024 };
-	CHECK(make(512, 0, 0));
-	CHECK(!make(1024, 0, 0));
-	refused(HA_REFUSAL_QUOTA,
-		"t has 512 aggregators of 1024 that it may have, and wants 1024 more");
-	CHECK(make(256, 0, 0));
-	CHECK(!make(16, 0, 0));
-	refused(HA_REFUSAL_QUOTA, "t has 2 groups, in quarantine or not, of 2");
+	CHECK(make_group(512, 0, 0));
+	CHECK(!make_group(1024, 0, 0));
+	expect_refused(HA_REFUSAL_QUOTA,
+		       "t has 512 aggregators of 1024 that it may have, and wants 1024 more");
+	CHECK(make_group(256, 0, 0));
+	CHECK(!make_group(16, 0, 0));
+	expect_refused(HA_REFUSAL_QUOTA, "t has 2 groups, in quarantine or not, of 2");
 	ha_groups_end(&g, g.first, "test", 0); /* in quarantine it still counts */
-	CHECK(!make(16, 0, 0));
+	CHECK(!make_group(16, 0, 0));
 	ha_groups_forget(&g, g.first);
-	CHECK(make(16, 0, 0));
+	CHECK(make_group(16, 0, 0));
 	strcpy(g.quotas.quota[0].tenant, "t");
 	g.quotas.quota[0].groups = 5;
 	g.quotas.quota[0].slots = 100000;
 	g.quotas.n = 1;
-	CHECK(make(16384, 0, 0));
-	end();
+	CHECK(make_group(16384, 0, 0));
+	close_groups();
 }
 
 static void asked_again(void)
@@ -331,15 +331,15 @@ static void asked_again(void)
 				   .lease_ms = 5000 };
 	struct ha_group *group;
 
-	begin();
-	add("s", 0, 0, 65536);
+	open_groups();
+	add_switch("s", 0, 0, 65536);
 	group = ha_groups_create(&g, &w, 0, &again, &why);
 	CHECK(group && !again);
 	CHECK(ha_groups_create(&g, &w, S, &again, &why) == group && again);
 	CHECK_INT(group->due, 6 * S);
 	w.member = others;
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_INVALID, "other members");
+	expect_refused(HA_REFUSAL_INVALID, "other members");
 	w.tenant = "somebody else";
 	CHECK(ha_groups_create(&g, &w, 0, &again, &why) != group && !again);
 	w.tenant = "t";
@@ -348,8 +348,8 @@ static void asked_again(void)
 	CHECK(ha_groups_create(&g, &w, 0, &again, &why) != group && !again);
 	w.nonce_len = 33;
 	CHECK(!ha_groups_create(&g, &w, 0, &again, &why));
-	refused(HA_REFUSAL_INVALID, "32 bytes at most, not 33");
-	end();
+	expect_refused(HA_REFUSAL_INVALID, "32 bytes at most, not 33");
+	close_groups();
 }
 
 static void switch_that_registers(void)
@@ -361,12 +361,12 @@ static void switch_that_registers(void)
 	struct ha_switch *s;
 	uint64_t version;
 
-	begin();
+	open_groups();
 	s = ha_groups_switch(&g, &info, 0);
-	CHECK(!make(16, 5000, 0));
-	refused(HA_REFUSAL_AWAY, "switch s does not answer");
+	CHECK(!make_group(16, 5000, 0));
+	expect_refused(HA_REFUSAL_AWAY, "switch s does not answer");
 	CHECK(!ha_groups_switch_reported(&g, s, 77, S));
-	group = make(16, 5000, S);
+	group = make_group(16, 5000, S);
 	CHECK(group && group->r.epoch == 1);
 	version = s->version;
 	CHECK(!ha_groups_switch_reported(&g, s, 77, 2 * S));
@@ -375,19 +375,19 @@ static void switch_that_registers(void)
 	 * it */
 	CHECK(ha_groups_switch_reported(&g, s, 78, 3 * S));
 	CHECK(s->version != version && group->r.epoch == 2);
-	CHECK(!make(16, 5000, 6 * S));
-	refused(HA_REFUSAL_AWAY, "");
+	CHECK(!make_group(16, 5000, 6 * S));
+	expect_refused(HA_REFUSAL_AWAY, "");
 	CHECK(group->r.state == HA_GROUP_LIVE);
-	end();
+	close_groups();
 }
 
 static void silent_ranks(void)
 {
 	struct ha_group *group;
 
-	begin();
-	add("s", 0, 0, 1024);
-	group = make(16, 5000, 0);
+	open_groups();
+	add_switch("s", 0, 0, 1024);
+	group = make_group(16, 5000, 0);
 	CHECK_INT(ha_groups_silent(group, 100 * S), 0); /* nobody has spoken yet */
 	ha_groups_renew(group, 0, 1 * S);
 	ha_groups_renew(group, 1, 2 * S);
@@ -395,7 +395,7 @@ static void silent_ranks(void)
 	CHECK_INT(ha_groups_silent(group, 6 * S), 1);
 	ha_groups_renew(group, 0, 7 * S);
 	CHECK_INT(ha_groups_silent(group, 7 * S), 2);
-	end();
+	close_groups();
 }
 
 /* A switch that comes back smaller: what straddles its new end is ended, and its part before the
@@ -404,15 +404,15 @@ static void switch_shrinks(void)
 {
 	struct ha_group *group;
 
-	begin();
-	add("s", 0, 0, 2048);
-	group = make(2048, 5000, 0);
-	add("s", 0, 0, 1024);
+	open_groups();
+	add_switch("s", 0, 0, 2048);
+	group = make_group(2048, 5000, 0);
+	add_switch("s", 0, 0, 1024);
 	CHECK_INT(group->r.state, HA_GROUP_CLOSED);
-	CHECK(!make(16, 5000, 0));
+	CHECK(!make_group(16, 5000, 0));
 	ha_groups_forget(&g, group);
-	CHECK(make(1024, 5000, 0));
-	end();
+	CHECK(make_group(1024, 5000, 0));
+	close_groups();
 }
 
 static void switch_moves(void)
@@ -421,13 +421,13 @@ static void switch_moves(void)
 		.name = "s", .address = 1, .slots = 1024, .nserves = 1, .configured = true
 	};
 
-	begin();
+	open_groups();
 	ha_groups_switch(&g, &info, 0);
-	CHECK(make(16, 5000, 0));
+	CHECK(make_group(16, 5000, 0));
 	info.address = 2;
 	ha_groups_switch(&g, &info, 0);
 	CHECK_INT(g.first->r.state, HA_GROUP_CLOSED);
-	end();
+	close_groups();
 }
 
 /* One machine under two names must not give the same aggregators twice, not even those that
@@ -443,35 +443,35 @@ static void one_address_under_two_names(void)
 	struct ha_group *group;
 	struct ha_switch *s;
 
-	begin();
+	open_groups();
 	s = ha_groups_switch(&g, &a, 0);
 	ha_groups_switch_reported(&g, s, 1, 0);
 	strcpy(b.name, "b");
 	CHECK(!ha_groups_switch_same(&g, &a, 0));
 	CHECK(ha_groups_switch_same(&g, &b, 0) == s);
-	group = make(16, 5000, 0);
+	group = make_group(16, 5000, 0);
 	CHECK(ha_groups_switch_same(&g, &b, 100 * S) == s); /* away, but it holds a group */
 	ha_groups_switch_gone(&g, s, 100 * S);
 	CHECK(!ha_groups_switch_same(&g, &b, 100 * S));
 	ha_groups_switch_reported(&g, ha_groups_switch(&g, &b, 100 * S), 1, 100 * S);
-	CHECK(!make(16, 5000, 101 * S));
-	refused(HA_REFUSAL_FULL, "switch b was a, whose groups are not over yet");
+	CHECK(!make_group(16, 5000, 101 * S));
+	expect_refused(HA_REFUSAL_FULL, "switch b was a, whose groups are not over yet");
 	ha_groups_forget(&g, group);
-	CHECK_TEXT(make(16, 5000, 102 * S)->r.switch_name, "b");
-	end();
-	begin();
+	CHECK_TEXT(make_group(16, 5000, 102 * S)->r.switch_name, "b");
+	close_groups();
+	open_groups();
 	/* a new name of a switch that is silent and empty */
 	ha_groups_switch_reported(&g, ha_groups_switch(&g, &a, 0), 1, 0);
 	CHECK(ha_groups_switch_same(&g, &b, 2 * S));
 	CHECK(!ha_groups_switch_same(&g, &b, 4 * S));
 	CHECK(ha_groups_switch(&g, &b, 4 * S) && g.nsw == 1 && !ha_groups_switch_find(&g, "a"));
-	end();
-	begin();
+	close_groups();
+	open_groups();
 	a.configured = b.configured = true; /* the settings alone say what it is called */
 	a.registers = false;
 	ha_groups_switch(&g, &a, 0);
 	CHECK(ha_groups_switch_same(&g, &b, 100 * S));
-	end();
+	close_groups();
 }
 
 static void too_many_switches(void)
@@ -480,7 +480,7 @@ static void too_many_switches(void)
 		.address = 1, .slots = 1024, .nserves = 1, .registers = true
 	};
 
-	begin();
+	open_groups();
 	for (int i = 0; i < 200; i++) {
 		struct ha_switch *s;
 
@@ -492,16 +492,16 @@ static void too_many_switches(void)
 		if (s)
 			ha_groups_switch_reported(&g, s, 1, i < 100 ? 0 : 100 * S);
 	}
-	end();
+	close_groups();
 }
 
 static void a_record_that_contradicts(void)
 {
 	struct ha_group_record r;
 
-	begin();
-	add("s", 0, 0, 1024);
-	r = make(64, 5000, 0)->r;
+	open_groups();
+	add_switch("s", 0, 0, 1024);
+	r = make_group(64, 5000, 0)->r;
 	CHECK(!ha_groups_restore(&g, &r, 0)); /* the number is taken */
 	r.id++;
 	CHECK(!ha_groups_restore(&g, &r, 0)); /* the range is taken */
@@ -516,21 +516,21 @@ static void a_record_that_contradicts(void)
 	CHECK(!ha_groups_restore(&g, &r, 0));
 	r.members = 2;
 	CHECK(ha_groups_restore(&g, &r, 0));
-	end();
+	close_groups();
 }
 
 int main(void)
 {
-	members();
-	workers();
+	wrong_members_are_refused();
+	workers_are_checked();
 	nearest_switch();
 	lease_and_quarantine();
 	leases_have_bounds();
-	lengths();
+	lengths_are_rounded();
 	least_above_the_default();
 	all_numbers();
 	numbers_differ_between_switches();
-	quotas();
+	quotas_are_kept();
 	asked_again();
 	switch_that_registers();
 	silent_ranks();

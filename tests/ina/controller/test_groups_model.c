@@ -22,7 +22,7 @@
 
 static uint64_t dice_state;
 
-static uint32_t dice(uint32_t n)
+static uint32_t draw_random(uint32_t n)
 {
 	dice_state = dice_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)((dice_state >> 33) % n);
@@ -31,7 +31,7 @@ static uint32_t dice(uint32_t n)
 static void dice_fill(void *buf, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] = (uint8_t)dice(256);
+		((uint8_t *)buf)[i] = (uint8_t)draw_random(256);
 }
 
 /* What the reference knows of a switch. */
@@ -90,7 +90,7 @@ static void quotas_set(void)
 	}
 }
 
-static bool up(int i)
+static bool is_up(int i)
 {
 	return sw[i].there &&
 	       (!sw[i].registers || (sw[i].seen_once && now - sw[i].last_seen < SILENCE));
@@ -137,7 +137,7 @@ static bool id_left(int at)
 	return false;
 }
 
-static void use(const char *tenant, uint32_t *groups, uint32_t *slots)
+static void count_use(const char *tenant, uint32_t *groups, uint32_t *slots)
 {
 	*groups = *slots = 0;
 	for (int i = 0; i < GROUPS; i++)
@@ -147,7 +147,7 @@ static void use(const char *tenant, uint32_t *groups, uint32_t *slots)
 		}
 }
 
-static bool serves(int at, uint32_t addr)
+static bool serves_address(int at, uint32_t addr)
 {
 	const struct ha_prefix *p = &sw[at].prefix;
 
@@ -155,21 +155,21 @@ static bool serves(int at, uint32_t addr)
 }
 
 /* Could a group of this length be made? The best length of prefix among those that could, or -1. */
-static int possible(const uint32_t *member, size_t members, int tenant, uint32_t len)
+static int find_best_prefix(const uint32_t *member, size_t members, int tenant, uint32_t len)
 {
 	uint32_t groups, slots;
 	char name[8];
 	int best = -1;
 
 	snprintf(name, sizeof(name), "t%d", tenant);
-	use(name, &groups, &slots);
+	count_use(name, &groups, &slots);
 	if (groups >= quota_groups[tenant] || slots + len > quota_slots[tenant])
 		return -1;
 	for (int at = 0; at < SWITCHES; at++) {
-		bool all = up(at) && block_free(at, len) && id_left(at);
+		bool all = is_up(at) && block_free(at, len) && id_left(at);
 
 		for (size_t i = 0; i < members; i++)
-			all = all && serves(at, member[i]);
+			all = all && serves_address(at, member[i]);
 		if (all && sw[at].prefix.len > best)
 			best = sw[at].prefix.len;
 	}
@@ -184,7 +184,7 @@ static struct naive_group *naive_find(const struct ha_group *real)
 	return NULL;
 }
 
-static void granted(const struct ha_group *real, const struct ha_group_spec *w, int best)
+static void check_granted(const struct ha_group *real, const struct ha_group_spec *w, int best)
 {
 	struct naive_group *n = NULL;
 	int at = -1;
@@ -192,7 +192,7 @@ static void granted(const struct ha_group *real, const struct ha_group_spec *w, 
 	for (int i = 0; i < SWITCHES; i++)
 		if (!strcmp(real->r.switch_name, sw[i].name))
 			at = i;
-	CHECK(at >= 0 && up(at));
+	CHECK(at >= 0 && is_up(at));
 	CHECK_INT(sw[at].prefix.len, best);
 	CHECK(real->r.id && !id_taken(at, real->r.id));
 	CHECK(!(real->r.base % real->r.len) && real->r.base + real->r.len <= sw[at].slots);
@@ -239,19 +239,20 @@ static void check_again(const struct ha_group *real, struct naive_group *before)
 	before->due = now + before->lease_ms * HA_NS_PER_MS;
 }
 
-static void create(void)
+static void create_group(void)
 {
-	uint32_t member[8], wanted = 16u << dice(6), least = dice(2) ? wanted : 16, len;
-	uint8_t nonce = (uint8_t)dice(255);
-	int tenant = (int)dice(TENANTS), best = -1;
+	uint32_t member[8], wanted = 16u << draw_random(6), least = draw_random(2) ? wanted : 16,
+			    len;
+	uint8_t nonce = (uint8_t)draw_random(255);
+	int tenant = (int)draw_random(TENANTS), best = -1;
 	char name[8];
 	struct ha_group_spec w = { .tenant = name,
 				   .name = "",
 				   .member = member,
-				   .members = 2 + dice(4),
+				   .members = 2 + draw_random(4),
 				   .length = wanted,
 				   .least = least,
-				   .lease_ms = dice(3) ? 500 + dice(70000) : 0,
+				   .lease_ms = draw_random(3) ? 500 + draw_random(70000) : 0,
 				   .nonce = &nonce,
 				   .nonce_len = 1 };
 	struct naive_group *before;
@@ -261,11 +262,11 @@ static void create(void)
 
 	snprintf(name, sizeof(name), "t%d", tenant);
 	for (size_t i = 0; i < w.members; i++)
-		member[i] = 0x0a000001 + (uint32_t)i + (dice(12) ? 0 : dice(3) << 16) +
-			    (nonce % 4 ? 0 : 1 << 8);
+		member[i] = 0x0a000001 + (uint32_t)i +
+			    (draw_random(12) ? 0 : draw_random(3) << 16) + (nonce % 4 ? 0 : 1 << 8);
 	before = find_by_nonce(name, nonce);
 	for (len = wanted; len >= least && best < 0; len /= 2)
-		best = possible(member, w.members, tenant, len);
+		best = find_best_prefix(member, w.members, tenant, len);
 	len *= 2; /* the first that was possible */
 	real = ha_groups_create(&g, &w, now, &again, &why);
 	if (before) {
@@ -282,14 +283,14 @@ static void create(void)
 		return;
 	}
 	CHECK_INT(real->r.len, len);
-	granted(real, &w, best);
+	check_granted(real, &w, best);
 }
 
-static struct ha_group *any(void)
+static struct ha_group *pick_group(void)
 {
 	struct ha_group *real = g.first;
 
-	for (unsigned n = g.live + g.closed ? dice(g.live + g.closed) : 0; n; n--)
+	for (unsigned n = g.live + g.closed ? draw_random(g.live + g.closed) : 0; n; n--)
 		real = real->next;
 	return real;
 }
@@ -302,11 +303,11 @@ static void naive_end(struct naive_group *n)
 	n->due = now + LATE;
 }
 
-static void pass(void)
+static void pass_time(void)
 {
 	struct ha_group *real;
 
-	now += dice(4) ? dice(800) * HA_NS_PER_MS : dice(30000) * HA_NS_PER_MS;
+	now += draw_random(4) ? draw_random(800) * HA_NS_PER_MS : draw_random(30000) * HA_NS_PER_MS;
 	while ((real = ha_groups_due(&g, now)) != NULL) {
 		struct naive_group *n = naive_find(real);
 
@@ -330,7 +331,7 @@ static void switch_resize(int i)
 	uint32_t before = sw[i].slots;
 	struct ha_switch_info info;
 
-	sw[i].slots = 256 + dice(3000);
+	sw[i].slots = 256 + draw_random(3000);
 	sw[i].there = true;
 	info = info_of(i);
 	CHECK(ha_groups_switch(&g, &info, now));
@@ -374,7 +375,7 @@ static void switch_report(int i)
 		sw[i].there = true;
 		CHECK(ha_groups_switch(&g, &info, now));
 	}
-	if (!dice(10) || !sw[i].incarnation)
+	if (!draw_random(10) || !sw[i].incarnation)
 		switch_restarted(i);
 	else
 		CHECK(!ha_groups_switch_reported(&g, ha_groups_switch_find(&g, sw[i].name),
@@ -385,9 +386,9 @@ static void switch_report(int i)
 
 static void switch_change(void)
 {
-	int i = (int)dice(SWITCHES);
+	int i = (int)draw_random(SWITCHES);
 
-	switch (dice(4)) {
+	switch (draw_random(4)) {
 	case 0:
 		switch_resize(i);
 		break;
@@ -403,14 +404,14 @@ static struct ha_group_record kept[GROUPS];
 static struct ha_groups old;
 
 /* As a store would: switches with their epochs, then groups; times begin anew. */
-static void restart(void)
+static void restart_controller(void)
 {
 	unsigned n = 0;
 
 	for (struct ha_group *real = g.first; real; real = real->next)
 		kept[n++] = real->r;
 	old = g;
-	now = HA_NS_PER_S * (1 + dice(1000)); /* another clock */
+	now = HA_NS_PER_S * (1 + draw_random(1000)); /* another clock */
 	ha_groups_open(&g, &limits);
 	quotas_set();
 	g.serial = old.serial;
@@ -438,14 +439,14 @@ static void restart_and_free(void)
 	struct ha_groups was = g;
 	struct ha_group *first = g.first;
 
-	restart();
+	restart_controller();
 	was.first = first;
 	if (first)
 		first->link = &was.first;
 	ha_groups_close_all(&was);
 }
 
-static void compare(void)
+static void compare_groups(void)
 {
 	unsigned live = 0, closed = 0;
 	const char *wrong = ha_groups_check(&g);
@@ -471,18 +472,18 @@ static void compare(void)
 	CHECK_INT(g.closed, closed);
 }
 
-static void step(void)
+static void run_step(void)
 {
 	struct ha_group *real;
 	struct naive_group *n;
 
-	switch (dice(12)) {
+	switch (draw_random(12)) {
 	case 0:
 	case 1:
-		pass();
+		pass_time();
 		break;
 	case 2:
-		real = any();
+		real = pick_group();
 		if (real) {
 			naive_end(naive_find(real));
 			ha_groups_end(&g, real, "test", now);
@@ -491,11 +492,11 @@ static void step(void)
 	case 3:
 	case 4:
 	case 5:
-		real = any();
+		real = pick_group();
 		n = real ? naive_find(real) : NULL;
 		if (!n)
 			break;
-		ha_groups_renew(real, (int)dice(8) - 1, now);
+		ha_groups_renew(real, (int)draw_random(8) - 1, now);
 		if (n->live)
 			n->due = now + n->lease_ms * HA_NS_PER_MS;
 		break;
@@ -503,15 +504,15 @@ static void step(void)
 		switch_change();
 		break;
 	case 7:
-		if (!dice(20))
+		if (!draw_random(20))
 			restart_and_free();
 		break;
 	default:
-		create();
+		create_group();
 	}
 }
 
-static void world(uint64_t seed, unsigned long *made, unsigned long *refused)
+static void run_world(uint64_t seed, unsigned long *made, unsigned long *refused)
 {
 	dice_state = seed * 77777 + 5;
 	memset(group, 0, sizeof(group));
@@ -525,16 +526,16 @@ static void world(uint64_t seed, unsigned long *made, unsigned long *refused)
 		struct ha_switch_info info;
 
 		snprintf(sw[i].name, sizeof(sw[i].name), "s%d", i);
-		sw[i].slots = 128 + dice(4000);
-		sw[i].registers = dice(2);
+		sw[i].slots = 128 + draw_random(4000);
+		sw[i].registers = draw_random(2);
 		sw[i].prefix = (struct ha_prefix) { 0x0a000000, i < 2 ? bits[i] : 8 };
 		sw[i].there = true;
 		info = info_of(i);
 		CHECK(ha_groups_switch(&g, &info, now));
 	}
 	for (int i = 0; i < STEPS; i++) {
-		step();
-		compare();
+		run_step();
+		compare_groups();
 	}
 	*made += last_serial;
 	*refused += STEPS - last_serial;
@@ -549,7 +550,7 @@ int main(int argc, char **argv)
 
 	ha_random_set_source(dice_fill);
 	for (uint64_t i = 0; i < n; i++) {
-		world(seed + i, &made, &refused);
+		run_world(seed + i, &made, &refused);
 	}
 	printf("%" PRIu64 " worlds of %d steps, %lu groups made\n", n, STEPS, made);
 	CHECK(made > n * 50);

@@ -29,7 +29,7 @@ static struct ha_service service;
 static uint64_t now = HA_NS_PER_S, dice_state = 7;
 static char why[256];
 
-static uint32_t dice(uint32_t n)
+static uint32_t draw_random(uint32_t n)
 {
 	dice_state = dice_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)((dice_state >> 33) % n);
@@ -46,7 +46,7 @@ static void database_remove(void)
 	unlink(name);
 }
 
-static void start(void)
+static void start_service(void)
 {
 	store = ha_store_open(path, why, sizeof(why));
 	if (!store)
@@ -56,7 +56,7 @@ static void start(void)
 }
 
 /* Without a commit: what was not kept is lost. */
-static void stop(void)
+static void stop_service(void)
 {
 	ha_service_close(&service);
 	ha_store_close(store);
@@ -74,7 +74,7 @@ static int by_serial(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static unsigned snapshot(struct ha_group_record *to, uint32_t epoch[4][256])
+static unsigned take_snapshot(struct ha_group_record *to, uint32_t epoch[4][256])
 {
 	unsigned n = 0;
 
@@ -86,77 +86,81 @@ static unsigned snapshot(struct ha_group_record *to, uint32_t epoch[4][256])
 	return n;
 }
 
-static void keep(void)
+static void keep_snapshot(void)
 {
-	nkept = snapshot(kept, kept_epoch);
+	nkept = take_snapshot(kept, kept_epoch);
 }
 
-static void compare(void)
+static void compare_snapshot(void)
 {
 	static struct ha_group_record is[MOST];
 	static uint32_t epoch[4][256];
 
-	CHECK_INT(snapshot(is, epoch), nkept);
+	CHECK_INT(take_snapshot(is, epoch), nkept);
 	CHECK(!memcmp(is, kept, nkept * sizeof(is[0])));
 	CHECK(!memcmp(epoch, kept_epoch, sizeof(epoch)));
 	CHECK(!ha_groups_check(&service.groups));
 }
 
-static void create(void)
+static void create_group(void)
 {
-	uint32_t member[3] = { 0x0a000001 + dice(200), 0x0a000101 + dice(100), 0x0a000201 };
+	uint32_t member[3] = { 0x0a000001 + draw_random(200), 0x0a000101 + draw_random(100),
+			       0x0a000201 };
 	uint8_t nonce[8];
-	struct ha_group_spec w = { .tenant = dice(2) ? "alice" : "b\xc3\xb6",
+	struct ha_group_spec w = { .tenant = draw_random(2) ? "alice" : "b\xc3\xb6",
 				   .name = "job",
 				   .member = member,
-				   .members = 2 + dice(2),
-				   .length = 16u << dice(7),
-				   .lease_ms = dice(3) ? 1000 + dice(60000) : 0,
+				   .members = 2 + draw_random(2),
+				   .length = 16u << draw_random(7),
+				   .lease_ms = draw_random(3) ? 1000 + draw_random(60000) : 0,
 				   .nonce = nonce,
-				   .nonce_len = dice(9),
+				   .nonce_len = draw_random(9),
 				   .created = 1700000000,
-				   .workers = dice(2) ? 1u << dice(7) : 0,
-				   .extended = dice(2) };
+				   .workers = draw_random(2) ? 1u << draw_random(7) : 0,
+				   .extended = draw_random(2) };
 	struct ha_refusal refusal;
 
 	for (size_t i = 0; i < sizeof(nonce); i++)
-		nonce[i] = (uint8_t)dice(256);
+		nonce[i] = (uint8_t)draw_random(256);
 	ha_service_create(&service, &w, now, &refusal);
 }
 
-static void change(void)
+static void change_something(void)
 {
 	struct ha_switch_info info = settings.sw[1];
 	struct ha_group *group = service.groups.first;
 
-	switch (dice(9)) {
+	switch (draw_random(9)) {
 	case 8:
 		if (group && group->r.state == HA_GROUP_LIVE)
-			ha_service_join(&service, group, dice(group->r.members), 1 + dice(3), now);
+			ha_service_join(&service, group, draw_random(group->r.members),
+					1 + draw_random(3), now);
 		break;
 	case 0:
-		now += dice(20000) * HA_NS_PER_MS;
+		now += draw_random(20000) * HA_NS_PER_MS;
 		ha_service_tick(&service, now);
 		break;
 	case 1:
-		for (unsigned n = group ? dice(service.groups.live + service.groups.closed) : 0; n;
-		     n--)
+		for (unsigned n = group ? draw_random(service.groups.live + service.groups.closed)
+					: 0;
+		     n; n--)
 			group = group->next;
 		if (group && group->r.state == HA_GROUP_LIVE)
 			ha_service_end(&service, group, "test", now);
 		break;
 	case 2:
-		CHECK(ha_service_switch(&service, &info, dice(10) ? 5 : 1 + dice(3), now));
+		CHECK(ha_service_switch(&service, &info, draw_random(10) ? 5 : 1 + draw_random(3),
+					now));
 		break;
 	case 3:
 		strcpy(info.name, "came");
 		info.address = 0x0a0000fd;
 		info.configured = false;
-		info.slots = dice(8) ? 1024 : 256 + 256 * dice(4);
+		info.slots = draw_random(8) ? 1024 : 256 + 256 * draw_random(4);
 		CHECK(ha_service_switch(&service, &info, 9, now));
 		break;
 	default:
-		create();
+		create_group();
 	}
 }
 
@@ -165,22 +169,22 @@ static void random_restarts(void)
 	bool fatal;
 
 	database_remove();
-	start();
-	keep();
+	start_service();
+	keep_snapshot();
 	for (int i = 0; i < STEPS; i++) {
-		for (uint32_t n = dice(4); n; n--)
-			change();
-		if (dice(4)) {
+		for (uint32_t n = draw_random(4); n; n--)
+			change_something();
+		if (draw_random(4)) {
 			CHECK(ha_service_commit(&service, now, why, sizeof(why), &fatal));
-			keep();
+			keep_snapshot();
 			continue;
 		}
-		stop();
-		now = HA_NS_PER_S * (1 + dice(100));
-		start();
-		compare();
+		stop_service();
+		now = HA_NS_PER_S * (1 + draw_random(100));
+		start_service();
+		compare_snapshot();
 	}
-	stop();
+	stop_service();
 }
 
 /* Nothing more can be written (a limit on the size of files stands for a full disk). */
@@ -193,11 +197,11 @@ static void disk_full(void)
 	bool fatal;
 
 	database_remove();
-	start();
+	start_service();
 	for (int i = 0; i < 20; i++)
-		create();
+		create_group();
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &fatal));
-	keep();
+	keep_snapshot();
 	signal(SIGXFSZ, SIG_IGN);
 	snprintf(wal, sizeof(wal), "%s-wal", path);
 	CHECK(!stat(wal, &st));
@@ -212,27 +216,27 @@ static void disk_full(void)
 			group = group->next;
 		if (group)
 			ha_service_end(&service, group, "test", now);
-		create();
+		create_group();
 		if (ha_service_commit(&service, now, why, sizeof(why), &fatal)) {
-			keep();
+			keep_snapshot();
 			continue;
 		}
 		failed++;
 		CHECK(!fatal && strstr(why, "cannot write its database"));
-		compare();
+		compare_snapshot();
 	}
 	CHECK(failed);
 	CHECK(!setrlimit(RLIMIT_FSIZE, &before));
-	create();
+	create_group();
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &fatal));
-	keep();
-	stop();
-	start();
-	compare();
-	stop();
+	keep_snapshot();
+	stop_service();
+	start_service();
+	compare_snapshot();
+	stop_service();
 }
 
-static void refused(const char *word)
+static void expect_refused(const char *word)
 {
 	CHECK(!ha_store_open(path, why, sizeof(why)));
 	if (!strstr(why, word))
@@ -240,7 +244,7 @@ static void refused(const char *word)
 	CHECK(strstr(why, word));
 }
 
-static void sql(const char *text)
+static void run_sql(const char *text)
 {
 	pid_t pid = fork();
 	int status;
@@ -258,18 +262,18 @@ static void sql(const char *text)
 static void database_of_version_1(void)
 {
 	database_remove();
-	start();
+	start_service();
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
-	stop();
-	sql("ALTER TABLE groups DROP COLUMN workers; ALTER TABLE groups DROP COLUMN extended; "
-	    "ALTER TABLE groups DROP COLUMN joined; PRAGMA user_version = 1;"
-	    "INSERT INTO groups VALUES (1, 's0', 30, 1, 0, 64, 1, 1000, 0, 5, 0, "
-	    "x'0100000a0200000a', '', 't', '')");
+	stop_service();
+	run_sql("ALTER TABLE groups DROP COLUMN workers; ALTER TABLE groups DROP COLUMN extended; "
+		"ALTER TABLE groups DROP COLUMN joined; PRAGMA user_version = 1;"
+		"INSERT INTO groups VALUES (1, 's0', 30, 1, 0, 64, 1, 1000, 0, 5, 0, "
+		"x'0100000a0200000a', '', 't', '')");
 	for (int i = 0; i < 2; i++) {
-		start();
+		start_service();
 		CHECK(service.groups.live == 1 && service.groups.first->r.id == 30 &&
 		      !service.groups.first->r.workers && !service.groups.first->r.extended);
-		stop();
+		stop_service();
 	}
 }
 
@@ -278,35 +282,35 @@ static void wrong_databases(void)
 	int fd;
 
 	database_remove();
-	start();
-	refused("another controller has it open");
-	create();
-	stop();
+	start_service();
+	expect_refused("another controller has it open");
+	create_group();
+	stop_service();
 	/* what contradicts itself is not served */
 	database_remove();
-	start();
+	start_service();
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
-	stop();
-	sql("INSERT INTO groups VALUES (1, 's0', 300, 1, 0, 64, 1, 1000, 0, 5, 0, "
-	    "x'0100000a0200000a', '', 't', '', 0, 0, '')");
+	stop_service();
+	run_sql("INSERT INTO groups VALUES (1, 's0', 300, 1, 0, 64, 1, 1000, 0, 5, 0, "
+		"x'0100000a0200000a', '', 't', '', 0, 0, '')");
 	store = ha_store_open(path, why, sizeof(why));
 	CHECK(store);
 	CHECK(ha_service_open(&service, &settings, store, now, why, sizeof(why)));
 	CHECK(strstr(why, "a group in it contradicts the rest"));
 	ha_store_close(store);
-	sql("DELETE FROM groups");
-	sql("PRAGMA user_version = 99");
-	refused("another version");
-	sql("PRAGMA user_version = 2; PRAGMA application_id = 3");
-	refused("no database of a controller");
+	run_sql("DELETE FROM groups");
+	run_sql("PRAGMA user_version = 99");
+	expect_refused("another version");
+	run_sql("PRAGMA user_version = 2; PRAGMA application_id = 3");
+	expect_refused("no database of a controller");
 	database_remove();
 	fd = open(path, O_WRONLY | O_CREAT, 0600);
 	CHECK(fd >= 0 && write(fd, "this is no database, whatever its name may be", 45) == 45);
 	close(fd);
-	refused("not a database");
+	expect_refused("not a database");
 	database_remove();
 	snprintf(path, sizeof(path), "%s/none/db", top);
-	refused("unable to open");
+	expect_refused("unable to open");
 	snprintf(path, sizeof(path), "%s/db", top);
 }
 
@@ -316,32 +320,32 @@ static void settings_change(void)
 	unsigned live;
 
 	database_remove();
-	start();
+	start_service();
 	for (int i = 0; i < 30; i++)
-		create();
+		create_group();
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
 	live = service.groups.live;
 	CHECK(live);
-	stop();
+	stop_service();
 	settings.sw[0].address++;
-	start();
+	start_service();
 	CHECK_INT(service.groups.live, 0);
 	CHECK_INT(service.groups.closed, live);
-	stop();
+	stop_service();
 	settings.sw[0].address--;
-	start();
+	start_service();
 	CHECK_INT(service.groups.closed, live); /* ended is ended */
 	now += 60 * HA_NS_PER_S;
 	ha_service_tick(&service, now);
 	CHECK_INT(service.groups.closed, 0);
-	create();
+	create_group();
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
-	stop();
+	stop_service();
 	settings.nsw = 0;
-	start();
+	start_service();
 	CHECK_INT(service.groups.live, 0);
 	CHECK_INT(service.groups.closed, 1);
-	stop();
+	stop_service();
 	settings.nsw = 2;
 }
 
@@ -356,7 +360,7 @@ static struct ha_group *create_at(uint32_t address)
 	return ha_service_create(&service, &w, now, &refusal);
 }
 
-static struct ha_switch_info registered(unsigned i)
+static struct ha_switch_info make_switch_info(unsigned i)
 {
 	struct ha_switch_info info = { .address = 0xac100001 + i,
 				       .slots = 1024,
@@ -372,39 +376,39 @@ static struct ha_switch_info registered(unsigned i)
  * and then rests. */
 static void settings_take_an_address(void)
 {
-	struct ha_switch_info info = registered(0);
+	struct ha_switch_info info = make_switch_info(0);
 	struct ha_group *group;
 
 	database_remove();
-	start();
+	start_service();
 	CHECK(ha_service_switch(&service, &info, 5, now));
 	group = create_at(0xc0000001);
 	CHECK(group);
 	CHECK_TEXT(group->r.switch_name, "r00");
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
-	stop();
+	stop_service();
 	settings.sw[2] = info;
 	settings.sw[2].configured = true;
 	settings.sw[2].registers = false;
 	strcpy(settings.sw[2].name, "named");
 	settings.nsw = 3;
 	for (int i = 0; i < 2; i++) { /* it stays so */
-		start();
+		start_service();
 		CHECK_INT(service.groups.live, 0);
 		CHECK_INT(service.groups.closed, 1);
 		group = create_at(0xc0000001);
 		CHECK(group);
 		CHECK_TEXT(group->r.switch_name, "s0"); /* which is further away */
-		stop();
+		stop_service();
 	}
-	start();
+	start_service();
 	now += 60 * HA_NS_PER_S;
 	ha_service_tick(&service, now);
 	group = create_at(0xc0000001);
 	CHECK(group);
 	CHECK_TEXT(group->r.switch_name, "named");
 	CHECK(!ha_groups_check(&service.groups));
-	stop();
+	stop_service();
 	settings.nsw = 2;
 }
 
@@ -416,9 +420,9 @@ static void settings_have_one_more(void)
 	struct ha_group *group;
 
 	database_remove();
-	start();
+	start_service();
 	for (unsigned i = 2; i < HA_GROUPS_SWITCHES; i++) {
-		info = registered(i);
+		info = make_switch_info(i);
 		CHECK(ha_service_switch(&service, &info, 5, now));
 		group = create_at(info.serves[0].addr + 1);
 		CHECK(group);
@@ -432,18 +436,18 @@ static void settings_have_one_more(void)
 	CHECK_INT(service.groups.nsw, HA_GROUPS_SWITCHES);
 	CHECK_INT(service.groups.live, HA_GROUPS_SWITCHES / 2 - 1);
 	CHECK(ha_service_commit(&service, now, why, sizeof(why), &(bool) { false }));
-	stop();
-	settings.sw[2] = registered(100);
+	stop_service();
+	settings.sw[2] = make_switch_info(100);
 	settings.sw[2].configured = true;
 	settings.nsw = 3;
 	for (int i = 0; i < 2; i++) {
-		start();
+		start_service();
 		CHECK_INT(service.groups.nsw, HA_GROUPS_SWITCHES);
 		CHECK_INT(service.groups.live, HA_GROUPS_SWITCHES / 2 - 1);
 		CHECK(ha_groups_switch_find(&service.groups, "r02"));
 		CHECK(ha_groups_switch_find(&service.groups, "r100"));
 		CHECK(!ha_groups_check(&service.groups));
-		stop();
+		stop_service();
 	}
 	settings.nsw = 2;
 }
