@@ -104,7 +104,7 @@ static struct member *member_of(struct group *g, const struct ina_shm_peer *peer
 
 /* ---- the end of a group ---- */
 
-static void respond(struct member *m, int result, unsigned met)
+static void send_response(struct member *m, int result, unsigned met)
 {
 	struct pending *p = m->first;
 	struct ina_shm_response response = { p->request.sequence, result, met };
@@ -118,14 +118,14 @@ static void respond(struct member *m, int result, unsigned met)
 		ina_shm_peer_respond(m->peer, &response);
 }
 
-static void end(struct group *g, int err, const char *text)
+static void end_group(struct group *g, int err, const char *text)
 {
 	if (g->ended)
 		return;
 	g->ended = err;
 	for (unsigned r = 0; r < g->ranks; r++)
 		while (g->member[r].first)
-			respond(&g->member[r], err, 0);
+			send_response(&g->member[r], err, 0);
 	usleep((useconds_t)set.said_ms * 1000);
 	for (unsigned r = 0; r < g->ranks; r++)
 		if (g->member[r].peer)
@@ -134,7 +134,7 @@ static void end(struct group *g, int err, const char *text)
 
 static void leave_group(struct group *g, struct member *m)
 {
-	end(g, -ECANCELED, "a rank has left the group");
+	end_group(g, -ECANCELED, "a rank has left the group");
 	m->peer = NULL;
 	for (unsigned r = 0; r < g->ranks; r++)
 		if (g->member[r].peer)
@@ -177,14 +177,14 @@ static void add_block(struct group *g, const struct ina_shm_request *q, struct i
 	}
 }
 
-static bool gets(const struct ina_shm_request *q, unsigned rank)
+static bool gets_result(const struct ina_shm_request *q, unsigned rank)
 {
 	if (q->coll == HA_INA_ALL_REDUCE)
 		return true;
 	return (rank == q->root) == (q->coll == HA_INA_REDUCE || q->coll == HA_INA_REDUCE_SCATTER);
 }
 
-static unsigned sum(struct group *g, const struct ina_shm_request *q)
+static unsigned sum_blocks(struct group *g, const struct ina_shm_request *q)
 {
 	const struct ina_quant *quant = ina_quant_best();
 	unsigned met = 0;
@@ -201,7 +201,7 @@ static unsigned sum(struct group *g, const struct ina_shm_request *q)
 			uint8_t *to = data_of(&g->member[r]) + at;
 			struct ina_block block = { slot.exponent, slot.flags };
 
-			if (!gets(q, r))
+			if (!gets_result(q, r))
 				continue;
 			if (q->type == HA_INA_FLOAT32)
 				quant->unblock((const uint8_t *)slot.word, block, (float *)to);
@@ -213,7 +213,7 @@ static unsigned sum(struct group *g, const struct ina_shm_request *q)
 }
 
 /* All ranks' first requests are one collective? */
-static bool agree(const struct group *g)
+static bool requests_agree(const struct group *g)
 {
 	const struct ina_shm_request *a = &g->member[0].first->request;
 
@@ -227,18 +227,18 @@ static bool agree(const struct group *g)
 	return a->root < g->ranks;
 }
 
-static void add(struct group *g)
+static void run_segment(struct group *g)
 {
 	struct ina_shm_request q = g->member[0].first->request;
 	uint64_t n = g->segments++;
 	unsigned met = 0;
 
-	if (!agree(g)) {
-		end(g, -ECANCELED, "the ranks do not ask for the same collective");
+	if (!requests_agree(g)) {
+		end_group(g, -ECANCELED, "the ranks do not ask for the same collective");
 		return;
 	}
 	if (n == set.timeout_at || n == set.cancel_at) {
-		end(g, n == set.timeout_at ? -ETIMEDOUT : -ECANCELED, "as the test wants it");
+		end_group(g, n == set.timeout_at ? -ETIMEDOUT : -ECANCELED, "as the test wants it");
 		return;
 	}
 	if (q.coll == HA_INA_BROADCAST || q.coll == HA_INA_ALL_GATHER) {
@@ -247,14 +247,14 @@ static void add(struct group *g)
 				memcpy(data_of(&g->member[r]), data_of(&g->member[q.root]),
 				       q.bytes);
 	} else {
-		met = sum(g, &q);
+		met = sum_blocks(g, &q);
 	}
 	if (set.delay_us)
 		usleep((useconds_t)set.delay_us);
 	for (unsigned r = 0; r < g->ranks; r++) {
 		if (n == set.die_at && r == g->ranks / 2)
 			raise(SIGKILL);
-		respond(&g->member[r], 0, met);
+		send_response(&g->member[r], 0, met);
 	}
 }
 
@@ -290,20 +290,20 @@ static bool work_on(struct group *g)
 		if (any && !g->waits)
 			g->waits = now_ns();
 		if (any && now_ns() - g->waits > set.peer_ms * 1000000)
-			end(g, -ETIMEDOUT, "a rank has brought nothing for too long");
+			end_group(g, -ETIMEDOUT, "a rank has brought nothing for too long");
 		return false;
 	}
 	g->waits = 0;
 	if (set.reverse)
 		newest_first(g, all);
-	add(g);
+	run_segment(g);
 	return true;
 }
 
 /* ---- clients ---- */
 
 /* Each request goes to its group's member. */
-static bool fetch(struct ina_shm_peer *peer)
+static bool fetch_requests(struct ina_shm_peer *peer)
 {
 	struct ina_shm_request q;
 	bool any = false;
@@ -325,18 +325,18 @@ static bool fetch(struct ina_shm_peer *peer)
 		m->end = &p->next;
 		m->waiting++;
 		if (g->ended)
-			respond(m, g->ended, 0);
+			send_response(m, g->ended, 0);
 	}
 	return any;
 }
 
-static void came(void *arg, struct ina_shm_peer *peer)
+static void add_peer(void *arg, struct ina_shm_peer *peer)
 {
 	peers[peer_count++] = peer;
 }
 
-static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial,
-		   const struct ina_shm_create *spec)
+static void handle_create(void *arg, struct ina_shm_peer *peer, uint32_t serial,
+			  const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = "adding_backend";
 	struct group *g = &groups[++ids % GROUPS];
@@ -357,8 +357,8 @@ static void create(void *arg, struct ina_shm_peer *peer, uint32_t serial,
 	ina_shm_answer_ticket(peer, serial, ticket);
 }
 
-static void join(void *arg, struct ina_shm_peer *peer, uint32_t serial,
-		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void handle_join(void *arg, struct ina_shm_peer *peer, uint32_t serial,
+			const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	struct group *g =
 		memcmp(ticket, "adding_backend", 15) ? NULL : group_of(ina_get32(ticket + 16));
@@ -378,11 +378,12 @@ static void join(void *arg, struct ina_shm_peer *peer, uint32_t serial,
 	}
 }
 
-static void leave(void *arg, struct ina_shm_peer *peer, uint32_t serial, uint32_t handle, int err)
+static void handle_leave(void *arg, struct ina_shm_peer *peer, uint32_t serial, uint32_t handle,
+			 int err)
 {
 	struct member *m;
 
-	fetch(peer); /* what it pushed before it left */
+	fetch_requests(peer); /* what it pushed before it left */
 	m = member_of(group_of(handle), peer, HA_INA_RANKS);
 	if (!m) {
 		ina_shm_answer_refused(peer, serial, -EINVAL, "no such group");
@@ -392,11 +393,11 @@ static void leave(void *arg, struct ina_shm_peer *peer, uint32_t serial, uint32_
 	ina_shm_answer_left(peer, serial, handle);
 }
 
-static void bell(void *arg, struct ina_shm_peer *peer)
+static void ignore_bell(void *arg, struct ina_shm_peer *peer)
 {
 }
 
-static void gone(void *arg, struct ina_shm_peer *peer, const char *why)
+static void remove_peer(void *arg, struct ina_shm_peer *peer, const char *why)
 {
 	for (unsigned i = 0; i < GROUPS; i++) {
 		struct member *m = groups[i].id ? member_of(&groups[i], peer, HA_INA_RANKS) : NULL;
@@ -410,16 +411,17 @@ static void gone(void *arg, struct ina_shm_peer *peer, const char *why)
 	ina_shm_peer_release(peer);
 }
 
-static const struct ina_shm_server_ops ops = { came, create, join, leave, bell, gone };
+static const struct ina_shm_server_ops ops = { add_peer,     handle_create, handle_join,
+					       handle_leave, ignore_bell,   remove_peer };
 
 /* ---- the program ---- */
 
-static bool work(void)
+static bool work_on_all(void)
 {
 	bool any = false;
 
 	for (unsigned i = 0; i < peer_count; i++)
-		any |= fetch(peers[i]);
+		any |= fetch_requests(peers[i]);
 	for (unsigned i = 0; i < GROUPS; i++)
 		if (groups[i].id && !groups[i].ended)
 			any |= work_on(&groups[i]);
@@ -436,13 +438,13 @@ static bool may_sleep(void)
 }
 
 /* False: standard input has ended. */
-static bool serve(struct ina_shm_server *server)
+static bool serve_once(struct ina_shm_server *server)
 {
 	struct pollfd p[2] = { { ina_shm_server_fd(server), POLLIN, 0 },
 			       { STDIN_FILENO, POLLIN, 0 } };
 	char byte;
 
-	while (work())
+	while (work_on_all())
 		ina_shm_server_poll(server, 0);
 	if (may_sleep())
 		poll(p, 2, 20);
@@ -490,7 +492,7 @@ static bool set_one(int option, const char *text)
 	return false;
 }
 
-static int parse(int argc, char **argv, struct ina_shm_server_config *config)
+static int parse_options(int argc, char **argv, struct ina_shm_server_config *config)
 {
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) >= 0;) {
 		if (o == 's')
@@ -509,7 +511,7 @@ int main(int argc, char **argv)
 	struct ina_shm_server *server;
 	char why[256];
 
-	if (parse(argc, argv, &config)) {
+	if (parse_options(argc, argv, &config)) {
 		fprintf(stderr,
 			"usage: %s --socket PATH [options]; adding_backend.c explains them\n",
 			argv[0]);
@@ -522,7 +524,7 @@ int main(int argc, char **argv)
 	}
 	puts("ready");
 	fflush(stdout);
-	while (serve(server))
+	while (serve_once(server))
 		;
 	ina_shm_server_close(server);
 	return 0;

@@ -26,7 +26,7 @@ static void one_collective(bool extended, uint8_t coll, uint8_t root)
 	struct job j;
 
 	open_worker(extended, 64);
-	post(&j, coll, root, 40);
+	post_job(&j, coll, root, 40);
 	for (uint32_t psn = 0; psn < 40; psn++) {
 		struct ina_frame f = answer_to(psn, coll, root);
 
@@ -44,7 +44,7 @@ static void one_collective(bool extended, uint8_t coll, uint8_t root)
 
 /* Every packet is as docs/ina.md has it, for each collective, and each answer lands where it
  * belongs. */
-static void collectives(void)
+static void packets_of_all_collectives(void)
 {
 	for (int extended = 0; extended < 2; extended++)
 		for (uint8_t coll = 1; coll < INA_COLLS; coll++)
@@ -59,22 +59,22 @@ static void half_a_range(void)
 		struct job j;
 
 		open_worker(true, len);
-		post(&j, INA_ALL_REDUCE, 0, 200);
+		post_job(&j, INA_ALL_REDUCE, 0, 200);
 		poll_all();
 		CHECK_INT(nsent, len / 4);
 		CHECK_INT(ina_worker_window(&config), len / 4);
 		if (len > 4)
-			answer(1); /* not the oldest: the window does not move */
+			deliver_answer(1); /* not the oldest: the window does not move */
 		poll_all();
 		CHECK_INT(nsent, len / 4);
-		answer(0);
+		deliver_answer(0);
 		poll_all();
 		CHECK_INT(nsent, len / 4 + (len > 4 ? 2 : 1));
 	}
 }
 
 /* psn passes 2^32, and slots go on as if nothing were. */
-static void wrap(void)
+static void psn_wraps(void)
 {
 	struct ina_worker_ops ops = { on_send, NULL };
 	const char *why;
@@ -83,33 +83,33 @@ static void wrap(void)
 	open_worker(true, 64);
 	config.first_psn = 0u - 50;
 	CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, CAPACITY, &why), 0);
-	post(&j, INA_ALL_REDUCE, 0, 100);
+	post_job(&j, INA_ALL_REDUCE, 0, 100);
 	for (uint32_t n = 0; n < 100; n++) {
 		poll_all();
 		CHECK(sent[n].f.psn == config.first_psn + n);
 		CHECK_INT(sent[n].f.agg_addr, 132 + ((config.first_psn + n) & 31));
-		answer(config.first_psn + n);
+		deliver_answer(config.first_psn + n);
 	}
 	CHECK(j.done && j.total == 100);
 }
 
 /* Operations follow each other without a gap and end in their order, whatever the order of the
  * answers. */
-static void operations(void)
+static void operations_end_in_order(void)
 {
 	struct job a, b, c;
 	struct ina_op bad = { .ops = &job_ops, .coll = INA_ALL_REDUCE, .packets = 0 };
 
 	open_worker(false, 64);
-	post(&a, INA_ALL_REDUCE, 0, 3);
-	post(&b, INA_ALL_REDUCE, 0, 1);
-	post(&c, INA_ALL_REDUCE, 0, 4);
+	post_job(&a, INA_ALL_REDUCE, 0, 3);
+	post_job(&b, INA_ALL_REDUCE, 0, 1);
+	post_job(&c, INA_ALL_REDUCE, 0, 4);
 	poll_all();
 	CHECK_INT(nsent, 8);
 	for (uint32_t psn = 7; psn > 0; psn--)
-		answer(psn);
+		deliver_answer(psn);
 	CHECK_INT(ndone, 0);
-	answer(0);
+	deliver_answer(0);
 	CHECK(a.done == 1 && b.done == 2 && c.done == 3);
 	CHECK_INT(ina_worker_post(&w, &bad), -EINVAL);
 	bad.packets = 1;
@@ -142,7 +142,7 @@ static void change_member(void *object, const struct change *c)
 static struct ina_frame sound_answer(struct job *j, bool extended)
 {
 	open_worker(extended, 64);
-	post(j, INA_ALL_REDUCE, 0, 4);
+	post_job(j, INA_ALL_REDUCE, 0, 4);
 	poll_all();
 	return answer_to(1, INA_ALL_REDUCE, 0);
 }
@@ -153,7 +153,7 @@ static void check_refused(struct job *j, const struct ina_frame *f)
 	CHECK_INT(w.count.refused, 1);
 	CHECK_INT(w.count.answered, 0);
 	CHECK_INT(j->total, 0);
-	answer(1);
+	deliver_answer(1);
 	CHECK_INT(w.count.answered, 1);
 	CHECK(j->first_word[1] == 5001);
 }
@@ -207,20 +207,20 @@ static void bad_frame_is_no_ack(void)
 }
 
 /* Redundant answers are counted by where they fall, and change nothing. */
-static void redundant(void)
+static void redundant_answers_are_counted(void)
 {
 	struct job j;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 8);
+	post_job(&j, INA_ALL_REDUCE, 0, 8);
 	poll_all();
-	answer(0);
-	answer(2);
-	answer(2);
+	deliver_answer(0);
+	deliver_answer(2);
+	deliver_answer(2);
 	CHECK_INT(w.count.in_range_redundant_ack, 1);
-	answer(0);
-	answer(8);
-	answer(0x80000000);
+	deliver_answer(0);
+	deliver_answer(8);
+	deliver_answer(0x80000000);
 	CHECK_INT(w.count.out_range_redundant_ack, 3);
 	CHECK_INT(j.total, 2);
 	CHECK_INT(w.count.refused, 0);
@@ -234,22 +234,22 @@ static void fast_retransmission(void)
 	struct job j;
 
 	open_worker(false, 64);
-	post(&j, INA_ALL_REDUCE, 0, 12);
+	post_job(&j, INA_ALL_REDUCE, 0, 12);
 	poll_all();
 	for (uint32_t psn = 1; psn <= 3; psn++) {
-		answer(psn);
+		deliver_answer(psn);
 		CHECK_INT(times_sent(0, true), 1);
 	}
-	answer(4);
+	deliver_answer(4);
 	CHECK_INT(times_sent(0, true), 2);
 	CHECK_INT(w.count.fast_retrans_trigger, 1);
 	CHECK_INT(w.count.fast_retrans_pkt, 1);
 	CHECK_INT(nsent, 13);
 	for (uint32_t psn = 5; psn < 12; psn++)
-		answer(psn);
+		deliver_answer(psn);
 	CHECK_INT(times_sent(0, true), 2); /* all of these left before the repetition */
 	CHECK_INT(w.count.full_retrans_trigger, 0);
-	answer(0);
+	deliver_answer(0);
 	CHECK(j.done && !j.err);
 }
 
@@ -260,19 +260,19 @@ static void lost_retransmission(void)
 	struct job j[6];
 
 	open_worker(false, 256);
-	post(&j[0], INA_ALL_REDUCE, 0, 10);
+	post_job(&j[0], INA_ALL_REDUCE, 0, 10);
 	poll_all();
 	for (uint32_t psn = 1; psn < 10; psn++)
-		answer(psn);
+		deliver_answer(psn);
 	CHECK_INT(times_sent(0, true), 2);
 	for (unsigned n = 1; n < 6; n++) {
-		post(&j[n], INA_ALL_REDUCE, 0, 10);
+		post_job(&j[n], INA_ALL_REDUCE, 0, 10);
 		poll_all(); /* behind the last repetition */
 		for (uint32_t psn = 10 * n; psn < 10 * n + 3; psn++)
-			answer(psn);
+			deliver_answer(psn);
 		CHECK_INT(times_sent(0, true), 1 + n);
 		for (uint32_t psn = 10 * n + 3; psn < 10 * n + 10; psn++)
-			answer(psn);
+			deliver_answer(psn);
 		CHECK_INT(times_sent(0, true), 2 + n);
 	}
 	for (uint32_t psn = 1; psn < 60; psn++)
@@ -286,7 +286,7 @@ static void lost_retransmission(void)
 	}
 	CHECK_INT(w.count.full_retrans_trigger, 5);
 	CHECK_INT(ndone, 0);
-	answer(0);
+	deliver_answer(0);
 	CHECK(ndone == 6 && !j[5].err);
 }
 
@@ -300,17 +300,18 @@ static void repetitions_say_nothing(void)
 	struct job j;
 
 	open_worker(true, 256);
-	post(&j, INA_ALL_REDUCE, 0, 200);
+	post_job(&j, INA_ALL_REDUCE, 0, 200);
 	poll_all();
 	for (uint32_t psn = 0; psn < 40; psn++)
 		if (psn != 30)
-			answer(psn);
+			deliver_answer(psn);
 	poll_all();
 	CHECK_INT(w.count.probes, 1);
-	answer(30); /* before those of 40 and later, which were sent before it was asked for */
+	deliver_answer(
+		30); /* before those of 40 and later, which were sent before it was asked for */
 	CHECK_INT(w.count.probes, 1);
 	for (uint32_t psn = 40; psn < 200; psn++) {
-		answer(psn);
+		deliver_answer(psn);
 		poll_all();
 	}
 	CHECK(j.done && !j.err);
@@ -324,17 +325,17 @@ static void ask_first(void)
 	struct job j;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 12);
+	post_job(&j, INA_ALL_REDUCE, 0, 12);
 	poll_all();
 	for (uint32_t psn = 1; psn <= 4; psn++)
-		answer(psn);
+		deliver_answer(psn);
 	CHECK_INT(times_sent(0, true), 1);
 	CHECK_INT(times_sent(0, false), 1);
 	CHECK_INT(sent[nsent - 1].f.flags, INA_F_PROBE);
 	answer_flag(0, INA_F_HELD);
 	CHECK_INT(times_sent(0, true), 1);
 	for (uint32_t psn = 5; psn < 12; psn++)
-		answer(psn);
+		deliver_answer(psn);
 	time_now.now = ina_worker_due(&w);
 	poll_all();
 	CHECK_INT(times_sent(0, false), 2);
@@ -343,7 +344,7 @@ static void ask_first(void)
 	answer_flag(0, INA_F_NEED); /* a duplicate of the answer: the words are on their way */
 	CHECK_INT(times_sent(0, true), 2);
 	CHECK(w.count.need == 2 && w.count.held == 1 && w.count.again_words == 1);
-	answer(0);
+	deliver_answer(0);
 	CHECK(j.done && j.total == 12);
 }
 
@@ -354,7 +355,7 @@ static void time_outs(void)
 	struct job j;
 
 	open_worker(false, 64);
-	post(&j, INA_ALL_REDUCE, 0, 16);
+	post_job(&j, INA_ALL_REDUCE, 0, 16);
 	poll_all();
 	CHECK_INT(nsent, 16);
 	last = time_now.now;
@@ -375,14 +376,14 @@ static void time_outs(void)
 	/* not always as many */
 	CHECK(w.count.full_retrans_pkt > 12 * 16 / 2 && w.count.full_retrans_pkt < 12 * 16);
 	CHECK_INT(w.count.again_words, w.count.full_retrans_pkt);
-	answer(3);
+	deliver_answer(3);
 	CHECK(ina_worker_due(&w) <= time_now.now + config.rto_max_ns);
 	CHECK(w.rto < config.rto_max_ns);
 	/* With answers to what was repeated, all that was lost follows without further
 	 * time-outs. */
 	for (uint32_t psn = 0; psn < 16; psn++)
 		if (psn != 3)
-			answer(psn);
+			deliver_answer(psn);
 	CHECK(j.done);
 }
 
@@ -393,7 +394,7 @@ static void held_keeps_window(void)
 	struct job j;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 1);
+	post_job(&j, INA_ALL_REDUCE, 0, 1);
 	poll_all();
 	time_now.now = ina_worker_due(&w);
 	poll_all();
@@ -425,19 +426,19 @@ static void late_is_not_lost(void)
 		open_worker(extended, 256);
 		CHECK(w.cwnd.cwnd == 64);
 		for (int stall = 0; stall < 20; stall++) {
-			post(&j, INA_ALL_REDUCE, 0, 64);
+			post_job(&j, INA_ALL_REDUCE, 0, 64);
 			poll_all();
 			CHECK_INT(ina_worker_in_flight(&w), 64);
 			time_now.now = ina_worker_due(&w);
 			poll_all(); /* the time-out: a burst of the oldest is sent again */
 			CHECK(w.cwnd.cwnd == INA_CWND_MIN);
 			for (uint32_t i = 0; i < 64; i++)
-				answer(psn + i);
+				deliver_answer(psn + i);
 			CHECK(j.done && w.cwnd.cwnd < 64);
-			answer(psn); /* and the repetition's */
+			deliver_answer(psn); /* and the repetition's */
 			CHECK(w.cwnd.cwnd == 64);
 			for (uint32_t i = 1; i < config.burst; i++)
-				answer(psn + i);
+				deliver_answer(psn + i);
 			CHECK(w.cwnd.cwnd == 64);
 			psn += 64;
 			time_now.now += 100 * US;
@@ -454,19 +455,19 @@ static void second_answers(void)
 	struct job j, k;
 
 	open_worker(true, 256);
-	post(&j, INA_ALL_REDUCE, 0, 20);
+	post_job(&j, INA_ALL_REDUCE, 0, 20);
 	poll_all();
 	for (uint32_t psn = 0; psn < 20; psn++)
-		answer(psn);
-	post(&k, INA_ALL_REDUCE, 0, 40);
+		deliver_answer(psn);
+	post_job(&k, INA_ALL_REDUCE, 0, 40);
 	poll_all();
 	time_now.now = ina_worker_due(&w);
 	poll_all();
-	answer(19); /* the network's own duplicate, of before */
+	deliver_answer(19); /* the network's own duplicate, of before */
 	CHECK(w.cwnd.cwnd == INA_CWND_MIN);
 	answer_flag(20, INA_F_NEED);
-	answer(21);
-	answer(21);
+	deliver_answer(21);
+	deliver_answer(21);
 	CHECK_INT(w.count.in_range_redundant_ack, 1);
 	CHECK(w.cwnd.cwnd == INA_CWND_MIN);
 }
@@ -474,13 +475,13 @@ static void second_answers(void)
 /* ---- congestion ---- */
 
 /* Marks make the window smaller than the range allows, and it comes back. */
-static void marks(void)
+static void marks_make_window_smaller(void)
 {
 	struct job j;
 	uint32_t least = 64;
 
 	open_worker(true, 128);
-	post(&j, INA_ALL_REDUCE, 0, 250);
+	post_job(&j, INA_ALL_REDUCE, 0, 250);
 	for (uint32_t psn = 0; psn < 250; psn++) {
 		struct ina_frame f = answer_to(psn, INA_ALL_REDUCE, 0);
 
@@ -505,7 +506,7 @@ static void flags_counted(void)
 	struct job j;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 2);
+	post_job(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
 	f = answer_to(0, INA_ALL_REDUCE, 0);
 	f.flags |= INA_F_OVERFLOW;
@@ -534,7 +535,7 @@ static const struct {
 	{ CHANGE(struct ina_worker_config, burst, 0), 16 },
 };
 
-static void configured(void)
+static void wrong_configs_are_refused(void)
 {
 	struct ina_worker_ops ops = { on_send, NULL };
 	const char *why;
@@ -552,12 +553,12 @@ static void configured(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "collectives", collectives },
+		{ "collectives", packets_of_all_collectives },
 		{ "half_a_range", half_a_range },
-		{ "wrap", wrap },
-		{ "operations", operations },
+		{ "wrap", psn_wraps },
+		{ "operations", operations_end_in_order },
 		{ "bad_frame_is_no_ack", bad_frame_is_no_ack },
-		{ "redundant", redundant },
+		{ "redundant", redundant_answers_are_counted },
 		{ "fast_retransmission", fast_retransmission },
 		{ "lost_retransmission", lost_retransmission },
 		{ "repetitions_say_nothing", repetitions_say_nothing },
@@ -566,9 +567,9 @@ int main(int argc, char **argv)
 		{ "held_keeps_window", held_keeps_window },
 		{ "late_is_not_lost", late_is_not_lost },
 		{ "second_answers", second_answers },
-		{ "marks", marks },
+		{ "marks", marks_make_window_smaller },
 		{ "flags_counted", flags_counted },
-		{ "configured", configured },
+		{ "configured", wrong_configs_are_refused },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

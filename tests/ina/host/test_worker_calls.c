@@ -57,7 +57,7 @@ static void post_mortal(uint32_t packets)
 }
 
 /* All are done, and nobody has touched them since. */
-static void bury(int n, int err)
+static void check_and_free_ended(int n, int err)
 {
 	CHECK_INT(ndead, n);
 	while (ndead--) {
@@ -81,7 +81,7 @@ static void open_mortal(void)
 static void answer_it(const struct ina_frame *f)
 {
 	if (!(f->flags & INA_F_ABORT))
-		answer(f->psn);
+		deliver_answer(f->psn);
 }
 
 /* A switch in the same thread answers before send() returns: to what is sent for the first time,
@@ -98,7 +98,7 @@ static void answered_inside_send(void)
 		poll_all();
 		CHECK(w.count.sent == 44 && w.count.answered == 44 && nsent == 44);
 		CHECK(!w.head && !w.tail && !w.feeding && !ina_worker_in_flight(&w));
-		bury(3, 0);
+		check_and_free_ended(3, 0);
 
 		open_mortal();
 		post_mortal(4);
@@ -107,13 +107,13 @@ static void answered_inside_send(void)
 		inside_send = answer_it;
 		/* the first was lost and is asked for; its answer, inside of that, says nothing
 		 * about the others */
-		answer(4);
+		deliver_answer(4);
 		CHECK(w.count.answered == 2 && w.count.probes == 1 &&
 		      ina_worker_in_flight(&w) == 4);
 		time_now.now = ina_worker_due(&w);
 		poll_all();
 		CHECK(w.count.answered == 5 && w.count.probes == 4 && !ina_worker_in_flight(&w));
-		bury(2, 0);
+		check_and_free_ended(2, 0);
 
 		open_mortal();
 		post_mortal(4);
@@ -123,7 +123,7 @@ static void answered_inside_send(void)
 		poll_all(); /* a time-out asks for the first, and so on */
 		CHECK(w.count.answered == 4 && w.count.full_retrans_trigger == 1 &&
 		      !ina_worker_in_flight(&w));
-		bury(1, 0);
+		check_and_free_ended(1, 0);
 	}
 }
 
@@ -157,14 +157,14 @@ static void abort_inside(void)
 			inside_send = give_up_sending;
 		poll_all();
 		if (n / 2 == 0)
-			answer(3);
+			deliver_answer(3);
 		CHECK_INT(w.error, -EIO);
 		CHECK_TEXT(w.why, "the disk is gone");
 		CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
 		CHECK_INT(nsent, packets[n / 2]);
 		CHECK(w.first.oldest == INA_NO_ENTRY && w.again.oldest == INA_NO_ENTRY && !w.head &&
 		      !w.feeding && !ina_worker_in_flight(&w));
-		bury(2, -EIO);
+		check_and_free_ended(2, -EIO);
 	}
 }
 
@@ -193,7 +193,7 @@ static void own_abort_received(void)
 		CHECK_INT(w.error, -EIO);
 		CHECK_TEXT(w.why, "the disk is gone");
 		CHECK_INT(nsent, 3);
-		bury(1, -EIO);
+		check_and_free_ended(1, -EIO);
 	}
 }
 

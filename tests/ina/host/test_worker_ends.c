@@ -6,7 +6,7 @@
 #include <errno.h>
 
 /* Until the worker wants to be called. */
-static void pass(void)
+static void advance_until_due(void)
 {
 	uint64_t due = ina_worker_due(&w);
 
@@ -19,7 +19,7 @@ static int run_dry(uint64_t limit)
 	uint64_t end = time_now.now + limit;
 
 	while (!w.error && time_now.now < end)
-		pass();
+		advance_until_due();
 	return w.error;
 }
 
@@ -31,14 +31,14 @@ static void dead_rank(void)
 	struct job a, b;
 
 	open_worker(true, 64);
-	post(&a, INA_ALL_REDUCE, 0, 20);
-	post(&b, INA_ALL_REDUCE, 0, 20);
+	post_job(&a, INA_ALL_REDUCE, 0, 20);
+	post_job(&b, INA_ALL_REDUCE, 0, 20);
 	poll_all();
-	answer(0);
+	deliver_answer(0);
 	start = time_now.now;
 	while (!w.error) {
 		CHECK(time_now.now - start <= config.peer_ns);
-		pass();
+		advance_until_due();
 		if (!w.error)
 			answer_flag(1, INA_F_HELD); /* the switch is well */
 	}
@@ -52,7 +52,7 @@ static void dead_rank(void)
 	CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
 	CHECK_INT(ina_worker_post(&w, &b.op), -ETIMEDOUT);
 	CHECK(!ina_worker_poll(&w) && ina_worker_is_aborting(&w));
-	answer(1);
+	deliver_answer(1);
 	answer_flag(1, INA_F_ABORT);
 	CHECK(!ina_worker_is_aborting(&w) && ina_worker_due(&w) == UINT64_MAX);
 	CHECK_INT(a.total, 1);
@@ -70,7 +70,7 @@ static void silent_switch(void)
 	struct job j;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 2);
+	post_job(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
@@ -79,7 +79,7 @@ static void silent_switch(void)
 			  "switch 10.0.0.254: " LOOK_AT);
 	/* Old frames cannot tell the two apart. */
 	open_worker(false, 64);
-	post(&j, INA_ALL_REDUCE, 0, 2);
+	post_job(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
@@ -110,10 +110,10 @@ static void short_queue(void)
 	open_worker(false, 128);
 	memset(came, 0, sizeof(came));
 	inside_send = into_short_queue;
-	post(&j, INA_ALL_REDUCE, 0, 32);
+	post_job(&j, INA_ALL_REDUCE, 0, 32);
 	for (int i = 0; i < 40 && n < 32; i++) {
 		room = 9;
-		pass();
+		advance_until_due();
 		n = 0;
 		for (unsigned k = 0; k < 32; k++)
 			n += came[k];
@@ -129,18 +129,18 @@ static void stood_still(void)
 	struct job j;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 2);
+	post_job(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
-	answer(0);
+	deliver_answer(0);
 	nsent = 0;
 	time_now.now += 60 * HA_NS_PER_S;
 	poll_all();
 	CHECK_INT(w.error, 0);
 	CHECK(times_sent(1, false) == 1);
-	answer(1);
+	deliver_answer(1);
 	CHECK(j.done && !j.err && j.total == 2);
 	/* And if nobody answers now, either: the time limit is what it was. */
-	post(&j, INA_ALL_REDUCE, 0, 2);
+	post_job(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
 	time_now.now += 60 * HA_NS_PER_S;
 	start = time_now.now;
@@ -150,7 +150,7 @@ static void stood_still(void)
 	/* Nothing in flight: nobody has to be called. */
 	open_worker(true, 64);
 	time_now.now += 60 * HA_NS_PER_S;
-	post(&j, INA_ALL_REDUCE, 0, 2);
+	post_job(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
@@ -177,7 +177,7 @@ static void dropped_without_a_word(void)
 	struct job j;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 1);
+	post_job(&j, INA_ALL_REDUCE, 0, 1);
 	poll_all();
 	ina_switch_init(&sw, SWITCH, config.switch_mac, slots, 256);
 	for (uint32_t i = 0; i < 4; i++)
@@ -218,7 +218,7 @@ static void whole_sentences(void)
 		CHECK_INT(ina_worker_init(&w, &config, &time_now.clock, &ops, entry, CAPACITY,
 					  &why),
 			  0);
-		post(&j, INA_ALL_REDUCE, 0, 1);
+		post_job(&j, INA_ALL_REDUCE, 0, 1);
 		poll_all();
 		time_now.now += config.peer_ns;
 		poll_all();
@@ -231,15 +231,15 @@ static void whole_sentences(void)
 }
 
 /* A pause between operations is no silence. */
-static void idle(void)
+static void pause_is_no_silence(void)
 {
 	struct job j;
 
 	open_worker(true, 64);
 	for (int i = 0; i < 3; i++) {
-		post(&j, INA_ALL_REDUCE, 0, 1);
+		post_job(&j, INA_ALL_REDUCE, 0, 1);
 		poll_all();
-		answer((uint32_t)i);
+		deliver_answer((uint32_t)i);
 		CHECK(j.done);
 		time_now.now += 3600 * HA_NS_PER_S;
 		poll_all();
@@ -256,7 +256,7 @@ static void told_to_end(void)
 		struct job j;
 
 		open_worker(true, 64);
-		post(&j, INA_ALL_REDUCE, 0, 2);
+		post_job(&j, INA_ALL_REDUCE, 0, 2);
 		poll_all();
 		f = answer_to(0, INA_ALL_REDUCE, 0);
 		f.flags |= INA_F_ABORT;
@@ -286,7 +286,7 @@ static unsigned aborts_until(unsigned aborts)
 	unsigned n;
 
 	open_worker(true, 64);
-	post(&j, INA_ALL_REDUCE, 0, 2);
+	post_job(&j, INA_ALL_REDUCE, 0, 2);
 	poll_all();
 	nsent = 0;
 	ina_worker_abort(&w, -EIO, "the disk is gone");
@@ -300,7 +300,7 @@ static unsigned aborts_until(unsigned aborts)
 		time_now.now = ina_worker_due(&w) - 1;
 		CHECK(!ina_worker_poll(&w));
 		answer_flag(0, INA_F_HELD); /* under way when it was said, and no answer to it */
-		answer(1);
+		deliver_answer(1);
 		if (n == aborts)
 			answer_flag(0, INA_F_ABORT);
 		time_now.now++;
@@ -339,7 +339,7 @@ int main(int argc, char **argv)
 		{ "silent_switch", silent_switch },
 		{ "dropped_without_a_word", dropped_without_a_word },
 		{ "whole_sentences", whole_sentences },
-		{ "idle", idle },
+		{ "idle", pause_is_no_silence },
 		{ "told_to_end", told_to_end },
 		{ "aborts_repeated", aborts_repeated },
 	};

@@ -31,7 +31,7 @@ void on_send(void *arg, const struct ina_frame *f)
 		inside_send(f);
 }
 
-static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *block)
+static void bring_words(void *arg, uint32_t index, uint8_t *words, struct ina_block *block)
 {
 	struct job *j = arg;
 
@@ -41,7 +41,7 @@ static void bring(void *arg, uint32_t index, uint8_t *words, struct ina_block *b
 	j->brought++;
 }
 
-static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)
+static void take_words(void *arg, uint32_t index, const uint8_t *words, struct ina_block block)
 {
 	struct job *j = arg;
 
@@ -53,7 +53,7 @@ static void take(void *arg, uint32_t index, const uint8_t *words, struct ina_blo
 	j->total++;
 }
 
-static void done(void *arg, int err)
+static void record_end(void *arg, int err)
 {
 	struct job *j = arg;
 
@@ -62,9 +62,9 @@ static void done(void *arg, int err)
 	j->err = err;
 }
 
-const struct ina_op_ops job_ops = { bring, take, done };
+const struct ina_op_ops job_ops = { bring_words, take_words, record_end };
 
-void post(struct job *j, uint8_t coll, uint8_t root, uint32_t packets)
+void post_job(struct job *j, uint8_t coll, uint8_t root, uint32_t packets)
 {
 	memset(j, 0, sizeof(*j));
 	j->op = (struct ina_op) {
@@ -129,7 +129,7 @@ struct ina_frame answer_to(uint32_t psn, uint8_t coll, uint8_t root)
 	};
 }
 
-void answer(uint32_t psn)
+void deliver_answer(uint32_t psn)
 {
 	struct ina_frame f = answer_to(psn, INA_ALL_REDUCE, 0);
 

@@ -40,12 +40,12 @@ extern const struct ina_op_ops job_ops; /* of a struct job */
 
 /* What the worker sends with: noted in sent[]. */
 void on_send(void *arg, const struct ina_frame *f);
-void post(struct job *j, uint8_t coll, uint8_t root, uint32_t packets);
+void post_job(struct job *j, uint8_t coll, uint8_t root, uint32_t packets);
 /* Rank 2 of 4, group 7, epoch 5, worker 1 of 2; a window of len / 4. */
 void open_worker(bool extended, uint32_t len);
 void poll_all(void);
 struct ina_frame answer_to(uint32_t psn, uint8_t coll, uint8_t root);
-void answer(uint32_t psn);
+void deliver_answer(uint32_t psn);
 void answer_flag(uint32_t psn, uint8_t flag);
 unsigned times_sent(uint32_t psn, bool words);
 

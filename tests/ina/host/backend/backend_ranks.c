@@ -18,7 +18,7 @@
 
 #define KB 1024u
 
-static int sums(struct crew *c)
+static int check_sums(struct crew *c)
 {
 	static const uint8_t coll[] = { HA_INA_ALL_REDUCE, HA_INA_REDUCE, HA_INA_BROADCAST,
 					HA_INA_REDUCE_SCATTER, HA_INA_ALL_GATHER };
@@ -57,7 +57,7 @@ static int result_of(struct rig_client *c)
 	return 1;
 }
 
-static void tell(struct crew *c, unsigned rank, int result)
+static void print_result(struct crew *c, unsigned rank, int result)
 {
 	CHECK(result < 0);
 	if (result == -ENOTCONN ||
@@ -68,7 +68,7 @@ static void tell(struct crew *c, unsigned rank, int result)
 	printf("rank %u: %d %s\n", rank, c->client[rank].state.result, c->client[rank].state.text);
 }
 
-static int endless(struct crew *c)
+static int sum_until_failure(struct crew *c)
 {
 	int result[INA_RANKS_MAX];
 
@@ -96,7 +96,7 @@ static int endless(struct crew *c)
 								 0 });
 				result[r] = result_of(&c->client[r]);
 			}
-			tell(c, r, result[r]);
+			print_result(c, r, result[r]);
 		}
 		return 0;
 	}
@@ -113,5 +113,5 @@ int main(int argc, char **argv)
 	CHECK(ranks >= 2 && ranks <= INA_RANKS_MAX);
 	rig_adopt(&r, argv + 3, (unsigned)argc - 3);
 	crew_open(&c, &r, ranks);
-	return strcmp(argv[1], "sums") ? endless(&c) : sums(&c);
+	return strcmp(argv[1], "sums") ? sum_until_failure(&c) : check_sums(&c);
 }

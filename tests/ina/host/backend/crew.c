@@ -38,13 +38,13 @@ float crew_float(unsigned rank, size_t i, unsigned salt)
 	return ldexpf((float)crew_integer(rank, i, salt), -(int)(i / 64 % 20) - 10);
 }
 
-static bool adds(uint8_t coll)
+static bool is_reduction(uint8_t coll)
 {
 	return coll == HA_INA_ALL_REDUCE || coll == HA_INA_REDUCE || coll == HA_INA_REDUCE_SCATTER;
 }
 
 /* Whatever its type, a rank's word. */
-static uint32_t word(unsigned rank, uint8_t type, size_t i, unsigned salt)
+static uint32_t word_of(unsigned rank, uint8_t type, size_t i, unsigned salt)
 {
 	float x = crew_float(rank, i, salt);
 	uint32_t bits;
@@ -61,7 +61,7 @@ void crew_fill(struct crew *c, uint8_t coll, uint8_t type, uint64_t offset, uint
 
 		memset(at, 0, ina_shm_blocks(bytes));
 		for (size_t i = 0; i < bytes / 4; i++) {
-			uint32_t w = word(r, type, i, salt);
+			uint32_t w = word_of(r, type, i, salt);
 
 			memcpy(at + 4 * i, &w, 4);
 		}
@@ -117,13 +117,13 @@ void crew_check(struct crew *c, uint8_t coll, uint8_t type, unsigned root, uint6
 {
 	for (unsigned r = 0; r < c->ranks; r++) {
 		const uint8_t *at = c->client[r].shm.memory.buffer + offset;
-		bool gets = coll == HA_INA_ALL_REDUCE || !adds(coll) || r == root;
-		unsigned from = adds(coll) ? r : root;
+		bool gets = coll == HA_INA_ALL_REDUCE || !is_reduction(coll) || r == root;
+		unsigned from = is_reduction(coll) ? r : root;
 
 		for (size_t i = 0; i < bytes / 4; i++) {
-			uint32_t w = word(from, type, i, salt);
+			uint32_t w = word_of(from, type, i, salt);
 
-			if (adds(coll) && gets)
+			if (is_reduction(coll) && gets)
 				check_sum(c, r, type, offset, i, salt);
 			else
 				CHECK(!memcmp(at + 4 * i, &w, 4));

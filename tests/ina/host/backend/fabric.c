@@ -70,13 +70,13 @@ struct authority {
 	struct fabric *fabric;
 };
 
-static bool chance(struct fabric *f, unsigned of_1000)
+static bool draw_chance(struct fabric *f, unsigned of_1000)
 {
 	f->dice = f->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return of_1000 && (f->dice >> 33) % 1000 < of_1000;
 }
 
-static void append(struct queue *q, struct packet *p)
+static void append_packet(struct queue *q, struct packet *p)
 {
 	uint64_t one = 1;
 
@@ -90,7 +90,7 @@ static void append(struct queue *q, struct packet *p)
 		abort();
 }
 
-static struct packet *take(struct queue *q)
+static struct packet *take_packet(struct queue *q)
 {
 	struct packet *p = q->head;
 
@@ -113,7 +113,7 @@ static struct packet *packet_of(const struct ina_frame *frame)
 
 /* ---- the switch ---- */
 
-static void deliver(struct fabric *f, struct packet *p)
+static void deliver_packet(struct fabric *f, struct packet *p)
 {
 	struct ina_frame frame;
 
@@ -123,29 +123,29 @@ static void deliver(struct fabric *f, struct packet *p)
 	}
 	for (unsigned i = 0; i < PORTS; i++)
 		if (f->port[i] && f->port[i]->open && f->port[i]->net.addr == frame.dst) {
-			append(&f->port[i]->queue[frame.worker], p);
+			append_packet(&f->port[i]->queue[frame.worker], p);
 			return;
 		}
 	free(p);
 }
 
-static void answer(struct fabric *f, const struct ina_verdict *v, uint8_t rank)
+static void send_answer(struct fabric *f, const struct ina_verdict *v, uint8_t rank)
 {
 	struct ina_frame frame;
 
 	ina_switch_answer(&f->sw, v, rank, &frame);
-	if (chance(f, f->faults.lose)) {
+	if (draw_chance(f, f->faults.lose)) {
 		f->hurt++;
 		return;
 	}
-	if (chance(f, f->faults.twice)) {
+	if (draw_chance(f, f->faults.twice)) {
 		f->hurt++;
-		deliver(f, packet_of(&frame));
+		deliver_packet(f, packet_of(&frame));
 	}
-	deliver(f, packet_of(&frame));
+	deliver_packet(f, packet_of(&frame));
 }
 
-static void step(struct fabric *f, struct packet *p)
+static void step_switch(struct fabric *f, struct packet *p)
 {
 	struct ina_frame frame;
 	struct ina_verdict v;
@@ -153,21 +153,21 @@ static void step(struct fabric *f, struct packet *p)
 	if (!f->down && !ina_frame_decode(p->bytes, p->len, &frame)) {
 		ina_switch_step(&f->sw, ha_clock_now(&ha_clock_live), &frame, &v);
 		if (v.action == INA_ANSWER_ONE)
-			answer(f, &v, v.answer.rank);
+			send_answer(f, &v, v.answer.rank);
 		for (unsigned r = 0; v.action == INA_ANSWER_ALL && r < ina_switch_ranks(&f->sw, &v);
 		     r++)
-			answer(f, &v, (uint8_t)r);
+			send_answer(f, &v, (uint8_t)r);
 		if (v.action == INA_ANSWER_ALL && f->until_down && !--f->until_down)
 			f->down = true;
 	}
 	free(p);
 }
 
-static void overtake(struct fabric *f)
+static void release_late_packet(struct fabric *f)
 {
 	if (!f->late || ++f->late->overtaken < LATE)
 		return;
-	step(f, f->late);
+	step_switch(f, f->late);
 	f->late = NULL;
 }
 
@@ -182,39 +182,39 @@ static bool lost_abort(struct fabric *f, const struct packet *p)
 	return true;
 }
 
-static void one(struct fabric *f, struct packet *p)
+static void handle_packet(struct fabric *f, struct packet *p)
 {
 	struct packet *copy;
 
-	if (lost_abort(f, p) || chance(f, f->faults.lose)) {
+	if (lost_abort(f, p) || draw_chance(f, f->faults.lose)) {
 		f->hurt++;
 		free(p);
-	} else if (!f->late && chance(f, f->faults.late)) {
+	} else if (!f->late && draw_chance(f, f->faults.late)) {
 		f->hurt++;
 		f->late = p;
 	} else {
-		if (chance(f, f->faults.twice)) {
+		if (draw_chance(f, f->faults.twice)) {
 			f->hurt++;
 			copy = malloc(sizeof(*copy));
 			CHECK(copy);
 			*copy = *p;
-			step(f, copy);
+			step_switch(f, copy);
 		}
-		step(f, p);
+		step_switch(f, p);
 	}
-	overtake(f);
+	release_late_packet(f);
 }
 
-static void *run(void *arg)
+static void *run_fabric(void *arg)
 {
 	struct fabric *f = arg;
 	struct packet *p;
 
 	pthread_mutex_lock(&f->lock);
 	while (!f->stop) {
-		p = take(&f->in);
+		p = take_packet(&f->in);
 		if (p)
-			one(f, p);
+			handle_packet(f, p);
 		else
 			pthread_cond_wait(&f->work, &f->lock);
 	}
@@ -224,7 +224,7 @@ static void *run(void *arg)
 
 /* ---- a backend's net ---- */
 
-static void release(struct queue *q)
+static void free_given(struct queue *q)
 {
 	while (q->given) {
 		struct packet *p = q->given;
@@ -243,9 +243,9 @@ static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packe
 	uint64_t rings;
 	unsigned i = 0;
 
-	release(q);
+	free_given(q);
 	pthread_mutex_lock(&port->fabric->lock);
-	while (i < n && (p = take(q))) {
+	while (i < n && (p = take_packet(q))) {
 		packet[i++] = (struct ha_net_packet) { p->bytes, (uint32_t)p->len };
 		p->next = q->given;
 		q->given = p;
@@ -262,7 +262,7 @@ static void send(struct ha_net *net, unsigned worker, const struct ina_frame *fr
 	struct packet *p = packet_of(frame);
 
 	pthread_mutex_lock(&port->fabric->lock);
-	append(&port->fabric->in, p);
+	append_packet(&port->fabric->in, p);
 	pthread_mutex_unlock(&port->fabric->lock);
 }
 
@@ -308,8 +308,8 @@ static void close_net(struct ha_net *net)
 
 	pthread_mutex_lock(&port->fabric->lock);
 	for (unsigned i = 0; i < net->workers; i++) {
-		release(&port->queue[i]);
-		while ((p = take(&port->queue[i])))
+		free_given(&port->queue[i]);
+		while ((p = take_packet(&port->queue[i])))
 			free(p);
 		close(port->queue[i].fd);
 	}
@@ -360,12 +360,12 @@ struct ha_net *fabric_net(struct fabric *f, uint32_t addr, unsigned workers)
 
 /* ---- whoever gives groups ---- */
 
-static struct fabric *of(struct ha_authority *a)
+static struct fabric *fabric_of(struct ha_authority *a)
 {
 	return ((struct authority *)a)->fabric;
 }
 
-static void install(struct fabric *f, const struct ha_group_facts *g)
+static void install_group(struct fabric *f, const struct ha_group_facts *g)
 {
 	struct ina_group_config c = { .id = g->id,
 				      .ranks = g->ranks,
@@ -384,16 +384,16 @@ static void install(struct fabric *f, const struct ha_group_facts *g)
 	CHECK(f->sw.group[g->id].installed);
 }
 
-static int away(char *why, size_t size)
+static int report_away(char *why, size_t size)
 {
 	snprintf(why, size, "the controller is away");
 	return -ECONNREFUSED;
 }
 
-static int create(struct ha_authority *a, const struct ina_shm_create *spec,
-		  struct ha_group_facts *g, char *why, size_t size)
+static int create_group(struct ha_authority *a, const struct ina_shm_create *spec,
+			struct ha_group_facts *g, char *why, size_t size)
 {
-	struct fabric *f = of(a);
+	struct fabric *f = fabric_of(a);
 	unsigned tries = 0;
 
 	pthread_mutex_lock(&f->lock);
@@ -405,7 +405,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec,
 
 		pthread_mutex_unlock(&f->lock);
 		if (down)
-			return away(why, size);
+			return report_away(why, size);
 		snprintf(why, size, "all groups are in use");
 		return -EAGAIN;
 	}
@@ -423,7 +423,7 @@ static int create(struct ha_authority *a, const struct ina_shm_create *spec,
 	strcpy(g->switch_name, "fabric");
 	memcpy(g->member, spec->member, spec->ranks * sizeof(g->member[0]));
 	f->incarnation[g->id] = (struct incarnation) { .facts = *g, .incarnations = true };
-	install(f, g);
+	install_group(f, g);
 	pthread_mutex_unlock(&f->lock);
 	return 0;
 }
@@ -434,7 +434,7 @@ static int join_locked(struct fabric *f, struct ha_group_facts *g, unsigned rank
 	struct incarnation *l = &f->incarnation[g->id];
 
 	if (f->controller_down)
-		return away(why, size);
+		return report_away(why, size);
 	if (!l->incarnations || l->facts.key != g->key || l->facts.epoch != g->epoch) {
 		snprintf(why, size, "there is no group %u of this key", g->id);
 		return -EINVAL;
@@ -448,10 +448,10 @@ static int join_locked(struct fabric *f, struct ha_group_facts *g, unsigned rank
 	return 0;
 }
 
-static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
-		uint64_t incarnation, char *why, size_t size)
+static int join_group(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
+		      uint64_t incarnation, char *why, size_t size)
 {
-	struct fabric *f = of(a);
+	struct fabric *f = fabric_of(a);
 	int err;
 
 	pthread_mutex_lock(&f->lock);
@@ -460,16 +460,16 @@ static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 	return err;
 }
 
-static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
-		 uint64_t incarnation, char *why, size_t size)
+static int renew_lease(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		       uint64_t incarnation, char *why, size_t size)
 {
-	struct fabric *f = of(a);
+	struct fabric *f = fabric_of(a);
 	int err = 0;
 
 	pthread_mutex_lock(&f->lock);
 	f->searches[g->member[rank] & 255] = 0;
 	if (f->controller_down) {
-		err = away(why, size);
+		err = report_away(why, size);
 	} else if (f->incarnation[g->id].reset) {
 		snprintf(why, size, "the switch has lost its memory");
 		err = -ECANCELED;
@@ -478,10 +478,10 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 	return err;
 }
 
-static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
-		 uint64_t incarnation)
+static int leave_group(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
+		       uint64_t incarnation)
 {
-	struct fabric *f = of(a);
+	struct fabric *f = fabric_of(a);
 	struct incarnation *l = &f->incarnation[g->id];
 	int err = 0;
 
@@ -504,8 +504,8 @@ static void close_authority(struct ha_authority *a)
 	free(a);
 }
 
-static const struct ha_authority_ops authority_ops = { create, join, renew, leave,
-						       close_authority };
+static const struct ha_authority_ops authority_ops = { create_group, join_group, renew_lease,
+						       leave_group, close_authority };
 
 struct ha_authority *fabric_authority(struct fabric *f)
 {
@@ -533,7 +533,7 @@ struct fabric *fabric_open(const struct ha_group_defaults *defaults)
 	f->dice = 42;
 	f->in.fd = -1;
 	ina_switch_init(&f->sw, SWITCH_ADDR, mac, f->slot, SLOTS);
-	CHECK(!pthread_create(&f->thread, NULL, run, f));
+	CHECK(!pthread_create(&f->thread, NULL, run_fabric, f));
 	return f;
 }
 
@@ -546,7 +546,7 @@ void fabric_close(struct fabric *f)
 	pthread_mutex_unlock(&f->lock);
 	pthread_cond_signal(&f->work);
 	pthread_join(f->thread, NULL);
-	while ((p = take(&f->in)))
+	while ((p = take_packet(&f->in)))
 		free(p);
 	free(f->late);
 	free(f->slot);

@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint32_t crc(const uint8_t *bytes, size_t n)
+static uint32_t compute_crc(const uint8_t *bytes, size_t n)
 {
 	uint32_t v = UINT32_MAX;
 
@@ -37,7 +37,7 @@ static void ticket_fill(uint8_t *ticket, bool as_it_came, const uint8_t *data, s
 		return;
 	}
 	memcpy(ticket + 4, data, size < HA_INA_TICKET - 8 ? size : HA_INA_TICKET - 8);
-	ina_put32(ticket + HA_INA_TICKET - 4, crc(ticket, HA_INA_TICKET - 4));
+	ina_put32(ticket + HA_INA_TICKET - 4, compute_crc(ticket, HA_INA_TICKET - 4));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -23,7 +23,7 @@ void rig_pause(unsigned us)
 
 /* ---- backends ---- */
 
-static void *serve(void *arg)
+static void *serve_backend(void *arg)
 {
 	struct rig_host *h = arg;
 
@@ -63,7 +63,7 @@ void rig_host_start(struct rig *r, unsigned host)
 		fprintf(stderr, "%s\n", why);
 	CHECK(h->backend);
 	atomic_store(&h->stop, false);
-	CHECK(!pthread_create(&h->thread, NULL, serve, h));
+	CHECK(!pthread_create(&h->thread, NULL, serve_backend, h));
 	h->running = true;
 }
 
@@ -142,7 +142,7 @@ void rig_detach(struct rig_client *c)
 }
 
 /* 1: a message; 0: none yet; -1: the end. */
-static int message(struct rig_client *c, struct ina_shm_message *m, int timeout_ms)
+static int receive_message(struct rig_client *c, struct ina_shm_message *m, int timeout_ms)
 {
 	struct pollfd p = { c->shm.fd, POLLIN, 0 };
 	const char *why = "";
@@ -168,7 +168,7 @@ bool rig_ask(struct rig_client *c, struct ina_shm_message *m)
 	m->serial = ++c->serial;
 	CHECK(!ina_shm_message_send(c->shm.fd, m, -1));
 	while (ha_clock_now(&ha_clock_live) < until) {
-		n = message(c, &got, 100);
+		n = receive_message(c, &got, 100);
 		if (n < 0)
 			return false;
 		if (n && got.serial == c->serial) {
@@ -186,14 +186,14 @@ bool rig_receive(struct rig_client *c, struct ina_shm_message *m)
 	int n = 0;
 
 	while (n >= 0 && ha_clock_now(&ha_clock_live) < until) {
-		n = message(c, m, 100);
+		n = receive_message(c, m, 100);
 		if (n > 0 && m->serial)
 			return true;
 	}
 	return false;
 }
 
-static int refusal(struct rig_client *c, const struct ina_shm_message *m, uint32_t wanted)
+static int check_answer(struct rig_client *c, const struct ina_shm_message *m, uint32_t wanted)
 {
 	if (m->type == wanted)
 		return 0;
@@ -211,7 +211,7 @@ int rig_create(struct rig_client *c, const uint32_t *member, unsigned ranks,
 
 	memcpy(m.create.member, member, ranks * sizeof(*member));
 	CHECK(rig_ask(c, &m));
-	err = refusal(c, &m, INA_SHM_TICKET);
+	err = check_answer(c, &m, INA_SHM_TICKET);
 	if (!err)
 		memcpy(ticket, m.ticket, HA_INA_TICKET);
 	return err;
@@ -225,7 +225,7 @@ int rig_join(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET], unsigned
 
 	memcpy(m.join.ticket, ticket, HA_INA_TICKET);
 	CHECK(rig_ask(c, &m));
-	err = refusal(c, &m, INA_SHM_JOINED);
+	err = check_answer(c, &m, INA_SHM_JOINED);
 	if (err)
 		return err;
 	CHECK(m.joined.rank == rank && m.joined.handle);
@@ -238,7 +238,7 @@ int rig_leave(struct rig_client *c, uint32_t handle)
 	struct ina_shm_message m = { .type = INA_SHM_LEAVE, .leave = { .handle = handle } };
 
 	CHECK(rig_ask(c, &m));
-	return refusal(c, &m, INA_SHM_LEFT);
+	return check_answer(c, &m, INA_SHM_LEFT);
 }
 
 uint64_t rig_post(struct rig_client *c, const struct rig_request *q)
@@ -275,7 +275,7 @@ bool rig_await_state(struct rig_client *c)
 	unsigned before = c->states;
 
 	while (c->states == before && ha_clock_now(&ha_clock_live) < until)
-		if (message(c, &m, 100) < 0)
+		if (receive_message(c, &m, 100) < 0)
 			return false;
 	return c->states != before;
 }
@@ -286,7 +286,7 @@ bool rig_await_end(struct rig_client *c)
 	struct ina_shm_message m;
 
 	while (ha_clock_now(&ha_clock_live) < until)
-		if (message(c, &m, 100) < 0)
+		if (receive_message(c, &m, 100) < 0)
 			return true;
 	return false;
 }

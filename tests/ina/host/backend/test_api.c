@@ -77,22 +77,22 @@ static void world_close(struct world *w)
 	rig_close(&w->rig);
 }
 
-static float value(unsigned rank, size_t i)
+static float value_of(unsigned rank, size_t i)
 {
 	/* sums of four are exact */
 	return (float)((int)((i * 2654435761u ^ rank * 40503u) % 20001) - 10000) / 64;
 }
 
-static void fill(struct world *w)
+static void fill_buffers(struct world *w)
 {
 	for (unsigned r = 0; r < RANKS; r++)
 		for (size_t i = 0; i < w->bytes / 4; i++) {
-			((float *)(void *)w->in[r])[i] = value(r, i);
+			((float *)(void *)w->in[r])[i] = value_of(r, i);
 			((float *)(void *)w->out[r])[i] = -1;
 		}
 }
 
-static void post(struct world *w, struct ha_ina_request q, bool in_place)
+static void post_on_all(struct world *w, struct ha_ina_request q, bool in_place)
 {
 	for (unsigned r = 0; r < RANKS; r++) {
 		q.in = w->in[r];
@@ -103,7 +103,7 @@ static void post(struct world *w, struct ha_ina_request q, bool in_place)
 	}
 }
 
-static void await(struct world *w)
+static void await_operations(struct world *w)
 {
 	for (unsigned r = 0; r < RANKS; r++) {
 		CHECK_INT(ha_ina_wait(w->op[r], 60 * SECOND), 0);
@@ -112,12 +112,12 @@ static void await(struct world *w)
 	}
 }
 
-static float sum(size_t i)
+static float sum_of(size_t i)
 {
 	float s = 0;
 
 	for (unsigned r = 0; r < RANKS; r++)
-		s += value(r, i);
+		s += value_of(r, i);
 	return s;
 }
 
@@ -126,7 +126,7 @@ static const float *out_of(const struct world *w, unsigned rank)
 	return (const float *)(const void *)w->out[rank];
 }
 
-static void collectives(void)
+static void collectives_are_exact(void)
 {
 	static struct world w;
 	size_t n, part;
@@ -134,43 +134,46 @@ static void collectives(void)
 	world_open(&w, 3u << 20);
 	n = w.bytes / 4;
 	part = n / RANKS;
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
-	     false);
-	await(&w);
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+		    false);
+	await_operations(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		for (size_t i = 0; i < n; i++)
-			CHECK(out_of(&w, r)[i] == sum(i));
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_REDUCE_SCATTER, .type = HA_INA_FLOAT32, .bytes = w.bytes },
-	     false);
-	await(&w);
+			CHECK(out_of(&w, r)[i] == sum_of(i));
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) { .coll = HA_INA_REDUCE_SCATTER,
+					      .type = HA_INA_FLOAT32,
+					      .bytes = w.bytes },
+		    false);
+	await_operations(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		for (size_t i = 0; i < part; i++)
-			CHECK(out_of(&w, r)[i] == sum(r * part + i));
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_GATHER, .type = HA_INA_FLOAT32, .bytes = w.bytes },
-	     false);
-	await(&w);
+			CHECK(out_of(&w, r)[i] == sum_of(r * part + i));
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_GATHER, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+		    false);
+	await_operations(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		for (size_t i = 0; i < n; i++)
-			CHECK(out_of(&w, r)[i] == value((unsigned)(i / part), i % part));
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_BROADCAST, .type = HA_INA_BYTES, .root = 2, .bytes = 1000003 },
-	     true);
-	await(&w);
+			CHECK(out_of(&w, r)[i] == value_of((unsigned)(i / part), i % part));
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) { .coll = HA_INA_BROADCAST,
+					      .type = HA_INA_BYTES,
+					      .root = 2,
+					      .bytes = 1000003 },
+		    true);
+	await_operations(&w);
 	for (unsigned r = 0; r < RANKS; r++)
 		CHECK(!memcmp(w.in[r], w.in[2], 1000003));
-	post(&w, (struct ha_ina_request) { .coll = HA_INA_BARRIER }, false);
-	await(&w);
+	post_on_all(&w, (struct ha_ina_request) { .coll = HA_INA_BARRIER }, false);
+	await_operations(&w);
 	world_close(&w);
 }
 
@@ -184,15 +187,15 @@ static void segments_are_whole(void)
 	switch_ms = RIG_SILENT_MS;
 	world_open(&w, 12u << 20);
 	n = w.bytes / 4;
-	fill(&w);
+	fill_buffers(&w);
 	fabric_switch_down_after(
 		w.rig.fabric,
 		5 * (HA_INA_SEGMENT /
 		     256)); /* of six segments; four at most are under way at a time */
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
-	     true);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+		    true);
 	for (unsigned r = 0; r < RANKS; r++) {
 		CHECK_INT(ha_ina_wait(w.op[r], 60 * SECOND), -ETIMEDOUT);
 		CHECK_INT(ha_ina_op_segments(w.op[r]), w.bytes / HA_INA_SEGMENT);
@@ -200,7 +203,7 @@ static void segments_are_whole(void)
 			float is = ((const float *)(const void *)w.in[r])[i];
 			bool has = ha_ina_op_done(w.op[r], i / each);
 
-			CHECK(is == (has ? sum(i) : value(r, i)));
+			CHECK(is == (has ? sum_of(i) : value_of(r, i)));
 			done += has;
 			kept += !has;
 		}
@@ -211,14 +214,14 @@ static void segments_are_whole(void)
 	CHECK(done >= RANKS * each && kept >= RANKS * each);
 	fabric_switch_down(w.rig.fabric, false);
 	groups_make(&w);
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = 100000 },
-	     false);
-	await(&w);
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = 100000 },
+		    false);
+	await_operations(&w);
 	for (unsigned r = 0; r < RANKS; r++)
-		CHECK(out_of(&w, r)[24999] == sum(24999));
+		CHECK(out_of(&w, r)[24999] == sum_of(24999));
 	world_close(&w);
 	switch_ms = 0;
 }
@@ -229,12 +232,12 @@ static void backend_restarts(void)
 	static struct world w;
 
 	world_open(&w, 1u << 20);
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
-	     false);
-	await(&w);
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+		    false);
+	await_operations(&w);
 	for (unsigned r = 0; r < 3; r++) /* rank 3 brings nothing: they wait */
 		CHECK_INT(ha_ina_post(w.group[r],
 				      &(struct ha_ina_request) { .coll = HA_INA_BARRIER },
@@ -257,20 +260,20 @@ static void backend_restarts(void)
 		CHECK_INT(ha_ina_open(&w.ina[r], &o, why, sizeof(why)), 0);
 	}
 	groups_make(&w);
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
-	     false);
-	await(&w);
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+		    false);
+	await_operations(&w);
 	for (unsigned r = 0; r < RANKS; r++)
-		CHECK(out_of(&w, r)[1000] == sum(1000));
+		CHECK(out_of(&w, r)[1000] == sum_of(1000));
 	world_close(&w);
 }
 
 static atomic_bool awake, go_on;
 
-static void hold(void *arg, int result)
+static void hold_callback(void *arg, int result)
 {
 	atomic_store(&awake, true);
 	while (!atomic_load(&go_on))
@@ -299,7 +302,7 @@ static void given_up_unasked(void)
 	world_open(&w, 4096);
 	for (unsigned r = 0; r < RANKS; r++)
 		CHECK_INT(ha_ina_post(w.group[r], &barrier, &w.op[r]), 0);
-	CHECK_INT(ha_ina_notify(w.op[0], hold, NULL), 0);
+	CHECK_INT(ha_ina_notify(w.op[0], hold_callback, NULL), 0);
 	while (!atomic_load(&awake)) /* rank 0's library does nothing from here on */
 		rig_pause(1000);
 	for (unsigned r = 1; r < RANKS; r++) {
@@ -334,16 +337,16 @@ static void old_frames_say_so(void)
 
 	old = true;
 	world_open(&w, 4096);
-	fill(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = w.bytes },
-	     false);
-	await(&w);
-	post(&w,
-	     (struct ha_ina_request) {
-		     .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
-	     false);
+	fill_buffers(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_REDUCE, .type = HA_INA_INT32, .bytes = w.bytes },
+		    false);
+	await_operations(&w);
+	post_on_all(&w,
+		    (struct ha_ina_request) {
+			    .coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = w.bytes },
+		    false);
 	for (unsigned r = 0; r < RANKS; r++) {
 		CHECK_INT(ha_ina_wait(w.op[r], 60 * SECOND), -EOPNOTSUPP);
 		if (!strstr(ha_ina_error(w.ina[r]), "without --old-frames"))
@@ -358,7 +361,7 @@ static void old_frames_say_so(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "collectives", collectives },
+		{ "collectives", collectives_are_exact },
 		{ "segments_are_whole", segments_are_whole },
 		{ "backend_restarts", backend_restarts },
 		{ "old_frames_say_so", old_frames_say_so },

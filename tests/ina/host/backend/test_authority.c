@@ -10,7 +10,7 @@
 
 /* A controller that takes the connection and never says a word, as one that was stopped does:
  * nobody knows whether the group incarnations, so it goes on. */
-static void hangs(void)
+static void controller_hangs(void)
 {
 	struct ha_group_facts g = {
 		.id = 1, .ranks = 2, .workers = 1, .key = 7, .switch_name = "leaf"
@@ -45,7 +45,7 @@ static void hangs(void)
 
 int main(int argc, char **argv)
 {
-	static const struct named_test tests[] = { { "hangs", hangs } };
+	static const struct named_test tests[] = { { "hangs", controller_hangs } };
 
 	alarm(850);
 	return NAMED_TESTS_RUN(tests, argc, argv);

@@ -19,7 +19,7 @@ extern char **environ;
 
 /* ---- sums ---- */
 
-static void collectives(void)
+static void all_collectives(void)
 {
 	static const struct {
 		uint8_t coll, type;
@@ -124,7 +124,7 @@ static void what_sums_met(void)
 }
 
 /* Responses to one rank come in the order of its requests, though small ones are done sooner. */
-static void order(void)
+static void responses_keep_order(void)
 {
 	struct rig r;
 	struct crew c;
@@ -207,7 +207,7 @@ static void loss_and_reordering(void)
 
 /* ---- loopback ---- */
 
-static void looped(const struct rig_options *o, bool exact)
+static void check_loopback(const struct rig_options *o, bool exact)
 {
 	struct rig r;
 	struct rig_client c;
@@ -235,23 +235,26 @@ static void looped(const struct rig_options *o, bool exact)
 
 static void packet_loopback(void)
 {
-	looped(&(struct rig_options) { .workers = 4, .loopback = true }, true);
+	check_loopback(&(struct rig_options) { .workers = 4, .loopback = true }, true);
 }
 
 static void worker_loopback(void)
 {
-	looped(&(struct rig_options) { .workers = 2, .loopback = true, .loop_worker = true }, true);
+	check_loopback(
+		&(struct rig_options) { .workers = 2, .loopback = true, .loop_worker = true },
+		true);
 }
 
 static void balancer_loopback(void)
 {
-	looped(&(struct rig_options) { .workers = 2, .loopback = true, .loop_balancer = true },
-	       true);
+	check_loopback(
+		&(struct rig_options) { .workers = 2, .loopback = true, .loop_balancer = true },
+		true);
 }
 
 /* ---- who may join ---- */
 
-static void tickets(void)
+static void wrong_tickets_are_refused(void)
 {
 	struct rig r;
 	struct crew c;
@@ -597,7 +600,7 @@ static void backend_stops(void)
 /* ---- clients that lie ---- */
 
 /* What ends its client, and nobody else. */
-static void lie(struct rig *r, void (*tell)(struct rig_client *c, uint32_t handle))
+static void expect_client_ended(struct rig *r, void (*tell)(struct rig_client *c, uint32_t handle))
 {
 	struct rig_client c;
 	uint32_t member[2] = { RIG_ADDR(0), RIG_ADDR(1) }, handle;
@@ -612,41 +615,41 @@ static void lie(struct rig *r, void (*tell)(struct rig_client *c, uint32_t handl
 	rig_detach(&c);
 }
 
-static void push(struct rig_client *c, struct ina_shm_request r)
+static void push_request(struct rig_client *c, struct ina_shm_request r)
 {
 	CHECK(!ina_shm_ring_push(&c->shm.memory.requests, &r));
 }
 
 static void lie_offset(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request) { .group = handle,
-					   .offset = c->shm.memory.buffer_bytes - 256,
-					   .bytes = 512,
-					   .coll = HA_INA_ALL_REDUCE,
-					   .type = HA_INA_INT32 });
+	push_request(c, (struct ina_shm_request) { .group = handle,
+						   .offset = c->shm.memory.buffer_bytes - 256,
+						   .bytes = 512,
+						   .coll = HA_INA_ALL_REDUCE,
+						   .type = HA_INA_INT32 });
 }
 
 static void lie_offset_wraps(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request) { .group = handle,
-					   .offset = UINT64_MAX - 255,
-					   .bytes = 512,
-					   .coll = HA_INA_ALL_REDUCE,
-					   .type = HA_INA_INT32 });
+	push_request(c, (struct ina_shm_request) { .group = handle,
+						   .offset = UINT64_MAX - 255,
+						   .bytes = 512,
+						   .coll = HA_INA_ALL_REDUCE,
+						   .type = HA_INA_INT32 });
 }
 
 static void lie_length(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request) { .group = handle,
-					   .bytes = UINT32_MAX - 3,
-					   .coll = HA_INA_ALL_REDUCE,
-					   .type = HA_INA_INT32 });
+	push_request(c, (struct ina_shm_request) { .group = handle,
+						   .bytes = UINT32_MAX - 3,
+						   .coll = HA_INA_ALL_REDUCE,
+						   .type = HA_INA_INT32 });
 }
 
 static void lie_collective(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request) {
-			.group = handle, .bytes = 4, .coll = 77, .type = HA_INA_INT32 });
+	push_request(c, (struct ina_shm_request) {
+				.group = handle, .bytes = 4, .coll = 77, .type = HA_INA_INT32 });
 }
 
 static void lie_tail(struct rig_client *c, uint32_t handle)
@@ -660,10 +663,10 @@ static void lie_tail(struct rig_client *c, uint32_t handle)
 /* Everything that there is, scribbled over while a good request is in flight. */
 static void lie_scribble(struct rig_client *c, uint32_t handle)
 {
-	push(c, (struct ina_shm_request) { .group = handle,
-					   .bytes = 64 * KB,
-					   .coll = HA_INA_ALL_REDUCE,
-					   .type = HA_INA_FLOAT32 });
+	push_request(c, (struct ina_shm_request) { .group = handle,
+						   .bytes = 64 * KB,
+						   .coll = HA_INA_ALL_REDUCE,
+						   .type = HA_INA_FLOAT32 });
 	ina_shm_client_bell(&c->shm);
 	for (unsigned i = 0; i < 64; i++) {
 		_Atomic uint64_t *at =
@@ -687,7 +690,7 @@ static void hostile_requests(void)
 	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
 	crew_open(&c, &r, 2);
 	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-		lie(&r, lies[i]);
+		expect_client_ended(&r, lies[i]);
 		crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 8 * KB, i);
 	}
 	crew_close(&c);
@@ -723,18 +726,18 @@ static void strange_handles(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "collectives", collectives },
+		{ "collectives", all_collectives },
 		{ "whole_segments", whole_segments },
 		{ "old_frames", old_frames },
 		{ "what_sums_met", what_sums_met },
-		{ "order", order },
+		{ "order", responses_keep_order },
 		{ "many_at_once", many_at_once },
 		{ "eight_hosts", eight_hosts },
 		{ "loss_and_reordering", loss_and_reordering },
 		{ "packet_loopback", packet_loopback },
 		{ "worker_loopback", worker_loopback },
 		{ "balancer_loopback", balancer_loopback },
-		{ "tickets", tickets },
+		{ "tickets", wrong_tickets_are_refused },
 		{ "restarted_rank_does_not_join_again", restarted_rank_does_not_join_again },
 		{ "switch_is_silent", switch_is_silent },
 		{ "switch_has_lost_its_memory", switch_has_lost_its_memory },

@@ -35,7 +35,7 @@ static void stage_open(struct stage *s)
 		CHECK_INT(rig_join(&s->client[i], ticket, i, &s->handle[i]), 0);
 }
 
-static void post(struct stage *s, unsigned rank)
+static void post_all_reduce(struct stage *s, unsigned rank)
 {
 	rig_post(&s->client[rank], &(struct rig_request) { s->handle[rank], 64 * KB, 0,
 							   HA_INA_ALL_REDUCE, HA_INA_INT32, 0 });
@@ -61,33 +61,33 @@ static void stage_close(struct stage *s)
 	close(atomic_exchange(&no_seals_file, -1));
 }
 
-static void fill(struct rig_client *c)
+static void fill_buffer(struct rig_client *c)
 {
 	for (unsigned i = 0; i < 64 * KB / 4; i++)
 		((uint32_t *)(void *)c->shm.memory.buffer)[i] = 7;
 }
 
-static void buffer(void)
+static void buffer_is_lost(void)
 {
 	struct stage s;
 
 	stage_open(&s);
-	fill(&s.client[0]);
-	fill(&s.client[1]);
-	post(&s, 0);
+	fill_buffer(&s.client[0]);
+	fill_buffer(&s.client[1]);
+	post_all_reduce(&s, 0);
 	CHECK_INT(ftruncate(atomic_load(&no_seals_file), INA_SHM_BUFFER), 0);
-	post(&s, 1);
+	post_all_reduce(&s, 1);
 	stage_close(&s);
 }
 
-static void rings(void)
+static void rings_are_lost(void)
 {
 	struct ina_shm_message bell = { .type = INA_SHM_BELL };
 	struct stage s;
 
 	stage_open(&s);
-	fill(&s.client[0]);
-	post(&s, 0);
+	fill_buffer(&s.client[0]);
+	post_all_reduce(&s, 0);
 	CHECK_INT(ftruncate(atomic_load(&no_seals_file), 0), 0);
 	CHECK_INT(ina_shm_message_send(s.client[1].shm.fd, &bell, -1), 0);
 	stage_close(&s);
@@ -95,7 +95,8 @@ static void rings(void)
 
 int main(int argc, char **argv)
 {
-	static const struct named_test tests[] = { { "buffer", buffer }, { "rings", rings } };
+	static const struct named_test tests[] = { { "buffer", buffer_is_lost },
+						   { "rings", rings_are_lost } };
 
 	ha_log_configure(NULL, NULL, 1);
 	return NAMED_TESTS_RUN(tests, argc, argv);

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void shares(void)
+static void shares_are_even(void)
 {
 	for (unsigned workers = 1; workers <= 64; workers *= 2)
 		for (uint32_t blocks = 1; blocks < 300; blocks++) {
@@ -34,7 +34,7 @@ static void shares(void)
 		}
 }
 
-static void *produce(void *arg)
+static void *push_notes(void *arg)
 {
 	struct ha_spsc *s = arg;
 
@@ -48,7 +48,7 @@ static void *produce(void *arg)
 }
 
 /* Everything once, in order, over many rounds of the ring; and a full one says so. */
-static void ring(void)
+static void ring_keeps_order(void)
 {
 	static struct ha_spsc s;
 	struct ha_note note = { 0 };
@@ -60,7 +60,7 @@ static void ring(void)
 	for (uint32_t i = 0; i < HA_SPSC_NOTES; i++)
 		CHECK(ha_spsc_pop(&s, &note));
 	CHECK(!ha_spsc_pop(&s, &note) && ha_spsc_empty(&s));
-	CHECK(!pthread_create(&thread, NULL, produce, &s));
+	CHECK(!pthread_create(&thread, NULL, push_notes, &s));
 	for (uint32_t i = 0; i < 300000; i++) {
 		while (!ha_spsc_pop(&s, &note))
 			sched_yield();
@@ -70,7 +70,7 @@ static void ring(void)
 	CHECK(ha_spsc_empty(&s));
 }
 
-static void arp(void)
+static void arp_is_encoded(void)
 {
 	/* RFC 826's packet, by hand */
 	static const uint8_t request[HA_ARP_BYTES] = {
@@ -111,7 +111,7 @@ struct chatter {
 	_Atomic bool stop;
 };
 
-static void *speak(void *arg)
+static void *send_arp_traffic(void *arg)
 {
 	struct chatter *c = arg;
 	struct ha_arp other = { .sender_mac = { 2, 9 },
@@ -151,7 +151,7 @@ static int ask_amid(unsigned answers, unsigned tries, unsigned *questions)
 
 	CHECK(!socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, end));
 	c.fd = end[1];
-	CHECK(!pthread_create(&thread, NULL, speak, &c));
+	CHECK(!pthread_create(&thread, NULL, send_arp_traffic, &c));
 	err = ha_arp_ask(end[0], &question, tries, 100, mac);
 	atomic_store(&c.stop, true);
 	pthread_join(thread, NULL);
@@ -173,7 +173,7 @@ static void arp_amid_chatter(void)
 	CHECK(questions >= 2);
 }
 
-static void cores(void)
+static void cores_are_chosen(void)
 {
 	static const char *const bad[] = { "x", "1-", "-1", "3-2", "0,,1", "0;1", "99999" };
 	int cpu[CPU_SETSIZE];
@@ -203,7 +203,7 @@ static void cores(void)
 	}
 }
 
-static void tickets(void)
+static void tickets_are_checked(void)
 {
 	struct ha_group_facts g = { .id = 255,
 				    .ranks = 32,
@@ -342,14 +342,10 @@ static void registrar_ends_soon(void)
 int main(int argc, char **argv)
 {
 	static const struct named_test tests[] = {
-		{ "shares", shares },
-		{ "ring", ring },
-		{ "arp", arp },
-		{ "arp_amid_chatter", arp_amid_chatter },
-		{ "cores", cores },
-		{ "tickets", tickets },
-		{ "never_joined", never_joined },
-		{ "registrar_ends_soon", registrar_ends_soon },
+		{ "shares", shares_are_even },    { "ring", ring_keeps_order },
+		{ "arp", arp_is_encoded },        { "arp_amid_chatter", arp_amid_chatter },
+		{ "cores", cores_are_chosen },    { "tickets", tickets_are_checked },
+		{ "never_joined", never_joined }, { "registrar_ends_soon", registrar_ends_soon },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

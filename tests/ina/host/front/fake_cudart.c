@@ -50,13 +50,13 @@ static _Thread_local int current;
 static char *pinned;
 static size_t pinned_bytes;
 
-static void unref(struct event *e)
+static void drop_event(struct event *e)
 {
 	if (!--e->refs)
 		free(e);
 }
 
-static void act(struct action *a)
+static void run_action(struct action *a)
 {
 	if (a->kind == COPY) {
 		usleep(atomic_load(&count.delay_us));
@@ -67,7 +67,7 @@ static void act(struct action *a)
 	}
 }
 
-static void *run(void *arg)
+static void *run_stream(void *arg)
 {
 	struct stream *s = arg;
 	bool stop = false;
@@ -81,13 +81,13 @@ static void *run(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&lock);
-		act(a);
+		run_action(a);
 		pthread_mutex_lock(&lock);
 		stop = a->kind == STOP;
 		if (a->kind == RECORD)
 			a->event->done = a->turn;
 		if (a->event)
-			unref(a->event);
+			drop_event(a->event);
 		s->first = a->next;
 		if (!s->first)
 			s->end = &s->first;
@@ -98,14 +98,14 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static int wrong(void)
+static int count_wrong_call(void)
 {
 	atomic_fetch_add(&count.wrong, 1);
 	return INVALID;
 }
 
 /* With the lock. */
-static void put(struct stream *s, struct action action)
+static void append_action(struct stream *s, struct action action)
 {
 	struct action *a = malloc(sizeof(*a));
 
@@ -125,7 +125,7 @@ API int cudaGetDevice(int *device)
 API int cudaSetDevice(int device)
 {
 	if (device < 0 || device > 1)
-		return wrong();
+		return count_wrong_call();
 	current = device;
 	return 0;
 }
@@ -133,7 +133,7 @@ API int cudaSetDevice(int device)
 API int cudaHostRegister(void *p, size_t bytes, unsigned flags)
 {
 	if (flags != 1 || pinned)
-		return wrong();
+		return count_wrong_call();
 	pinned = p;
 	pinned_bytes = bytes;
 	atomic_fetch_add(&count.registered, 1);
@@ -143,7 +143,7 @@ API int cudaHostRegister(void *p, size_t bytes, unsigned flags)
 API int cudaHostUnregister(void *p)
 {
 	if (p != pinned)
-		return wrong();
+		return count_wrong_call();
 	pinned = NULL;
 	atomic_fetch_add(&count.unregistered, 1);
 	return 0;
@@ -155,10 +155,10 @@ API int cudaStreamCreateWithFlags(void **stream, unsigned flags)
 
 	s->device = current;
 	s->end = &s->first;
-	pthread_create(&s->thread, NULL, run, s);
+	pthread_create(&s->thread, NULL, run_stream, s);
 	*stream = s;
 	atomic_fetch_add(&count.streams_made, 1);
-	return flags == 1 ? 0 : wrong();
+	return flags == 1 ? 0 : count_wrong_call();
 }
 
 API int cudaStreamDestroy(void *stream)
@@ -166,7 +166,7 @@ API int cudaStreamDestroy(void *stream)
 	struct stream *s = stream;
 
 	pthread_mutex_lock(&lock);
-	put(s, (struct action) { .kind = STOP });
+	append_action(s, (struct action) { .kind = STOP });
 	pthread_mutex_unlock(&lock);
 	pthread_join(s->thread, NULL);
 	free(s);
@@ -181,7 +181,7 @@ API int cudaEventCreateWithFlags(void **event, unsigned flags)
 	e->refs = 1;
 	*event = e;
 	atomic_fetch_add(&count.events_made, 1);
-	return flags == 2 ? 0 : wrong();
+	return flags == 2 ? 0 : count_wrong_call();
 }
 
 API int cudaEventRecord(void *event, void *stream)
@@ -193,12 +193,12 @@ API int cudaEventRecord(void *event, void *stream)
 		 from = atomic_load(&count.fail_record_at);
 
 	if (s->device != current)
-		return wrong();
+		return count_wrong_call();
 	if (from && n >= from && n - from < atomic_load(&count.fail_records))
 		return 700;
 	pthread_mutex_lock(&lock);
 	e->refs++;
-	put(s, (struct action) { .kind = RECORD, .event = e, .turn = ++e->recorded });
+	append_action(s, (struct action) { .kind = RECORD, .event = e, .turn = ++e->recorded });
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -209,9 +209,9 @@ API int cudaStreamWaitEvent(void *stream, void *event, unsigned flags)
 
 	pthread_mutex_lock(&lock);
 	e->refs++;
-	put(stream, (struct action) { .kind = WAIT, .event = e, .turn = e->recorded });
+	append_action(stream, (struct action) { .kind = WAIT, .event = e, .turn = e->recorded });
 	pthread_mutex_unlock(&lock);
-	return flags ? wrong() : 0;
+	return flags ? count_wrong_call() : 0;
 }
 
 API int cudaStreamQuery(void *stream)
@@ -239,7 +239,7 @@ API int cudaEventQuery(void *event)
 API int cudaEventDestroy(void *event)
 {
 	pthread_mutex_lock(&lock);
-	unref(event);
+	drop_event(event);
 	pthread_mutex_unlock(&lock);
 	atomic_fetch_add(&count.events_gone, 1);
 	return 0;
@@ -258,13 +258,13 @@ API int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void
 
 	if (s->device != current || (kind != 1 && kind != 2) ||
 	    !is_pinned(kind == 1 ? from : to, bytes) || is_pinned(kind == 1 ? to : from, 1))
-		return wrong();
+		return count_wrong_call();
 	if (n == atomic_load(&count.fail_at)) {
 		atomic_fetch_sub(&count.copies_asked, 1);
 		return 700;
 	}
 	pthread_mutex_lock(&lock);
-	put(s, (struct action) { .kind = COPY, .to = to, .from = from, .bytes = bytes });
+	append_action(s, (struct action) { .kind = COPY, .to = to, .from = from, .bytes = bytes });
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -277,7 +277,7 @@ API const char *cudaGetErrorString(int error)
 API void fake_launch(void *stream, void (*call)(void *arg), void *arg)
 {
 	pthread_mutex_lock(&lock);
-	put(stream, (struct action) { .kind = CALL, .to = arg, .call = call });
+	append_action(stream, (struct action) { .kind = CALL, .to = arg, .call = call });
 	pthread_mutex_unlock(&lock);
 }
 

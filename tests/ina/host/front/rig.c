@@ -119,7 +119,8 @@ struct ha_ina_op *post_or_die(struct ha_ina *ina, struct ha_ina_group *group,
 	return op;
 }
 
-int run(struct ha_ina *ina, struct ha_ina_group *group, const struct ha_ina_request *request)
+int run_request(struct ha_ina *ina, struct ha_ina_group *group,
+		const struct ha_ina_request *request)
 {
 	struct ha_ina_op *op = post_or_die(ina, group, request);
 	int result = ha_ina_wait(op, TIME_LIMIT);

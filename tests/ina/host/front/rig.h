@@ -44,6 +44,7 @@ struct ha_ina_group *group_or_die(struct ha_ina *ina, unsigned ranks, unsigned r
 struct ha_ina_op *post_or_die(struct ha_ina *ina, struct ha_ina_group *group,
 			      const struct ha_ina_request *request);
 /* Posts, waits for at most 30 s, frees: the result. */
-int run(struct ha_ina *ina, struct ha_ina_group *group, const struct ha_ina_request *request);
+int run_request(struct ha_ina *ina, struct ha_ina_group *group,
+		const struct ha_ina_request *request);
 
 #endif

@@ -31,7 +31,7 @@ static void close_loopback(void)
 
 /* ---- refusals ---- */
 
-static void refused(struct ha_ina_request q, const char *text)
+static void expect_refused(struct ha_ina_request q, const char *text)
 {
 	struct ha_ina_op *op = (struct ha_ina_op *)&q;
 
@@ -42,7 +42,7 @@ static void refused(struct ha_ina_request q, const char *text)
 	CHECK(strstr(ha_ina_error(ina), text));
 }
 
-static void refusals(void)
+static void wrong_calls_are_refused(void)
 {
 	static int32_t a[64], b[64];
 	const struct ha_ina_request good = {
@@ -57,7 +57,7 @@ static void refusals(void)
 #define REFUSED(change, text) \
 	q = good;             \
 	change;               \
-	refused(q, text)
+	expect_refused(q, text)
 	REFUSED(q.coll = 0, "coll");
 	REFUSED(q.coll = 7, "coll");
 	REFUSED(q.type = HA_INA_BYTES, "type");
@@ -85,11 +85,11 @@ static void refusals(void)
 	q = good;
 	q.coll = HA_INA_REDUCE_SCATTER;
 	q.out = a + 4;
-	CHECK_INT(run(ina, group, &q), 0);
+	CHECK_INT(run_request(ina, group, &q), 0);
 	q = (struct ha_ina_request) {
 		.coll = HA_INA_REDUCE, .type = HA_INA_INT32, .bytes = 64, .in = a, .root = 0
 	};
-	CHECK_INT(run(ina, group, &q), 0);
+	CHECK_INT(run_request(ina, group, &q), 0);
 	close_loopback();
 }
 
@@ -158,7 +158,7 @@ static void *give_up_later(void *arg)
 
 #define GIVEN_UP 15 /* seconds; a backend that does not answer has longer */
 
-static double seconds(void)
+static double read_seconds(void)
 {
 	struct timespec t;
 
@@ -172,7 +172,7 @@ static void give_up_open(int fd, const struct sockaddr_un *address, bool full)
 	struct giver g = { .after.tv_nsec = 200000000 };
 	struct ha_ina_options o = { .backend = address->sun_path, .give_up = &g.flag };
 	int first = full ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
-	double begin = seconds();
+	double begin = read_seconds();
 	pthread_t thread;
 	char why[300];
 
@@ -180,7 +180,7 @@ static void give_up_open(int fd, const struct sockaddr_un *address, bool full)
 	CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
 	CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), -ECANCELED);
 	CHECK(strstr(why, "given up"));
-	CHECK(seconds() - begin < GIVEN_UP);
+	CHECK(read_seconds() - begin < GIVEN_UP);
 	pthread_join(thread, NULL);
 	if (full)
 		close(first);
@@ -200,12 +200,12 @@ static void give_up_group(bool join)
 
 	CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), 0);
 	CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
-	begin = seconds();
+	begin = read_seconds();
 	CHECK_INT(join ? ha_ina_group_join(ina, ticket, 0, &group)
 		       : ha_ina_group_create(ina, member, 2, "g", ticket),
 		  -ECANCELED);
 	CHECK(strstr(ha_ina_error(ina), "given up"));
-	CHECK(seconds() - begin < GIVEN_UP);
+	CHECK(read_seconds() - begin < GIVEN_UP);
 	pthread_join(thread, NULL);
 	ha_ina_close(ina);
 }
@@ -240,7 +240,7 @@ static void given_up(void)
 static atomic_uint notices;
 static unsigned noticed[MANY];
 
-static void note(void *arg, int result)
+static void record_notice(void *arg, int result)
 {
 	CHECK_INT(result, 0);
 	noticed[(uintptr_t)arg] = 1 + atomic_load(&notices);
@@ -256,7 +256,7 @@ static void wait_notices(unsigned n)
 
 /* More operations than rings and buffer hold, of all sizes and of none: they end in order, and each
  * says so once. */
-static void order(void)
+static void operations_end_in_order(void)
 {
 	static struct ha_ina_op *op[MANY];
 	static int32_t a[MANY];
@@ -272,9 +272,9 @@ static void order(void)
 
 		a[i] = (int32_t)i;
 		op[i] = post_or_die(ina, group, &q);
-		CHECK_INT(ha_ina_notify(op[i], note, (void *)(uintptr_t)i), 0);
+		CHECK_INT(ha_ina_notify(op[i], record_notice, (void *)(uintptr_t)i), 0);
 	}
-	CHECK_INT(ha_ina_notify(op[0], note, NULL), -EINVAL);
+	CHECK_INT(ha_ina_notify(op[0], record_notice, NULL), -EINVAL);
 	wait_notices(MANY);
 	for (unsigned i = 0; i < MANY; i++) {
 		CHECK_INT(noticed[i], i + 1);
@@ -286,7 +286,7 @@ static void order(void)
 	op[0] = post_or_die(ina, group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER });
 	CHECK_INT(ha_ina_wait(op[0], TIME_LIMIT), 0);
 	atomic_store(&notices, 0);
-	CHECK_INT(ha_ina_notify(op[0], note, (void *)5), 0);
+	CHECK_INT(ha_ina_notify(op[0], record_notice, (void *)5), 0);
 	wait_notices(1);
 	CHECK_INT(noticed[5], 1);
 	ha_ina_op_free(op[0]);
@@ -315,12 +315,12 @@ static void *in_thread(void *arg)
 
 		for (size_t i = 0; i < n; i++)
 			x[i] = (int32_t)(i + rank + round + which);
-		CHECK_INT(run(ctx, g,
-			      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
-							 .type = HA_INA_INT32,
-							 .bytes = 4 * n,
-							 .in = x,
-							 .out = x }),
+		CHECK_INT(run_request(ctx, g,
+				      &(struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
+								 .type = HA_INA_INT32,
+								 .bytes = 4 * n,
+								 .in = x,
+								 .out = x }),
 			  0);
 		for (size_t i = 0; i < n; i++)
 			CHECK_INT(x[i], 2 * (i + round + which) + 1);
@@ -330,7 +330,7 @@ static void *in_thread(void *arg)
 	return NULL;
 }
 
-static void threads(void)
+static void threads_share_contexts(void)
 {
 	pthread_t thread[8];
 	uint32_t member[2] = { 1, 2 };
@@ -369,7 +369,7 @@ static void run_both(struct ha_ina_group *const g[2], const struct ha_ina_reques
 {
 	struct ha_ina_op *op = post_or_die(contexts[0], g[0], first);
 
-	CHECK_INT(run(contexts[1], g[1], second), 0);
+	CHECK_INT(run_request(contexts[1], g[1], second), 0);
 	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	ha_ina_op_free(op);
 }
@@ -479,7 +479,7 @@ static void close_in_flight(void)
 
 /* A forked child's copy is dead, harmlessly; the parent's incarnations, and its end is seen
  * although the child goes on. */
-static void forked(void)
+static void forked_child_is_harmless(void)
 {
 	static int32_t a[64], b[64];
 	struct ha_ina_request q = { .coll = HA_INA_ALL_REDUCE,
@@ -519,7 +519,7 @@ static void forked(void)
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
 	q.in = q.out = b;
-	CHECK_INT(run(contexts[1], other, &q), 0);
+	CHECK_INT(run_request(contexts[1], other, &q), 0);
 	CHECK_INT(ha_ina_wait(op, TIME_LIMIT), 0);
 	ha_ina_op_free(op);
 	ha_ina_group_leave(group);
@@ -539,7 +539,7 @@ static void forked(void)
 static atomic_int notice_runs, notice_may_end;
 static pid_t from_notice;
 
-static void hold(void *arg, int result)
+static void hold_notice(void *arg, int result)
 {
 	atomic_store(&notice_runs, 1);
 	while (!atomic_load(&notice_may_end))
@@ -567,7 +567,7 @@ static void forked_in_notice(void)
 
 	open_loopback(2, 0);
 	op = post_or_die(ina, group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER });
-	CHECK_INT(ha_ina_notify(op, hold, NULL), 0);
+	CHECK_INT(ha_ina_notify(op, hold_notice, NULL), 0);
 	while (!atomic_load(&notice_runs))
 		usleep(1000);
 	child = fork();
@@ -597,15 +597,15 @@ static void forked_in_notice(void)
 }
 
 static const struct named_test tests[] = {
-	{ "refusals", refusals },
+	{ "refusals", wrong_calls_are_refused },
 	{ "no_backend", no_backend },
 	{ "hung_backend", hung_backend },
-	{ "order", order },
-	{ "threads", threads },
+	{ "order", operations_end_in_order },
+	{ "threads", threads_share_contexts },
 	{ "stuck_group", stuck_group },
 	{ "groups_full", groups_full },
 	{ "close_in_flight", close_in_flight },
-	{ "forked", forked },
+	{ "forked", forked_child_is_harmless },
 	{ "forked_in_notice", forked_in_notice },
 	{ "given_up", given_up },
 };

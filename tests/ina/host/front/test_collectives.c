@@ -9,21 +9,21 @@
 #include <unistd.h>
 
 /* What rank r has in place i; an exact sum in every order. */
-static int32_t number(unsigned r, size_t i)
+static int32_t integer_of(unsigned r, size_t i)
 {
 	return (int32_t)((i * 7 + r * 1001) % 20011) - 10000;
 }
 
 /* Blocks of one exponent whose words have all bits that the numbers need: exact, too. */
-static float real(unsigned r, size_t i)
+static float float_of(unsigned r, size_t i)
 {
-	return (float)number(r, i) / 64;
+	return (float)integer_of(r, i) / 64;
 }
 
-static void put(void *at, enum ha_ina_type type, unsigned r, size_t i)
+static void put_value(void *at, enum ha_ina_type type, unsigned r, size_t i)
 {
-	int32_t n = number(r, i);
-	float x = real(r, i);
+	int32_t n = integer_of(r, i);
+	float x = float_of(r, i);
 
 	if (type == HA_INA_BYTES)
 		((uint8_t *)at)[i] = (uint8_t)n;
@@ -31,7 +31,7 @@ static void put(void *at, enum ha_ina_type type, unsigned r, size_t i)
 		memcpy((uint8_t *)at + 4 * i, type == HA_INA_INT32 ? (void *)&n : (void *)&x, 4);
 }
 
-static double get(const void *at, enum ha_ina_type type, size_t i)
+static double get_value(const void *at, enum ha_ina_type type, size_t i)
 {
 	int32_t n;
 	float x;
@@ -43,19 +43,19 @@ static double get(const void *at, enum ha_ina_type type, size_t i)
 	return type == HA_INA_INT32 ? n : x;
 }
 
-static double value(enum ha_ina_type type, unsigned r, size_t i)
+static double value_of(enum ha_ina_type type, unsigned r, size_t i)
 {
 	if (type == HA_INA_BYTES)
-		return (uint8_t)number(r, i);
-	return type == HA_INA_INT32 ? number(r, i) : real(r, i);
+		return (uint8_t)integer_of(r, i);
+	return type == HA_INA_INT32 ? integer_of(r, i) : float_of(r, i);
 }
 
-static double sum(enum ha_ina_type type, unsigned ranks, size_t i)
+static double sum_of(enum ha_ina_type type, unsigned ranks, size_t i)
 {
 	double s = 0;
 
 	for (unsigned r = 0; r < ranks; r++)
-		s += value(type, r, i);
+		s += value_of(type, r, i);
 	return s;
 }
 
@@ -79,17 +79,17 @@ static void check_result(struct rank *r, const struct shape *s, const void *out)
 		double want;
 
 		if (s->coll == HA_INA_ALL_GATHER)
-			want = value(s->type, (unsigned)(i / part), i % part);
+			want = value_of(s->type, (unsigned)(i / part), i % part);
 		else if (s->coll == HA_INA_BROADCAST)
-			want = value(s->type, s->root, i);
+			want = value_of(s->type, s->root, i);
 		else
-			want = sum(s->type, r->ranks,
-				   s->coll == HA_INA_REDUCE_SCATTER ? r->rank * part + i : i);
-		if (get(out, s->type, i) != want) {
+			want = sum_of(s->type, r->ranks,
+				      s->coll == HA_INA_REDUCE_SCATTER ? r->rank * part + i : i);
+		if (get_value(out, s->type, i) != want) {
 			fprintf(stderr,
 				"coll %d type %d n %zu rank %u root %u: [%zu] is %g, expected %g\n",
-				s->coll, s->type, s->n, r->rank, s->root, i, get(out, s->type, i),
-				want);
+				s->coll, s->type, s->n, r->rank, s->root, i,
+				get_value(out, s->type, i), want);
 			exit(1);
 		}
 	}
@@ -116,7 +116,7 @@ static void one_shape(struct rank *r, const struct shape *s)
 	memset(b, 0x55, bytes + 1);
 	if (s->coll != HA_INA_BROADCAST || r->rank == s->root)
 		for (size_t i = 0; i < brought; i++)
-			put(in, s->type, r->rank, i);
+			put_value(in, s->type, r->rank, i);
 	q.in = in;
 	q.out = out;
 	op = post_or_die(r->ina, r->group, &q);
@@ -158,12 +158,12 @@ static void all_reduces(struct rank *r)
 	all_of(r, HA_INA_ALL_REDUCE);
 }
 
-static void reduces(struct rank *r)
+static void run_reduces(struct rank *r)
 {
 	all_of(r, HA_INA_REDUCE);
 }
 
-static void broadcasts(struct rank *r)
+static void run_broadcasts(struct rank *r)
 {
 	all_of(r, HA_INA_BROADCAST);
 }
@@ -190,14 +190,14 @@ static void all_reduce(void)
 	with_backend(3, all_reduces, NULL);
 }
 
-static void reduce(void)
+static void reduce_is_exact(void)
 {
-	with_backend(3, reduces, NULL);
+	with_backend(3, run_reduces, NULL);
 }
 
-static void broadcast(void)
+static void broadcast_is_exact(void)
 {
-	with_backend(3, broadcasts, NULL);
+	with_backend(3, run_broadcasts, NULL);
 }
 
 static void reduce_scatter(void)
@@ -212,7 +212,7 @@ static void all_gather(void)
 
 /* A tensor larger than the copy buffer, with the segments' answers out of order; 2 segments of
  * buffer. */
-static void larger(struct rank *r)
+static void run_larger_tensor(struct rank *r)
 {
 	struct shape s = { HA_INA_ALL_REDUCE, HA_INA_INT32, 5 * HA_INA_SEGMENT + 17, 0, false };
 
@@ -227,9 +227,9 @@ static void buffer_small(void)
 	static const char *const reverse[] = { "--reverse", NULL };
 
 	setenv("NETCCL_COPY_BUFFER", "4M", 1);
-	with_backend(2, larger, NULL);
+	with_backend(2, run_larger_tensor, NULL);
 	setenv("NETCCL_COPY_BUFFER", "16M", 1);
-	with_backend(2, larger, reverse);
+	with_backend(2, run_larger_tensor, reverse);
 	unsetenv("NETCCL_COPY_BUFFER");
 }
 
@@ -240,7 +240,9 @@ static void many_ranks(struct rank *r)
 	one_shape(r, &s);
 	s = (struct shape) { HA_INA_REDUCE_SCATTER, HA_INA_INT32, 32 * 100, 0, true };
 	one_shape(r, &s);
-	CHECK_INT(run(r->ina, r->group, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
+	CHECK_INT(run_request(r->ina, r->group,
+			      &(struct ha_ina_request) { .coll = HA_INA_BARRIER }),
+		  0);
 }
 
 /* As many as there may be. */
@@ -252,7 +254,7 @@ static void ranks_32(void)
 }
 
 /* A barrier ends nowhere before all have posted it. */
-static void barriers(struct rank *r)
+static void run_barriers(struct rank *r)
 {
 	struct ha_ina_request q = { .coll = HA_INA_BARRIER };
 
@@ -272,13 +274,13 @@ static void barriers(struct rank *r)
 	}
 }
 
-static void barrier(void)
+static void barrier_waits_for_all(void)
 {
-	with_backend(3, barriers, NULL);
+	with_backend(3, run_barriers, NULL);
 }
 
 /* Sums that saturate, blocks without a value: said to all ranks, and only where they are. */
-static void meets(struct rank *r)
+static void check_met(struct rank *r)
 {
 	int32_t n[128] = { INT32_MAX, 5 };
 	float x[128] = { 1, 2 };
@@ -307,9 +309,9 @@ static void meets(struct rank *r)
 	ha_ina_op_free(op);
 }
 
-static void met(void)
+static void met_is_reported(void)
 {
-	with_backend(3, meets, NULL);
+	with_backend(3, check_met, NULL);
 }
 
 /* ---- alone ---- */
@@ -317,17 +319,17 @@ static void met(void)
 static void run_floats(struct ha_ina *ina, struct ha_ina_group *g, enum ha_ina_coll coll,
 		       size_t bytes, const float *in, float *out)
 {
-	CHECK_INT(run(ina, g,
-		      &(struct ha_ina_request) { .coll = coll,
-						 .type = HA_INA_FLOAT32,
-						 .bytes = bytes,
-						 .root = coll == HA_INA_BROADCAST,
-						 .in = in,
-						 .out = out }),
+	CHECK_INT(run_request(ina, g,
+			      &(struct ha_ina_request) { .coll = coll,
+							 .type = HA_INA_FLOAT32,
+							 .bytes = bytes,
+							 .root = coll == HA_INA_BROADCAST,
+							 .in = in,
+							 .out = out }),
 		  0);
 }
 
-static void loopback(void)
+static void loopback_acts_as_all_ranks(void)
 {
 	struct ha_ina_options options = { .loopback = true, .buffer = 4u << 20 };
 	struct ha_ina *ina;
@@ -351,7 +353,7 @@ static void loopback(void)
 		CHECK(x[i] == (float)i);
 	run_floats(ina, g, HA_INA_REDUCE_SCATTER, 16, x, y);
 	CHECK(y[0] == 8);
-	CHECK_INT(run(ina, g, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
+	CHECK_INT(run_request(ina, g, &(struct ha_ina_request) { .coll = HA_INA_BARRIER }), 0);
 	ha_ina_group_leave(g);
 	ha_ina_close(ina);
 	setenv("NETCCL_FRONTEND_LOOPBACK", "1", 1);
@@ -363,15 +365,15 @@ static void loopback(void)
 
 static const struct named_test tests[] = {
 	{ "all_reduce", all_reduce },
-	{ "reduce", reduce },
-	{ "broadcast", broadcast },
+	{ "reduce", reduce_is_exact },
+	{ "broadcast", broadcast_is_exact },
 	{ "reduce_scatter", reduce_scatter },
 	{ "all_gather", all_gather },
-	{ "barrier", barrier },
-	{ "met", met },
+	{ "barrier", barrier_waits_for_all },
+	{ "met", met_is_reported },
 	{ "buffer_small", buffer_small },
 	{ "ranks_32", ranks_32 },
-	{ "loopback", loopback },
+	{ "loopback", loopback_acts_as_all_ranks },
 };
 
 int main(int argc, char **argv)

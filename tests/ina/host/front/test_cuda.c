@@ -18,7 +18,7 @@ static int (*stream_destroy)(void *stream);
 static int (*set_device)(int device);
 static int32_t *a, *b;
 
-static void *call(void *library, const char *name)
+static void *find_call(void *library, const char *name)
 {
 	void *found = dlsym(library, name);
 
@@ -26,18 +26,18 @@ static void *call(void *library, const char *name)
 	return found;
 }
 
-static void load(void)
+static void load_runtime(void)
 {
 	void *library = dlopen("libcudart.so", RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
 		fprintf(stderr, "%s\n", dlerror());
 	CHECK(library);
-	count = ((fake_counts_fn)call(library, "fake_counts"))();
-	launch = (fake_launch_fn)call(library, "fake_launch");
-	stream_create = (int (*)(void **, unsigned))call(library, "cudaStreamCreateWithFlags");
-	stream_destroy = (int (*)(void *))call(library, "cudaStreamDestroy");
-	set_device = (int (*)(int))call(library, "cudaSetDevice");
+	count = ((fake_counts_fn)find_call(library, "fake_counts"))();
+	launch = (fake_launch_fn)find_call(library, "fake_launch");
+	stream_create = (int (*)(void **, unsigned))find_call(library, "cudaStreamCreateWithFlags");
+	stream_destroy = (int (*)(void *))find_call(library, "cudaStreamDestroy");
+	set_device = (int (*)(int))find_call(library, "cudaSetDevice");
 	a = calloc(2, BYTES);
 	b = calloc(2, BYTES);
 }
@@ -61,7 +61,7 @@ static struct ha_ina *open_loopback(void)
 }
 
 /* Everything that was made is gone, everything asked was done, nothing was wrong. */
-static void balanced(void)
+static void check_balanced(void)
 {
 	CHECK_INT(atomic_load(&count->wrong), 0);
 	CHECK_INT(atomic_load(&count->registered), atomic_load(&count->unregistered));
@@ -85,7 +85,7 @@ static void slow_look(void *arg)
 	seen = b[N - 1];
 }
 
-static struct ha_ina_request request(void *in, void *out, void *stream)
+static struct ha_ina_request make_request(void *in, void *out, void *stream)
 {
 	return (struct ha_ina_request) { .coll = HA_INA_ALL_REDUCE,
 					 .type = HA_INA_INT32,
@@ -98,7 +98,7 @@ static struct ha_ina_request request(void *in, void *out, void *stream)
 
 /* What the stream still writes is waited for; what it still reads of `out` is not overwritten; the
  * end comes after the last byte. */
-static void order(void)
+static void stream_order_is_kept(void)
 {
 	struct ha_ina *ina;
 	struct ha_ina_group *g;
@@ -106,12 +106,12 @@ static void order(void)
 	struct ha_ina_op *op;
 	void *stream;
 
-	load();
+	load_runtime();
 	atomic_store(&count->delay_us, 3000);
 	ina = open_loopback();
 	g = group_or_die(ina, 3, 1);
 	stream = new_stream();
-	q = request(a, b, stream);
+	q = make_request(a, b, stream);
 	for (unsigned round = 0; round < 3; round++) {
 		memset(a, 0xff, BYTES);
 		b[N - 1] = 4711;
@@ -130,11 +130,11 @@ static void order(void)
 	ha_ina_close(ina);
 	stream_destroy(stream);
 	CHECK_INT(atomic_load(&count->registered), 1);
-	balanced();
+	check_balanced();
 }
 
-/* Operation i of mixed(): element k of its result comes from element (k % wrap + shift) of its
- * input, `times` as large. */
+/* Operation i of mixed_memory_in_flight(): element k of its result comes from element (k % wrap +
+ * shift) of its input, `times` as large. */
 static void check_mixed(unsigned i)
 {
 	static const struct {
@@ -157,14 +157,14 @@ static void check_mixed(unsigned i)
 }
 
 /* All collectives, two devices, host and device memory in turn, many in flight. */
-static void mixed(void)
+static void mixed_memory_in_flight(void)
 {
 	struct ha_ina *ina;
 	struct ha_ina_group *g;
 	struct ha_ina_op *op[60];
 	void *stream[2];
 
-	load();
+	load_runtime();
 	atomic_store(&count->delay_us, 200);
 	ina = open_loopback();
 	g = group_or_die(ina, 2, 1);
@@ -200,20 +200,20 @@ static void mixed(void)
 	set_device(0);
 	stream_destroy(stream[0]);
 	stream_destroy(stream[1]);
-	balanced();
+	check_balanced();
 }
 
 /* A copy that CUDA refuses ends the operation with its words, and the group; copies before it that
  * are still under way end first. */
 static void copy_fails(void)
 {
-	load();
+	load_runtime();
 	atomic_store(&count->delay_us, 20000);
 	for (unsigned at = 1; at <= 12; at++) {
 		struct ha_ina *ina = open_loopback();
 		struct ha_ina_group *g = group_or_die(ina, 2, 0);
 		void *stream = new_stream();
-		struct ha_ina_request q = request(a, b, stream);
+		struct ha_ina_request q = make_request(a, b, stream);
 		struct ha_ina_op *op;
 
 		atomic_store(&count->fail_at, atomic_load(&count->copies_asked) + at);
@@ -229,7 +229,7 @@ static void copy_fails(void)
 		ha_ina_close(ina);
 		stream_destroy(stream);
 	}
-	balanced();
+	check_balanced();
 }
 
 /* A copy is queued, and then CUDA does not say where its end is, once or for good: the memory is
@@ -238,14 +238,14 @@ static void record_fails(void)
 {
 	int err;
 
-	load();
+	load_runtime();
 	atomic_store(&count->delay_us, 20000);
 	slow_fill(NULL);
 	for (unsigned at = 0; at < 24; at++) {
 		struct ha_ina *ina = open_loopback();
 		struct ha_ina_group *g = group_or_die(ina, 2, 0);
 		void *stream = new_stream();
-		struct ha_ina_request q = request(a, b, stream);
+		struct ha_ina_request q = make_request(a, b, stream);
 		struct ha_ina_op *op;
 
 		atomic_store(&count->fail_records, at % 2 ? 1 : UINT32_MAX);
@@ -267,17 +267,17 @@ static void record_fails(void)
 		ha_ina_close(ina);
 		stream_destroy(stream);
 	}
-	balanced();
+	check_balanced();
 }
 
 /* An operation that is freed in the middle: its memory is not touched from then on. */
-static void freed(void)
+static void operation_is_freed_early(void)
 {
 	struct ha_ina *ina;
 	struct ha_ina_group *g;
 	void *stream;
 
-	load();
+	load_runtime();
 	atomic_store(&count->delay_us, 10000);
 	for (unsigned n = 0; n < 8; n++) {
 		struct ha_ina_request q;
@@ -286,7 +286,7 @@ static void freed(void)
 		ina = open_loopback();
 		g = group_or_die(ina, 2, 0);
 		stream = new_stream();
-		q = request(a, b, stream);
+		q = make_request(a, b, stream);
 		op = post_or_die(ina, g, &q);
 		usleep(n * 9000);
 		ha_ina_op_free(op);
@@ -298,7 +298,7 @@ static void freed(void)
 		ha_ina_close(ina);
 		stream_destroy(stream);
 	}
-	balanced();
+	check_balanced();
 }
 
 static int32_t small[64];
@@ -314,7 +314,7 @@ static struct ha_ina_request on_gpu(void)
 }
 
 /* A runtime without the calls, or none at all: a sentence, and host memory goes on. */
-static void without(const char *text)
+static void check_without_cuda(const char *text)
 {
 	struct ha_ina *ina = open_loopback();
 	struct ha_ina_group *g = group_or_die(ina, 2, 0);
@@ -324,18 +324,18 @@ static void without(const char *text)
 	CHECK_INT(ha_ina_post(g, &q, &op), -ENOSYS);
 	CHECK(strstr(ha_ina_error(ina), text));
 	q.memory = HA_INA_HOST;
-	CHECK_INT(run(ina, g, &q), 0);
+	CHECK_INT(run_request(ina, g, &q), 0);
 	ha_ina_group_leave(g);
 	ha_ina_close(ina);
 }
 
-static void old(void)
+static void old_runtime_is_refused(void)
 {
-	without("must be version 11 or newer");
+	check_without_cuda("must be version 11 or newer");
 }
 
 /* The machine's own: none, or one that says what it lacks, or one that works. */
-static void real(void)
+static void real_runtime_is_tried(void)
 {
 	void *library = dlopen("libcudart.so", RTLD_NOW | RTLD_LOCAL);
 	struct ha_ina_request q = on_gpu();
@@ -345,24 +345,25 @@ static void real(void)
 	void *memory = NULL;
 
 	if (!library) {
-		without("libcudart.so is not where the loader looks");
+		check_without_cuda("libcudart.so is not where the loader looks");
 		return;
 	}
 	ina = open_loopback();
 	g = group_or_die(ina, 2, 0);
-	if (((int (*)(void **, size_t))call(library, "cudaMalloc"))(&memory, sizeof(small))) {
+	if (((int (*)(void **, size_t))find_call(library, "cudaMalloc"))(&memory, sizeof(small))) {
 		CHECK_INT(ha_ina_post(g, &q, &op), -EIO);
 		fprintf(stderr, "no GPU: %s\n", ha_ina_error(ina));
 		CHECK(strstr(ha_ina_error(ina), "cuda"));
 	} else {
 		int (*copy)(void *, const void *, size_t, int) =
-			(int (*)(void *, const void *, size_t, int))call(library, "cudaMemcpy");
+			(int (*)(void *, const void *, size_t, int))find_call(library,
+									      "cudaMemcpy");
 
 		for (int i = 0; i < 64; i++)
 			small[i] = i;
 		CHECK_INT(copy(memory, small, sizeof(small), 1), 0);
 		q.in = q.out = memory;
-		CHECK_INT(run(ina, g, &q), 0);
+		CHECK_INT(run_request(ina, g, &q), 0);
 		CHECK_INT(copy(small, memory, sizeof(small), 2), 0);
 		for (int i = 0; i < 64; i++)
 			CHECK_INT(small[i], 2 * i);
@@ -373,13 +374,10 @@ static void real(void)
 }
 
 static const struct named_test tests[] = {
-	{ "order", order },
-	{ "mixed", mixed },
-	{ "copy_fails", copy_fails },
-	{ "record_fails", record_fails },
-	{ "freed", freed },
-	{ "old", old },
-	{ "real", real },
+	{ "order", stream_order_is_kept },     { "mixed", mixed_memory_in_flight },
+	{ "copy_fails", copy_fails },          { "record_fails", record_fails },
+	{ "freed", operation_is_freed_early }, { "old", old_runtime_is_refused },
+	{ "real", real_runtime_is_tried },
 };
 
 int main(int argc, char **argv)

@@ -72,7 +72,7 @@ static void in_place(struct rank *r)
 	free(x);
 }
 
-static void ended(const char *option, int result, const char *text)
+static void check_ended(const char *option, int result, const char *text)
 {
 	const char *const options[] = { option, "5", NULL };
 	struct want want = { result, 5, text };
@@ -82,9 +82,9 @@ static void ended(const char *option, int result, const char *text)
 	backend_stop();
 }
 
-static void canceled(void)
+static void cancellation_is_reported(void)
 {
-	ended("--cancel-at", -ECANCELED, "as the test wants it");
+	check_ended("--cancel-at", -ECANCELED, "as the test wants it");
 }
 
 /* Requests are answered over memory that is shared, why a group has ended is said over a socket:
@@ -111,7 +111,7 @@ static void never_said(void)
 
 static void timed_out(void)
 {
-	ended("--timeout-at", -ETIMEDOUT, "as the test wants it");
+	check_ended("--timeout-at", -ETIMEDOUT, "as the test wants it");
 }
 
 static void nothing_free(void)
@@ -217,41 +217,43 @@ static unsigned honest; /* requests that it answers first */
 static_assert(HONEST < INA_SHM_ENTRIES && HONEST + 1 + MORE > INA_SHM_ENTRIES,
 	      "once round the ring");
 
-static void came(void *arg, struct ina_shm_peer *p)
+static void keep_peer(void *arg, struct ina_shm_peer *p)
 {
 	peer = p;
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial,
-		   const struct ina_shm_create *spec)
+static void answer_create(void *arg, struct ina_shm_peer *p, uint32_t serial,
+			  const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { 1 };
 
 	ina_shm_answer_ticket(p, serial, ticket);
 }
 
-static void join(void *arg, struct ina_shm_peer *p, uint32_t serial,
-		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void answer_join(void *arg, struct ina_shm_peer *p, uint32_t serial,
+			const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	ina_shm_answer_joined(p, serial, 3, rank, 2);
 }
 
-static void leave(void *arg, struct ina_shm_peer *p, uint32_t serial, uint32_t handle, int err)
+static void answer_leave(void *arg, struct ina_shm_peer *p, uint32_t serial, uint32_t handle,
+			 int err)
 {
 	ina_shm_answer_left(p, serial, handle);
 }
 
-static void bell(void *arg, struct ina_shm_peer *p)
+static void ignore_bell(void *arg, struct ina_shm_peer *p)
 {
 }
 
-static void gone(void *arg, struct ina_shm_peer *p, const char *why)
+static void release_peer(void *arg, struct ina_shm_peer *p, const char *why)
 {
 	peer = NULL;
 	ina_shm_peer_release(p);
 }
 
-static const struct ina_shm_server_ops ops = { came, create, join, leave, bell, gone };
+static const struct ina_shm_server_ops ops = { keep_peer,    answer_create, answer_join,
+					       answer_leave, ignore_bell,   release_peer };
 
 /* Its ends of the rings, as the client sees them. */
 static struct ina_shm_control *ends_of(struct ina_shm_peer *p)
@@ -292,7 +294,7 @@ static void tell_lie(struct ina_shm_request q)
 	atomic_store(&lied, true);
 }
 
-static void *serve(void *arg)
+static void *serve_wrong_answers(void *arg)
 {
 	while (!atomic_load(&stop)) {
 		struct ina_shm_request q;
@@ -368,7 +370,7 @@ static void with_liar(enum lie which, int result, const char *text)
 	atomic_store(&stop, false);
 	server = ina_shm_server_open(&config, &ops, NULL, why, sizeof(why));
 	CHECK(server);
-	CHECK_INT(pthread_create(&thread, NULL, serve, NULL), 0);
+	CHECK_INT(pthread_create(&thread, NULL, serve_wrong_answers, NULL), 0);
 	CHECK_INT(ha_ina_open(&ina, &(struct ha_ina_options) { .backend = path }, why, sizeof(why)),
 		  0);
 	g = group_or_die(ina, 2, 0);
@@ -393,7 +395,7 @@ static void with_liar(enum lie which, int result, const char *text)
 	pthread_join(thread, NULL);
 }
 
-static void liars(void)
+static void wrong_backends_are_detected(void)
 {
 	with_liar(RESPONSE_TWICE, -ENOTCONN, "writes what cannot be");
 	with_liar(RESPONSE_TO_NOBODY, -ENOTCONN, "writes what cannot be");
@@ -408,7 +410,7 @@ static void liars(void)
 /* ---- clients that write anything anywhere into what they share ---- */
 
 /* Rings, header, buffer; requests that may be good; bells. */
-static void vandalise(struct ina_shm_client *c, struct sr_rng *rng)
+static void write_at_random(struct ina_shm_client *c, struct sr_rng *rng)
 {
 	struct ina_shm_request q = { .coll = HA_INA_ALL_REDUCE,
 				     .type = HA_INA_INT32,
@@ -447,7 +449,7 @@ static void vandalise(struct ina_shm_client *c, struct sr_rng *rng)
 	}
 }
 
-static void vandal(unsigned seed)
+static void attack_backend(unsigned seed)
 {
 	struct sr_rng rng = { seed };
 	char why[200];
@@ -458,7 +460,7 @@ static void vandal(unsigned seed)
 		CHECK_INT(ina_shm_client_open(&c, getenv("NETCCL_BACKEND"), 1, NULL, why,
 					      sizeof(why)),
 			  0);
-		vandalise(&c, &rng);
+		write_at_random(&c, &rng);
 		ina_shm_client_close(&c);
 	}
 	_exit(0);
@@ -476,13 +478,13 @@ static void sums_beside_vandals(struct rank *r)
 	for (int32_t n = 0; n < 60; n++) {
 		for (size_t i = 0; i < sizeof(x) / 4; i++)
 			x[i] = n + (int32_t)i + (int32_t)r->rank;
-		CHECK_INT(run(r->ina, r->group, &q), 0);
+		CHECK_INT(run_request(r->ina, r->group, &q), 0);
 		for (size_t i = 0; i < sizeof(x) / 4; i++)
 			CHECK_INT(x[i], 2 * (n + (int32_t)i) + 1);
 	}
 }
 
-static void vandals(void)
+static void random_writers_do_no_harm(void)
 {
 	pid_t good[2], bad[2];
 
@@ -491,7 +493,7 @@ static void vandals(void)
 	for (unsigned i = 0; i < 2; i++) {
 		bad[i] = fork();
 		if (!bad[i])
-			vandal(i + 1);
+			attack_backend(i + 1);
 	}
 	ranks_wait(2, bad);
 	ranks_wait(2, good);
@@ -499,11 +501,15 @@ static void vandals(void)
 }
 
 static const struct named_test tests[] = {
-	{ "canceled", canceled },         { "said_later", said_later },
-	{ "never_said", never_said },     { "timed_out", timed_out },
-	{ "nothing_free", nothing_free }, { "backend_dies", backend_dies },
-	{ "rank_dies", rank_dies },       { "liars", liars },
-	{ "vandals", vandals },
+	{ "canceled", cancellation_is_reported },
+	{ "said_later", said_later },
+	{ "never_said", never_said },
+	{ "timed_out", timed_out },
+	{ "nothing_free", nothing_free },
+	{ "backend_dies", backend_dies },
+	{ "rank_dies", rank_dies },
+	{ "liars", wrong_backends_are_detected },
+	{ "vandals", random_writers_do_no_harm },
 };
 
 int main(int argc, char **argv)

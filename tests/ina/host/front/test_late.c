@@ -21,19 +21,19 @@ static struct ina_shm_peer *asker;
 static uint32_t asker_serial;
 static atomic_uint joins, leaves;
 
-static void came(void *arg, struct ina_shm_peer *p)
+static void ignore_peer(void *arg, struct ina_shm_peer *p)
 {
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial,
-		   const struct ina_shm_create *spec)
+static void answer_create(void *arg, struct ina_shm_peer *p, uint32_t serial,
+			  const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { 1 };
 
 	ina_shm_answer_ticket(p, serial, ticket);
 }
 
-static void joined(struct ina_shm_peer *p, uint32_t serial)
+static void answer_joined(struct ina_shm_peer *p, uint32_t serial)
 {
 	ina_shm_answer_joined(p, serial, 1000 + atomic_load(&joins), 0, 2);
 	if (atomic_load(&end_at_once))
@@ -41,35 +41,37 @@ static void joined(struct ina_shm_peer *p, uint32_t serial)
 				   "it was over before it began");
 }
 
-static void join(void *arg, struct ina_shm_peer *p, uint32_t serial,
-		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void handle_join(void *arg, struct ina_shm_peer *p, uint32_t serial,
+			const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	asker = p;
 	asker_serial = serial;
 	atomic_fetch_add(&joins, 1);
 	if (!atomic_load(&answer_later))
-		joined(p, serial);
+		answer_joined(p, serial);
 }
 
-static void leave(void *arg, struct ina_shm_peer *p, uint32_t serial, uint32_t handle, int err)
+static void handle_leave(void *arg, struct ina_shm_peer *p, uint32_t serial, uint32_t handle,
+			 int err)
 {
 	CHECK(handle > 1000 && handle <= 1000 + atomic_load(&joins));
 	atomic_fetch_add(&leaves, 1);
 	ina_shm_answer_left(p, serial, handle);
 }
 
-static void bell(void *arg, struct ina_shm_peer *p)
+static void ignore_bell(void *arg, struct ina_shm_peer *p)
 {
 }
 
-static void gone(void *arg, struct ina_shm_peer *p, const char *why)
+static void release_peer(void *arg, struct ina_shm_peer *p, const char *why)
 {
 	ina_shm_peer_release(p);
 }
 
-static const struct ina_shm_server_ops ops = { came, create, join, leave, bell, gone };
+static const struct ina_shm_server_ops ops = { ignore_peer,  answer_create, handle_join,
+					       handle_leave, ignore_bell,   release_peer };
 
-static void *serve(void *arg)
+static void *serve_clients(void *arg)
 {
 	while (!atomic_load(&stop)) {
 		pthread_mutex_lock(&serving);
@@ -80,7 +82,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static struct ha_ina *start(void)
+static struct ha_ina *open_with_server(void)
 {
 	const struct ina_shm_server_config config = { .path = path };
 	struct ha_ina *ina;
@@ -89,7 +91,7 @@ static struct ha_ina *start(void)
 	snprintf(path, sizeof(path), "/tmp/ina-late-%d.sock", (int)getpid());
 	server = ina_shm_server_open(&config, &ops, NULL, why, sizeof(why));
 	CHECK(server);
-	CHECK_INT(pthread_create(&thread, NULL, serve, NULL), 0);
+	CHECK_INT(pthread_create(&thread, NULL, serve_clients, NULL), 0);
 	CHECK_INT(ha_ina_open(&ina,
 			      &(struct ha_ina_options) { .backend = path,
 							 .buffer = MANY * (size_t)HA_INA_SEGMENT },
@@ -105,7 +107,7 @@ static void backend_ends(void)
 	ina_shm_server_close(server);
 }
 
-static void finish(struct ha_ina *ina)
+static void close_with_server(struct ha_ina *ina)
 {
 	ha_ina_close(ina);
 	backend_ends();
@@ -123,7 +125,7 @@ static void wait_leaves(unsigned n)
 static void join_too_late(void)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
-	struct ha_ina *ina = start();
+	struct ha_ina *ina = open_with_server();
 	struct ha_ina_group *g;
 
 	ina_front_time_limit_ms = 100;
@@ -133,7 +135,7 @@ static void join_too_late(void)
 	for (unsigned i = 0; i < 20000 && !atomic_load(&joins); i++)
 		usleep(5000); /* a busy machine's backend learns of it only now */
 	pthread_mutex_lock(&serving);
-	joined(asker, asker_serial);
+	answer_joined(asker, asker_serial);
 	pthread_mutex_unlock(&serving);
 	wait_leaves(1);
 	atomic_store(&answer_later, false);
@@ -141,7 +143,7 @@ static void join_too_late(void)
 	CHECK_INT(ha_ina_group_join(ina, ticket, 0, &g), 0);
 	ha_ina_group_leave(g);
 	wait_leaves(2);
-	finish(ina);
+	close_with_server(ina);
 }
 
 /* The group's end comes right behind the answer: the caller learns of both, whatever it does in
@@ -149,7 +151,7 @@ static void join_too_late(void)
 static void ended_at_once(void)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
-	struct ha_ina *ina = start();
+	struct ha_ina *ina = open_with_server();
 	struct ha_ina_group *g;
 
 	atomic_store(&end_at_once, true);
@@ -162,7 +164,7 @@ static void ended_at_once(void)
 		ha_ina_group_leave(g);
 	}
 	wait_leaves(50);
-	finish(ina);
+	close_with_server(ina);
 }
 
 /* The client's end of the connection: the one that has our server at its other end. */
@@ -183,7 +185,7 @@ static int client_fd(void)
 static void leave_when_full(void)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
-	struct ha_ina *ina = start();
+	struct ha_ina *ina = open_with_server();
 	struct ha_ina_group *g[MANY];
 	int least = 1;
 
@@ -200,7 +202,7 @@ static void leave_when_full(void)
 	CHECK_INT(ha_ina_group_join(ina, ticket, 0, &g[0]), 0);
 	ha_ina_group_leave(g[0]);
 	wait_leaves(MANY + 1);
-	finish(ina);
+	close_with_server(ina);
 }
 
 struct asking {
@@ -209,7 +211,7 @@ struct asking {
 	char said[300];
 };
 
-static void *ask(void *arg)
+static void *ask_to_join(void *arg)
 {
 	static const uint8_t ticket[HA_INA_TICKET] = { 1 };
 	struct asking *a = arg;
@@ -220,7 +222,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-static unsigned questions(struct ha_ina *ina)
+static unsigned count_questions(struct ha_ina *ina)
 {
 	unsigned n = 0;
 
@@ -235,16 +237,16 @@ static unsigned questions(struct ha_ina *ina)
  * until the last of them has. */
 static void closed_while_asking(void)
 {
-	struct ha_ina *ina = start();
+	struct ha_ina *ina = open_with_server();
 	struct asking a[4];
 	pthread_t asker_thread[4];
 
 	atomic_store(&answer_later, true);
 	for (unsigned i = 0; i < 4; i++) {
 		a[i] = (struct asking) { .ina = ina };
-		CHECK_INT(pthread_create(&asker_thread[i], NULL, ask, &a[i]), 0);
+		CHECK_INT(pthread_create(&asker_thread[i], NULL, ask_to_join, &a[i]), 0);
 	}
-	while (questions(ina) < 4)
+	while (count_questions(ina) < 4)
 		usleep(1000);
 	pthread_mutex_lock(&ina->lock); /* each of them holds it, and so does who opened it */
 	CHECK_INT(ina->refs, 5);

@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void message(const uint8_t *data, size_t size)
+static void check_message(const uint8_t *data, size_t size)
 {
 	struct ina_shm_message *m = calloc(1, sizeof(*m));
 	const char *why = NULL;
@@ -38,7 +38,7 @@ static void message(const uint8_t *data, size_t size)
 	free(m);
 }
 
-static void header(const uint8_t *data, size_t size)
+static void check_header(const uint8_t *data, size_t size)
 {
 	struct ina_shm_header h;
 	uint32_t segments;
@@ -55,7 +55,7 @@ static void header(const uint8_t *data, size_t size)
 		CHECK(segments && bytes == INA_SHM_BUFFER + (uint64_t)segments * HA_INA_SEGMENT);
 }
 
-static void request(const uint8_t *data, size_t size)
+static void check_request(const uint8_t *data, size_t size)
 {
 	struct ina_shm_request q;
 	const uint64_t buffer = 3 * (uint64_t)HA_INA_SEGMENT;
@@ -72,7 +72,7 @@ static void request(const uint8_t *data, size_t size)
 }
 
 /* Each byte is an act; some take the next four with them. */
-static void ring(const uint8_t *data, size_t size)
+static void check_ring(const uint8_t *data, size_t size)
 {
 	struct ina_shm_ends *ends = calloc(1, sizeof(*ends));
 	uint64_t *entries = calloc(8, 16), entry[2] = { 1, 2 };
@@ -116,8 +116,9 @@ static void ring(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const part[])(const uint8_t *data, size_t size) = { message, header, request,
-									  ring };
+	static void (*const part[])(const uint8_t *data,
+				    size_t size) = { check_message, check_header, check_request,
+						     check_ring };
 
 	if (size)
 		part[data[0] % 4](data + 1, size - 1);

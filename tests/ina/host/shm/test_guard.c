@@ -19,7 +19,7 @@
 #define PAGE 4096u
 
 /* A client's and the backend's view of the same file, which stays open. */
-static int share(struct ina_shm_memory *client, struct ina_shm_memory *backend)
+static int share_memory(struct ina_shm_memory *client, struct ina_shm_memory *backend)
 {
 	char why[300] = "";
 	int file;
@@ -32,7 +32,7 @@ static int share(struct ina_shm_memory *client, struct ina_shm_memory *backend)
 	return file;
 }
 
-static uint64_t pages(int file)
+static uint64_t count_pages(int file)
 {
 	struct stat st;
 
@@ -45,7 +45,7 @@ static uint64_t pages(int file)
 static void no_holes(void)
 {
 	struct ina_shm_memory client, backend;
-	int file = share(&client, &backend);
+	int file = share_memory(&client, &backend);
 
 	CHECK_INT(fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, INA_SHM_BUFFER,
 			    HA_INA_SEGMENT),
@@ -58,7 +58,7 @@ static void no_holes(void)
 	CHECK_INT(backend.buffer[7], 42);
 	backend.buffer[8] = 43;
 	CHECK_INT(client.buffer[8], 43);
-	CHECK(pages(file) >= backend.bytes / PAGE);
+	CHECK(count_pages(file) >= backend.bytes / PAGE);
 	ina_shm_memory_drop(&client);
 	ina_shm_memory_drop(&backend);
 	close(file);
@@ -80,14 +80,14 @@ static void hidden_holes(void)
 	CHECK_INT(fallocate(file, FALLOC_FL_KEEP_SIZE, (off_t)bytes, HA_INA_SEGMENT), 0);
 	CHECK_INT(pwrite(file, &header, sizeof(header), 0), sizeof(header));
 	CHECK_INT(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
-	CHECK_INT(pages(file), bytes / PAGE);
+	CHECK_INT(count_pages(file), bytes / PAGE);
 	CHECK_INT(ina_shm_memory_take(&backend, file, 1u << 30, why, sizeof(why)), 0);
-	CHECK_INT(pages(file), (bytes + HA_INA_SEGMENT) / PAGE);
+	CHECK_INT(count_pages(file), (bytes + HA_INA_SEGMENT) / PAGE);
 	ina_shm_memory_drop(&backend);
 	close(file);
 }
 
-static void *reader(void *arg)
+static void *read_pages(void *arg)
 {
 	const volatile uint8_t *at = arg;
 	unsigned sum = 0;
@@ -99,21 +99,21 @@ static void *reader(void *arg)
 
 /* Pages that were there are not any more: threads that touch them read zeros, and learn that they
  * are lost; the memory of another client is what it was. */
-static void lost(void)
+static void lost_pages_read_as_zeros(void)
 {
 	struct ina_shm_memory client, backend, other_client, other;
 	int file, other_file;
 	pthread_t thread[4];
 	void *found;
 
-	other_file = share(&other_client, &other);
+	other_file = share_memory(&other_client, &other);
 	no_seals = true;
-	file = share(&client, &backend);
+	file = share_memory(&client, &backend);
 	memset(client.buffer, 1, client.buffer_bytes);
 	memset(other_client.buffer, 2, other_client.buffer_bytes);
 	CHECK_INT(ftruncate(file, 4096), 0);
 	for (unsigned i = 0; i < 4; i++)
-		CHECK_INT(pthread_create(&thread[i], NULL, reader,
+		CHECK_INT(pthread_create(&thread[i], NULL, read_pages,
 					 backend.buffer + i * (HA_INA_SEGMENT / 2)),
 			  0);
 	for (unsigned i = 0; i < 4; i++) {
@@ -131,7 +131,7 @@ static void lost(void)
 	close(file);
 	/* in the same place, perhaps: nothing is left of it */
 	no_seals = false;
-	file = share(&client, &backend);
+	file = share_memory(&client, &backend);
 	ina_shm_memory_drop(&client);
 	ina_shm_memory_drop(&backend);
 	close(file);
@@ -141,14 +141,14 @@ static void lost(void)
 }
 
 /* A page that is nobody's: the process dies of it, as without guards. */
-static void elsewhere(void)
+static void foreign_page_ends_process(void)
 {
 	struct ina_shm_memory client, backend;
 	int file, status;
 	pid_t child;
 
 	signal(SIGBUS, SIG_DFL); /* and not a sanitizer's: its report is another end */
-	file = share(&client, &backend);
+	file = share_memory(&client, &backend);
 	child = fork();
 	if (!child) {
 		int empty = memfd_create("test", 0);
@@ -170,8 +170,8 @@ int main(int argc, char **argv)
 	static const struct named_test tests[] = {
 		{ "no_holes", no_holes },
 		{ "hidden_holes", hidden_holes },
-		{ "lost", lost },
-		{ "elsewhere", elsewhere },
+		{ "lost", lost_pages_read_as_zeros },
+		{ "elsewhere", foreign_page_ends_process },
 	};
 
 	return NAMED_TESTS_RUN(tests, argc, argv);

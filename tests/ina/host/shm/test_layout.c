@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-static void header(void)
+static void headers_are_checked(void)
 {
 	struct ina_shm_header h;
 	const char *why;
@@ -30,29 +30,29 @@ static void header(void)
 	CHECK_INT(ina_shm_header_check(&h, ina_shm_bytes(0), &segments, &why), -EPROTO);
 }
 
-static struct ina_shm_request good(void)
+static struct ina_shm_request make_good_request(void)
 {
 	return (struct ina_shm_request) {
 		.coll = HA_INA_ALL_REDUCE, .type = HA_INA_FLOAT32, .bytes = 1024, .offset = 256
 	};
 }
 
-static int asked(struct ina_shm_request r)
+static int check_request(struct ina_shm_request r)
 {
 	const char *why;
 
 	return ina_shm_request_check(&r, 4u << 20, &why);
 }
 
-static void request(void)
+static void requests_are_checked(void)
 {
-	struct ina_shm_request r = good();
+	struct ina_shm_request r = make_good_request();
 
-	CHECK_INT(asked(r), 0);
-#define BAD(field, value) \
-	r = good();       \
-	r.field = value;  \
-	CHECK_INT(asked(r), -EPROTO)
+	CHECK_INT(check_request(r), 0);
+#define BAD(field, value)        \
+	r = make_good_request(); \
+	r.field = value;         \
+	CHECK_INT(check_request(r), -EPROTO)
 	BAD(coll, 0);
 	BAD(coll, HA_INA_BARRIER);
 	BAD(type, HA_INA_BYTES);
@@ -66,22 +66,22 @@ static void request(void)
 	BAD(offset, (4u << 20) - 768);
 	BAD(offset, UINT64_MAX - 255);
 	BAD(offset, UINT64_MAX - 1023);
-	r = good();
+	r = make_good_request();
 	r.offset = (4u << 20) - 1024;
-	CHECK_INT(asked(r), 0);
+	CHECK_INT(check_request(r), 0);
 	r.bytes = 1028; /* its last block would be outside */
-	CHECK_INT(asked(r), -EPROTO);
-	r = good();
+	CHECK_INT(check_request(r), -EPROTO);
+	r = make_good_request();
 	r.coll = HA_INA_BROADCAST;
 	r.type = HA_INA_BYTES;
 	r.bytes = 1;
 	r.root = 31;
-	CHECK_INT(asked(r), 0);
+	CHECK_INT(check_request(r), 0);
 	r.root = 32;
-	CHECK_INT(asked(r), -EPROTO);
+	CHECK_INT(check_request(r), -EPROTO);
 }
 
-static int checked(const struct ina_shm_message *m, size_t bytes, bool from_client)
+static int check_message(const struct ina_shm_message *m, size_t bytes, bool from_client)
 {
 	const char *why = NULL;
 	int err = ina_shm_message_check(m, bytes, from_client, &why);
@@ -90,39 +90,39 @@ static int checked(const struct ina_shm_message *m, size_t bytes, bool from_clie
 	return err;
 }
 
-static void messages(void)
+static void messages_are_checked(void)
 {
 	struct ina_shm_message m = { .type = INA_SHM_CREATE,
 				     .create = { .ranks = 2, .name = "job 7" } };
 
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), 0);
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type) - 1, true), -EPROTO);
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type) + 1, true), -EPROTO);
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
-	CHECK_INT(checked(&m, 0, true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), 0);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type) - 1, true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type) + 1, true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
+	CHECK_INT(check_message(&m, 0, true), -EPROTO);
 	m.create.ranks = 1;
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
 	m.create.ranks = 33;
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
 	m.create.ranks = 32;
 	m.create.name[2] = '\n';
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
 	memset(m.create.name, 'x', sizeof(m.create.name)); /* no end */
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
 	m = (struct ina_shm_message) { .type = INA_SHM_STATE, .state = { .result = -ECANCELED } };
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), false), 0);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), false), 0);
 	m.state.result = 0;
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
 	m = (struct ina_shm_message) { .type = INA_SHM_JOINED, .joined = { 0, 2, 2 } };
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), false), -EPROTO);
 	m = (struct ina_shm_message) { .type = INA_SHM_LEAVE, .leave = { 7, -ECANCELED } };
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), 0);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), 0);
 	m.leave.result = 0;
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), 0);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), 0);
 	m.leave.result = 1;
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
 	m.leave.result = INT32_MIN;
-	CHECK_INT(checked(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
+	CHECK_INT(check_message(&m, ina_shm_message_bytes(m.type), true), -EPROTO);
 	for (uint32_t type = 0; type < 40; type++)
 		CHECK_INT(!!ina_shm_message_bytes(type), type >= 1 && type < INA_SHM_TYPES);
 }
@@ -141,7 +141,7 @@ struct part {
 
 /* Random owners take and give in random order: no two parts overlap, nobody has more than his
  * share, at the end all is free. */
-static void buffer(void)
+static void buffer_parts_do_not_overlap(void)
 {
 	struct sr_rng rng = { 7 };
 	struct ina_shm_buffer b;
@@ -205,8 +205,9 @@ static void buffer_held(void)
 }
 
 static const struct named_test tests[] = {
-	{ "header", header }, { "request", request },         { "messages", messages },
-	{ "buffer", buffer }, { "buffer_held", buffer_held },
+	{ "header", headers_are_checked },    { "request", requests_are_checked },
+	{ "messages", messages_are_checked }, { "buffer", buffer_parts_do_not_overlap },
+	{ "buffer_held", buffer_held },
 };
 
 int main(int argc, char **argv)

@@ -40,7 +40,7 @@ static void leave_dead(void)
 }
 
 /* Whoever dials the path reaches this one. */
-static void reached(const struct ina_shm_place *place)
+static void check_reached(const struct ina_shm_place *place)
 {
 	struct sockaddr_un address;
 	int client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), accepted;
@@ -55,7 +55,7 @@ static void reached(const struct ina_shm_place *place)
 
 /* Until it has had the place once; with one of them there, the others are told that another backend
  * is. */
-static void *starter(void *arg)
+static void *take_place(void *arg)
 {
 	struct ina_shm_place place;
 	char why[256] = "";
@@ -67,7 +67,7 @@ static void *starter(void *arg)
 	}
 	CHECK_INT(atomic_fetch_add(&serving, 1), 0);
 	usleep(1000); /* in which another one may think that it has found a dead one's */
-	reached(&place);
+	check_reached(&place);
 	atomic_fetch_sub(&serving, 1);
 	atomic_fetch_add(&served, 1);
 	ina_shm_unlisten(path, &place);
@@ -84,7 +84,7 @@ static void start_at_once(void)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		leave_dead();
 		for (unsigned i = 0; i < STARTERS; i++)
-			CHECK_INT(pthread_create(&thread[i], NULL, starter, NULL), 0);
+			CHECK_INT(pthread_create(&thread[i], NULL, take_place, NULL), 0);
 		for (unsigned i = 0; i < STARTERS; i++)
 			CHECK_INT(pthread_join(thread[i], NULL), 0);
 		CHECK(access(path, F_OK) && access(lock, F_OK)); /* nothing is left */
@@ -106,7 +106,7 @@ static void left_lock(void)
 	fclose(f);
 	leave_dead();
 	CHECK_INT(ina_shm_listen(path, 0600, &place, why, sizeof(why)), 0);
-	reached(&place);
+	check_reached(&place);
 	ina_shm_unlisten(path, &place);
 	CHECK(access(path, F_OK) && access(lock, F_OK));
 }

@@ -23,7 +23,7 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
 	return (int)syscall(SYS_fallocate, fd, mode, offset, len);
 }
 
-static void signals(void)
+static void signals_interrupt_allocation(void)
 {
 	struct ina_shm_memory m;
 	char why[300] = "";
@@ -41,7 +41,7 @@ static void signals(void)
 
 int main(int argc, char **argv)
 {
-	static const struct named_test tests[] = { { "signals", signals } };
+	static const struct named_test tests[] = { { "signals", signals_interrupt_allocation } };
 
 	alarm(850);
 	return NAMED_TESTS_RUN(tests, argc, argv);

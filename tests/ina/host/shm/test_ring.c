@@ -27,7 +27,7 @@ static void open_rings(void)
 	ina_shm_ring_init(&out, &ends, slots, SIZE, sizeof(slots[0]));
 }
 
-static int push(uint64_t n)
+static int push_entry(uint64_t n)
 {
 	struct entry e = { n, ~n };
 
@@ -44,9 +44,9 @@ static void full_and_empty(void)
 
 		CHECK_INT(ina_shm_ring_pop(&out, &e), 0);
 		for (unsigned i = 0; i < n; i++)
-			CHECK_INT(push(round * 100 + i), 0);
+			CHECK_INT(push_entry(round * 100 + i), 0);
 		if (n == SIZE)
-			CHECK_INT(push(0), -EAGAIN);
+			CHECK_INT(push_entry(0), -EAGAIN);
 		for (unsigned i = 0; i < n; i++) {
 			CHECK_INT(ina_shm_ring_pop(&out, &e), 1);
 			CHECK(e.a == round * 100 + i && e.b == ~e.a);
@@ -55,7 +55,7 @@ static void full_and_empty(void)
 }
 
 /* Indices wrap at 2^32. */
-static void wrap(void)
+static void indices_wrap(void)
 {
 	struct entry e;
 
@@ -64,8 +64,8 @@ static void wrap(void)
 	atomic_store(&ends.head.value, UINT32_MAX - 20);
 	atomic_store(&ends.tail.value, UINT32_MAX - 20);
 	for (unsigned i = 0; i < 100; i++) {
-		CHECK_INT(push(i), 0);
-		CHECK_INT(push(i + 1000), 0);
+		CHECK_INT(push_entry(i), 0);
+		CHECK_INT(push_entry(i + 1000), 0);
 		CHECK_INT(ina_shm_ring_pop(&out, &e), 1);
 		CHECK_INT(e.a, i);
 		CHECK_INT(ina_shm_ring_pop(&out, &e), 1);
@@ -75,7 +75,7 @@ static void wrap(void)
 
 /* Whatever the other side writes into the indices: -EPROTO, and nothing outside of the ring is
  * touched. */
-static void torn(void)
+static void torn_ring_is_noticed(void)
 {
 	static const uint32_t lies[] = { SIZE + 1, 1u << 31, UINT32_MAX, UINT32_MAX - SIZE };
 	struct entry e;
@@ -91,40 +91,40 @@ static void torn(void)
 	for (unsigned i = 0; i < 3; i++) {
 		open_rings();
 		for (unsigned n = 0; n < SIZE; n++)
-			CHECK_INT(push(n), 0);
+			CHECK_INT(push_entry(n), 0);
 		/* more than was pushed, or less than was there */
 		atomic_store(&ends.head.value, lies[i]);
-		CHECK_INT(push(9), -EPROTO);
+		CHECK_INT(push_entry(9), -EPROTO);
 		atomic_store(&ends.head.value, SIZE);
-		CHECK_INT(push(9), -EPROTO);
+		CHECK_INT(push_entry(9), -EPROTO);
 	}
 }
 
-static void bell(void)
+static void bell_rings_for_a_sleeper(void)
 {
 	struct entry e;
 
 	open_rings();
-	CHECK_INT(push(1), 0);
+	CHECK_INT(push_entry(1), 0);
 	CHECK(!ina_shm_ring_bell(&in));   /* nobody sleeps */
 	CHECK(!ina_shm_ring_sleep(&out)); /* there is something */
 	CHECK_INT(ina_shm_ring_pop(&out, &e), 1);
 	CHECK(ina_shm_ring_sleep(&out));
-	CHECK_INT(push(2), 0);
+	CHECK_INT(push_entry(2), 0);
 	CHECK(ina_shm_ring_bell(&in));
 	CHECK(!ina_shm_ring_bell(&in)); /* once */
 	ina_shm_ring_awake(&out);
 	CHECK_INT(ina_shm_ring_pop(&out, &e), 1);
-	CHECK_INT(push(3), 0);
+	CHECK_INT(push_entry(3), 0);
 	CHECK(!ina_shm_ring_bell(&in));
 }
 
 static sem_t wake;
 
-static void *produce(void *arg)
+static void *push_many(void *arg)
 {
 	for (uint64_t n = 0; n < MANY;) {
-		if (push(n)) {
+		if (push_entry(n)) {
 			sched_yield();
 			continue;
 		}
@@ -136,14 +136,14 @@ static void *produce(void *arg)
 }
 
 /* Two threads: every entry once, in order, whole; and who sleeps is woken, or this test hangs. */
-static void threads(void)
+static void two_threads_pass_entries(void)
 {
 	pthread_t thread;
 	struct entry e;
 
 	open_rings();
 	sem_init(&wake, 0, 0);
-	CHECK_INT(pthread_create(&thread, NULL, produce, NULL), 0);
+	CHECK_INT(pthread_create(&thread, NULL, push_many, NULL), 0);
 	for (uint64_t n = 0; n < MANY;) {
 		int got = ina_shm_ring_pop(&out, &e);
 
@@ -161,7 +161,7 @@ static void threads(void)
 
 static atomic_bool stop;
 
-static void *vandal(void *arg)
+static void *write_random_words(void *arg)
 {
 	for (uint32_t n = 1; !atomic_load(&stop); n = n * 1664525 + 1013904223) {
 		_Atomic uint32_t *word[] = { &ends.tail.value, &ends.head.value,
@@ -173,21 +173,21 @@ static void *vandal(void *arg)
 }
 
 /* A thread that writes anything anywhere while both ends work. */
-static void vandalised(void)
+static void random_writes_do_no_harm(void)
 {
 	pthread_t thread;
 	struct entry e;
 
 	atomic_store(&stop, false);
 	open_rings();
-	CHECK_INT(pthread_create(&thread, NULL, vandal, NULL), 0);
+	CHECK_INT(pthread_create(&thread, NULL, write_random_words, NULL), 0);
 	for (unsigned n = 0; n < 20000; n++) {
 		int got;
 
 		ina_shm_ring_init(&in, &ends, slots, SIZE, sizeof(slots[0]));
 		ina_shm_ring_init(&out, &ends, slots, SIZE, sizeof(slots[0]));
 		for (unsigned i = 0; i < 2 * SIZE; i++) {
-			got = push(i);
+			got = push_entry(i);
 			CHECK(got == 0 || got == -EAGAIN || got == -EPROTO);
 			got = ina_shm_ring_pop(&out, &e);
 			CHECK(got == 0 || got == 1 || got == -EPROTO);
@@ -198,12 +198,9 @@ static void vandalised(void)
 }
 
 static const struct named_test tests[] = {
-	{ "full_and_empty", full_and_empty },
-	{ "wrap", wrap },
-	{ "torn", torn },
-	{ "bell", bell },
-	{ "threads", threads },
-	{ "vandalised", vandalised },
+	{ "full_and_empty", full_and_empty },    { "wrap", indices_wrap },
+	{ "torn", torn_ring_is_noticed },        { "bell", bell_rings_for_a_sleeper },
+	{ "threads", two_threads_pass_entries }, { "vandalised", random_writes_do_no_harm },
 };
 
 int main(int argc, char **argv)

@@ -26,12 +26,12 @@ static struct ina_shm_server *server;
 static struct ina_shm_peer *peer; /* the one that came last */
 static unsigned came_n, gone_n, bell_n, create_n;
 static char last[400];
-static unsigned dawdle_us; /* in came() */
+static unsigned dawdle_us; /* in accept_peer() */
 static atomic_bool stop;
 static pthread_t thread;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void came(void *arg, struct ina_shm_peer *p)
+static void accept_peer(void *arg, struct ina_shm_peer *p)
 {
 	peer = p;
 	came_n++;
@@ -39,8 +39,8 @@ static void came(void *arg, struct ina_shm_peer *p)
 	CHECK(ina_shm_peer_sleep(p));
 }
 
-static void create(void *arg, struct ina_shm_peer *p, uint32_t serial,
-		   const struct ina_shm_create *spec)
+static void answer_create(void *arg, struct ina_shm_peer *p, uint32_t serial,
+			  const struct ina_shm_create *spec)
 {
 	uint8_t ticket[HA_INA_TICKET] = { (uint8_t)spec->ranks, 42 };
 
@@ -51,21 +51,22 @@ static void create(void *arg, struct ina_shm_peer *p, uint32_t serial,
 		ina_shm_answer_refused(p, serial, -EAGAIN, "nothing\nfree");
 }
 
-static void join(void *arg, struct ina_shm_peer *p, uint32_t serial,
-		 const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
+static void answer_join(void *arg, struct ina_shm_peer *p, uint32_t serial,
+			const uint8_t ticket[HA_INA_TICKET], uint32_t rank)
 {
 	CHECK_INT(ticket[1], 42);
 	ina_shm_answer_joined(p, serial, 77, rank, ticket[0]);
 }
 
-static void leave(void *arg, struct ina_shm_peer *p, uint32_t serial, uint32_t handle, int err)
+static void answer_leave(void *arg, struct ina_shm_peer *p, uint32_t serial, uint32_t handle,
+			 int err)
 {
 	ina_shm_peer_state(p, handle, -ECANCELED, "over");
 	ina_shm_answer_left(p, serial, handle);
 }
 
 /* Answers every request with its sequence and its bytes. */
-static void bell(void *arg, struct ina_shm_peer *p)
+static void answer_requests(void *arg, struct ina_shm_peer *p)
 {
 	struct ina_shm_request request;
 	int got;
@@ -83,16 +84,17 @@ static void bell(void *arg, struct ina_shm_peer *p)
 	} while (!ina_shm_peer_sleep(p));
 }
 
-static void gone(void *arg, struct ina_shm_peer *p, const char *why)
+static void release_peer(void *arg, struct ina_shm_peer *p, const char *why)
 {
 	gone_n++;
 	snprintf(last, sizeof(last), "%s", why);
 	ina_shm_peer_release(p);
 }
 
-static const struct ina_shm_server_ops ops = { came, create, join, leave, bell, gone };
+static const struct ina_shm_server_ops ops = { accept_peer,  answer_create,   answer_join,
+					       answer_leave, answer_requests, release_peer };
 
-static void *serve(void *arg)
+static void *serve_clients(void *arg)
 {
 	while (!atomic_load(&stop)) {
 		pthread_mutex_lock(&lock);
@@ -104,7 +106,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void start(unsigned peers)
+static void start_server(unsigned peers)
 {
 	struct ina_shm_server_config config = {
 		.path = path, .address = 0x0a000001, .peers = peers, .bytes = 64u << 20
@@ -119,10 +121,10 @@ static void start(unsigned peers)
 	if (!server)
 		fprintf(stderr, "%s\n", why);
 	CHECK(server);
-	CHECK_INT(pthread_create(&thread, NULL, serve, NULL), 0);
+	CHECK_INT(pthread_create(&thread, NULL, serve_clients, NULL), 0);
 }
 
-static void finish(void)
+static void stop_server(void)
 {
 	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
@@ -158,7 +160,7 @@ static void wait_gone(unsigned n)
 }
 
 /* The next message that is no bell. */
-static int hear(struct ina_shm_client *client, struct ina_shm_message *m)
+static int receive_message(struct ina_shm_client *client, struct ina_shm_message *m)
 {
 	const char *why = "";
 	int file, err;
@@ -174,43 +176,43 @@ static int hear(struct ina_shm_client *client, struct ina_shm_message *m)
 	}
 }
 
-static void talk(void)
+static void messages_are_answered(void)
 {
 	struct ina_shm_client client;
 	struct ina_shm_message m, got;
 
-	start(0);
+	start_server(0);
 	open_client(&client);
 	CHECK_INT(client.address, 0x0a000001);
 	m = (struct ina_shm_message) { .type = INA_SHM_CREATE,
 				       .serial = 5,
 				       .create = { .ranks = 3 } };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	CHECK_INT(hear(&client, &got), 1);
+	CHECK_INT(receive_message(&client, &got), 1);
 	CHECK(got.type == INA_SHM_REFUSED && got.serial == 5 && got.state.result == -EAGAIN);
 	CHECK_TEXT(got.state.text, "nothing free");
 	m.create.member[0] = 1;
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	CHECK_INT(hear(&client, &got), 1);
+	CHECK_INT(receive_message(&client, &got), 1);
 	CHECK(got.type == INA_SHM_TICKET && got.ticket[0] == 3);
 	m = (struct ina_shm_message) { .type = INA_SHM_JOIN, .serial = 6, .join.rank = 2 };
 	memcpy(m.join.ticket, got.ticket, HA_INA_TICKET);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	CHECK_INT(hear(&client, &got), 1);
+	CHECK_INT(receive_message(&client, &got), 1);
 	CHECK(got.type == INA_SHM_JOINED && got.joined.handle == 77 && got.joined.rank == 2 &&
 	      got.joined.ranks == 3);
 	m = (struct ina_shm_message) { .type = INA_SHM_LEAVE,
 				       .serial = 7,
 				       .leave = { .handle = 77 } };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	CHECK_INT(hear(&client, &got), 1);
+	CHECK_INT(receive_message(&client, &got), 1);
 	CHECK(got.type == INA_SHM_STATE && got.state.result == -ECANCELED);
-	CHECK_INT(hear(&client, &got), 1);
+	CHECK_INT(receive_message(&client, &got), 1);
 	CHECK(got.type == INA_SHM_LEFT && got.serial == 7);
 	ina_shm_client_close(&client);
 	wait_gone(1);
 	CHECK(strstr(last, "its socket was closed"));
-	finish();
+	stop_server();
 }
 
 static struct ina_shm_request request_of(uint64_t sequence)
@@ -223,12 +225,12 @@ static struct ina_shm_request request_of(uint64_t sequence)
 }
 
 /* Many requests both ways, with both sides asleep in between. */
-static void requests(void)
+static void many_requests_both_ways(void)
 {
 	struct ina_shm_client client;
 	uint64_t asked = 0, answered = 0;
 
-	start(0);
+	start_server(0);
 	open_client(&client);
 	while (answered < 50000) {
 		struct ina_shm_response response;
@@ -261,7 +263,7 @@ static void requests(void)
 	}
 	ina_shm_client_close(&client);
 	wait_gone(1);
-	finish();
+	stop_server();
 }
 
 /* A client is told that it has attached after the backend has: its first request finds somebody
@@ -269,7 +271,7 @@ static void requests(void)
 static void came_first(void)
 {
 	dawdle_us = 30000;
-	requests();
+	many_requests_both_ways();
 }
 
 /* What the client is told when it has done something wrong; and that it is the end. */
@@ -277,12 +279,12 @@ static void ends_with(struct ina_shm_client *client, unsigned n, const char *tex
 {
 	struct ina_shm_message m;
 
-	CHECK_INT(hear(client, &m), 1);
+	CHECK_INT(receive_message(client, &m), 1);
 	CHECK(m.type == INA_SHM_REFUSED && !m.serial);
 	if (!strstr(m.state.text, text))
 		fprintf(stderr, "said: %s\n", m.state.text);
 	CHECK(strstr(m.state.text, text));
-	CHECK_INT(hear(client, &m), -ENOTCONN);
+	CHECK_INT(receive_message(client, &m), -ENOTCONN);
 	wait_gone(n);
 	CHECK(strstr(last, text));
 	ina_shm_client_close(client);
@@ -363,7 +365,7 @@ static void check_alive(struct ina_shm_client *client)
 }
 
 /* Each hostile client ends alone; a good one beside them goes on. */
-static void hostile(void)
+static void hostile_clients_end_alone(void)
 {
 	static const struct {
 		void (*attack)(struct ina_shm_client *client);
@@ -380,7 +382,7 @@ static void hostile(void)
 	const unsigned n = sizeof(attacks) / sizeof(*attacks);
 	struct ina_shm_client bystander, client;
 
-	start(0);
+	start_server(0);
 	open_client(&bystander);
 	for (unsigned i = 0; i < n; i++) {
 		open_client(&client);
@@ -390,7 +392,7 @@ static void hostile(void)
 	check_alive(&bystander);
 	ina_shm_client_close(&bystander);
 	wait_gone(n + 1);
-	finish();
+	stop_server();
 }
 
 /* A file of the client's choice: only a sealed memory file with all its pages, of the right shape,
@@ -406,20 +408,20 @@ static void refused_file(int file, const char *text)
 	CHECK_INT(ina_shm_address(path, &address), 0);
 	CHECK_INT(connect(client.fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
-	CHECK_INT(hear(&client, &m), 1);
+	CHECK_INT(receive_message(&client, &m), 1);
 	m = (struct ina_shm_message) { .type = INA_SHM_ATTACH };
 	CHECK_INT(ina_shm_message_send(client.fd, &m, file), 0);
-	CHECK_INT(hear(&client, &m), 1);
+	CHECK_INT(receive_message(&client, &m), 1);
 	CHECK_INT(m.type, INA_SHM_REFUSED);
 	if (!strstr(m.state.text, text))
 		fprintf(stderr, "said: %s\n", m.state.text);
 	CHECK(strstr(m.state.text, text));
-	CHECK_INT(hear(&client, &m), -ENOTCONN);
+	CHECK_INT(receive_message(&client, &m), -ENOTCONN);
 	close(client.fd);
 	close(file);
 }
 
-static int sealed(uint64_t bytes, bool whole, const struct ina_shm_header *header)
+static int make_sealed_file(uint64_t bytes, bool whole, const struct ina_shm_header *header)
 {
 	int file = memfd_create("test", MFD_ALLOW_SEALING);
 
@@ -432,39 +434,41 @@ static int sealed(uint64_t bytes, bool whole, const struct ina_shm_header *heade
 	return file;
 }
 
-static void files(void)
+static void wrong_files_are_refused(void)
 {
 	struct ina_shm_header header;
 	int unsealed = memfd_create("test", MFD_ALLOW_SEALING), last_seal;
 
-	start(0);
+	start_server(0);
 	CHECK_INT(ftruncate(unsealed, (off_t)ina_shm_bytes(1)), 0);
 	refused_file(open("/dev/zero", O_RDWR), "memfd_create");
 	refused_file(open("/proc/self/exe", O_RDONLY), "memfd_create");
 	refused_file(unsealed, "not sealed");
-	last_seal = sealed(ina_shm_bytes(1), true, NULL);
+	last_seal = make_sealed_file(ina_shm_bytes(1), true, NULL);
 	CHECK_INT(fcntl(last_seal, F_ADD_SEALS, F_SEAL_SEAL), 0);
 	refused_file(last_seal, "sealed against holes");
-	refused_file(sealed(4096, true, NULL), "too small");
-	refused_file(sealed(ina_shm_bytes(100), false, NULL), "larger than the backend allows");
-	refused_file(sealed(ina_shm_bytes(1), false, NULL), "holes");
-	refused_file(sealed(ina_shm_bytes(1), true, NULL), "not one of hawser's");
+	refused_file(make_sealed_file(4096, true, NULL), "too small");
+	refused_file(make_sealed_file(ina_shm_bytes(100), false, NULL),
+		     "larger than the backend allows");
+	refused_file(make_sealed_file(ina_shm_bytes(1), false, NULL), "holes");
+	refused_file(make_sealed_file(ina_shm_bytes(1), true, NULL), "not one of hawser's");
 	ina_shm_header_fill(&header, 2);
-	refused_file(sealed(ina_shm_bytes(1), true, &header), "size is not what its header says");
+	refused_file(make_sealed_file(ina_shm_bytes(1), true, &header),
+		     "size is not what its header says");
 	header.version++;
-	refused_file(sealed(ina_shm_bytes(2), true, &header), "same release");
-	finish();
+	refused_file(make_sealed_file(ina_shm_bytes(2), true, &header), "same release");
+	stop_server();
 }
 
 /* A killed process is noticed although its child has a copy of the socket. */
-static void killed(void)
+static void killed_client_is_noticed(void)
 {
 	int ready[2];
 	char byte;
 	pid_t parent;
 
 	CHECK_INT(pipe(ready), 0);
-	start(0);
+	start_server(0);
 	parent = fork();
 	if (!parent) {
 		struct ina_shm_client client;
@@ -484,12 +488,12 @@ static void killed(void)
 	kill(parent, SIGKILL);
 	CHECK(wait(NULL) > 0);
 	(void)byte;
-	finish();
+	stop_server();
 }
 
 /* Nobody takes a living backend's socket; a dead one's is replaced; who is one too many is told so;
  * who says nothing makes room. */
-static void places(void)
+static void who_gets_a_place(void)
 {
 	struct ina_shm_server_config config = { .path = path };
 	struct ina_shm_client one, two;
@@ -497,7 +501,7 @@ static void places(void)
 	char why[256];
 	int silent, left;
 
-	start(2);
+	start_server(2);
 	CHECK(!ina_shm_server_open(&config, &ops, NULL, why, sizeof(why)));
 	CHECK(strstr(why, "another backend"));
 	silent = socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -516,16 +520,16 @@ static void places(void)
 	ina_shm_client_close(&two);
 	wait_gone(3);
 	close(silent);
-	finish();
+	stop_server();
 	CHECK_INT(ina_shm_client_open(&one, path, 2, NULL, why, sizeof(why)), -ENOTCONN);
 	CHECK(strstr(why, "start ha-backend"));
 	left = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	CHECK_INT(bind(left, (struct sockaddr *)&address, sizeof(address)), 0);
 	close(left); /* as a killed backend leaves it */
-	start(0);
+	start_server(0);
 	open_client(&one);
 	ina_shm_client_close(&one);
-	finish();
+	stop_server();
 }
 
 /* No file descriptor is left for a client that waits: the backend does not run in circles over it,
@@ -591,7 +595,7 @@ static void no_file_for_memory(void)
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	for (unsigned n = 0; n < 5; n++)
 		ina_shm_server_poll(server, 0);
-	CHECK_INT(hear(&client, &m), 1);
+	CHECK_INT(receive_message(&client, &m), 1);
 	CHECK_INT(m.type, INA_SHM_WELCOME);
 	CHECK_INT(ina_shm_memory_make(&client.memory, 1, &file, why, sizeof(why)), 0);
 	last_file = dup(file);
@@ -603,7 +607,7 @@ static void no_file_for_memory(void)
 	for (unsigned n = 0; n < 5; n++)
 		ina_shm_server_poll(server, 0);
 	CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	CHECK_INT(hear(&client, &m), 1);
+	CHECK_INT(receive_message(&client, &m), 1);
 	CHECK_INT(m.type, INA_SHM_REFUSED);
 	if (!strstr(m.state.text, "LimitNOFILE"))
 		fprintf(stderr, "said: %s\n", m.state.text);
@@ -625,7 +629,7 @@ static void bell_when_full(void)
 	struct ina_shm_client client;
 	int least = 1, err;
 
-	start(0);
+	start_server(0);
 	open_client(&client);
 	CHECK_INT(setsockopt(client.fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)), 0);
 	pthread_mutex_lock(&lock); /* the backend has other things to do */
@@ -642,7 +646,7 @@ static void bell_when_full(void)
 	CHECK_INT(response.sequence, 5);
 	ina_shm_client_close(&client);
 	wait_gone(1);
-	finish();
+	stop_server();
 }
 
 /* Of a client that did wrong nothing more is received, whatever it had sent already. */
@@ -651,7 +655,7 @@ static void deaf_after_the_end(void)
 	struct ina_shm_message m = { .type = INA_SHM_ATTACH };
 	struct ina_shm_client client;
 
-	start(0);
+	start_server(0);
 	open_client(&client);
 	pthread_mutex_lock(&lock);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
@@ -663,17 +667,17 @@ static void deaf_after_the_end(void)
 	pthread_mutex_unlock(&lock);
 	ends_with(&client, 1, "attached twice");
 	CHECK_INT(create_n, 0);
-	finish();
+	stop_server();
 }
 
 static const struct named_test tests[] = {
-	{ "talk", talk },
-	{ "requests", requests },
+	{ "talk", messages_are_answered },
+	{ "requests", many_requests_both_ways },
 	{ "came_first", came_first },
-	{ "hostile", hostile },
-	{ "files", files },
-	{ "killed", killed },
-	{ "places", places },
+	{ "hostile", hostile_clients_end_alone },
+	{ "files", wrong_files_are_refused },
+	{ "killed", killed_client_is_noticed },
+	{ "places", who_gets_a_place },
 	{ "no_files", no_files },
 	{ "no_file_for_memory", no_file_for_memory },
 	{ "bell_when_full", bell_when_full },
