@@ -12,7 +12,7 @@ static const char *const mutations[INA_MUTATE_COUNT] = { "none",
 #undef X
 };
 
-static void run(uint64_t seed, enum ina_mutation mutation, struct ina_sim_result *r)
+static void run_seed(uint64_t seed, enum ina_mutation mutation, struct ina_sim_result *r)
 {
 	struct ina_sim_scenario sc;
 
@@ -23,17 +23,17 @@ static void run(uint64_t seed, enum ina_mutation mutation, struct ina_sim_result
 }
 
 /* A seed finds it, and finds nothing without it: the finding is the defect's. */
-static void find(enum ina_mutation mutation)
+static void find_defect(enum ina_mutation mutation)
 {
 	struct ina_sim_result r, sound;
 
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		run(seed, mutation, &r);
+		run_seed(seed, mutation, &r);
 		if (!r.finding)
 			continue;
 		printf("%s: %s after %llu seeds: %s\n", mutations[mutation],
 		       ina_sim_finding_name(r.finding), (unsigned long long)seed, r.text);
-		run(seed, INA_MUTATE_NOTHING, &sound);
+		run_seed(seed, INA_MUTATE_NOTHING, &sound);
 		CHECK_INT(sound.finding, INA_SIM_NOTHING);
 		return;
 	}
@@ -77,12 +77,12 @@ static void one_loss(void)
 
 /* What the switch and the ranks may do is done by some seed: none of it is out of the dice's
  * reach. */
-static void covered(void)
+static void everything_is_covered(void)
 {
 	struct ina_sim_result all = { 0 }, r;
 
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		run(seed, INA_MUTATE_NOTHING, &r);
+		run_seed(seed, INA_MUTATE_NOTHING, &r);
 		CHECK_INT(r.finding, INA_SIM_NOTHING);
 		for (int i = 0; i < INA_REASONS; i++)
 			all.reason[i] += r.reason[i];
@@ -118,12 +118,12 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (!strcmp(argv[1], "covered")) {
-		covered();
+		everything_is_covered();
 		return 0;
 	}
 	for (int m = 1; m < INA_MUTATE_COUNT; m++)
 		if (!strcmp(mutations[m], argv[1])) {
-			find((enum ina_mutation)m);
+			find_defect((enum ina_mutation)m);
 			return 0;
 		}
 	fprintf(stderr, "no test is called '%s'\n", argv[1]);
