@@ -33,7 +33,7 @@ struct fake_cuda *fake_cuda(void)
 	return &state;
 }
 
-static int fails(void)
+static int this_call_fails(void)
 {
 	return ++state.calls == state.fail_at;
 }
@@ -61,7 +61,7 @@ static struct range *range_new(uint64_t at, uint64_t bytes, int kind)
 
 int cuInit(unsigned flags)
 {
-	return fails() ? INVALID : 0;
+	return this_call_fails() ? INVALID : 0;
 }
 
 int cuCtxGetCurrent(void **c)
@@ -87,7 +87,7 @@ int cuCtxPopCurrent_v2(void **c)
 
 int cuMemHostAlloc(void **p, size_t bytes, unsigned flags)
 {
-	if (fails() || flags != 3)
+	if (this_call_fails() || flags != 3)
 		return NO_MEMORY;
 	*p = aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
 	memset(*p, 0xaa, bytes); /* the real one does not clear it, either */
@@ -113,7 +113,7 @@ int cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags)
 {
 	uint64_t at = (uint64_t)(uintptr_t)p;
 
-	if (fails() || flags != 7 || at % 4096 || bytes != 4096)
+	if (this_call_fails() || flags != 7 || at % 4096 || bytes != 4096)
 		return INVALID;
 	if (range_at(at, PAGE))
 		return ALREADY_REGISTERED;
@@ -138,7 +138,7 @@ int cuMemHostGetDevicePointer_v2(uint64_t *device, void *p, unsigned flags)
 {
 	uint64_t at = (uint64_t)(uintptr_t)p;
 
-	if (fails())
+	if (this_call_fails())
 		return INVALID;
 	if (range_at(at, PAGE))
 		*device = at + FAKE_CUDA_APART;
@@ -151,7 +151,7 @@ int cuMemHostGetDevicePointer_v2(uint64_t *device, void *p, unsigned flags)
 
 int cuMemAlloc_v2(uint64_t *device, size_t bytes)
 {
-	void *p = fails() ? NULL : aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
+	void *p = this_call_fails() ? NULL : aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
 
 	if (!p)
 		return NO_MEMORY;
@@ -177,15 +177,15 @@ int cuMemFree_v2(uint64_t device)
 /* The host does not wait for it. */
 int cuMemsetD8_v2(uint64_t device, unsigned char value, size_t bytes)
 {
-	if (fails() || !range_at(device, DEVICE))
+	if (this_call_fails() || !range_at(device, DEVICE))
 		return INVALID;
 	elsewhere = (struct work) { .to = device, .bytes = bytes, .value = value };
 	return 0;
 }
 
-static int enqueue(struct work w)
+static int enqueue_work(struct work w)
 {
-	if (fails() || !range_at(w.to, DEVICE) || nwaiting == 64)
+	if (this_call_fails() || !range_at(w.to, DEVICE) || nwaiting == 64)
 		return INVALID;
 	waiting[nwaiting++] = w;
 	return 0;
@@ -193,12 +193,12 @@ static int enqueue(struct work w)
 
 int cuMemsetD8Async(uint64_t device, unsigned char value, size_t bytes, void *stream)
 {
-	return enqueue((struct work) { .to = device, .bytes = bytes, .value = value });
+	return enqueue_work((struct work) { .to = device, .bytes = bytes, .value = value });
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream)
 {
-	return enqueue((struct work) { .to = to, .from = from, .bytes = bytes });
+	return enqueue_work((struct work) { .to = to, .from = from, .bytes = bytes });
 }
 
 static void fill_or_copy(const struct work *w)
@@ -214,7 +214,7 @@ static void fill_or_copy(const struct work *w)
 
 int cuStreamSynchronize(void *stream)
 {
-	if (fails()) {
+	if (this_call_fails()) {
 		nwaiting = 0; /* a context that has failed copies nothing more */
 		return INVALID;
 	}
@@ -229,7 +229,7 @@ int cuStreamSynchronize(void *stream)
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
-	if (fails())
+	if (this_call_fails())
 		return INVALID;
 	*stream = &state;
 	state.streams++;
@@ -257,7 +257,8 @@ int cuPointerGetAttribute(void *value, int attribute, uint64_t p)
 
 int cuPointerSetAttribute(const void *value, int attribute, uint64_t p)
 {
-	if (fails() || attribute != 6 || *(const unsigned *)value != 1 || !range_at(p, DEVICE))
+	if (this_call_fails() || attribute != 6 || *(const unsigned *)value != 1 ||
+	    !range_at(p, DEVICE))
 		return INVALID;
 	state.synced++;
 	return 0;
@@ -268,7 +269,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t p, size_t bytes, int ty
 {
 	if (!state.dmabuf)
 		return NOT_SUPPORTED;
-	if (fails() || type != 1 || p % 4096 || bytes % 4096 || !range_at(p, DEVICE))
+	if (this_call_fails() || type != 1 || p % 4096 || bytes % 4096 || !range_at(p, DEVICE))
 		return INVALID;
 	*(int *)handle = memfd_create("dma-buf", MFD_CLOEXEC);
 	return *(int *)handle < 0 ? INVALID : 0;

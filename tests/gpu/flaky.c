@@ -25,7 +25,7 @@ const char *flaky_leak(const struct flaky *f)
 	return NULL;
 }
 
-static bool fails(struct flaky *f)
+static bool this_call_fails(struct flaky *f)
 {
 	if (!ha_gpu_load(&f->armed) || ha_gpu_add(&f->calls, 1) + 1 != f->fail_at)
 		return false;
@@ -33,7 +33,7 @@ static bool fails(struct flaky *f)
 	return true;
 }
 
-static void *make(struct flaky *f, enum flaky_kind kind, void *inner)
+static void *create_wrap(struct flaky *f, enum flaky_kind kind, void *inner)
 {
 	struct wrap *w = malloc(sizeof(*w));
 
@@ -45,7 +45,7 @@ static void *make(struct flaky *f, enum flaky_kind kind, void *inner)
 	return w;
 }
 
-static void drop(void *wrap, enum flaky_kind kind)
+static void free_wrap(void *wrap, enum flaky_kind kind)
 {
 	struct wrap *w = wrap;
 
@@ -57,16 +57,16 @@ static int ports(void *hw, struct ha_gpu_port_info *list, int max)
 {
 	struct flaky *f = hw;
 
-	return fails(f) ? -EIO : f->under->ports(f->hw, list, max);
+	return this_call_fails(f) ? -EIO : f->under->ports(f->hw, list, max);
 }
 
 static int open_port(void *hw, int port, void **device)
 {
 	struct flaky *f = hw;
-	int r = fails(f) ? -EIO : f->under->open(f->hw, port, device);
+	int r = this_call_fails(f) ? -EIO : f->under->open(f->hw, port, device);
 
 	if (!r)
-		*device = make(f, FLAKY_DEVICE, *device);
+		*device = create_wrap(f, FLAKY_DEVICE, *device);
 	return r;
 }
 
@@ -75,17 +75,17 @@ static int close_port(void *device)
 	struct wrap *w = device;
 	int r = w->f->under->close(w->inner);
 
-	drop(w, FLAKY_DEVICE);
+	free_wrap(w, FLAKY_DEVICE);
 	return r;
 }
 
 static int pd_alloc(void *device, void **pd)
 {
 	struct wrap *w = device;
-	int r = fails(w->f) ? -ENOMEM : w->f->under->pd_alloc(w->inner, pd);
+	int r = this_call_fails(w->f) ? -ENOMEM : w->f->under->pd_alloc(w->inner, pd);
 
 	if (!r)
-		*pd = make(w->f, FLAKY_PD, *pd);
+		*pd = create_wrap(w->f, FLAKY_PD, *pd);
 	return r;
 }
 
@@ -94,14 +94,14 @@ static int pd_free(void *pd)
 	struct wrap *w = pd;
 	int r = w->f->under->pd_free(w->inner);
 
-	drop(w, FLAKY_PD);
+	free_wrap(w, FLAKY_PD);
 	return r;
 }
 
 static int mem_alloc(void *hw, size_t bytes, void **memory)
 {
 	struct flaky *f = hw;
-	int r = fails(f) ? -ENOMEM : f->under->mem_alloc(f->hw, bytes, memory);
+	int r = this_call_fails(f) ? -ENOMEM : f->under->mem_alloc(f->hw, bytes, memory);
 
 	if (!r)
 		__atomic_fetch_add(&f->live[FLAKY_MEMORY], (int64_t)bytes, __ATOMIC_RELAXED);
@@ -121,10 +121,11 @@ static void mem_free(void *hw, void *memory, size_t bytes)
 static int buf_map(void *device, void *memory, size_t bytes, void **buf)
 {
 	struct wrap *w = device;
-	int r = fails(w->f) ? -ENOMEM : w->f->under->buf_map(w->inner, memory, bytes, buf);
+	int r = this_call_fails(w->f) ? -ENOMEM
+				      : w->f->under->buf_map(w->inner, memory, bytes, buf);
 
 	if (!r)
-		*buf = make(w->f, FLAKY_BUF, *buf);
+		*buf = create_wrap(w->f, FLAKY_BUF, *buf);
 	return r;
 }
 
@@ -133,17 +134,18 @@ static int buf_unmap(void *buf)
 	struct wrap *w = buf;
 	int r = w->f->under->buf_unmap(w->inner);
 
-	drop(w, FLAKY_BUF);
+	free_wrap(w, FLAKY_BUF);
 	return r;
 }
 
 static int mr_reg(void *pd, void *address, size_t bytes, bool remote, struct ha_gpu_mr *mr)
 {
 	struct wrap *w = pd;
-	int r = fails(w->f) ? -ENOMEM : w->f->under->mr_reg(w->inner, address, bytes, remote, mr);
+	int r = this_call_fails(w->f) ? -ENOMEM
+				      : w->f->under->mr_reg(w->inner, address, bytes, remote, mr);
 
 	if (!r)
-		mr->own = make(w->f, FLAKY_MR, mr->own);
+		mr->own = create_wrap(w->f, FLAKY_MR, mr->own);
 	return r;
 }
 
@@ -154,17 +156,17 @@ static int mr_dereg(struct ha_gpu_mr *mr)
 	int r = w->f->under->mr_dereg(&inner);
 
 	CHECK(!r);
-	drop(w, FLAKY_MR);
+	free_wrap(w, FLAKY_MR);
 	return r;
 }
 
 static int cq_create(void *device, const struct ha_gpu_cq_attr *attr, void **cq)
 {
 	struct wrap *w = device;
-	int r = fails(w->f) ? -ENOMEM : w->f->under->cq_create(w->inner, attr, cq);
+	int r = this_call_fails(w->f) ? -ENOMEM : w->f->under->cq_create(w->inner, attr, cq);
 
 	if (!r)
-		*cq = make(w->f, FLAKY_CQ, *cq);
+		*cq = create_wrap(w->f, FLAKY_CQ, *cq);
 	return r;
 }
 
@@ -173,7 +175,7 @@ static int cq_destroy(void *cq)
 	struct wrap *w = cq;
 	int r = w->f->under->cq_destroy(w->inner);
 
-	drop(w, FLAKY_CQ);
+	free_wrap(w, FLAKY_CQ);
 	return r;
 }
 
@@ -184,13 +186,13 @@ static int qp_create(void *pd, const struct ha_gpu_qp_attr *attr, struct ha_gpu_
 	int r;
 
 	inner.cq = ((struct wrap *)attr->cq)->inner;
-	r = fails(w->f) ? -ENOMEM : w->f->under->qp_create(w->inner, &inner, qp);
+	r = this_call_fails(w->f) ? -ENOMEM : w->f->under->qp_create(w->inner, &inner, qp);
 	if (!r)
-		qp->own = make(w->f, FLAKY_QP, qp->own);
+		qp->own = create_wrap(w->f, FLAKY_QP, qp->own);
 	return r;
 }
 
-static struct ha_gpu_hw_qp under(const struct ha_gpu_hw_qp *qp)
+static struct ha_gpu_hw_qp inner_qp(const struct ha_gpu_hw_qp *qp)
 {
 	struct ha_gpu_hw_qp u = *qp;
 
@@ -200,19 +202,19 @@ static struct ha_gpu_hw_qp under(const struct ha_gpu_hw_qp *qp)
 
 static int qp_destroy(struct ha_gpu_hw_qp *qp)
 {
-	struct ha_gpu_hw_qp u = under(qp);
+	struct ha_gpu_hw_qp u = inner_qp(qp);
 	int r;
 
 	CHECK(!((struct wrap *)qp->own)->open); /* it has been fenced */
 	r = ((struct wrap *)qp->own)->f->under->qp_destroy(&u);
 
-	drop(qp->own, FLAKY_QP);
+	free_wrap(qp->own, FLAKY_QP);
 	return r;
 }
 
 static void qp_handle(const struct ha_gpu_hw_qp *qp, struct ha_gpu_rc_handle *handle)
 {
-	struct ha_gpu_hw_qp u = under(qp);
+	struct ha_gpu_hw_qp u = inner_qp(qp);
 
 	((struct wrap *)qp->own)->f->under->qp_handle(&u, handle);
 }
@@ -221,24 +223,24 @@ static int address(void *device, struct ha_gpu_rc_handle *handle)
 {
 	struct wrap *w = device;
 
-	return fails(w->f) ? -EIO : w->f->under->address(w->inner, handle);
+	return this_call_fails(w->f) ? -EIO : w->f->under->address(w->inner, handle);
 }
 
 static int qp_modify(struct ha_gpu_hw_qp *qp, enum ha_gpu_qp_state to,
 		     const struct ha_gpu_rc_link *link)
 {
 	struct flaky *f = ((struct wrap *)qp->own)->f;
-	struct ha_gpu_hw_qp u = under(qp);
+	struct ha_gpu_hw_qp u = inner_qp(qp);
 
 	if (to == HA_GPU_QP_ERR)
 		ha_gpu_add(&f->stops, 1);
 	((struct wrap *)qp->own)->open = to == HA_GPU_QP_RTR || to == HA_GPU_QP_RTS;
-	return to != HA_GPU_QP_ERR && fails(f) ? -EIO : f->under->qp_modify(&u, to, link);
+	return to != HA_GPU_QP_ERR && this_call_fails(f) ? -EIO : f->under->qp_modify(&u, to, link);
 }
 
 static int qp_drained(struct ha_gpu_hw_qp *qp)
 {
-	struct ha_gpu_hw_qp u = under(qp);
+	struct ha_gpu_hw_qp u = inner_qp(qp);
 
 	ha_gpu_add(&((struct wrap *)qp->own)->f->looks, 1);
 	return ((struct wrap *)qp->own)->f->under->qp_drained(&u);
@@ -255,12 +257,13 @@ static int dct_create(void *pd, void *cq, const struct ha_gpu_rc_link *link, uin
 		      struct ha_gpu_hw_dct *dct)
 {
 	struct wrap *w = pd;
-	int r = fails(w->f) ? -ENOMEM
-			    : w->f->under->dct_create(w->inner, ((struct wrap *)cq)->inner, link,
-						      key, dct);
+	int r = this_call_fails(w->f)
+			? -ENOMEM
+			: w->f->under->dct_create(w->inner, ((struct wrap *)cq)->inner, link, key,
+						  dct);
 
 	if (!r)
-		dct->own = make(w->f, FLAKY_DCT, dct->own);
+		dct->own = create_wrap(w->f, FLAKY_DCT, dct->own);
 	return r;
 }
 
@@ -270,16 +273,16 @@ static int dct_destroy(struct ha_gpu_hw_dct *dct)
 	struct ha_gpu_hw_dct u = { w->inner, dct->number };
 	int r = w->f->under->dct_destroy(&u);
 
-	drop(w, FLAKY_DCT);
+	free_wrap(w, FLAKY_DCT);
 	return r;
 }
 
 static int dct_av(const struct ha_gpu_hw_qp *dci, const struct ha_gpu_rc_link *link, uint64_t av[6])
 {
 	struct flaky *f = ((struct wrap *)dci->own)->f;
-	struct ha_gpu_hw_qp u = under(dci);
+	struct ha_gpu_hw_qp u = inner_qp(dci);
 
-	return fails(f) ? -EIO : f->under->dct_av(&u, link, av);
+	return this_call_fails(f) ? -EIO : f->under->dct_av(&u, link, av);
 }
 
 const struct ha_gpu_hw_ops flaky_ops = {

@@ -15,7 +15,7 @@ uint64_t job_round;
 
 static char root[80];
 
-static void *meet(void *arg)
+static void *connect_bootstrap(void *arg)
 {
 	struct job_pe *p = arg;
 
@@ -88,7 +88,7 @@ void job_start_with(struct job *j, int pes, int nics, size_t bytes)
 	for (int i = 0; i < pes * nics; i++)
 		CHECK(!pthread_create(&j->nic_thread[i], NULL, soft_nic_serve, &j->fabric->nic[i]));
 	CHECK(!ha_gpu_stream_free_local(root));
-	job_all(j, meet);
+	job_all(j, connect_bootstrap);
 	job_want(j, 0);
 }
 
@@ -170,7 +170,7 @@ void job_kill(struct job *j, int pe, int nic, bool told)
 	ha_gpu_store(&n->told, told);
 }
 
-static void alike(struct job *j)
+static void check_same_result(struct job *j)
 {
 	CHECK(!j->pe[0].result == !j->pe[1].result);
 }
@@ -185,13 +185,13 @@ static bool one_fault(struct job *j, uint64_t at, void *(*const growth[])(void *
 	j->pe[0].flaky.fail_at = at;
 	ha_gpu_store(&j->pe[0].flaky.armed, 1);
 	job_all(j, job_open);
-	alike(j);
+	check_same_result(j);
 	if (j->pe[0].result)
 		return true;
 	for (unsigned i = 0; i < n && !j->pe[0].result; i++) {
 		rows = ha_gpu_load(&j->pe[0].world->nrows);
 		job_all(j, growth[i]);
-		alike(j);
+		check_same_result(j);
 	}
 	ha_gpu_store(&j->pe[0].flaky.armed, 0);
 	if (j->pe[0].result) {

@@ -8,12 +8,12 @@
 
 struct scene scene;
 
-static void nic(void *arg)
+static void run_nic(void *arg)
 {
 	soft_nic_run(arg);
 }
 
-static void agent(void *arg)
+static void run_agent(void *arg)
 {
 	pair_agent_run(arg);
 }
@@ -45,10 +45,10 @@ void scene_begin(void)
 	scene.b = scene.pair.end[1].conn;
 	for (unsigned i = 0; i < 4; i++) {
 		f->nic[i].retry_ns = 100 * US;
-		CHECK(ha_gpu_fiber_add(nic, &f->nic[i], NULL, true));
+		CHECK(ha_gpu_fiber_add(run_nic, &f->nic[i], NULL, true));
 	}
 	for (unsigned i = 0; i < 2; i++)
-		CHECK(ha_gpu_fiber_add(agent, &scene.pair.end[i], NULL, true));
+		CHECK(ha_gpu_fiber_add(run_agent, &scene.pair.end[i], NULL, true));
 }
 
 void scene_run(void (*body)(void *unused))

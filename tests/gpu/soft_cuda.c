@@ -16,7 +16,7 @@
 static _Thread_local CUcontext below[DEEPEST];
 static _Thread_local int depth;
 
-static void *find(const char *name)
+static void *find_entry_point(const char *name)
 {
 	void *function = NULL;
 
@@ -29,7 +29,7 @@ CUresult cuInit(unsigned flags)
 {
 	CUresult (*call)(unsigned);
 
-	*(void **)&call = find("cuInit");
+	*(void **)&call = find_entry_point("cuInit");
 	return call(flags);
 }
 
@@ -37,7 +37,7 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 {
 	CUresult (*call)(CUresult, const char **);
 
-	*(void **)&call = find("cuGetErrorName");
+	*(void **)&call = find_entry_point("cuGetErrorName");
 	return call(error, name);
 }
 
@@ -45,7 +45,7 @@ CUresult cuCtxGetCurrent(CUcontext *context)
 {
 	CUresult (*call)(CUcontext *);
 
-	*(void **)&call = find("cuCtxGetCurrent");
+	*(void **)&call = find_entry_point("cuCtxGetCurrent");
 	return call(context);
 }
 
@@ -53,7 +53,7 @@ static CUresult set_current(CUcontext context)
 {
 	CUresult (*call)(CUcontext);
 
-	*(void **)&call = find("cuCtxSetCurrent");
+	*(void **)&call = find_entry_point("cuCtxSetCurrent");
 	return call(context);
 }
 
@@ -152,7 +152,7 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr p)
 {
 	CUresult (*call)(void *, int, CUdeviceptr);
 
-	*(void **)&call = find("cuPointerGetAttribute");
+	*(void **)&call = find_entry_point("cuPointerGetAttribute");
 	return call(value, attribute, p);
 }
 
@@ -160,7 +160,7 @@ CUresult cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr p)
 {
 	CUresult (*call)(const void *, int, CUdeviceptr);
 
-	*(void **)&call = find("cuPointerSetAttribute");
+	*(void **)&call = find_entry_point("cuPointerSetAttribute");
 	return call(value, attribute, p);
 }
 
@@ -169,6 +169,6 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr p, size_t bytes
 {
 	CUresult (*call)(void *, CUdeviceptr, size_t, int, unsigned long long);
 
-	*(void **)&call = find("cuMemGetHandleForAddressRange");
+	*(void **)&call = find_entry_point("cuMemGetHandleForAddressRange");
 	return call(handle, p, bytes, type, flags);
 }

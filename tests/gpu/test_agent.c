@@ -118,7 +118,7 @@ static void probe_under_way(void)
  * again beside it ---- */
 static unsigned refusals;
 
-static int refuse(void *path)
+static int refuse_fence(void *path)
 {
 	return refusals ? (refusals--, -EINVAL) : soft_path_ops.fence(path);
 }
@@ -126,7 +126,7 @@ static int refuse(void *path)
 static void fence_refused_body(void *arg)
 {
 	refusals = 4;
-	scene.pair.end[0].agent.ops.fence = refuse;
+	scene.pair.end[0].agent.ops.fence = refuse_fence;
 	scene_strike(0, (struct soft_fault) { .then = SOFT_THEN_CUT, .announced = true });
 	scene_put(0, 1);
 	scene_rest(250 * US);
@@ -147,7 +147,7 @@ static void fence_refused(void)
 
 /* ---- threads that empty a queue of completions pass each other: what the NIC is told ran
  * backwards, and it saw an overrun ---- */
-static void poster(void *arg)
+static void post_signals(void *arg)
 {
 	for (unsigned i = 0; i < 60; i++) {
 		CHECK_INT(ha_gpu_signal(scene.a, 1, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -173,8 +173,8 @@ static void consumer_index_grows(void)
 	scene_begin();
 	CHECK(ha_gpu_fiber_add(consumer_index, NULL, NULL, true));
 	for (unsigned i = 0; i < 5; i++)
-		CHECK(ha_gpu_fiber_add(poster, NULL, NULL, false));
-	scene_run(poster);
+		CHECK(ha_gpu_fiber_add(post_signals, NULL, NULL, false));
+	scene_run(post_signals);
 	CHECK_INT(scene.fabric->nic[0].count.errors, 0);
 	scene_end();
 }
@@ -336,7 +336,7 @@ static void late_poller(void)
 /* ---- the path that carried the log is the one that comes back, and threads look at its queue all
  * the while: they took the completions of its probes, and a path that nothing happened to any more
  * was given up incarnation after incarnation ---- */
-static void healer(void *arg)
+static void heal_nic(void *arg)
 {
 	for (;;) {
 		if (!scene.fabric->nic[1].link) {
@@ -355,7 +355,7 @@ static void probes_are_the_agents_body(void *arg)
 	scene.fabric->nic[0].link = 0;
 	while (!ha_gpu_load(&scene.a->active))
 		ha_gpu_pause();
-	CHECK(ha_gpu_fiber_add(healer, NULL, NULL, true));
+	CHECK(ha_gpu_fiber_add(heal_nic, NULL, NULL, true));
 	for (unsigned i = 1; i <= 6; i++) {
 		scene_put(0, i);
 		ha_gpu_store(&scene.fabric->nic[1].told, 1);

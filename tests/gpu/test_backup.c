@@ -15,9 +15,9 @@ static int ports_of(char card)
 	return strchr("dD", card) ? 2 : 4;
 }
 
-/* cards: "s" a card of one port, "d" of two, "q" of four; capital: its ports are down. Returns how
- * many ports. */
-static int cards(const char *text)
+/* make_cards: "s" a card of one port, "d" of two, "q" of four; capital: its ports are down. Returns
+ * how many ports. */
+static int make_cards(const char *text)
 {
 	int n = 0;
 
@@ -35,7 +35,7 @@ static int cards(const char *text)
 	return n;
 }
 
-static void expect(int n, const int *want, int warnings)
+static void expect_map(int n, const int *want, int warnings)
 {
 	CHECK(!ha_gpu_backup_map(list, n, NULL, NULL, &map));
 	for (int i = 0; i < n; i++)
@@ -43,48 +43,49 @@ static void expect(int n, const int *want, int warnings)
 	CHECK_INT(map.warnings, warnings);
 }
 
-static void pairs(void)
+static void partner_is_backup(void)
 {
-	expect(cards("ssss"), (int[]) { 1, 0, 3, 2 }, 0);
+	expect_map(make_cards("ssss"), (int[]) { 1, 0, 3, 2 }, 0);
 	CHECK_INT(map.how[2], HA_GPU_BACKUP_PAIR);
-	expect(cards("ss"), (int[]) { 1, 0 }, 0);
-	expect(0, NULL, 0);
+	expect_map(make_cards("ss"), (int[]) { 1, 0 }, 0);
+	expect_map(0, NULL, 0);
 	CHECK_INT(ha_gpu_backup_map(list, HA_GPU_PORTS_MAX + 1, NULL, NULL, &map), -EINVAL);
 }
 
 static void dual_ports(void)
 {
-	expect(cards("dd"), (int[]) { 1, 0, 3, 2 }, 0);
+	expect_map(make_cards("dd"), (int[]) { 1, 0, 3, 2 }, 0);
 	CHECK_INT(map.how[0], HA_GPU_BACKUP_PORT);
-	expect(cards("q"), (int[]) { 1, 0, 3, 2 }, 0);
+	expect_map(make_cards("q"), (int[]) { 1, 0, 3, 2 }, 0);
 	/* Single ports pair among themselves, whatever lies between. */
-	expect(cards("sds"), (int[]) { 3, 2, 1, 0 }, 0);
+	expect_map(make_cards("sds"), (int[]) { 3, 2, 1, 0 }, 0);
 }
 
 static void odd_count(void)
 {
-	expect(cards("sss"), (int[]) { 1, 0, 0 }, 1);
+	expect_map(make_cards("sss"), (int[]) { 1, 0, 0 }, 1);
 	CHECK_INT(map.how[2], HA_GPU_BACKUP_OTHER);
-	expect(cards("s"), (int[]) { HA_GPU_NO_BACKUP }, 1);
+	expect_map(make_cards("s"), (int[]) { HA_GPU_NO_BACKUP }, 1);
 	CHECK_INT(map.how[0], HA_GPU_BACKUP_NONE);
 }
 
 static void dead_at_the_start(void)
 {
 	/* The partner is down: never it; another, and the one that is down has none. */
-	expect(cards("sSss"), (int[]) { 2, HA_GPU_NO_BACKUP, 3, 2 }, 1);
-	expect(cards("sS"), (int[]) { HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 1);
-	expect(cards("SS"), (int[]) { HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 0);
+	expect_map(make_cards("sSss"), (int[]) { 2, HA_GPU_NO_BACKUP, 3, 2 }, 1);
+	expect_map(make_cards("sS"), (int[]) { HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 1);
+	expect_map(make_cards("SS"), (int[]) { HA_GPU_NO_BACKUP, HA_GPU_NO_BACKUP }, 0);
 	/* One port of a card is down: another card rather than none. */
-	cards("ds");
+	make_cards("ds");
 	list[1].up = false;
-	expect(3, (int[]) { 2, HA_GPU_NO_BACKUP, 0 }, 2);
+	expect_map(3, (int[]) { 2, HA_GPU_NO_BACKUP, 0 }, 2);
 }
 
-static void spread(void)
+static void choices_are_spread(void)
 {
 	/* Two whose partners are down take different ones. */
-	expect(cards("sSsSss"), (int[]) { 2, HA_GPU_NO_BACKUP, 0, HA_GPU_NO_BACKUP, 5, 4 }, 2);
+	expect_map(make_cards("sSsSss"), (int[]) { 2, HA_GPU_NO_BACKUP, 0, HA_GPU_NO_BACKUP, 5, 4 },
+		   2);
 }
 
 /* Whatever is up and down: a backup is up, and another; without one only if no other is up. */
@@ -94,7 +95,7 @@ static void never_down(void)
 	int n, others;
 
 	for (unsigned s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
-		n = cards(shapes[s]);
+		n = make_cards(shapes[s]);
 		for (unsigned bits = 0; bits < 1u << n; bits++) {
 			for (int i = 0; i < n; i++)
 				list[i].up = bits >> i & 1;
@@ -108,7 +109,7 @@ static void never_down(void)
 	}
 }
 
-static int third(const void *self, int port, int order[], int max)
+static int fill_order(const void *self, int port, int order[], int max)
 {
 	static const int to[] = { 0, 99, 3, 2 };
 
@@ -118,23 +119,23 @@ static int third(const void *self, int port, int order[], int max)
 
 static void somebody_elses_choice(void)
 {
-	int n = cards("ssss");
+	int n = make_cards("ssss");
 
-	CHECK(!ha_gpu_backup_map(list, n, third, NULL, &map));
+	CHECK(!ha_gpu_backup_map(list, n, fill_order, NULL, &map));
 	CHECK_INT(map.of[0], 3);
 	CHECK_INT(map.of[3], 0);
 	CHECK_INT(map.how[3], HA_GPU_BACKUP_CHOSEN);
 	list[3].up = false;
-	CHECK(!ha_gpu_backup_map(list, n, third, NULL, &map));
+	CHECK(!ha_gpu_backup_map(list, n, fill_order, NULL, &map));
 	CHECK_INT(map.of[0], 2);
 }
 
 static const struct named_test tests[] = {
-	{ "pairs", pairs },
+	{ "pairs", partner_is_backup },
 	{ "dual_ports", dual_ports },
 	{ "odd_count", odd_count },
 	{ "dead_at_the_start", dead_at_the_start },
-	{ "spread", spread },
+	{ "spread", choices_are_spread },
 	{ "never_down", never_down },
 	{ "somebody_elses_choice", somebody_elses_choice },
 };

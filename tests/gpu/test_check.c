@@ -17,7 +17,7 @@ static bool no_failback, no_backup;
 void __real_ha_gpu_host_stats(struct ha_gpu_host *h, struct ha_gpu_host_stats *s);
 void __wrap_ha_gpu_host_stats(struct ha_gpu_host *h, struct ha_gpu_host_stats *s);
 
-static void cut(void *self, bool away)
+static void cut_nic(void *self, bool away)
 {
 	struct soft_nic *nic = self;
 
@@ -46,7 +46,7 @@ static void run_printing(struct job_pe *p, FILE *out)
 	p->result = ha_gpu_check_run(k);
 }
 
-static void *run(void *arg)
+static void *run_rank(void *arg)
 {
 	run_printing(arg, stdout);
 	return NULL;
@@ -56,8 +56,8 @@ static void check_all(int nics, bool may_cut)
 {
 	job_start_with(&job, 2, nics, 32 << 20);
 	for (int i = 0; i < 2; i++)
-		check[i] = (struct ha_gpu_check) { .cut = may_cut ? cut : NULL };
-	job_all(&job, run);
+		check[i] = (struct ha_gpu_check) { .cut = may_cut ? cut_nic : NULL };
+	job_all(&job, run_rank);
 	CHECK(job.pe[0].result == job.pe[1].result);
 	for (int i = 0; i < 3; i++)
 		CHECK_INT(check[0].count[i], check[1].count[i]);
@@ -180,7 +180,7 @@ static void a_cable_is_pulled(void)
  * at, and the item says so. */
 static struct ha_gpu_bootstrap honest;
 
-static int vandal(void *self, const void *send, void *receive, size_t bytes)
+static int overwrite_heap(void *self, const void *send, void *receive, size_t bytes)
 {
 	int r = honest.alltoall(honest.self, send, receive, bytes);
 
@@ -193,12 +193,12 @@ static void *run_beside_a_vandal(void *arg)
 	struct job_pe *p = arg;
 
 	if (!p->pe)
-		return run(arg);
+		return run_rank(arg);
 	check[1].config.heap = soft_alloc(job.fabric, HA_GPU_CHECK_HEAP);
 	CHECK(check[1].config.heap);
 	honest = p->bootstrap;
-	p->bootstrap.alltoall = vandal;
-	run(arg);
+	p->bootstrap.alltoall = overwrite_heap;
+	run_rank(arg);
 	p->bootstrap = honest;
 	return NULL;
 }

@@ -17,7 +17,7 @@ static struct ha_gpu_cuda cuda;
 static struct ha_gpu_mlx5_memory memory;
 static struct fake_cuda *fake;
 
-static void start(void)
+static void open_cuda(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
 	struct fake_cuda *(*get)(void);
@@ -36,7 +36,7 @@ static void nothing_left(void)
 	CHECK_INT(fake->depth, 0);
 }
 
-static void stop(void)
+static void close_cuda(void)
 {
 	ha_gpu_cuda_close(&cuda);
 	nothing_left();
@@ -47,22 +47,22 @@ static void another_address(void)
 {
 	uint8_t *none = NULL;
 
-	start();
+	open_cuda();
 	fake->apart = 1;
 	CHECK_INT(memory.alloc(memory.self, 5000, (void **)&none), -EOPNOTSUPP);
 	/* it has been given back: whoever cleans up after the failure must not do it again */
 	CHECK(!none);
-	stop();
+	close_cuda();
 }
 
 /* Registers of queue pairs share pages; each page is registered once, and given back with the last
  * of them. */
-static void doorbells(void)
+static void doorbells_are_mapped(void)
 {
 	static uint8_t bar[8192] __attribute__((aligned(4096)));
 	void *a, *b, *c;
 
-	start();
+	open_cuda();
 	CHECK_INT(memory.map_doorbell(memory.self, bar + 0x800, &a), 0);
 	CHECK_INT(memory.map_doorbell(memory.self, bar + 0xa00, &b), 0);
 	CHECK_INT(memory.map_doorbell(memory.self, bar + 4096 + 0x800, &c), 0);
@@ -78,7 +78,7 @@ static void doorbells(void)
 	CHECK_INT(fake->pages, 0);
 	CHECK_INT(memory.map_doorbell(memory.self, bar + 0x800, &a), 0); /* and again */
 	memory.unmap_doorbell(memory.self, bar + 0x800);
-	stop();
+	close_cuda();
 }
 
 static void the_gpus_own(void)
@@ -87,7 +87,7 @@ static void the_gpus_own(void)
 	void *library = dlopen("libcuda.so.1", RTLD_NOW), *host;
 	int (*alloc)(uint64_t *, size_t), (*release)(uint64_t), fd = -1;
 
-	start();
+	open_cuda();
 	*(void **)&alloc = dlsym(library, "cuMemAlloc_v2");
 	*(void **)&release = dlsym(library, "cuMemFree_v2");
 	CHECK_INT(alloc(&device, 1 << 16), 0);
@@ -107,14 +107,14 @@ static void the_gpus_own(void)
 		  -EOPNOTSUPP);
 	memory.free(memory.self, host, 4096);
 	CHECK_INT(release(device), 0);
-	stop();
+	close_cuda();
 }
 
 /* ---- with a host ---- */
 
 static struct job job;
 
-static void up(void)
+static void start_job(void)
 {
 	job_start(&job, 2, 2);
 	job_all(&job, job_open);
@@ -123,14 +123,14 @@ static void up(void)
 	job_want(&job, 0);
 }
 
-static void down(void)
+static void end_job(void)
 {
 	job_all(&job, job_finalize);
 	job_want(&job, 0);
 	job_end(&job);
 }
 
-static void grow(void)
+static void add_connections(void)
 {
 	job_all(&job, job_connect_1_1);
 	job_want(&job, 0);
@@ -143,8 +143,8 @@ static void only_the_increment(void)
 	struct ha_gpu_world *there;
 	uint64_t before;
 
-	start();
-	up();
+	open_cuda();
+	start_job();
 	CHECK_INT(ha_gpu_cuda_world_make(&cuda, job.pe[0].host, &w), 0);
 	there = (struct ha_gpu_world *)(uintptr_t)w.device;
 	CHECK_INT(there->nrows, 4);
@@ -152,7 +152,7 @@ static void only_the_increment(void)
 	      ha_gpu_world_conn(there, 3, 1));
 	CHECK(!ha_gpu_world_conn(there, 0, 0) && !ha_gpu_world_conn(there, 4, 1));
 	before = fake->copied;
-	grow();
+	add_connections();
 	CHECK_INT(there->nrows, 4);
 	fake->norder = 0;
 	CHECK_INT(ha_gpu_cuda_world_grow(&w), 0);
@@ -166,8 +166,8 @@ static void only_the_increment(void)
 	CHECK_INT(ha_gpu_cuda_world_grow(&w), 0); /* nothing new, nothing copied */
 	CHECK_INT(fake->norder, 2);
 	ha_gpu_cuda_world_free(&w);
-	down();
-	stop();
+	end_job();
+	close_cuda();
 }
 
 /* The copy was cleared on the default stream, and filled on one of ours: nothing kept the first
@@ -177,8 +177,8 @@ static void cleared_before_it_is_filled(void)
 	struct ha_gpu_cuda_world w;
 	struct ha_gpu_world *there;
 
-	start();
-	up();
+	open_cuda();
+	start_job();
 	CHECK_INT(ha_gpu_cuda_world_make(&cuda, job.pe[1].host, &w), 0);
 	there = (struct ha_gpu_world *)(uintptr_t)w.device;
 	CHECK_INT(there->pe, 1);
@@ -186,8 +186,8 @@ static void cleared_before_it_is_filled(void)
 	CHECK_INT(there->nrows, 4);
 	CHECK_INT(there->row[HA_GPU_ROWS_MAX - 1], 0);
 	ha_gpu_cuda_world_free(&w);
-	down();
-	stop();
+	end_job();
+	close_cuda();
 }
 
 static void *connect_dc(void *arg)
@@ -205,7 +205,7 @@ static void dynamic_rows(void)
 	struct ha_gpu_cuda_world early, late;
 	struct ha_gpu_world *there, *here;
 
-	start();
+	open_cuda();
 	job_start(&job, 2, 2);
 	job_all(&job, job_open);
 	job_want(&job, 0);
@@ -214,7 +214,7 @@ static void dynamic_rows(void)
 	there = (struct ha_gpu_world *)(uintptr_t)early.device;
 	job_all(&job, connect_dc);
 	job_want(&job, 0);
-	grow();
+	add_connections();
 	CHECK_INT(there->nrows, 0);
 	fake->norder = 0;
 	CHECK_INT(ha_gpu_cuda_world_grow(&early), 0);
@@ -228,20 +228,20 @@ static void dynamic_rows(void)
 	CHECK_INT(((struct ha_gpu_world *)(uintptr_t)late.device)->dc, 2);
 	ha_gpu_cuda_world_free(&late);
 	ha_gpu_cuda_world_free(&early);
-	down();
-	stop();
+	end_job();
+	close_cuda();
 }
 
 static void failed_kernel(void)
 {
-	start();
-	up();
+	open_cuda();
+	start_job();
 	fake->stream = 700; /* an illegal address */
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, job.pe[0].host, NULL, 20), -EIO);
 	fake->stream = 0;
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, job.pe[0].host, NULL, 20), 0);
-	down();
-	stop();
+	end_job();
+	close_cuda();
 }
 
 /* ---- what may fail, fails once ---- */
@@ -276,9 +276,9 @@ static void each_call_fails(void)
 {
 	int n = 0;
 
-	start();
-	stop();
-	up();
+	open_cuda();
+	close_cuda();
+	start_job();
 	fake->calls = fake->fail_at = 0;
 	CHECK_INT(all_of_it(), 0);
 	n = fake->calls;
@@ -290,27 +290,27 @@ static void each_call_fails(void)
 		nothing_left();
 	}
 	fake->fail_at = 0;
-	down();
+	end_job();
 }
 
 static void no_context(void)
 {
-	start();
-	stop();
+	open_cuda();
+	close_cuda();
 	fake->has_context = 0;
 	CHECK_INT(ha_gpu_cuda_open(&cuda), -ENODEV);
 	nothing_left();
 }
 
 /* A driver that lacks calls. */
-static void old(void)
+static void old_driver_is_refused(void)
 {
 	CHECK_INT(ha_gpu_cuda_open(&cuda), -ENOENT);
 }
 
 static const struct named_test tests[] = {
 	{ "another_address", another_address },
-	{ "doorbells", doorbells },
+	{ "doorbells", doorbells_are_mapped },
 	{ "the_gpus_own", the_gpus_own },
 	{ "only_the_increment", only_the_increment },
 	{ "cleared_before_it_is_filled", cleared_before_it_is_filled },
@@ -318,7 +318,7 @@ static const struct named_test tests[] = {
 	{ "failed_kernel", failed_kernel },
 	{ "each_call_fails", each_call_fails },
 	{ "no_context", no_context },
-	{ "old", old },
+	{ "old", old_driver_is_refused },
 };
 
 int main(int argc, char **argv)

@@ -19,7 +19,7 @@ static struct soft_qp *dci;
 static uint64_t *from, *to;
 static uint32_t lkey, rkey;
 
-static void post(uint16_t n, unsigned word, const struct soft_qp *target, uint64_t key)
+static void post_write(uint16_t n, unsigned word, const struct soft_qp *target, uint64_t key)
 {
 	struct ha_gpu_wqe e, block[2];
 	uint64_t av[6];
@@ -35,7 +35,7 @@ static void post(uint16_t n, unsigned word, const struct soft_qp *target, uint64
 }
 
 /* The first step receives the doorbell; then until the entry is done, in one way or the other. */
-static void settle(struct soft_fabric *f)
+static void drain_queue(struct soft_fabric *f)
 {
 	uint64_t end = ha_gpu_now() + 120 * SECOND;
 
@@ -53,7 +53,7 @@ static unsigned state_of(unsigned *syndrome)
 	return ha_gpu_cqe_opcode(w) << 16 | ha_gpu_cqe_counter(w);
 }
 
-static void raise(void)
+static void bring_up_dci(void)
 {
 	CHECK_INT(soft_qp_modify(dci, SOFT_RESET, 0, 0), 0);
 	CHECK_INT(soft_qp_modify(dci, SOFT_INIT, 0, 0), 0);
@@ -61,7 +61,7 @@ static void raise(void)
 	CHECK_INT(soft_qp_modify(dci, SOFT_RTS, 0, 0), 0);
 }
 
-static void targets(void)
+static void targets_take_turns(void)
 {
 	struct soft_fabric *f = soft_fabric_open(2, 1 << 20);
 	struct soft_qp *a = soft_dct_create(&f->nic[1], 77), *b = soft_dct_create(&f->nic[1], 88);
@@ -74,29 +74,29 @@ static void targets(void)
 	CHECK(a && b && dci && from && to);
 	lkey = ha_gpu_be32(soft_mr_register(&f->nic[0], from, 4096, false));
 	rkey = ha_gpu_be32(soft_mr_register(&f->nic[1], to, 4096, true));
-	raise();
+	bring_up_dci();
 	for (unsigned i = 0; i < 40; i++) { /* the ring goes round, the targets take turns */
 		from[i] = i + 1000;
-		post((uint16_t)i, i, i & 1 ? a : b, i & 1 ? 77 : 88);
-		settle(f);
+		post_write((uint16_t)i, i, i & 1 ? a : b, i & 1 ? 77 : 88);
+		drain_queue(f);
 		CHECK_INT(to[i], i + 1000);
 		CHECK_INT(state_of(&syndrome), HA_GPU_CQE_REQ << 16 | 2 * i);
 	}
 	from[50] = 1;
-	post(40, 50, a, 88); /* b's key */
-	settle(f);
+	post_write(40, 50, a, 88); /* b's key */
+	drain_queue(f);
 	CHECK_INT(to[50], 0);
 	CHECK_INT(state_of(&syndrome), HA_GPU_CQE_REQ_ERR << 16 | 80);
 	CHECK_INT(syndrome, HA_GPU_SYN_RETRIES);
-	raise();
+	bring_up_dci();
 	CHECK_INT(soft_qp_modify(a, SOFT_ERR, 0, 0), 0); /* closed */
-	post(0, 50, a, 77);
-	settle(f);
+	post_write(0, 50, a, 77);
+	drain_queue(f);
 	CHECK_INT(to[50], 0);
 	CHECK_INT(state_of(&syndrome), HA_GPU_CQE_REQ_ERR << 16);
-	raise();
-	post(0, 50, b, 88); /* a conversation begins anew with the initiator's incarnation */
-	settle(f);
+	bring_up_dci();
+	post_write(0, 50, b, 88); /* a conversation begins anew with the initiator's incarnation */
+	drain_queue(f);
 	CHECK_INT(to[50], 1);
 	CHECK_INT(soft_qp_modify(a, SOFT_RESET, 0, 0), -EINVAL);
 	soft_fabric_close(f);
@@ -115,7 +115,7 @@ static void *connect_dc(void *arg)
 	return NULL;
 }
 
-static void up(int pes)
+static void start_job(int pes)
 {
 	job_start(&job, pes, 2);
 	job_all(&job, job_open);
@@ -124,37 +124,37 @@ static void up(int pes)
 	job_want(&job, 0);
 }
 
-static void down(void)
+static void end_job(void)
 {
 	job_all(&job, job_finalize);
 	job_want(&job, 0);
 	job_end(&job);
 }
 
-static struct ha_gpu_conn *conn(int pe, uint64_t row, int peer)
+static struct ha_gpu_conn *find_conn(int pe, uint64_t row, int peer)
 {
 	return ha_gpu_world_dc(job.pe[pe].world, row, (uint32_t)peer);
 }
 
-static uint8_t pattern(uint64_t row, int a, int b)
+static uint8_t pattern_byte(uint64_t row, int a, int b)
 {
 	return (uint8_t)(round_ * 41 + row * 9 + (uint64_t)a * 5 + (uint64_t)b + 1);
 }
 
-static uint64_t place(uint64_t row, int pe, bool incoming)
+static uint64_t piece_offset(uint64_t row, int pe, bool incoming)
 {
 	return (((uint64_t)incoming * 2 + row) * JOB_PES_MAX + (uint64_t)pe) * PIECE;
 }
 
 static void one_exchange(struct job_pe *p, uint64_t row, int peer, bool sends)
 {
-	struct ha_gpu_conn *c = conn(p->pe, row, peer);
-	uint8_t *here = p->heap + place(row, peer, !sends);
+	struct ha_gpu_conn *c = find_conn(p->pe, row, peer);
+	uint8_t *here = p->heap + piece_offset(row, peer, !sends);
 
 	if (sends) {
-		memset(here, pattern(row, p->pe, peer), PIECE);
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(row, p->pe, true), here, PIECE, 0,
-					 120 * SECOND),
+		memset(here, pattern_byte(row, p->pe, peer), PIECE);
+		CHECK_INT(ha_gpu_put_nbi(c, c->remote + piece_offset(row, p->pe, true), here, PIECE,
+					 0, 120 * SECOND),
 			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_fence(c, 120 * SECOND), HA_GPU_DONE);
 		CHECK_INT(ha_gpu_signal(c, SIGNAL, 1, 0, 120 * SECOND), HA_GPU_DONE);
@@ -162,7 +162,7 @@ static void one_exchange(struct job_pe *p, uint64_t row, int peer, bool sends)
 	}
 	CHECK_INT(ha_gpu_wait(c, SIGNAL, round_, 120 * SECOND), HA_GPU_DONE);
 	for (unsigned i = 0; i < PIECE; i++)
-		CHECK_INT(here[i], pattern(row, peer, p->pe));
+		CHECK_INT(here[i], pattern_byte(row, peer, p->pe));
 }
 
 static void *exchange_body(void *arg)
@@ -177,7 +177,7 @@ static void *exchange_body(void *arg)
 				if (step < 2)
 					one_exchange(p, row, peer, step == 0);
 				else
-					CHECK_INT(ha_gpu_quiet(conn(p->pe, row, peer),
+					CHECK_INT(ha_gpu_quiet(find_conn(p->pe, row, peer),
 							       120 * SECOND),
 						  HA_GPU_DONE);
 			}
@@ -185,7 +185,7 @@ static void *exchange_body(void *arg)
 	return NULL;
 }
 
-static void exchange(unsigned n)
+static void exchange_rounds(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		round_++;
@@ -194,14 +194,15 @@ static void exchange(unsigned n)
 }
 
 /* What an entry carries is what the peer made for us: target, key, NIC. */
-static void handles(void)
+static void handles_name_targets(void)
 {
-	up(3);
+	start_job(3);
 	for (int pe = 0; pe < 3; pe++)
 		for (uint64_t row = 0; row < 2; row++)
 			for (int peer = 0; peer < 3; peer++)
 				for (int path = 0; path < 2 && pe != peer; path++) {
-					struct ha_gpu_path *p = &conn(pe, row, peer)->path[path];
+					struct ha_gpu_path *p =
+						&find_conn(pe, row, peer)->path[path];
 					struct soft_nic *there =
 						&job.fabric->nic[(uint64_t)peer * 2 +
 								 (row ^ (uint64_t)path)];
@@ -222,10 +223,10 @@ static void handles(void)
 				}
 	/* these are no queue pairs of their own */
 	CHECK(!ha_gpu_world_conn(job.pe[0].world, 0, 1));
-	CHECK(!conn(0, 2, 1) && !conn(0, 0, 0));
+	CHECK(!find_conn(0, 2, 1) && !find_conn(0, 0, 0));
 	job_all(&job, connect_dc);
 	job_want(&job, -EALREADY);
-	down();
+	end_job();
 }
 
 static void *look_for_connected(void *unused)
@@ -251,25 +252,25 @@ static void looked_for_meanwhile(void)
 	job_all(&job, connect_dc);
 	job_want(&job, 0);
 	pthread_join(t, NULL);
-	CHECK(conn(0, 0, 1));
-	down();
+	CHECK(find_conn(0, 0, 1));
+	end_job();
 }
 
 static void all_to_all(void)
 {
-	up(3);
+	start_job(3);
 	round_ = 0;
-	exchange(30);
-	down();
+	exchange_rounds(30);
+	end_job();
 }
 
 static void growth_adds_connected_ones(void)
 {
 	struct ha_gpu_host_stats s;
 
-	up(2);
+	start_job(2);
 	round_ = 0;
-	exchange(2);
+	exchange_rounds(2);
 	job_all(&job, job_connect_1_1);
 	job_want(&job, 0);
 	ha_gpu_host_stats(job.pe[0].host, &s);
@@ -278,10 +279,10 @@ static void growth_adds_connected_ones(void)
 	CHECK(ha_gpu_world_conn(job.pe[0].world, 1, 1) &&
 	      !ha_gpu_world_conn(job.pe[0].world, 2, 1));
 	CHECK(!ha_gpu_world_conn(job.pe[0].world, 0, 1)->path[0].wide);
-	exchange(2);
+	exchange_rounds(2);
 	job_round++;
 	job_all(&job, job_exchange);
-	down();
+	end_job();
 }
 
 static int no_word(void *self, const void *send, void *receive, size_t bytes)
@@ -308,10 +309,10 @@ static void never_begun(void)
 	job_all(&job, job_connect_1_1);
 	job_want(&job, 0);
 	CHECK_INT(job.pe[0].world->dc, 0);
-	CHECK(ha_gpu_world_conn(job.pe[0].world, 1, 1) && !conn(0, 0, 1));
+	CHECK(ha_gpu_world_conn(job.pe[0].world, 1, 1) && !find_conn(0, 0, 1));
 	job_round++;
 	job_all(&job, job_exchange);
-	down();
+	end_job();
 }
 
 static void wait_for(struct ha_gpu_conn *c, uint64_t path)
@@ -324,15 +325,15 @@ static void wait_for(struct ha_gpu_conn *c, uint64_t path)
 /* The target dies with its NIC, and the initiator beside it; both ends go on over the backup's. */
 static void nic_killed(void)
 {
-	up(2);
+	start_job(2);
 	round_ = 0;
-	exchange(3);
+	exchange_rounds(3);
 	job_kill(&job, 1, 0, true);
-	exchange(20);
-	CHECK_INT(ha_gpu_load(&conn(0, 0, 1)->active), 1);
-	CHECK_INT(ha_gpu_load(&conn(1, 0, 0)->active), 1);
-	CHECK_INT(ha_gpu_load(&conn(0, 1, 1)->active), 0);
-	down();
+	exchange_rounds(20);
+	CHECK_INT(ha_gpu_load(&find_conn(0, 0, 1)->active), 1);
+	CHECK_INT(ha_gpu_load(&find_conn(1, 0, 0)->active), 1);
+	CHECK_INT(ha_gpu_load(&find_conn(0, 1, 1)->active), 0);
+	end_job();
 }
 
 /* The path comes back with other targets: their numbers and keys travel with JOIN. */
@@ -341,48 +342,48 @@ static void comes_back(void)
 	struct ha_gpu_conn *c;
 	uint64_t key;
 
-	up(2);
+	start_job(2);
 	round_ = 0;
-	exchange(3);
-	c = conn(0, 0, 1);
+	exchange_rounds(3);
+	c = find_conn(0, 0, 1);
 	key = c->path[0].av[0];
 	for (int i = 0; i < 2; i++) {
 		job_kill(&job, 1, 0, true);
-		exchange(5);
+		exchange_rounds(5);
 		wait_for(c, 1);
 		soft_nic_heal(&job.fabric->nic[2]);
 		wait_for(c, 0);
-		exchange(5);
+		exchange_rounds(5);
 		CHECK(c->path[0].av[0] != key);
 		key = c->path[0].av[0];
 	}
-	down();
+	end_job();
 }
 
 /* A target's port comes back with another address: it was told with the target's number and key
  * never. */
 static void another_address(void)
 {
-	up(2);
+	start_job(2);
 	round_ = 0;
-	exchange(3);
+	exchange_rounds(3);
 	for (uint64_t i = 1; i <= 2; i++) {
 		ha_gpu_store(&job.fabric->nic[2].link, 0);
 		ha_gpu_store(&job.fabric->nic[2].told, 1);
-		wait_for(conn(0, 0, 1), 1);
-		exchange(2);
+		wait_for(find_conn(0, 0, 1), 1);
+		exchange_rounds(2);
 		ha_gpu_store(&job.fabric->nic[2].address, 100 * i);
 		soft_nic_heal(&job.fabric->nic[2]);
-		wait_for(conn(0, 0, 1), 0);
-		exchange(2);
+		wait_for(find_conn(0, 0, 1), 0);
+		exchange_rounds(2);
 	}
-	down();
+	end_job();
 }
 
 static void one_round(void)
 {
 	round_ = 0;
-	exchange(1);
+	exchange_rounds(1);
 }
 
 static void each_call_fails(void)
@@ -392,8 +393,8 @@ static void each_call_fails(void)
 }
 
 static const struct named_test tests[] = {
-	{ "targets", targets },
-	{ "handles", handles },
+	{ "targets", targets_take_turns },
+	{ "handles", handles_name_targets },
 	{ "all_to_all", all_to_all },
 	{ "growth_adds_connected_ones", growth_adds_connected_ones },
 	{ "never_begun", never_begun },

@@ -40,7 +40,7 @@ struct rank {
 
 static struct rank rank[2];
 
-static void *meet(void *arg)
+static void *connect_bootstrap(void *arg)
 {
 	struct rank *r = arg;
 	uint64_t start = ha_gpu_now();
@@ -66,13 +66,13 @@ static void meet_with_unauthenticated(void)
 	CHECK(!ha_gpu_stream_free_local(root));
 	for (int i = 0; i < 2; i++)
 		rank[i] = (struct rank) { .rank = i };
-	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
+	CHECK(!pthread_create(&t, NULL, connect_bootstrap, &rank[0]));
 	crowd_in(&rank[0], root);
-	meet(&rank[1]);
+	connect_bootstrap(&rank[1]);
 	pthread_join(t, NULL);
 }
 
-static void part(void)
+static void close_bootstraps(void)
 {
 	for (int i = 0; i < 2; i++) {
 		ha_gpu_bootstrap_close(&rank[i].b);
@@ -90,23 +90,23 @@ static void no_descriptors(void)
 	for (int i = 0; i < 2; i++)
 		rank[i] = (struct rank) { .rank = i };
 	atomic_store(&full, 20);
-	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
-	meet(&rank[1]);
+	CHECK(!pthread_create(&t, NULL, connect_bootstrap, &rank[0]));
+	connect_bootstrap(&rank[1]);
 	pthread_join(t, NULL);
 	CHECK_INT(atomic_load(&full), 0);
 	CHECK(rank[0].took >= 20 * UINT64_C(10000000));
-	part();
+	close_bootstraps();
 }
 
 static void silent_at_the_bootstrap(void)
 {
 	meet_with_unauthenticated();
 	CHECK(rank[0].took < SOON);
-	part();
+	close_bootstraps();
 }
 
 /* Rank 1 learns where rank 0 listens, and so do unauthenticated peers, which are faster. */
-static int spy(void *self, const void *send, void *receive, size_t bytes)
+static int alltoall_and_crowd(void *self, const void *send, void *receive, size_t bytes)
 {
 	struct rank *r = self;
 	int result = r->b.alltoall(r->b.self, send, receive, bytes);
@@ -123,7 +123,7 @@ static void *open_words(void *arg)
 
 	r->spied = r->b;
 	r->spied.self = r;
-	r->spied.alltoall = spy;
+	r->spied.alltoall = alltoall_and_crowd;
 	r->spied.ended_rank = NULL;
 	CHECK(!ha_gpu_words_open(&r->spied, LIMIT_MS, &r->words));
 	r->took = ha_gpu_now() - start;
@@ -150,7 +150,7 @@ static void silent_at_the_words(void)
 	CHECK(rank[0].took < SOON);
 	for (int i = 0; i < 2; i++)
 		ha_gpu_words_close(rank[i].words);
-	part();
+	close_bootstraps();
 }
 
 /* A lane was made for whatever row a peer named, without end. */
@@ -179,7 +179,7 @@ static void a_row_that_cannot_be(void)
 	CHECK_INT(r, -EPIPE);
 	for (int i = 0; i < 2; i++)
 		ha_gpu_words_close(rank[i].words);
-	part();
+	close_bootstraps();
 }
 
 /* ---- a peer that takes nothing ---- */
@@ -201,8 +201,8 @@ static void slow_listener(void)
 	CHECK(!ha_gpu_stream_free_local(root));
 	for (int i = 0; i < 2; i++)
 		rank[i] = (struct rank) { .rank = i };
-	CHECK(!pthread_create(&t, NULL, meet, &rank[0]));
-	meet(&rank[1]);
+	CHECK(!pthread_create(&t, NULL, connect_bootstrap, &rank[0]));
+	connect_bootstrap(&rank[1]);
 	pthread_join(t, NULL);
 	CHECK(!pthread_create(&t, NULL, open_quietly, &rank[0]));
 	open_quietly(&rank[1]);
@@ -230,7 +230,7 @@ static void slow_listener(void)
 
 static struct rank three[3];
 
-static int leave(void *self, const void *send, void *receive, size_t bytes)
+static int alltoall_and_close(void *self, const void *send, void *receive, size_t bytes)
 {
 	struct rank *r = self;
 
@@ -249,7 +249,7 @@ static void *one_of_three(void *arg)
 	r->spied = r->b;
 	if (r->rank == 2) {
 		r->spied.self = r;
-		r->spied.alltoall = leave;
+		r->spied.alltoall = alltoall_and_close;
 		r->spied.ended_rank = NULL;
 	}
 	start = ha_gpu_now();
@@ -278,7 +278,7 @@ static void gone_before_the_words(void)
 
 static unsigned good;
 
-static bool look(void *self, int fd, const void *card)
+static bool check_card(void *self, int fd, const void *card)
 {
 	if (memcmp(card, "friend", 6))
 		return false;
@@ -302,7 +302,7 @@ static void *friend_in_pieces(void *unused)
 
 /* Unauthenticated peers that go at once, say something else, or say too little; more of them than
  * are kept waiting. */
-static void crowd(void)
+static void friend_among_many(void)
 {
 	int listener, missing, fd[300];
 	pthread_t t;
@@ -319,11 +319,12 @@ static void crowd(void)
 			CHECK(!ha_gpu_stream_send(fd[i], "fri", 3, LIMIT_MS));
 	}
 	CHECK(!pthread_create(&t, NULL, friend_in_pieces, NULL));
-	CHECK_INT(ha_gpu_door_open(listener, 6, 1, LIMIT_MS, look, NULL, NULL, &missing), 0);
+	CHECK_INT(ha_gpu_door_open(listener, 6, 1, LIMIT_MS, check_card, NULL, NULL, &missing), 0);
 	CHECK_INT(missing, 0);
 	CHECK_INT(good, 1);
 	pthread_join(t, NULL);
-	CHECK_INT(ha_gpu_door_open(listener, 6, 2, 50, look, NULL, NULL, &missing), -ETIMEDOUT);
+	CHECK_INT(ha_gpu_door_open(listener, 6, 2, 50, check_card, NULL, NULL, &missing),
+		  -ETIMEDOUT);
 	CHECK_INT(missing, 2);
 	for (unsigned i = 0; i < 300; i++)
 		close(fd[i]);
@@ -337,7 +338,7 @@ static const struct named_test tests[] = {
 	{ "a_row_that_cannot_be", a_row_that_cannot_be },
 	{ "slow_listener", slow_listener },
 	{ "gone_before_the_words", gone_before_the_words },
-	{ "crowd", crowd },
+	{ "crowd", friend_among_many },
 };
 
 int main(int argc, char **argv)

@@ -53,7 +53,7 @@ static void batch_and_death(void)
 /* ---- another warp's stale health flag: it says GOOD all the time ---- */
 static bool over;
 
-static void liar(void *arg)
+static void report_false_health(void *arg)
 {
 	while (!over) {
 		ha_gpu_store(&scene.a->health[0], HA_GPU_GOOD);
@@ -81,7 +81,7 @@ static void stale_health(void)
 {
 	over = false;
 	scene_begin();
-	CHECK(ha_gpu_fiber_add(liar, NULL, NULL, false));
+	CHECK(ha_gpu_fiber_add(report_false_health, NULL, NULL, false));
 	scene_run(stale_health_body);
 	CHECK_INT(scene.pair.end[0].agent.count.switches, 1);
 	CHECK_INT(ha_gpu_signal_value(scene.b, 1), ha_gpu_load(&scene.a->sent[1]));
@@ -163,7 +163,7 @@ static void overrun_body(void *arg)
 		CHECK_INT(*(uint32_t *)(scene.pair.end[1].heap + 8 * i), i);
 }
 
-static void overrun(void)
+static void ring_is_not_overrun(void)
 {
 	scene.config.agent.silent_checks = 1000;
 	scene_begin();
@@ -236,7 +236,7 @@ static void starved_body(void *arg)
 	CHECK(ha_gpu_load(&scene.a->resv) < 60); /* waiting again posts nothing again */
 }
 
-static void starved(void)
+static void slow_nic_is_kept(void)
 {
 	scene.config.agent.silent_checks = 20;
 	scene_begin();
@@ -371,7 +371,7 @@ static void failback_body(void *arg)
 	CHECK_INT(ha_gpu_load(&scene.a->active), 0);
 }
 
-static void failback(void)
+static void failback_with_traffic(void)
 {
 	scene.config.agent.failback = true;
 	scene_begin();
@@ -405,15 +405,15 @@ static const struct named_test tests[] = {
 	{ "stale_health", stale_health },
 	{ "backup_numbers", backup_numbers },
 	{ "error_overwritten", error_overwritten },
-	{ "overrun", overrun },
+	{ "overrun", ring_is_not_overrun },
 	{ "late_after_flap", late_after_flap },
 	{ "acknowledged_not_placed", acknowledged_not_placed },
-	{ "starved", starved },
+	{ "starved", slow_nic_is_kept },
 	{ "unfinished_kernel", unfinished_kernel },
 	{ "both_down", both_down },
 	{ "both_flap", both_flap },
 	{ "both_flap_and_stop", both_flap_and_stop },
-	{ "failback", failback },
+	{ "failback", failback_with_traffic },
 	{ "dead_backup", dead_backup },
 };
 

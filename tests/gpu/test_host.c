@@ -15,7 +15,7 @@
 
 static struct job job;
 
-static void up(int pes, int nics, void *(*connect)(void *))
+static void start_job(int pes, int nics, void *(*connect)(void *))
 {
 	job_start(&job, pes, nics);
 	job_all(&job, job_open);
@@ -24,48 +24,49 @@ static void up(int pes, int nics, void *(*connect)(void *))
 	job_want(&job, 0);
 }
 
-static void down(void)
+static void end_job(void)
 {
 	job_all(&job, job_finalize);
 	job_want(&job, 0);
 	job_end(&job);
 }
 
-static void exchange(void)
+static void exchange_data(void)
 {
 	job_round++;
 	job_all(&job, job_exchange);
 }
 
-static struct ha_gpu_conn *conn(int pe, uint64_t row, int peer)
+static struct ha_gpu_conn *find_conn(int pe, uint64_t row, int peer)
 {
 	return ha_gpu_world_conn(job.pe[pe].world, row, (uint32_t)peer);
 }
 
 static void all_to_all(void)
 {
-	up(3, 2, job_connect_2_2);
+	start_job(3, 2, job_connect_2_2);
 	for (int i = 0; i < 3; i++) {
 		CHECK_INT(ha_gpu_load(&job.pe[i].world->nrows), 4);
-		CHECK(!conn(i, 0, i) && !conn(i, 4, (i + 1) % 3) && conn(i, 3, (i + 1) % 3));
+		CHECK(!find_conn(i, 0, i) && !find_conn(i, 4, (i + 1) % 3) &&
+		      find_conn(i, 3, (i + 1) % 3));
 	}
-	exchange();
-	exchange();
-	down();
+	exchange_data();
+	exchange_data();
+	end_job();
 }
 
-static void alone(void)
+static void one_rank_alone(void)
 {
-	up(1, 2, job_connect_2_2);
-	CHECK(!conn(0, 0, 0));
-	down();
+	start_job(1, 2, job_connect_2_2);
+	CHECK(!find_conn(0, 0, 0));
+	end_job();
 }
 
 /* What a path says of itself is what its NIC made: number, keys, mailbox; the other path's numbers
  * are in use there, by unauthenticated peers. */
 static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, int peer_nic)
 {
-	struct ha_gpu_conn *c = conn(pe, row, peer);
+	struct ha_gpu_conn *c = find_conn(pe, row, peer);
 	struct ha_gpu_path *p = &c->path[path];
 	struct soft_nic *here = &job.fabric->nic[pe * job.nics + nic],
 			*there = &job.fabric->nic[peer * job.nics + peer_nic];
@@ -89,7 +90,7 @@ static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, 
 		CHECK(soft_mr_find(there, ha_gpu_be32(p->rkey[i]), c->remote + i * chunk, 1, true));
 	CHECK(soft_mr_find(there, ha_gpu_be32(p->mail_key), p->mail, sizeof(struct ha_gpu_mail),
 			   true));
-	CHECK(p->mail == (uint64_t)(uintptr_t)conn(peer, row, pe)->mail);
+	CHECK(p->mail == (uint64_t)(uintptr_t)find_conn(peer, row, pe)->mail);
 	CHECK(soft_mr_find(here, ha_gpu_be32(p->scratch_key), (uint64_t)(uintptr_t)c->scratch, 64,
 			   false));
 }
@@ -108,8 +109,8 @@ static void unlike_numbers(void)
 	job_want(&job, -EINVAL);
 	job_all(&job, job_connect_1_1); /* and nothing is left of it */
 	job_want(&job, 0);
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 static void unlike_settings(void)
@@ -127,15 +128,15 @@ static void unlike_settings(void)
 	job_want(&job, 0);
 	job_all(&job, job_connect_1_1);
 	job_want(&job, 0);
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 /* Hang and corruption: key tables with the wrong stride; entries of the backup with the primary's
  * keys. */
 static void key_tables(void)
 {
-	up(3, 2, job_connect_2_2);
+	start_job(3, 2, job_connect_2_2);
 	for (int pe = 0; pe < 3; pe++)
 		for (int peer = 0; peer < 3; peer++)
 			for (uint64_t row = 0; pe != peer && row < 4; row++) {
@@ -144,7 +145,7 @@ static void key_tables(void)
 				path_is_its_nics(pe, row, peer, 0, nic, nic);
 				path_is_its_nics(pe, row, peer, 1, nic ^ 1, nic ^ 1);
 			}
-	down();
+	end_job();
 }
 
 /* Corruption: an entry for the backup that carries the primary's number. Numbers repeat on every
@@ -153,9 +154,9 @@ static void qpn_of_its_own(void)
 {
 	unsigned differ = 0, unauthenticated = 0;
 
-	up(2, 2, job_connect_2_2);
+	start_job(2, 2, job_connect_2_2);
 	for (uint64_t row = 0; row < 4; row++) {
-		struct ha_gpu_conn *c = conn(0, row, 1);
+		struct ha_gpu_conn *c = find_conn(0, row, 1);
 		struct soft_nic *backup = &job.fabric->nic[row < 2 ? 1 : 0];
 		bool used = false;
 
@@ -166,15 +167,15 @@ static void qpn_of_its_own(void)
 	}
 	CHECK_INT(differ, 4);
 	CHECK_INT(unauthenticated, 3);
-	exchange();
+	exchange_data();
 	job_kill(&job, 0, 0, true);
 	/* the NIC refuses entries with another's number, so what comes through has its own */
-	exchange();
-	CHECK_INT(ha_gpu_load(&conn(0, 0, 1)->active), 1);
-	CHECK_INT(ha_gpu_load(&conn(0, 2, 1)->active), 0);
+	exchange_data();
+	CHECK_INT(ha_gpu_load(&find_conn(0, 0, 1)->active), 1);
+	CHECK_INT(ha_gpu_load(&find_conn(0, 2, 1)->active), 0);
 	soft_nic_heal(&job.fabric->nic[0]);
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 struct seen {
@@ -183,12 +184,12 @@ struct seen {
 	struct ha_gpu_ep *ep[HA_GPU_ROLES];
 };
 
-static void remember(struct seen *s, int pe, uint64_t row, int peer)
+static void record_conn(struct seen *s, int pe, uint64_t row, int peer)
 {
 	struct ha_gpu_host *h = job.pe[pe].host;
 	struct ha_gpu_row *r = &h->row[row];
 
-	s->at = conn(pe, row, peer);
+	s->at = find_conn(pe, row, peer);
 	memcpy(s->path, s->at->path, sizeof(s->path));
 	for (int role = 0; role < HA_GPU_ROLES; role++)
 		s->ep[role] =
@@ -204,8 +205,8 @@ static void no_two_share(int pe, int peer, uint64_t rows)
 		for (uint64_t b = 0; b < a; b++)
 			for (int x = 0; x < HA_GPU_PATHS; x++)
 				for (int y = 0; y < HA_GPU_PATHS; y++) {
-					struct ha_gpu_path *p = &conn(pe, a, peer)->path[x],
-							   *q = &conn(pe, b, peer)->path[y];
+					struct ha_gpu_path *p = &find_conn(pe, a, peer)->path[x],
+							   *q = &find_conn(pe, b, peer)->path[y];
 
 					CHECK(!p->wqe ||
 					      (p->wqe != q->wqe && p->bf != q->bf &&
@@ -220,10 +221,10 @@ static void growth_keeps_what_is(void)
 	struct ha_gpu_host_stats before, after;
 	struct seen was[4], is;
 
-	up(2, 2, job_connect_2_1);
-	exchange();
+	start_job(2, 2, job_connect_2_1);
+	exchange_data();
 	for (uint64_t row = 0; row < 4; row++)
-		remember(&was[row], 0, row, 1);
+		record_conn(&was[row], 0, row, 1);
 	ha_gpu_host_stats(job.pe[0].host, &before);
 	CHECK_INT(before.rows, 4);
 	CHECK_INT(before.backed_up, 2);
@@ -232,7 +233,7 @@ static void growth_keeps_what_is(void)
 	job_all(&job, job_connect_2_1);
 	job_want(&job, 0);
 	for (uint64_t row = 0; row < 4; row++) {
-		remember(&is, 0, row, 1);
+		record_conn(&is, 0, row, 1);
 		CHECK(!memcmp(is.path, was[row].path, sizeof(is.path)) && is.at == was[row].at);
 		CHECK(is.ep[0] == was[row].ep[0] && is.ep[1] == was[row].ep[1]);
 	}
@@ -245,8 +246,8 @@ static void growth_keeps_what_is(void)
 	no_two_share(0, 1, 10);
 	CHECK_INT(job.pe[0].host->slot[0].rc[HA_GPU_PRIMARY].num_eps_per_pe, 5);
 	CHECK_INT(job.pe[0].host->slot[0].rc[HA_GPU_BACKUP].num_eps_per_pe, 3);
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 /* Hang: a NIC that is dead at the start is somebody's backup. */
@@ -266,8 +267,8 @@ static void dead_at_the_start(void)
 	ha_gpu_host_stats(job.pe[0].host, &s);
 	CHECK_INT(s.devices, 2);
 	CHECK_INT(s.rows, 3); /* the other process has three */
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 static void nothing_is_up(void)
@@ -298,17 +299,17 @@ static void without_backup(void)
 {
 	struct ha_gpu_conn *c;
 
-	up(2, 1, job_connect_2_2);
-	exchange();
-	c = conn(0, 0, 1);
+	start_job(2, 1, job_connect_2_2);
+	exchange_data();
+	c = find_conn(0, 0, 1);
 	CHECK(!c->path[1].wqe);
 	ha_gpu_store(&job.fabric->nic[1].link, 0);
 	ha_gpu_store(&job.fabric->nic[1].told, 1);
 	wait_until_failed(c, 0);
 	soft_nic_heal(&job.fabric->nic[1]);
-	exchange();
+	exchange_data();
 	CHECK_INT(ha_gpu_load(&c->active), 0);
-	down();
+	end_job();
 }
 
 static uint64_t number_of(const struct soft_nic *n, uint32_t qpn, bool received)
@@ -337,9 +338,9 @@ static void fresh_numbers(void)
 	struct ha_gpu_ep *e;
 	uint64_t first;
 
-	up(2, 1, job_connect_1_1);
-	exchange();
-	c = conn(0, 0, 1);
+	start_job(2, 1, job_connect_1_1);
+	exchange_data();
+	c = find_conn(0, 0, 1);
 	e = job.pe[0].host->slot[0].rc[HA_GPU_PRIMARY].eps[1];
 	p = &job.pe[0].host->row[0].agent[1].path[0];
 	/* The first incarnation, or, where a NIC's thread was without a processor for a second, a
@@ -351,14 +352,14 @@ static void fresh_numbers(void)
 	ha_gpu_store(&job.fabric->nic[1].told, 1);
 	wait_until_failed(c, 0);
 	soft_nic_heal(&job.fabric->nic[1]);
-	exchange();
+	exchange_data();
 	CHECK(p->incarnation >= 1);
 	first = ha_gpu_psn(e->link.local.psn, p->incarnation);
 	CHECK(((first - e->link.local.psn) & 0xffffff) > 1 << 16 &&
 	      ((e->link.local.psn - first) & 0xffffff) > 1 << 16);
 	CHECK(number_of(&job.fabric->nic[0], c->path[0].qpn, false) - first < 1000);
-	CHECK(number_of(&job.fabric->nic[1], conn(1, 0, 0)->path[0].qpn, true) - first < 1000);
-	down();
+	CHECK(number_of(&job.fabric->nic[1], find_conn(1, 0, 0)->path[0].qpn, true) - first < 1000);
+	end_job();
 }
 
 /* ---- a port that comes back with another address ---- */
@@ -378,7 +379,7 @@ static void wait_for_path(struct ha_gpu_conn *c, uint64_t path)
 		CHECK(ha_gpu_now() < end);
 }
 
-static void cut(unsigned nic)
+static void cut_link(unsigned nic)
 {
 	ha_gpu_store(&job.fabric->nic[nic].link, 0);
 	ha_gpu_store(&job.fabric->nic[nic].told, 1);
@@ -392,44 +393,44 @@ static void back_at(unsigned nic, uint64_t address)
 
 static void primary_is_back(void)
 {
-	wait_for_path(conn(0, 0, 1), 0);
-	wait_for_path(conn(1, 0, 0), 0);
-	exchange();
+	wait_for_path(find_conn(0, 0, 1), 0);
+	wait_for_path(find_conn(1, 0, 0), 0);
+	exchange_data();
 }
 
 /* Addresses were read once, at the open: a path whose port came back with another LID or GID was
  * never made again. */
 static void another_address(void)
 {
-	up(2, 2, job_connect_1_1);
-	exchange();
+	start_job(2, 2, job_connect_1_1);
+	exchange_data();
 	for (unsigned i = 0; i < 3; i++) { /* the peer's, ours, both */
 		for (unsigned nic = 0; nic <= 2; nic += 2)
 			if (i == 2 || nic == (i ? 0 : 2))
-				cut(nic);
-		wait_for_path(conn(0, 0, 1), 1);
-		wait_for_path(conn(1, 0, 0), 1);
-		exchange();
+				cut_link(nic);
+		wait_for_path(find_conn(0, 0, 1), 1);
+		wait_for_path(find_conn(1, 0, 0), 1);
+		exchange_data();
 		for (unsigned nic = 0; nic <= 2; nic += 2)
 			if (i == 2 || nic == (i ? 0 : 2))
 				back_at(nic, 100 * (i + 1) + nic);
 		primary_is_back();
 	}
-	down();
+	end_job();
 }
 
 /* The other end has begun the next incarnation already, with the old address. */
 static void another_address_after_a_join(void)
 {
-	up(2, 2, job_connect_1_1);
-	exchange();
-	cut(2);
-	wait_until_joined(conn(0, 0, 1), 0);
+	start_job(2, 2, job_connect_1_1);
+	exchange_data();
+	cut_link(2);
+	wait_until_joined(find_conn(0, 0, 1), 0);
 	back_at(2, 100);
 	primary_is_back();
 	/* the incarnation of its completions */
-	CHECK(ha_gpu_load(&conn(0, 0, 1)->path[0].cq_ci) >> 48 >= 2);
-	down();
+	CHECK(ha_gpu_load(&find_conn(0, 0, 1)->path[0].cq_ci) >> 48 >= 2);
+	end_job();
 }
 
 /* A queue pair whose NIC takes its time to drain was stopped anew at each look, which on hardware
@@ -440,9 +441,9 @@ static void stopped_once(void)
 	uint64_t stops, end = ha_gpu_now() + 120 * SECOND;
 	struct ha_gpu_conn *c;
 
-	up(2, 2, job_connect_1_1);
-	exchange();
-	c = conn(0, 0, 1);
+	start_job(2, 2, job_connect_1_1);
+	exchange_data();
+	c = find_conn(0, 0, 1);
 	ha_gpu_store(&job.fabric->nic[0].pace, UINT64_MAX); /* it does nothing */
 	stops = ha_gpu_load(&f->stops);
 	CHECK_INT(ha_gpu_signal(c, 9, 1, 0, SECOND), HA_GPU_DONE);
@@ -453,14 +454,14 @@ static void stopped_once(void)
 	CHECK(ha_gpu_load(&f->stops) - stops <= 2);
 	ha_gpu_store(&job.fabric->nic[0].pace, 0);
 	primary_is_back();
-	down();
+	end_job();
 }
 
 /* ---- growth while kernels run ---- */
 
 static uint64_t enough;
 
-static void *kernel(void *arg)
+static void *run_kernel(void *arg)
 {
 	struct job_pe *p = arg;
 	struct ha_gpu_conn *c = ha_gpu_world_conn(p->world, 0, (uint32_t)!p->pe);
@@ -487,10 +488,10 @@ static void growth_under_kernels(void)
 {
 	pthread_t t[2];
 
-	up(2, 2, job_connect_1_1);
+	start_job(2, 2, job_connect_1_1);
 	ha_gpu_store(&enough, 0);
 	for (int i = 0; i < 2; i++)
-		CHECK(!pthread_create(&t[i], NULL, kernel, &job.pe[i]));
+		CHECK(!pthread_create(&t[i], NULL, run_kernel, &job.pe[i]));
 	for (int i = 0; i < 3; i++) {
 		job_all(&job, i == 1 ? job_connect_2_1 : job_connect_1_1);
 		job_want(&job, 0);
@@ -498,8 +499,8 @@ static void growth_under_kernels(void)
 	ha_gpu_store(&enough, 1);
 	for (int i = 0; i < 2; i++)
 		pthread_join(t[i], NULL);
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 /* ---- kernels that do not end ---- */
@@ -512,8 +513,8 @@ static void unfinished_kernel(void)
 	struct ha_gpu_conn *c;
 	uint64_t idle = 0;
 
-	up(2, 2, job_connect_1_1);
-	c = conn(0, 0, 1);
+	start_job(2, 2, job_connect_1_1);
+	c = find_conn(0, 0, 1);
 	ha_gpu_world_enter(job.pe[0].world);
 	CHECK_INT(ha_gpu_host_launch(job.pe[0].host, 20), -EBUSY);
 	/* It dies: with slots that it never publishes behind a signal that nobody has proved, the
@@ -525,24 +526,25 @@ static void unfinished_kernel(void)
 	ha_gpu_store(&c->asking, 1);
 	CHECK(ha_gpu_host_repair(job.pe[0].host) >= 5);
 	CHECK(!ha_gpu_host_launch(job.pe[0].host, 20));
-	exchange();
+	exchange_data();
 	/* A switch of path must get through as well. */
 	job_kill(&job, 0, 0, true);
-	exchange();
+	exchange_data();
 	CHECK_INT(ha_gpu_load(&c->active), 1);
-	down();
+	end_job();
 }
 
 static uint64_t add_there(uint64_t add)
 {
-	struct ha_gpu_conn *c = conn(0, 0, 1);
+	struct ha_gpu_conn *c = find_conn(0, 0, 1);
 	uint64_t old = 0;
 	bool posted;
 
 	CHECK_INT(ha_gpu_fetch_add(c, c->remote + 8, add, &old, &posted, 1000000), HA_GPU_TIMEOUT);
 	CHECK(posted);
 	for (uint64_t end = ha_gpu_now() + 120 * SECOND;
-	     !ha_gpu_serve(conn(1, 0, 0)) || conn(1, 0, 0)->served != conn(1, 0, 0)->answered;
+	     !ha_gpu_serve(find_conn(1, 0, 0)) ||
+	     find_conn(1, 0, 0)->served != find_conn(1, 0, 0)->answered;
 	     usleep(100))
 		CHECK(ha_gpu_now() < end);
 	CHECK_INT(ha_gpu_fetch_add_wait(c, &old, 120 * SECOND), HA_GPU_DONE);
@@ -558,8 +560,8 @@ static void signal_of_an_older_incarnation(void)
 	struct ha_gpu_slots s;
 	struct ha_gpu_conn *c;
 
-	up(2, 2, job_connect_1_1);
-	c = conn(0, 0, 1);
+	start_job(2, 2, job_connect_1_1);
+	c = find_conn(0, 0, 1);
 	*(uint64_t *)(job.pe[1].heap + 8) = 100;
 	CHECK_INT(add_there(5), 100);
 	CHECK_INT(ha_gpu_reserve(c, 2, SECOND, &s), HA_GPU_DONE);
@@ -570,8 +572,8 @@ static void signal_of_an_older_incarnation(void)
 	CHECK(ha_gpu_host_repair(job.pe[0].host) >= 2);
 	CHECK_INT(add_there(7), 105);
 	CHECK_INT(*(uint64_t *)(job.pe[1].heap + 8), 112);
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 /* A kernel that has ended with work outstanding is no hindrance: the log goes on. */
@@ -579,8 +581,8 @@ static void launch_over_outstanding(void)
 {
 	struct ha_gpu_conn *c;
 
-	up(2, 2, job_connect_1_1);
-	c = conn(0, 0, 1);
+	start_job(2, 2, job_connect_1_1);
+	c = find_conn(0, 0, 1);
 	ha_gpu_store(&job.fabric->nic[0].pace, 1 << 20);
 	ha_gpu_world_enter(job.pe[0].world);
 	for (int i = 0; i < 20; i++)
@@ -590,8 +592,8 @@ static void launch_over_outstanding(void)
 	ha_gpu_world_leave(job.pe[0].world);
 	CHECK(!ha_gpu_host_launch(job.pe[0].host, 20));
 	ha_gpu_store(&job.fabric->nic[0].pace, 0);
-	exchange();
-	down();
+	exchange_data();
+	end_job();
 }
 
 /* ---- the end ---- */
@@ -615,8 +617,8 @@ static void finalize_outstanding(void)
 {
 	struct ha_gpu_conn *c;
 
-	up(2, 2, job_connect_2_2);
-	c = conn(0, 0, 1);
+	start_job(2, 2, job_connect_2_2);
+	c = find_conn(0, 0, 1);
 	memset(job.pe[0].heap, 0x77, 64);
 	job.pe[1].heap[0] = 0;
 	for (int i = 0; i < 2; i++)
@@ -649,8 +651,8 @@ static void finalize_while_an_agent_posts(void)
 	struct ha_gpu_conn *c;
 	pthread_t agent;
 
-	up(2, 2, job_connect_1_1);
-	c = conn(0, 0, 1);
+	start_job(2, 2, job_connect_1_1);
+	c = find_conn(0, 0, 1);
 	CHECK_INT(ha_gpu_reserve(c, 1, SECOND, &reserved), HA_GPU_DONE);
 	ha_gpu_write_proof(c, ha_gpu_active_path(c), ha_gpu_entry_index(&reserved, 0));
 	CHECK(!pthread_create(&agent, NULL, publish_later, c));
@@ -663,26 +665,26 @@ static void finalize_while_an_agent_posts(void)
 
 static void finalize_under_a_kernel(void)
 {
-	up(2, 2, job_connect_1_1);
+	start_job(2, 2, job_connect_1_1);
 	ha_gpu_world_enter(job.pe[1].world);
 	limit_ms[0] = limit_ms[1] = 100;
 	job_all(&job, finalize_soon);
 	job_want(&job, -EBUSY);
-	exchange(); /* nothing was touched */
+	exchange_data(); /* nothing was touched */
 	ha_gpu_world_leave(job.pe[1].world);
-	down();
+	end_job();
 }
 
 static void each_call_fails(void)
 {
 	CHECK(job_each_call_fails(&job,
 				  (void *(*const[])(void *)) { job_connect_2_1, job_connect_1_1 },
-				  2, exchange) >= 60);
+				  2, exchange_data) >= 60);
 }
 
 static const struct named_test tests[] = {
 	{ "all_to_all", all_to_all },
-	{ "alone", alone },
+	{ "alone", one_rank_alone },
 	{ "key_tables", key_tables },
 	{ "unlike_settings", unlike_settings },
 	{ "unlike_numbers", unlike_numbers },

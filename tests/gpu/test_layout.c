@@ -7,7 +7,7 @@
 #include <infiniband/mlx5dv.h>
 #include <stddef.h>
 
-static void constants(void)
+static void same_constants(void)
 {
 	CHECK_INT(HA_GPU_WQE_BYTES, MLX5_SEND_WQE_BB);
 	CHECK_INT(HA_GPU_OP_NOP, MLX5_OPCODE_NOP);
@@ -38,7 +38,7 @@ static void constants(void)
 			  sizeof(struct mlx5_wqe_atomic_seg) + sizeof(struct mlx5_wqe_data_seg));
 }
 
-static void completion(void)
+static void completion_layout(void)
 {
 	CHECK_INT(HA_GPU_CQE_BYTES, sizeof(struct mlx5_cqe64));
 	CHECK_INT(HA_GPU_CQE_IMM, offsetof(struct mlx5_cqe64, imm_inval_pkey));
@@ -96,7 +96,7 @@ struct entry {
 #define QPN 0x00abcdefu
 #define INDEX 0xf17eu
 
-static void expect(struct entry *e, uint8_t opcode, uint8_t ds, uint8_t flags)
+static void fill_expected(struct entry *e, uint8_t opcode, uint8_t ds, uint8_t flags)
 {
 	memset(e, 0, sizeof(*e));
 	mlx5dv_set_ctrl_seg(&e->ctrl, INDEX, opcode, 0, QPN, flags, ds, 0, 0);
@@ -104,7 +104,7 @@ static void expect(struct entry *e, uint8_t opcode, uint8_t ds, uint8_t flags)
 	e->remote.rkey = htobe32(RKEY);
 }
 
-static void same(const struct ha_gpu_wqe *ours, const struct entry *theirs)
+static void check_same_entry(const struct ha_gpu_wqe *ours, const struct entry *theirs)
 {
 	CHECK_INT(sizeof(*theirs), 64);
 	for (unsigned i = 0; i < 64; i++)
@@ -125,24 +125,24 @@ static void write_and_read(void)
 	struct ha_gpu_wqe w;
 	struct entry e;
 
-	expect(&e, MLX5_OPCODE_RDMA_WRITE, 3, MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_FENCE);
+	fill_expected(&e, MLX5_OPCODE_RDMA_WRITE, 3, MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_FENCE);
 	mlx5dv_set_data_seg(&e.data, 0x12345678, LKEY, LOCAL);
 	ha_gpu_wqe_write(&w, QPN, INDEX, HA_GPU_WQE_SIGNALED | HA_GPU_WQE_FENCE);
 	ha_gpu_wqe_remote(&w, REMOTE, ha_gpu_be32(RKEY));
 	ha_gpu_wqe_data(&w, 4, LOCAL, ha_gpu_be32(LKEY), 0x12345678);
-	same(&w, &e);
+	check_same_entry(&w, &e);
 	CHECK(!ha_gpu_wqe_is_inline(&w));
 	CHECK(ha_gpu_wqe_raddr(&w) == REMOTE);
 
-	expect(&e, MLX5_OPCODE_RDMA_READ, 3, 0);
+	fill_expected(&e, MLX5_OPCODE_RDMA_READ, 3, 0);
 	mlx5dv_set_data_seg(&e.data, 8, LKEY, LOCAL);
 	ha_gpu_wqe_read(&w, QPN, INDEX, 0);
 	ha_gpu_wqe_remote(&w, REMOTE, ha_gpu_be32(RKEY));
 	ha_gpu_wqe_data(&w, 4, LOCAL, ha_gpu_be32(LKEY), 8);
-	same(&w, &e);
+	check_same_entry(&w, &e);
 }
 
-static void inlined(void)
+static void inline_write_layout(void)
 {
 	static const uint8_t bytes[28] = "0123456789abcdefghijklmnopq";
 	struct ha_gpu_wqe w;
@@ -153,12 +153,13 @@ static void inlined(void)
 	for (unsigned length = 0; length <= HA_GPU_INLINE_MAX; length++) {
 		memset(word, 0, sizeof(word));
 		memcpy(word, bytes, length);
-		expect(&e, MLX5_OPCODE_RDMA_WRITE, (uint8_t)((32 + 4 + length + 15) / 16), 0);
+		fill_expected(&e, MLX5_OPCODE_RDMA_WRITE, (uint8_t)((32 + 4 + length + 15) / 16),
+			      0);
 		e.inl.byte_count = htobe32(length | MLX5_INLINE_SEG);
 		memcpy(e.bytes, bytes, length);
 		ha_gpu_wqe_inline(&w, QPN, INDEX, 0, word, length);
 		ha_gpu_wqe_remote(&w, REMOTE, ha_gpu_be32(RKEY));
-		same(&w, &e);
+		check_same_entry(&w, &e);
 		CHECK(ha_gpu_wqe_is_inline(&w));
 		if (length >= 8) {
 			memcpy(&first, bytes, 8);
@@ -167,23 +168,23 @@ static void inlined(void)
 	}
 }
 
-static void atomics(void)
+static void atomic_layout(void)
 {
 	struct ha_gpu_wqe w;
 	struct entry e;
 
-	expect(&e, MLX5_OPCODE_ATOMIC_FA, 4, MLX5_WQE_CTRL_CQ_UPDATE);
+	fill_expected(&e, MLX5_OPCODE_ATOMIC_FA, 4, MLX5_WQE_CTRL_CQ_UPDATE);
 	e.atomic.swap_add = htobe64(0x0102030405060708u);
 	mlx5dv_set_data_seg(&e.old, 8, LKEY, LOCAL);
 	ha_gpu_wqe_fetch_add(&w, QPN, INDEX, HA_GPU_WQE_SIGNALED, 0x0102030405060708u);
 	ha_gpu_wqe_remote(&w, REMOTE, ha_gpu_be32(RKEY));
 	ha_gpu_wqe_data(&w, 6, LOCAL, ha_gpu_be32(LKEY), 8);
-	same(&w, &e);
+	check_same_entry(&w, &e);
 
-	expect(&e, MLX5_OPCODE_NOP, 1, MLX5_WQE_CTRL_FENCE);
+	fill_expected(&e, MLX5_OPCODE_NOP, 1, MLX5_WQE_CTRL_FENCE);
 	memset(&e.remote, 0, sizeof(e.remote));
 	ha_gpu_wqe_nop(&w, QPN, INDEX, HA_GPU_WQE_FENCE);
-	same(&w, &e);
+	check_same_entry(&w, &e);
 }
 
 /* Dynamically connected: control, the 48 bytes of an address vector, then the rest in a second
@@ -214,7 +215,7 @@ static void address_vectors(void)
 	CHECK_INT(offsetof(struct mlx5_wqe_av, rgid), 32);
 }
 
-static void wide(void)
+static void wide_entry_layout(void)
 {
 	struct ha_gpu_wqe w, block[2], back;
 	struct wide e;
@@ -263,14 +264,14 @@ static void wide_nop(void)
 }
 
 static const struct named_test tests[] = {
-	{ "constants", constants },
-	{ "completion", completion },
+	{ "constants", same_constants },
+	{ "completion", completion_layout },
 	{ "completion_tail", completion_tail },
 	{ "write_and_read", write_and_read },
-	{ "inlined", inlined },
-	{ "atomics", atomics },
+	{ "inlined", inline_write_layout },
+	{ "atomics", atomic_layout },
 	{ "address_vectors", address_vectors },
-	{ "wide", wide },
+	{ "wide", wide_entry_layout },
 	{ "wide_nop", wide_nop },
 };
 

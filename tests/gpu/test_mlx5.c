@@ -23,7 +23,7 @@ static int alloc(void *unused, size_t bytes, void **memory)
 	return 0;
 }
 
-static void release(void *unused, void *memory, size_t bytes)
+static void free_memory(void *unused, void *memory, size_t bytes)
 {
 	fake_free(memory);
 }
@@ -69,7 +69,7 @@ static struct process proc[PES];
 static void (*body)(struct ha_gpu_host_config *c,
 		    struct process *p); /* between the bootstrap and its end */
 static const struct ha_gpu_mlx5_memory memory = { .alloc = alloc,
-						  .free = release,
+						  .free = free_memory,
 						  .map_doorbell = map_doorbell,
 						  .unmap_doorbell = unmap_doorbell,
 						  .dmabuf = dmabuf };
@@ -138,7 +138,7 @@ static void connect_dynamic(struct ha_gpu_host_config *c, struct process *p)
 	CHECK(!ha_gpu_host_finalize(p->host, 20000));
 }
 
-static void *process(void *arg)
+static void *run_process(void *arg)
 {
 	struct ha_gpu_host_config c = { .ops = &ha_gpu_mlx5_ops, .heap_bytes = 1 << 16 };
 	struct ha_gpu_mlx5 m = {
@@ -190,12 +190,12 @@ static void run_both(void (*does)(struct ha_gpu_host_config *c, struct process *
 	body = does;
 	CHECK(!ha_gpu_stream_free_local(fake_root));
 	for (int i = 0; i < PES; i++)
-		CHECK(!pthread_create(&t[i], NULL, process, &proc[i]));
+		CHECK(!pthread_create(&t[i], NULL, run_process, &proc[i]));
 	for (int i = 0; i < PES; i++)
 		pthread_join(t[i], NULL);
 }
 
-static void dynamic(void)
+static void dynamic_connections(void)
 {
 	unsigned initiators = 0, targets = 0, connected = 0;
 
@@ -256,7 +256,7 @@ static void priority_of_roce(void)
 
 /* HA_GPU_PROXY=1 is what to do where no doorbell can be had at the GPU, and it asked for one all
  * the same. */
-static void proxied(void)
+static void proxy_maps_no_doorbell(void)
 {
 	run_both(connect_proxied);
 	CHECK_INT(ever, 0);
@@ -329,7 +329,7 @@ static void refused_is_no_fence(void)
 	struct ha_gpu_mlx5 m = { .verbs = &fake_verbs,
 				 .dv = fake_dv,
 				 .gid_index = -1,
-				 .memory = { .alloc = alloc, .free = release } };
+				 .memory = { .alloc = alloc, .free = free_memory } };
 	struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
 	struct ha_gpu_rc_link link = { .timeout = 14 };
 	struct ha_gpu_hw_dct dct = { 0 };
@@ -370,7 +370,7 @@ static void *one_port(void)
 	alone = (struct ha_gpu_mlx5) { .verbs = &fake_verbs,
 				       .dv = fake_dv,
 				       .gid_index = -1,
-				       .memory = { .alloc = alloc, .free = release } };
+				       .memory = { .alloc = alloc, .free = free_memory } };
 	CHECK_INT(ha_gpu_mlx5_ops.ports(&alone, list, HA_GPU_PORTS_MAX), NICS);
 	CHECK(!ha_gpu_mlx5_ops.open(&alone, 0, &port));
 	return port;
@@ -505,7 +505,7 @@ static void dmabuf_not_taken(void)
 }
 
 /* A libmlx5 that lacks calls: what was closed already is not closed again by whoever cleans up. */
-static void old(void)
+static void old_library_is_refused(void)
 {
 	struct ha_gpu_mlx5 m;
 
@@ -516,7 +516,7 @@ static void old(void)
 
 static const struct named_test tests[] = {
 	{ "two_processes", two_processes },
-	{ "proxied", proxied },
+	{ "proxied", proxy_maps_no_doorbell },
 	{ "priority_of_roce", priority_of_roce },
 	{ "refused_is_no_fence", refused_is_no_fence },
 	{ "port_is_asked_seldom", port_is_asked_seldom },
@@ -524,8 +524,8 @@ static const struct named_test tests[] = {
 	{ "query_that_fails", query_that_fails },
 	{ "address_is_read_anew", address_is_read_anew },
 	{ "dmabuf_not_taken", dmabuf_not_taken },
-	{ "old", old },
-	{ "dynamic", dynamic },
+	{ "old", old_library_is_refused },
+	{ "dynamic", dynamic_connections },
 };
 
 int main(int argc, char **argv)

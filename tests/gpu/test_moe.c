@@ -126,7 +126,7 @@ static void want_all_right(const struct job *j, uint64_t cuts_at_least)
 
 /* ---- nothing is cut ---- */
 
-static void quiet(void)
+static void run_without_faults(void)
 {
 	struct job j;
 
@@ -137,7 +137,7 @@ static void quiet(void)
 	want_all_right(&j, 0);
 }
 
-static void alone(void)
+static void one_rank_alone(void)
 {
 	struct job j;
 
@@ -148,8 +148,8 @@ static void alone(void)
 
 /* ---- cuts ---- */
 
-static void cut(unsigned kernels, enum ha_moe_format format, enum ha_moe_routing routing,
-		uint32_t hidden, uint64_t launches)
+static void run_with_cuts(unsigned kernels, enum ha_moe_format format, enum ha_moe_routing routing,
+			  uint32_t hidden, uint64_t launches)
 {
 	struct job j;
 
@@ -163,42 +163,47 @@ static void cut(unsigned kernels, enum ha_moe_format format, enum ha_moe_routing
 
 static void cut_in_dispatch(void)
 {
-	cut(HA_MOE_CUT_DISPATCH, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM, 512, 12);
+	run_with_cuts(HA_MOE_CUT_DISPATCH, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM, 512, 12);
 }
 
 static void cut_in_combine(void)
 {
-	cut(HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM, 512, 12);
+	run_with_cuts(HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM, 512, 12);
 }
 
 static void cut_in_both(void)
 {
-	cut(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM, 512, 8);
+	run_with_cuts(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM,
+		      512, 8);
 }
 
-static void fp8(void)
+static void cuts_with_fp8(void)
 {
-	cut(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_FP8, HA_MOE_ROUTE_RANDOM, 7168, 4);
+	run_with_cuts(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_FP8, HA_MOE_ROUTE_RANDOM,
+		      7168, 4);
 }
 
-static void bf16(void)
+static void cuts_with_bf16(void)
 {
-	cut(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM, 7168, 4);
+	run_with_cuts(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_RANDOM,
+		      7168, 4);
 }
 
 static void none_for_half(void)
 {
-	cut(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_HALF, 256, 6);
+	run_with_cuts(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_HALF, 256,
+		      6);
 }
 
 static void all_to_one(void)
 {
-	cut(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_ONE, 256, 6);
+	run_with_cuts(HA_MOE_CUT_DISPATCH | HA_MOE_CUT_COMBINE, HA_MOE_BF16, HA_MOE_ROUTE_ONE, 256,
+		      6);
 }
 
 /* A kernel may end while its cut strikes: what has begun strikes, counts, and is put right. It once
  * stayed dead, or half done. */
-static void withdraw(struct soft_fabric *f)
+static void withdraw_cut(struct soft_fabric *f)
 {
 	struct soft_nic *nic = &f->nic[0];
 	struct ha_moe_nic n = { .state = HA_MOE_CUT_WITHDRAWN, .down_ns = MS };
@@ -220,7 +225,7 @@ static void withdrawn_too_late(void)
 	CHECK(f);
 	f->nic[0].struck = 1;
 	ha_gpu_store(&f->nic[0].power, SOFT_DEAD);
-	withdraw(f);
+	withdraw_cut(f);
 }
 
 static void withdrawn_half_way(void)
@@ -234,7 +239,7 @@ static void withdrawn_half_way(void)
 	};
 	f->nic[0].entries = 1; /* of the three */
 	f->nic[0].begun_ns = ha_gpu_now();
-	withdraw(f);
+	withdraw_cut(f);
 }
 
 /* ---- both paths down ---- */
@@ -290,7 +295,7 @@ static void pair_down(void)
 
 /* ---- launches: resumed, out of turn, two at once ---- */
 
-static void finish(struct job *j, struct ha_moe_rank *r, uint64_t limit, unsigned *timeouts)
+static void finish_combine(struct job *j, struct ha_moe_rank *r, uint64_t limit, unsigned *timeouts)
 {
 	enum ha_gpu_result result;
 
@@ -317,12 +322,12 @@ static void resumed_body(struct job *j, struct ha_moe_rank *r)
 		CHECK_INT(result, HA_GPU_DONE);
 		CHECK_INT(ha_moe_check_dispatch(&j->config.values, r->moe, &r->call), 0);
 		ha_moe_rank_experts(r);
-		finish(j, r, limit, &timeouts);
+		finish_combine(j, r, limit, &timeouts);
 	}
 	ha_gpu_add(&j->timeouts, timeouts);
 }
 
-static void resumed(void)
+static void timed_out_calls_resume(void)
 {
 	struct job j;
 
@@ -332,7 +337,7 @@ static void resumed(void)
 	CHECK(j.timeouts); /* a rank that always comes last may have none */
 }
 
-static void refused(enum ha_gpu_result result)
+static void check_refused(enum ha_gpu_result result)
 {
 	CHECK_INT(result, HA_GPU_REFUSED);
 }
@@ -347,36 +352,36 @@ static void unfinished_body(struct job *j, struct ha_moe_rank *r)
 		ha_gpu_store(&r->nic[i].nic->pace, UINT64_MAX);
 	pthread_barrier_wait(&j->meet);
 	ha_moe_rank_input(r, 0);
-	refused(ha_moe_rank_combine(r, HA_MOE_BOTH, LONG));     /* nothing to return */
-	refused(ha_moe_rank_dispatch(r, HA_MOE_RECEIVE, LONG)); /* not sent */
-	refused(ha_moe_rank_dispatch(r, 0, LONG));
+	check_refused(ha_moe_rank_combine(r, HA_MOE_BOTH, LONG));     /* nothing to return */
+	check_refused(ha_moe_rank_dispatch(r, HA_MOE_RECEIVE, LONG)); /* not sent */
+	check_refused(ha_moe_rank_dispatch(r, 0, LONG));
 	if (r->moe->rank) {
 		/* rank 0's counts do not come */
 		CHECK_INT(ha_moe_rank_dispatch(r, HA_MOE_BOTH, 50 * MS), HA_GPU_TIMEOUT);
 		r->call.number = 1;
-		refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG));
+		check_refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG));
 		r->call.number = 0;
-		refused(ha_moe_rank_combine(r, HA_MOE_BOTH, LONG));
+		check_refused(ha_moe_rank_combine(r, HA_MOE_BOTH, LONG));
 	}
 	pthread_barrier_wait(&j->meet);
 	for (int i = 0; i < HA_MOE_NICS && !r->moe->rank; i++)
 		ha_gpu_store(&r->nic[i].nic->pace, 0);
 	CHECK_INT(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG), HA_GPU_DONE);
 	CHECK_INT(ha_moe_check_dispatch(&j->config.values, r->moe, &r->call), 0);
-	refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG)); /* done already */
+	check_refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG)); /* done already */
 	ha_moe_rank_experts(r);
-	finish(j, r, LONG, &timeouts);
+	finish_combine(j, r, LONG, &timeouts);
 	CHECK_INT(timeouts, 0);
 	r->call.number = 2;
-	refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG)); /* 1 comes first */
+	check_refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG)); /* 1 comes first */
 	/* Nor does one begin while the one before is still on the device. */
 	r->call.number = 1;
 	ha_gpu_world_enter(r->moe->world);
-	refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG));
+	check_refused(ha_moe_rank_dispatch(r, HA_MOE_BOTH, LONG));
 	ha_gpu_world_leave(r->moe->world);
 }
 
-static void unfinished(void)
+static void unfinished_blocks_next(void)
 {
 	struct job j;
 
@@ -404,7 +409,7 @@ static void two_at_once_body(struct job *j, struct ha_moe_rank *r)
 		ha_moe_rank_input(r, n + 1);
 		CHECK_INT(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG), HA_GPU_DONE);
 		r->call.number = n + 2;
-		refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG)); /* a third has no area */
+		check_refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG)); /* a third has no area */
 		ha_moe_rank_input(r, n);
 		CHECK_INT(ha_moe_rank_combine(r, HA_MOE_RECEIVE, LONG), HA_GPU_DONE);
 		CHECK_INT(ha_moe_check_combine(v, r->moe, &r->call), 0);
@@ -430,11 +435,11 @@ static void twice_the_same_expert_body(struct job *j, struct ha_moe_rank *r)
 	r->call.tokens = r->moe->shape.tokens_max;
 	for (uint32_t i = 0; i < r->call.tokens * r->moe->shape.topk; i++)
 		topk[i] = 1;
-	refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG));
+	check_refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG));
 	topk[0] = (int32_t)r->moe->shape.experts;
-	refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG));
+	check_refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG));
 	r->call.tokens = r->moe->shape.tokens_max + 1;
-	refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG));
+	check_refused(ha_moe_rank_dispatch(r, HA_MOE_SEND, LONG));
 }
 
 static void bad_input(void)
@@ -447,7 +452,7 @@ static void bad_input(void)
 	job_run(&j);
 }
 
-static void shapes(void)
+static void shapes_are_checked(void)
 {
 	const struct ha_moe_shape good = { .ranks = 4,
 					   .experts = 64,
@@ -475,7 +480,7 @@ static void shapes(void)
 
 /* ---- numbers ---- */
 
-static void numbers(void)
+static void number_conversions(void)
 {
 	for (unsigned b = 0; b < 256; b++) {
 		unsigned exponent = b >> 3 & 15, mantissa = b & 7;
@@ -506,25 +511,25 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-	{ "quiet", quiet },
-	{ "alone", alone },
+	{ "quiet", run_without_faults },
+	{ "alone", one_rank_alone },
 	{ "cut_in_dispatch", cut_in_dispatch },
 	{ "cut_in_combine", cut_in_combine },
 	{ "cut_in_both", cut_in_both },
-	{ "fp8", fp8 },
-	{ "bf16", bf16 },
+	{ "fp8", cuts_with_fp8 },
+	{ "bf16", cuts_with_bf16 },
 	{ "none_for_half", none_for_half },
 	{ "all_to_one", all_to_one },
 	{ "withdrawn_too_late", withdrawn_too_late },
 	{ "withdrawn_half_way", withdrawn_half_way },
 	{ "both_down", both_down },
 	{ "pair_down", pair_down },
-	{ "resumed", resumed },
-	{ "unfinished", unfinished },
+	{ "resumed", timed_out_calls_resume },
+	{ "unfinished", unfinished_blocks_next },
 	{ "two_at_once", two_at_once },
 	{ "bad_input", bad_input },
-	{ "shapes", shapes },
-	{ "numbers", numbers },
+	{ "shapes", shapes_are_checked },
+	{ "numbers", number_conversions },
 };
 
 int main(int argc, char **argv)

@@ -14,7 +14,7 @@ static struct pair_config config;
 static struct soft_fabric *fabric;
 static pthread_t threads[6];
 
-static void start(void)
+static void start_pair(void)
 {
 	fabric = soft_fabric_open(4, 32 << 20);
 	CHECK(fabric);
@@ -25,7 +25,7 @@ static void start(void)
 		CHECK(!pthread_create(&threads[4 + i], NULL, pair_agent_run, &pair.end[i]));
 }
 
-static void stop(void)
+static void stop_pair(void)
 {
 	for (unsigned i = 0; i < 2; i++)
 		ha_gpu_store(&pair.end[i].stop, 1);
@@ -40,7 +40,7 @@ static void stop(void)
 	soft_fabric_close(fabric);
 }
 
-static void fill(uint8_t *p, size_t n, unsigned seed)
+static void fill_bytes(uint8_t *p, size_t n, unsigned seed)
 {
 	for (size_t i = 0; i < n; i++)
 		p[i] = (uint8_t)(seed + i * 7 + (i >> 8));
@@ -53,12 +53,12 @@ static void put_and_quiet(void)
 					   50000 };
 	struct ha_gpu_conn *c;
 
-	start();
+	start_pair();
 	c = pair.end[0].conn;
 	for (unsigned i = 0; i < 8; i++) {
 		uint8_t *from = pair.end[0].heap + 13 * i, *to = pair.end[1].heap + 16300 + i;
 
-		fill(from, length[i], i);
+		fill_bytes(from, length[i], i);
 		memset(pair.end[1].heap, 0, config.heap_bytes);
 		CHECK_INT(ha_gpu_put_nbi(c, (uint64_t)(uintptr_t)to, from, length[i], 0, SECOND),
 			  HA_GPU_DONE);
@@ -66,32 +66,32 @@ static void put_and_quiet(void)
 		CHECK(!memcmp(from, to, length[i]));
 		CHECK(!to[-1] && !to[length[i]]);
 	}
-	stop();
+	stop_pair();
 }
 
-static void get(void)
+static void get_copies_bytes(void)
 {
 	struct ha_gpu_conn *c;
 
-	start();
+	start_pair();
 	c = pair.end[0].conn;
-	fill(pair.end[1].heap, 100000, 3);
+	fill_bytes(pair.end[1].heap, 100000, 3);
 	CHECK_INT(ha_gpu_get(c, pair.end[0].heap + 5, pair_remote(&pair, 0, 1), 70001, TIME_LIMIT),
 		  HA_GPU_DONE);
 	CHECK(!memcmp(pair.end[0].heap + 5, pair.end[1].heap + 1, 70001));
 	CHECK_INT(ha_gpu_get(c, pair.end[0].heap, pair_remote(&pair, 0, 0), 0, 0), HA_GPU_DONE);
-	stop();
+	stop_pair();
 }
 
-static void inlined(void)
+static void inline_puts(void)
 {
 	struct ha_gpu_conn *c;
 	uint8_t bytes[28];
 	uint64_t posted;
 
-	start();
+	start_pair();
 	c = pair.end[0].conn;
-	fill(bytes, 28, 9);
+	fill_bytes(bytes, 28, 9);
 	for (unsigned n = 0; n <= 28; n++) {
 		memset(pair.end[1].heap, 0xee, 64);
 		CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, 3), bytes, n, 0, SECOND),
@@ -109,15 +109,15 @@ static void inlined(void)
 		  HA_GPU_REFUSED);
 	CHECK_INT(ha_gpu_put_inline(c, pair_remote(&pair, 0, (1 << 14) - 4), bytes, 8, 0, SECOND),
 		  HA_GPU_REFUSED);
-	stop();
+	stop_pair();
 }
 
-static void refused(void)
+static void bad_requests_are_refused(void)
 {
 	struct ha_gpu_conn *c;
 	uint8_t *heap;
 
-	start();
+	start_pair();
 	c = pair.end[0].conn;
 	heap = pair.end[0].heap;
 	CHECK_INT(ha_gpu_put_nbi(c, pair_remote(&pair, 0, 0), heap - 1, 8, 0, SECOND),
@@ -132,19 +132,19 @@ static void refused(void)
 	CHECK_INT(ha_gpu_signal(c, HA_GPU_SIGNALS_USER, 1, 0, SECOND), HA_GPU_REFUSED);
 	CHECK_INT(ha_gpu_signal(c, 0, 0, 0, SECOND), HA_GPU_REFUSED);
 	CHECK_INT(ha_gpu_load(&c->resv), 0);
-	stop();
+	stop_pair();
 }
 
 /* Signals follow their data: what the signal announces is there. */
-static void signals(void)
+static void signals_follow_data(void)
 {
 	struct ha_gpu_conn *a, *b;
 
-	start();
+	start_pair();
 	a = pair.end[0].conn;
 	b = pair.end[1].conn;
 	for (uint32_t i = 1; i <= 500; i++) {
-		fill(pair.end[0].heap, 3000, i);
+		fill_bytes(pair.end[0].heap, 3000, i);
 		CHECK_INT(ha_gpu_put_nbi(a, pair_remote(&pair, 0, 100), pair.end[0].heap, 3000,
 					 HA_GPU_LATER, TIME_LIMIT),
 			  HA_GPU_DONE);
@@ -154,10 +154,10 @@ static void signals(void)
 	}
 	CHECK_INT(ha_gpu_signal_value(b, 7), 1000);
 	CHECK_INT(ha_gpu_wait(b, 7, 1001, 1000000), HA_GPU_TIMEOUT);
-	stop();
+	stop_pair();
 }
 
-static void *serve(void *end)
+static void *serve_conn(void *end)
 {
 	struct pair_end *e = end;
 
@@ -187,8 +187,8 @@ static void fetch_add(void)
 	pthread_t server, asker[3];
 	uint64_t old[3] = { 0, 0, 0 };
 
-	start();
-	CHECK(!pthread_create(&server, NULL, serve, &pair.end[1]));
+	start_pair();
+	CHECK(!pthread_create(&server, NULL, serve_conn, &pair.end[1]));
 	for (unsigned i = 0; i < 3; i++)
 		CHECK(!pthread_create(&asker[i], NULL, add_200, &old[i]));
 	for (unsigned i = 0; i < 3; i++)
@@ -197,7 +197,7 @@ static void fetch_add(void)
 	CHECK_INT(old[0] + old[1] + old[2], 3u * (599 * 600 / 2));
 	ha_gpu_store(&pair.end[1].stop, 1);
 	pthread_join(server, NULL);
-	stop();
+	stop_pair();
 }
 
 /* More entries than the 16-bit hardware index has, and it goes round under several threads: nothing
@@ -223,13 +223,13 @@ static void *signal_each(void *unused)
 	return NULL;
 }
 
-static void wrap(void)
+static void index_wraps(void)
 {
 	pthread_t t[3];
 
 	config.nwqes = 8192;
 	config.proof_every = config.proof_every ? 2048 : 0;
-	start();
+	start_pair();
 	signal_many(ALONE);
 	for (unsigned i = 0; i < 3; i++)
 		CHECK(!pthread_create(&t[i], NULL, signal_each, NULL));
@@ -238,25 +238,25 @@ static void wrap(void)
 	CHECK_INT(ha_gpu_quiet(pair.end[0].conn, 60 * SECOND), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_signal_value(pair.end[1].conn, 1), ALONE + 3 * EACH);
 	CHECK((ha_gpu_load(&pair.end[0].conn->resv) & HA_GPU_INDEX) >= ALONE + 3 * EACH);
-	stop();
+	stop_pair();
 }
 
 static void wrap_ring_queue(void)
 {
 	config.cq_log = 13;
-	wrap();
+	index_wraps();
 }
 
 static void wrap_proxied(void)
 {
 	config.proxied = 1;
-	wrap();
+	index_wraps();
 }
 
 static void wrap_believed(void)
 {
 	config.proof_every = 0;
-	wrap();
+	index_wraps();
 }
 
 /* A warp's put: an entry per lane, lengths from less than one chunk to more than all lanes'. */
@@ -290,8 +290,8 @@ static void warp_of(unsigned lanes)
 	struct lane lane[HA_GPU_LANES_MAX];
 	pthread_t t[HA_GPU_LANES_MAX];
 
-	start();
-	fill(pair.end[0].heap, config.heap_bytes, 1);
+	start_pair();
+	fill_bytes(pair.end[0].heap, config.heap_bytes, 1);
 	for (unsigned i = 0; i < lanes; i++) {
 		lane[i] = (struct lane) { { &w, i }, 0 };
 		CHECK(!pthread_create(&t[i], NULL, warp_put, &lane[i]));
@@ -300,7 +300,7 @@ static void warp_of(unsigned lanes)
 		pthread_join(t[i], NULL);
 		CHECK_INT(lane[i].result, HA_GPU_DONE);
 	}
-	stop();
+	stop_pair();
 }
 
 static void warp_put_nbi(void)
@@ -312,13 +312,13 @@ static void warp_put_nbi(void)
 /* The last eight of a batch of doorbells that nobody rang: who waits rings. */
 static void batch_never_rung(void)
 {
-	start();
+	start_pair();
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_INT(ha_gpu_signal(pair.end[0].conn, 0, 1, HA_GPU_LATER, SECOND), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_load(&pair.end[0].conn->rung), 0);
 	CHECK_INT(ha_gpu_quiet(pair.end[0].conn, TIME_LIMIT), HA_GPU_DONE);
 	CHECK_INT(ha_gpu_signal_value(pair.end[1].conn, 0), 3);
-	stop();
+	stop_pair();
 }
 
 /* A put of more pieces than the ring has slots, where acknowledgements are believed: the first
@@ -327,14 +327,14 @@ static void put_longer_than_the_ring(void)
 {
 	config.nwqes = 8;
 	config.proof_every = 0;
-	start();
-	fill(pair.end[0].heap, config.heap_bytes, 5);
+	start_pair();
+	fill_bytes(pair.end[0].heap, config.heap_bytes, 5);
 	CHECK_INT(ha_gpu_put_nbi(pair.end[0].conn, pair_remote(&pair, 0, 0), pair.end[0].heap,
 				 config.heap_bytes, 0, 8 * SECOND),
 		  HA_GPU_DONE);
 	CHECK_INT(ha_gpu_quiet(pair.end[0].conn, 8 * SECOND), HA_GPU_DONE);
 	CHECK(!memcmp(pair.end[0].heap, pair.end[1].heap, config.heap_bytes));
-	stop();
+	stop_pair();
 }
 
 /* The asker dies before the answer; the next request overwrote its words, and was served twice. */
@@ -345,7 +345,7 @@ static void fetch_add_after_repair(void)
 	uint64_t old;
 	bool posted;
 
-	start();
+	start_pair();
 	c = pair.end[0].conn;
 	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 5, &old, &posted, 20000000),
 		  HA_GPU_TIMEOUT);
@@ -354,14 +354,14 @@ static void fetch_add_after_repair(void)
 	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 7, &old, &posted, 20000000),
 		  HA_GPU_TIMEOUT);
 	CHECK(!posted);
-	CHECK(!pthread_create(&server, NULL, serve, &pair.end[1]));
+	CHECK(!pthread_create(&server, NULL, serve_conn, &pair.end[1]));
 	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 3, &old, &posted, TIME_LIMIT),
 		  HA_GPU_DONE);
 	CHECK_INT(old, 5);
 	CHECK_INT(((uint64_t *)pair.end[1].heap)[8], 8);
 	ha_gpu_store(&pair.end[1].stop, 1);
 	pthread_join(server, NULL);
-	stop();
+	stop_pair();
 }
 
 /* An answer that no path can carry any more is nothing done: who serves until nothing is left,
@@ -370,13 +370,13 @@ static void serving_ends(void)
 {
 	struct ha_gpu_conn *c;
 
-	start();
+	start_pair();
 	c = pair.end[1].conn;
 	c->served = 1;
 	ha_gpu_or(&c->resv, HA_GPU_CLOSED | HA_GPU_DOWN);
 	CHECK(!ha_gpu_serve(c));
 	CHECK_INT(c->answered, 0);
-	stop();
+	stop_pair();
 }
 
 /* A fetch-add whose answer never comes holds the connection; whoever came after it waited for that
@@ -387,7 +387,7 @@ static void fetch_add_behind_a_dead_one(void)
 	uint64_t old;
 	bool posted;
 
-	start();
+	start_pair();
 	c = pair.end[0].conn;
 	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 5, &old, &posted, 20000000),
 		  HA_GPU_TIMEOUT);
@@ -397,7 +397,7 @@ static void fetch_add_behind_a_dead_one(void)
 	CHECK_INT(ha_gpu_fetch_add(c, pair_remote(&pair, 0, 64), 7, &old, &posted, SECOND),
 		  HA_GPU_BOTH_DOWN);
 	CHECK(!posted);
-	stop();
+	stop_pair();
 }
 
 /* No entry is longer than the message that queue pairs are set up for: with chunks of 2 GiB and
@@ -417,12 +417,12 @@ static void longest_message(void)
 
 static const struct named_test tests[] = {
 	{ "put_and_quiet", put_and_quiet },
-	{ "get", get },
-	{ "inlined", inlined },
-	{ "refused", refused },
-	{ "signals", signals },
+	{ "get", get_copies_bytes },
+	{ "inlined", inline_puts },
+	{ "refused", bad_requests_are_refused },
+	{ "signals", signals_follow_data },
 	{ "fetch_add", fetch_add },
-	{ "wrap", wrap },
+	{ "wrap", index_wraps },
 	{ "wrap_ring_queue", wrap_ring_queue },
 	{ "wrap_proxied", wrap_proxied },
 	{ "wrap_believed", wrap_believed },

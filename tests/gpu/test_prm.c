@@ -89,7 +89,8 @@ static const struct byte dci_to_init[] = {
 	{ 11, 0xba }, { 26, 0x18 }, { 85, 0x02 },
 };
 
-static void same(const uint8_t *in, size_t length, size_t want, const struct byte *bytes, size_t n)
+static void check_command(const uint8_t *in, size_t length, size_t want, const struct byte *bytes,
+			  size_t n)
 {
 	uint8_t expect[HA_GPU_PRM_IN] = { 0 };
 
@@ -104,7 +105,7 @@ static void same(const uint8_t *in, size_t length, size_t want, const struct byt
 }
 
 #define SAME(in, length, want, bytes) \
-	same(in, length, want, bytes, sizeof(bytes) / sizeof((bytes)[0]))
+	check_command(in, length, want, bytes, sizeof(bytes) / sizeof((bytes)[0]))
 
 static uint8_t in[HA_GPU_PRM_IN];
 
@@ -139,7 +140,7 @@ static void queue_pairs(void)
 	SAME(in, ha_gpu_prm_create_qp(in, &q), 272, qp);
 }
 
-static void transitions(void)
+static void state_commands(void)
 {
 	struct ha_gpu_prm_peer p = { .qpn = 0x135790,
 				     .psn = 0x2468ac,
@@ -163,7 +164,7 @@ static void transitions(void)
 	SAME(in, ha_gpu_prm_to_reset(in, 0xfedcba), 16, to_reset);
 }
 
-static void dynamic(void)
+static void dynamic_commands(void)
 {
 	struct ha_gpu_prm_dct d = { .pd = 0xabcdef,
 				    .cqn = 0x654321,
@@ -183,7 +184,7 @@ static void dynamic(void)
 	CHECK_INT(in[25], 5); /* the service type */
 }
 
-static void answers(void)
+static void answer_fields(void)
 {
 	static const uint8_t out[HA_GPU_PRM_OUT] = { 0x04, 0,    0,    0,    0x12, 0x34,
 						     0x56, 0x78, 0xff, 0xab, 0xcd, 0xef };
@@ -196,9 +197,9 @@ static void answers(void)
 static const struct named_test tests[] = {
 	{ "completion_queues", completion_queues },
 	{ "queue_pairs", queue_pairs },
-	{ "transitions", transitions },
-	{ "dynamic", dynamic },
-	{ "answers", answers },
+	{ "transitions", state_commands },
+	{ "dynamic", dynamic_commands },
+	{ "answers", answer_fields },
 };
 
 int main(int argc, char **argv)

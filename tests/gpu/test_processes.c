@@ -34,12 +34,12 @@ static struct soft_fabric *fabric;
 static char root[80];
 
 /* In a heap: [row][peer][parity] to send, then the same for what comes. */
-static uint64_t place(uint64_t row, uint32_t peer, uint64_t round, bool incoming)
+static uint64_t piece_offset(uint64_t row, uint32_t peer, uint64_t round, bool incoming)
 {
 	return ((((uint64_t)incoming * 2 + row) * PES + peer) * 2 + (round & 1)) * PIECE;
 }
 
-static uint8_t pattern(uint64_t row, uint32_t from, uint32_t to, uint64_t round)
+static uint8_t pattern_byte(uint64_t row, uint32_t from, uint32_t to, uint64_t round)
 {
 	return (uint8_t)(round * 37 + row * 11 + from * 5 + to);
 }
@@ -52,10 +52,11 @@ static void send_round(struct kernel *k, uint64_t round)
 
 		if (!c)
 			continue;
-		from = k->heap + place(k->row, to, round, false);
-		memset(from, pattern(k->row, k->world->pe, to, round), PIECE);
-		CHECK_INT(ha_gpu_put_nbi(c, c->remote + place(k->row, k->world->pe, round, true),
-					 from, PIECE, HA_GPU_LATER, 30 * SECOND),
+		from = k->heap + piece_offset(k->row, to, round, false);
+		memset(from, pattern_byte(k->row, k->world->pe, to, round), PIECE);
+		CHECK_INT(ha_gpu_put_nbi(
+				  c, c->remote + piece_offset(k->row, k->world->pe, round, true),
+				  from, PIECE, HA_GPU_LATER, 30 * SECOND),
 			  HA_GPU_DONE);
 		CHECK_INT(ha_gpu_signal(c, 0, 1, 0, 30 * SECOND), HA_GPU_DONE);
 	}
@@ -65,17 +66,17 @@ static void take_round(struct kernel *k, uint64_t round)
 {
 	for (uint32_t from = 0; from < PES; from++) {
 		struct ha_gpu_conn *c = ha_gpu_world_conn(k->world, k->row, from);
-		const uint8_t *at = k->heap + place(k->row, from, round, true);
+		const uint8_t *at = k->heap + piece_offset(k->row, from, round, true);
 
 		if (!c)
 			continue;
 		CHECK_INT(ha_gpu_wait(c, 0, round, 30 * SECOND), HA_GPU_DONE);
 		for (unsigned i = 0; i < PIECE; i++)
-			CHECK_INT(at[i], pattern(k->row, from, k->world->pe, round));
+			CHECK_INT(at[i], pattern_byte(k->row, from, k->world->pe, round));
 	}
 }
 
-static void *kernel(void *arg)
+static void *run_kernel(void *arg)
 {
 	struct kernel *k = arg;
 
@@ -98,7 +99,7 @@ static void *kernel(void *arg)
 	return NULL;
 }
 
-static void until(struct kernel *k, uint64_t round)
+static void wait_for_round(struct kernel *k, uint64_t round)
 {
 	while (ha_gpu_load(&k->done) < round)
 		usleep(1000);
@@ -106,21 +107,21 @@ static void until(struct kernel *k, uint64_t round)
 
 /* Process 1 loses its first NIC in the middle, and gets it back; for the others it is the peer's
  * that dies. */
-static void trouble(int pe, struct kernel *k)
+static void fail_and_heal_nic(int pe, struct kernel *k)
 {
 	struct soft_nic *n = &fabric->nic[pe * NICS];
 
 	if (pe != 1)
 		return;
-	until(&k[0], ROUNDS / 3);
+	wait_for_round(&k[0], ROUNDS / 3);
 	ha_gpu_store(&n->power, SOFT_DEAD);
 	ha_gpu_store(&n->told, 1);
-	until(&k[0], ROUNDS * 2 / 3);
+	wait_for_round(&k[0], ROUNDS * 2 / 3);
 	soft_nic_heal(n);
 }
 
-static void configure(struct ha_gpu_host_config *c, struct ha_gpu_soft *soft,
-		      struct ha_gpu_bootstrap *b, int pe)
+static void configure_host(struct ha_gpu_host_config *c, struct ha_gpu_soft *soft,
+			   struct ha_gpu_bootstrap *b, int pe)
 {
 	memset(c, 0, sizeof(*c));
 	*soft = (struct ha_gpu_soft) { .fabric = fabric,
@@ -141,7 +142,7 @@ static void configure(struct ha_gpu_host_config *c, struct ha_gpu_soft *soft,
 	CHECK(c->heap);
 }
 
-static int process(int pe)
+static int run_process(int pe)
 {
 	struct kernel k[NICS] = { { .row = 0 }, { .row = 1 } };
 	struct ha_gpu_host_config config;
@@ -154,16 +155,16 @@ static int process(int pe)
 	for (int i = 0; i < NICS; i++)
 		CHECK(!pthread_create(&nic[i], NULL, soft_nic_serve, &fabric->nic[pe * NICS + i]));
 	CHECK(!ha_gpu_bootstrap_tcp(&b, root, pe, PES, 99, 30000));
-	configure(&config, &soft, &b, pe);
+	configure_host(&config, &soft, &b, pe);
 	CHECK(!ha_gpu_host_open(&config, &h));
 	CHECK(!ha_gpu_host_connect(h, 1, 1));
 	CHECK(!ha_gpu_host_launch(h, 0));
 	for (int i = 0; i < NICS; i++) {
 		k[i].world = ha_gpu_host_world(h);
 		k[i].heap = config.heap;
-		CHECK(!pthread_create(&k[i].thread, NULL, kernel, &k[i]));
+		CHECK(!pthread_create(&k[i].thread, NULL, run_kernel, &k[i]));
 	}
-	trouble(pe, k);
+	fail_and_heal_nic(pe, k);
 	for (int i = 0; i < NICS; i++)
 		pthread_join(k[i].thread, NULL);
 	ha_gpu_host_stats(h, &stats);
@@ -198,7 +199,7 @@ int main(void)
 		CHECK(pid[pe] >= 0);
 		if (!pid[pe]) {
 			alarm(850);
-			exit(process(pe));
+			exit(run_process(pe));
 		}
 	}
 	for (int pe = 0; pe < PES; pe++) {

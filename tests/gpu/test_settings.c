@@ -10,7 +10,7 @@
 static const char *given[8][2];
 static char said[1024];
 
-static const char *get(void *user, const char *name)
+static const char *get_given(void *user, const char *name)
 {
 	for (unsigned i = 0; i < 8 && given[i][0]; i++)
 		if (!strcmp(given[i][0], name))
@@ -18,8 +18,8 @@ static const char *get(void *user, const char *name)
 	return NULL;
 }
 
-static int load(struct ha_gpu_settings *s, const char *name, const char *text, const char *name2,
-		const char *text2)
+static int load_settings(struct ha_gpu_settings *s, const char *name, const char *text,
+			 const char *name2, const char *text2)
 {
 	char path[] = "/tmp/hawser-said-XXXXXX";
 	int fd = mkstemp(path), old = dup(2), r;
@@ -31,7 +31,7 @@ static int load(struct ha_gpu_settings *s, const char *name, const char *text, c
 	given[1][0] = name2;
 	given[1][1] = text2;
 	CHECK(fd >= 0 && old >= 0 && dup2(fd, 2) == 2);
-	r = ha_gpu_settings_load(s, get, NULL);
+	r = ha_gpu_settings_load(s, get_given, NULL);
 	dup2(old, 2);
 	n = pread(fd, said, sizeof(said) - 1, 0);
 	said[n > 0 ? n : 0] = 0;
@@ -41,12 +41,12 @@ static int load(struct ha_gpu_settings *s, const char *name, const char *text, c
 	return r;
 }
 
-static void defaults(void)
+static void check_defaults(void)
 {
 	struct ha_gpu_settings s;
 	struct ha_gpu_agent_config a;
 
-	CHECK(!load(&s, NULL, NULL, NULL, NULL));
+	CHECK(!load_settings(&s, NULL, NULL, NULL, NULL));
 	CHECK_TEXT(said, "");
 	ha_gpu_settings_agent(&s, &a);
 	CHECK_INT(a.check_ns, 10000000);
@@ -55,39 +55,39 @@ static void defaults(void)
 	CHECK_INT(a.failback, 1);
 }
 
-static void taken(void)
+static void values_are_taken(void)
 {
 	struct ha_gpu_settings s;
 
-	CHECK(!load(&s, "HA_GPU_QP_DEPTH", "256", "HA_GPU_RECOVERY_MS", "250"));
+	CHECK(!load_settings(&s, "HA_GPU_QP_DEPTH", "256", "HA_GPU_RECOVERY_MS", "250"));
 	CHECK_INT(s.qp_depth, 256);
 	CHECK_INT(s.recovery_ms, 250);
 }
 
-static void refuse(const char *name, const char *text)
+static void check_refused(const char *name, const char *text)
 {
 	struct ha_gpu_settings s;
 
-	CHECK_INT(load(&s, name, text, NULL, NULL), -EINVAL);
+	CHECK_INT(load_settings(&s, name, text, NULL, NULL), -EINVAL);
 	CHECK(strstr(said, name));
 	CHECK(strchr(said, '\n') == said + strlen(said) - 1); /* one line */
 }
 
-static void nonsense(void)
+static void bad_values_are_refused(void)
 {
-	refuse("HA_GPU_CHECK_MS", "0");
-	refuse("HA_GPU_CHECK_MS", "ten");
-	refuse("HA_GPU_CHECK_MS", "10ms");
-	refuse("HA_GPU_CHECK_MS", "-1");
-	refuse("HA_GPU_CHECK_MS", "");
-	refuse("HA_GPU_CHECK_MS", "99999999999999999999999");
-	refuse("HA_GPU_SILENT_CHECKS", "1");
-	refuse("HA_GPU_RECOVERY_MS", "0");
-	refuse("HA_GPU_DARK_MS", "1");
-	refuse("HA_GPU_QP_DEPTH", "1000");
-	refuse("HA_GPU_QP_DEPTH", "65536");
-	refuse("HA_GPU_PROOF_EVERY", "32");
-	refuse("HA_GPU_ENABLE_BACKUP", "yes");
+	check_refused("HA_GPU_CHECK_MS", "0");
+	check_refused("HA_GPU_CHECK_MS", "ten");
+	check_refused("HA_GPU_CHECK_MS", "10ms");
+	check_refused("HA_GPU_CHECK_MS", "-1");
+	check_refused("HA_GPU_CHECK_MS", "");
+	check_refused("HA_GPU_CHECK_MS", "99999999999999999999999");
+	check_refused("HA_GPU_SILENT_CHECKS", "1");
+	check_refused("HA_GPU_RECOVERY_MS", "0");
+	check_refused("HA_GPU_DARK_MS", "1");
+	check_refused("HA_GPU_QP_DEPTH", "1000");
+	check_refused("HA_GPU_QP_DEPTH", "65536");
+	check_refused("HA_GPU_PROOF_EVERY", "32");
+	check_refused("HA_GPU_ENABLE_BACKUP", "yes");
 }
 
 static void between_settings(void)
@@ -95,14 +95,14 @@ static void between_settings(void)
 	struct ha_gpu_settings s;
 
 	/* the default proof is more than a quarter of it */
-	CHECK_INT(load(&s, "HA_GPU_QP_DEPTH", "128", NULL, NULL), -EINVAL);
+	CHECK_INT(load_settings(&s, "HA_GPU_QP_DEPTH", "128", NULL, NULL), -EINVAL);
 	CHECK(strstr(said, "HA_GPU_PROOF_EVERY"));
-	CHECK(!load(&s, "HA_GPU_QP_DEPTH", "128", "HA_GPU_PROOF_EVERY", "0"));
+	CHECK(!load_settings(&s, "HA_GPU_QP_DEPTH", "128", "HA_GPU_PROOF_EVERY", "0"));
 	/* Shorter than the NIC repeats: 4.096 us x 2^14 x 8 = 536 ms. */
-	CHECK_INT(load(&s, "HA_GPU_SILENT_CHECKS", "53", NULL, NULL), -EINVAL);
+	CHECK_INT(load_settings(&s, "HA_GPU_SILENT_CHECKS", "53", NULL, NULL), -EINVAL);
 	CHECK(strstr(said, "window"));
-	CHECK(!load(&s, "HA_GPU_SILENT_CHECKS", "54", NULL, NULL));
-	CHECK(!load(&s, "HA_GPU_SILENT_CHECKS", "5", "HA_GPU_QP_TIMEOUT", "8"));
+	CHECK(!load_settings(&s, "HA_GPU_SILENT_CHECKS", "54", NULL, NULL));
+	CHECK(!load_settings(&s, "HA_GPU_SILENT_CHECKS", "5", "HA_GPU_QP_TIMEOUT", "8"));
 }
 
 /* Windows of microseconds were counted in whole milliseconds of one try, which for all below 2^8 is
@@ -126,7 +126,7 @@ static void short_windows(void)
 }
 
 /* The table in gpu/host/README.md is the one that the settings print. */
-static void documented(void)
+static void readme_has_table(void)
 {
 	static char table[16384], page[65536];
 	FILE *f = fmemopen(table, sizeof(table), "w"),
@@ -163,9 +163,9 @@ static void unknown_names(void)
 }
 
 static const struct named_test tests[] = {
-	{ "defaults", defaults },           { "taken", taken },
-	{ "nonsense", nonsense },           { "between_settings", between_settings },
-	{ "short_windows", short_windows }, { "documented", documented },
+	{ "defaults", check_defaults },         { "taken", values_are_taken },
+	{ "nonsense", bad_values_are_refused }, { "between_settings", between_settings },
+	{ "short_windows", short_windows },     { "documented", readme_has_table },
 	{ "unknown_names", unknown_names },
 };
 

@@ -15,14 +15,14 @@
 static struct ha_gpu_cuda cuda;
 static struct ha_gpu_mlx5_memory memory;
 
-static void start(void)
+static void open_cuda(void)
 {
 	CHECK_INT(cudaSetDevice(1), cudaSuccess);
 	CHECK_INT(ha_gpu_cuda_open(&cuda), 0);
 	ha_gpu_cuda_memory(&cuda, &memory);
 }
 
-static void stop(void)
+static void close_cuda(void)
 {
 	int device;
 
@@ -51,13 +51,13 @@ static void *pin_elsewhere(void *at)
 	return NULL;
 }
 
-static void pinned(void)
+static void pinned_memory(void)
 {
 	struct cudaPointerAttributes attributes;
 	pthread_t thread;
 	uint8_t *p;
 
-	start();
+	open_cuda();
 	CHECK(!pthread_create(&thread, NULL, pin_elsewhere, &p));
 	pthread_join(thread, NULL);
 	CHECK(!((uintptr_t)p & 4095));
@@ -68,16 +68,16 @@ static void pinned(void)
 	CHECK_INT(attributes.device, 1);
 	memory.free(memory.self, p, 5000);
 	CHECK_INT(type_of(p), cudaMemoryTypeUnregistered);
-	stop();
+	close_cuda();
 }
 
 /* A page is registered once, and given back with the last register on it. */
-static void doorbells(void)
+static void doorbells_are_mapped(void)
 {
 	static uint8_t bar[8192] __attribute__((aligned(4096)));
 	void *a, *b;
 
-	start();
+	open_cuda();
 	CHECK_INT(memory.map_doorbell(memory.self, bar + 0x800, &a), 0);
 	CHECK_INT(memory.map_doorbell(memory.self, bar + 0xa00, &b), 0);
 	CHECK(a == bar + 0x800 && b == bar + 0xa00);
@@ -89,7 +89,7 @@ static void doorbells(void)
 	CHECK_INT(type_of(bar), cudaMemoryTypeUnregistered);
 	CHECK_INT(memory.map_doorbell(memory.self, bar + 0x800, &a), 0); /* and again */
 	memory.unmap_doorbell(memory.self, bar + 0x800);
-	stop();
+	close_cuda();
 }
 
 /* What a NIC gets is the memory that the GPU has: the same bytes, both ways. */
@@ -100,7 +100,7 @@ static void dma_buf(void)
 	void *host;
 	int fd;
 
-	start();
+	open_cuda();
 	CHECK_INT(cudaMalloc((void **)&device, 1 << 16), cudaSuccess);
 	CHECK_INT(memory.dmabuf(memory.self, device + 5000, 10000, &fd, &offset), 0);
 	CHECK_INT(offset, 5000 - 4096);
@@ -118,14 +118,14 @@ static void dma_buf(void)
 	CHECK_INT(memory.dmabuf(memory.self, &offset, 8, &fd, &offset), -EOPNOTSUPP);
 	memory.free(memory.self, host, 4096);
 	CHECK_INT(cudaFree(device), cudaSuccess);
-	stop();
+	close_cuda();
 }
 
 /* ---- with a host ---- */
 
 static struct job job;
 
-static void up(void)
+static void start_job(void)
 {
 	job_start(&job, 2, 2);
 	job_all(&job, job_open);
@@ -134,7 +134,7 @@ static void up(void)
 	job_want(&job, 0);
 }
 
-static void down(void)
+static void end_job(void)
 {
 	job_all(&job, job_finalize);
 	job_want(&job, 0);
@@ -158,7 +158,7 @@ static void same_rows(const struct ha_gpu_cuda_world *w, const struct ha_gpu_wor
 		CHECK_INT(there.row[i], 0);
 }
 
-static void hold(void *flag)
+static void wait_for_flag(void *flag)
 {
 	while (!ha_gpu_load(flag))
 		usleep(100);
@@ -168,14 +168,14 @@ static void hold(void *flag)
  * The GPU's copy of the rows, on a stream of its own: what the program has under way on another,
  * the legacy one too, does not keep a growth from its end.
  */
-static void rows(void)
+static void rows_are_copied(void)
 {
 	struct ha_gpu_cuda_world w;
 	uint64_t go = 0;
 
-	start();
-	up();
-	CHECK_INT(cudaLaunchHostFunc(NULL, hold, &go), cudaSuccess);
+	open_cuda();
+	start_job();
+	CHECK_INT(cudaLaunchHostFunc(NULL, wait_for_flag, &go), cudaSuccess);
 	CHECK_INT(ha_gpu_cuda_world_make(&cuda, job.pe[0].host, &w), 0);
 	CHECK_INT(type_of((void *)(uintptr_t)w.device), cudaMemoryTypeDevice);
 	job_all(&job, job_connect_1_1);
@@ -186,25 +186,25 @@ static void rows(void)
 	ha_gpu_store(&go, 1);
 	same_rows(&w, job.pe[0].world, 6);
 	ha_gpu_cuda_world_free(&w);
-	down();
-	stop();
+	end_job();
+	close_cuda();
 }
 
 /* A launch waits for what is on its stream, and for nothing else. */
-static void launches(void)
+static void launch_waits_for_kernels(void)
 {
 	cudaStream_t stream, other;
 	struct ha_gpu_host *h;
 	uint64_t go = 0, never = 0;
 
-	start();
-	up();
+	open_cuda();
+	start_job();
 	h = job.pe[0].host;
 	CHECK_INT(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
 	CHECK_INT(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
-	CHECK_INT(cudaLaunchHostFunc(other, hold, &never), cudaSuccess);
+	CHECK_INT(cudaLaunchHostFunc(other, wait_for_flag, &never), cudaSuccess);
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, stream, 60000), 0);
-	CHECK_INT(cudaLaunchHostFunc(stream, hold, &go), cudaSuccess);
+	CHECK_INT(cudaLaunchHostFunc(stream, wait_for_flag, &go), cudaSuccess);
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, stream, 20), -EBUSY);
 	ha_gpu_store(&go, 1);
 	CHECK_INT(ha_gpu_cuda_launch(&cuda, h, stream, 600000), 0);
@@ -215,13 +215,16 @@ static void launches(void)
 	ha_gpu_store(&never, 1);
 	CHECK_INT(cudaStreamDestroy(other), cudaSuccess);
 	CHECK_INT(cudaStreamDestroy(stream), cudaSuccess);
-	down();
-	stop();
+	end_job();
+	close_cuda();
 }
 
 static const struct named_test tests[] = {
-	{ "pinned", pinned }, { "doorbells", doorbells }, { "dma_buf", dma_buf },
-	{ "rows", rows },     { "launches", launches },
+	{ "pinned", pinned_memory },
+	{ "doorbells", doorbells_are_mapped },
+	{ "dma_buf", dma_buf },
+	{ "rows", rows_are_copied },
+	{ "launches", launch_waits_for_kernels },
 };
 
 int main(int argc, char **argv)

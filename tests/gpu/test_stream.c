@@ -16,7 +16,7 @@
 
 static int interruptions;
 
-static void interrupted(int number)
+static void count_interruption(int number)
 {
 	static const char text[] =
 		"test_stream.c: interrupted 60000 times, and the limit of 100 ms is not over\n";
@@ -28,10 +28,10 @@ static void interrupted(int number)
 }
 
 /* Each interruption began the limit anew: a process with a timer waited for ever. */
-static void signals(void)
+static void limit_holds_with_signals(void)
 {
 	const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
-	struct sigaction act = { .sa_handler = interrupted };
+	struct sigaction act = { .sa_handler = count_interruption };
 	int fd[2];
 	char byte;
 
@@ -41,7 +41,7 @@ static void signals(void)
 	CHECK(interruptions);
 }
 
-static void addresses(void)
+static void bad_addresses_are_refused(void)
 {
 	static const char *const wrong[] = { "",
 					     ":80",
@@ -77,7 +77,7 @@ static void write_file(const char *path, const char *text)
 /* Who dials a port of this host at which nobody listens yet, and is given that very port to dial
  * from, was connected with itself. In a network of its own, where there is no other port to dial
  * from. */
-static void itself(void)
+static void no_connection_to_itself(void)
 {
 	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
 	int fd;
@@ -94,9 +94,9 @@ static void itself(void)
 }
 
 static const struct named_test tests[] = {
-	{ "signals", signals },
-	{ "addresses", addresses },
-	{ "itself", itself },
+	{ "signals", limit_holds_with_signals },
+	{ "addresses", bad_addresses_are_refused },
+	{ "itself", no_connection_to_itself },
 };
 
 int main(int argc, char **argv)
