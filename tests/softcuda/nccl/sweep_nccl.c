@@ -360,7 +360,7 @@ static int enqueue_gatherv(struct sweep *sweep, const struct round *round, struc
 	return result;
 }
 
-static int enqueue(struct sweep *sweep, const struct round *round, struct gpu *gpu)
+static int enqueue_operation(struct sweep *sweep, const struct round *round, struct gpu *gpu)
 {
 	const struct nccl_api *api = &sweep->api;
 	char *input = input_of_round(sweep, round, gpu);
@@ -408,7 +408,7 @@ static int enqueue_group(struct sweep *sweep, const struct round *round)
 		struct round part = part_of_round(round, p);
 
 		for (int g = 0; g < sweep->options->gpus && !result; g++)
-			result = enqueue(sweep, &part, &sweep->gpus[g]);
+			result = enqueue_operation(sweep, &part, &sweep->gpus[g]);
 	}
 	return result;
 }

@@ -50,7 +50,7 @@ static bool rail_is_ready(struct fake_ranks *ranks, const struct network *networ
 	return true;
 }
 
-static size_t smaller(size_t a, size_t b)
+static size_t smaller_size(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
@@ -66,9 +66,9 @@ static void find_range(const struct network *network, int channel, uint64_t step
 {
 	size_t total = network->count * (size_t)network->nodes;
 
-	*start = smaller((step * (size_t)network->channels + (size_t)channel) * network->chunk,
-			 total);
-	*end = smaller(*start + network->chunk, total);
+	*start = smaller_size((step * (size_t)network->channels + (size_t)channel) * network->chunk,
+			      total);
+	*end = smaller_size(*start + network->chunk, total);
 }
 
 /* The node's part of the range. */
@@ -77,7 +77,7 @@ static void cut_to_node(const struct network *network, int node, size_t *start, 
 	size_t own = (size_t)node * network->count;
 
 	*start = *start < own ? own : *start;
-	*end = smaller(*end, own + network->count);
+	*end = smaller_size(*end, own + network->count);
 	if (*end < *start)
 		*end = *start;
 }

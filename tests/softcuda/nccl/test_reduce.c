@@ -28,18 +28,18 @@ static const struct format formats[] = {
 	{ ELEMENT_FLOAT8_E5M2, 5, 2, true, true },
 };
 
-static int width(const struct format *format)
+static int width_of(const struct format *format)
 {
 	return 1 + format->exponent_bits + format->mantissa_bits;
 }
 
-static double decode(const struct format *format, unsigned bits)
+static double decode_number(const struct format *format, unsigned bits)
 {
 	unsigned mantissa = bits & ((1u << format->mantissa_bits) - 1);
 	int exponent = (int)(bits >> format->mantissa_bits & ((1u << format->exponent_bits) - 1));
 	int bias = (1 << (format->exponent_bits - 1)) - 1;
 	int top = (1 << format->exponent_bits) - 1;
-	double sign = bits >> (width(format) - 1) ? -1 : 1;
+	double sign = bits >> (width_of(format) - 1) ? -1 : 1;
 
 	if (format->has_infinity && exponent == top)
 		return mantissa ? NAN : sign * INFINITY;
@@ -54,10 +54,10 @@ static double decode(const struct format *format, unsigned bits)
 
 /* The code nearest to `value`, of two equally near ones the even one. Magnitudes grow with their
  * codes. */
-static unsigned encode(const struct format *format, double value)
+static unsigned encode_number(const struct format *format, double value)
 {
-	unsigned sign = signbit(value) ? 1u << (width(format) - 1) : 0;
-	unsigned count = 1u << (width(format) - 1);
+	unsigned sign = signbit(value) ? 1u << (width_of(format) - 1) : 0;
+	unsigned count = 1u << (width_of(format) - 1);
 	double magnitude = fabs(value);
 	unsigned below = 0;
 	unsigned largest =
@@ -65,21 +65,21 @@ static unsigned encode(const struct format *format, double value)
 	double gap;
 
 	for (unsigned half = count / 2; half; half /= 2) {
-		if (below + half <= largest && decode(format, below + half) <= magnitude)
+		if (below + half <= largest && decode_number(format, below + half) <= magnitude)
 			below += half;
 	}
 	if (below == largest) {
 		if (format->saturates)
 			return sign | largest;
 		/* Half a step above the largest number and more is infinite. */
-		gap = decode(format, largest) - decode(format, largest - 1);
-		return sign |
-		       (magnitude >= decode(format, largest) + gap / 2 ? largest + 1 : largest);
+		gap = decode_number(format, largest) - decode_number(format, largest - 1);
+		return sign | (magnitude >= decode_number(format, largest) + gap / 2 ? largest + 1
+										     : largest);
 	}
-	gap = decode(format, below + 1) - decode(format, below);
-	if (magnitude - decode(format, below) > gap / 2)
+	gap = decode_number(format, below + 1) - decode_number(format, below);
+	if (magnitude - decode_number(format, below) > gap / 2)
 		below++;
-	else if (magnitude - decode(format, below) == gap / 2 && below & 1)
+	else if (magnitude - decode_number(format, below) == gap / 2 && below & 1)
 		below++;
 	return sign | below;
 }
@@ -93,11 +93,11 @@ static const struct format *half_format(void)
 static unsigned round_result(const struct format *format, double value)
 {
 	if (format->saturates && isfinite(value))
-		value = decode(half_format(), encode(half_format(), value));
-	return encode(format, value);
+		value = decode_number(half_format(), encode_number(half_format(), value));
+	return encode_number(format, value);
 }
 
-static double exact(enum reduction_operator operator, bool maximum, double x, double y)
+static double exact_result(enum reduction_operator operator, bool maximum, double x, double y)
 {
 	switch (operator) {
 	case REDUCE_PRODUCT:
@@ -120,9 +120,9 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-static unsigned element(const struct format *format, const void *array, size_t index)
+static unsigned read_element(const struct format *format, const void *array, size_t index)
 {
-	if (width(format) == 8)
+	if (width_of(format) == 8)
 		return ((const uint8_t *)array)[index];
 	return ((const uint16_t *)array)[index];
 }
@@ -130,7 +130,7 @@ static unsigned element(const struct format *format, const void *array, size_t i
 static void check_small_float(const struct format *format, unsigned got, double expected,
 			      const char *what, double x, double y)
 {
-	double value = decode(format, got);
+	double value = decode_number(format, got);
 
 	if (isnan(expected) ? isnan(value) : got == round_result(format, expected))
 		return;
@@ -157,12 +157,12 @@ static void test_combine_of_format(const struct format *format, enum reduction_o
 	CHECK(find_reduction(&reduction, format->type, operator, maximum));
 	reduction.functions->combine(result, a, b, COUNT, reduction.argument);
 	for (size_t i = 0; i < COUNT; i++) {
-		double x = decode(format, element(format, a, i));
-		double y = decode(format, element(format, b, i));
-		double expected = exact(operator, maximum, x, y);
+		double x = decode_number(format, read_element(format, a, i));
+		double y = decode_number(format, read_element(format, b, i));
+		double expected = exact_result(operator, maximum, x, y);
 
-		check_small_float(format, element(format, result, i), expected, "combination", x,
-				  y);
+		check_small_float(format, read_element(format, result, i), expected, "combination",
+				  x, y);
 	}
 }
 
@@ -170,7 +170,7 @@ static void test_premultiply_of_format(const struct format *format)
 {
 	static uint16_t from[COUNT], result[COUNT];
 	struct reduction reduction;
-	unsigned factor = encode(format, 0.3125);
+	unsigned factor = encode_number(format, 0.3125);
 
 	for (size_t i = 0; i < COUNT; i++)
 		from[i] = (uint16_t)(i * 16 + i / 16);
@@ -179,10 +179,10 @@ static void test_premultiply_of_format(const struct format *format)
 	CHECK(reduction.functions->prepare != NULL);
 	reduction.functions->prepare(result, from, COUNT, reduction.argument);
 	for (size_t i = 0; i < COUNT; i++) {
-		double x = decode(format, element(format, from, i));
-		double expected = x * decode(format, factor);
+		double x = decode_number(format, read_element(format, from, i));
+		double expected = x * decode_number(format, factor);
 
-		check_small_float(format, element(format, result, i), expected, "product", x,
+		check_small_float(format, read_element(format, result, i), expected, "product", x,
 				  0.3125);
 	}
 }

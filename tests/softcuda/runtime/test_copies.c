@@ -109,7 +109,7 @@ static void large_pageable_source(void)
 	OK(cudaFree(device));
 }
 
-static void synchronous(void)
+static void synchronous_copies(void)
 {
 	char *device = device_bytes(SIZE);
 	char *other = device_bytes(SIZE);
@@ -175,7 +175,7 @@ int main(void)
 	locked_source_is_read_in_order();
 	pageable_target_is_written();
 	large_pageable_source();
-	synchronous();
+	synchronous_copies();
 	two_dimensions();
 	wrong_arguments();
 	OK(cudaStreamDestroy(stream));

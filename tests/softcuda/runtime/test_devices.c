@@ -8,7 +8,7 @@
 
 #include "softcuda/nvml/nvml_api.h"
 
-static void addresses(void)
+static void bus_addresses(void)
 {
 	char ids[3][32], path[160];
 	int found, count = 0;
@@ -82,7 +82,7 @@ static void devices_are_independent(void)
 	OK(cudaStreamDestroy(stream));
 }
 
-static void peers(void)
+static void peer_access(void)
 {
 	int can = -1;
 	void *here, *there;
@@ -149,7 +149,7 @@ static void nvml_knows_the_devices(void)
 }
 
 /* SOFTCUDA_NVLINK=2: two links to a switch, and no more. */
-static void links(void)
+static void nvml_knows_the_links(void)
 {
 	nvmlDevice_t device;
 	nvmlEnableState_t state = NVML_FEATURE_DISABLED;
@@ -218,12 +218,12 @@ int main(void)
 	setenv("SOFTCUDA_DEVICES", "3", 1);
 	setenv("SOFTCUDA_MEMORY", "1G", 1);
 	setenv("SOFTCUDA_NVLINK", "2", 1);
-	addresses();
+	bus_addresses();
 	current_device();
 	devices_are_independent();
-	peers();
+	peer_access();
 	nvml_knows_the_devices();
-	links();
+	nvml_knows_the_links();
 	entry_points();
 	driver_knows_the_devices();
 	return 0;

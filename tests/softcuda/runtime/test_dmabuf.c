@@ -65,7 +65,7 @@ static char *map_memory(void)
 	return (char *)(uintptr_t)address;
 }
 
-static void refuse(void)
+static void refuse_wrong_memory(void)
 {
 	char pageable[100], *device;
 	void *host;
@@ -83,7 +83,7 @@ static void refuse(void)
 }
 
 /* Each of three places: an allocation between others, an address inside of one, a mapping. */
-static void serve(int fd)
+static void serve_memory(int fd)
 {
 	struct side side;
 	char *before, *device, *mapped, byte;
@@ -114,7 +114,7 @@ static void serve(int fd)
 		}
 		CHECK(ibv_dereg_mr(mr) == 0);
 	}
-	refuse();
+	refuse_wrong_memory();
 	side_meet(&side);
 	side_close(&side);
 }
@@ -128,7 +128,7 @@ static void write_to(struct side *side, const struct target *target, enum ibv_wr
 	CHECK(side_wait(side, &wc, 60000) && wc.status == IBV_WC_SUCCESS);
 }
 
-static void use(int fd)
+static void use_memory(int fd)
 {
 	struct side side;
 	struct target target;
@@ -151,6 +151,6 @@ static void use(int fd)
 int main(void)
 {
 	side_isolate("127.167.0.0/16");
-	side_run(serve, use);
+	side_run(serve_memory, use_memory);
 	return 0;
 }

@@ -18,7 +18,7 @@ static void destroy_object(void *data)
 	destroyed++;
 }
 
-static cudaGraphExec_t instantiate(cudaGraph_t graph)
+static cudaGraphExec_t instantiate_graph(cudaGraph_t graph)
 {
 	cudaGraphExec_t exec;
 	OK(cudaGraphInstantiate(&exec, graph, 0));
@@ -53,7 +53,7 @@ static void captured_work_is_done_by_launches(void)
 	OK(cudaStreamEndCapture(stream, &graph));
 	CHECK_INT(count_nodes(graph), 3);
 	CHECK(((char *)device)[0] == 0); /* nothing has been done yet */
-	cudaGraphExec_t exec = instantiate(graph);
+	cudaGraphExec_t exec = instantiate_graph(graph);
 	for (int i = 1; i <= 3; i++) {
 		((char *)host)[999] = 0;
 		OK(cudaGraphLaunch(exec, stream));
@@ -81,7 +81,7 @@ static void pageable_source(void)
 	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	OK(cudaMemcpyAsync(device, &source, 1, cudaMemcpyHostToDevice, stream));
 	OK(cudaStreamEndCapture(stream, &graph));
-	cudaGraphExec_t exec = instantiate(graph);
+	cudaGraphExec_t exec = instantiate_graph(graph);
 	source = 2;
 	OK(cudaGraphLaunch(exec, stream));
 	OK(cudaStreamSynchronize(stream));
@@ -136,7 +136,7 @@ static void branches_meet(void)
 	OK(cudaLaunchHostFunc(origin, count_call, NULL));
 	OK(cudaStreamEndCapture(origin, &graph));
 	CHECK_INT(count_nodes(graph), 3);
-	cudaGraphExec_t exec = instantiate(graph);
+	cudaGraphExec_t exec = instantiate_graph(graph);
 	for (int i = 0; i < 3; i++)
 		OK(cudaGraphLaunch(
 			exec,
@@ -168,7 +168,7 @@ static void launch_is_in_order(void)
 	OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
 	OK(cudaLaunchHostFunc(stream, count_call, NULL));
 	OK(cudaStreamEndCapture(stream, &graph));
-	cudaGraphExec_t exec = instantiate(graph);
+	cudaGraphExec_t exec = instantiate_graph(graph);
 	close_gate(&gate, stream);
 	OK(cudaGraphLaunch(exec, stream));
 	OK(cudaGraphExecDestroy(exec)); /* what was launched is still done */
@@ -236,7 +236,7 @@ static void user_objects(void)
 static void launch_with_event(cudaGraph_t graph, cudaStream_t stream, cudaStream_t other,
 			      cudaEvent_t event)
 {
-	cudaGraphExec_t exec = instantiate(graph);
+	cudaGraphExec_t exec = instantiate_graph(graph);
 
 	OK(cudaGraphLaunch(exec, stream));
 	OK(cudaStreamWaitEvent(other, event, 0));
@@ -524,7 +524,7 @@ static void run_thread(void *(*function)(void *), void *data)
 }
 
 /* What a capture forbids to other threads. */
-static void threads(void)
+static void capture_and_other_threads(void)
 {
 	cudaStream_t stream;
 	cudaGraph_t graph;
@@ -553,6 +553,6 @@ int main(void)
 	temporary_stream();
 	built_by_hand();
 	lost_captures();
-	threads();
+	capture_and_other_threads();
 	return 0;
 }

@@ -48,7 +48,7 @@ static const struct softcuda_kernel add = {
 	.run = run_add, .parameter_size = sizes, .parameter_count = 4, .static_shared_memory = 3000
 };
 
-static const struct softcuda_kernel *resolve(const char *name)
+static const struct softcuda_kernel *resolve_add(const char *name)
 {
 	return strcmp(name, "_Z3addcytPf") == 0 ? &add : NULL;
 }
@@ -164,7 +164,7 @@ static void unknown_kernels(void)
 	FAILS(cudaFuncGetAttributes(&attributes, image), cudaErrorInvalidDeviceFunction);
 }
 
-static void questions(void)
+static void attributes_and_limits(void)
 {
 	struct cudaFuncAttributes attributes;
 	const char *name = NULL;
@@ -181,7 +181,7 @@ static void questions(void)
 }
 
 /* What stands between <<< and >>> goes through a stack of the thread. */
-static void configurations(void)
+static void pushed_configurations(void)
 {
 	dim3 grid, block;
 	size_t shared = 0;
@@ -213,23 +213,23 @@ int main(void)
 	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
 	      cudaErrorNotSupported);
 	CHECK_INT(softcuda_add_resolver(resolve_nothing), 0);
-	CHECK_INT(softcuda_add_resolver(resolve), 0);
+	CHECK_INT(softcuda_add_resolver(resolve_add), 0);
 	by_pointers(target);
 	by_buffer(target);
 	with_completion_event(target);
 	OK(cudaMemcpy(&value, target, sizeof(value), cudaMemcpyDeviceToHost));
 	CHECK(value == 3);
 	unknown_kernels();
-	questions();
-	configurations();
-	softcuda_remove_resolver(resolve);
+	attributes_and_limits();
+	pushed_configurations();
+	softcuda_remove_resolver(resolve_add);
 	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
 	      cudaErrorNotSupported);
 	__cudaUnregisterFatBinary(binary);
 	FAILS(cudaLaunchKernel(&add_stub, (dim3) { 1, 1, 1 }, (dim3) { 1, 1, 1 }, NULL, 0, NULL),
 	      cudaErrorInvalidDeviceFunction);
 	binary = register_kernels(); /* a library that is loaded again */
-	CHECK_INT(softcuda_add_resolver(resolve), 0);
+	CHECK_INT(softcuda_add_resolver(resolve_add), 0);
 	by_pointers(target);
 	__cudaUnregisterFatBinary(binary);
 	OK(cudaFree(target));

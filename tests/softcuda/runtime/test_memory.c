@@ -159,7 +159,7 @@ static void freed_in_order(cudaMemPool_t pool)
 	OK(cudaStreamDestroy(stream));
 }
 
-static void pools(void)
+static void memory_pools(void)
 {
 	struct cudaMemPoolProps properties = {
 		.allocType = cudaMemAllocationTypePinned,
@@ -211,6 +211,6 @@ int main(void)
 	wrong_frees();
 	attributes_of_pointers();
 	free_waits_for_all_streams();
-	pools();
+	memory_pools();
 	return 0;
 }

@@ -13,7 +13,7 @@ static CUresult (*write_64)(CUstream, CUdeviceptr, uint64_t, unsigned);
 static cudaStream_t stream, other;
 static _Atomic uint64_t *word;
 
-static CUdeviceptr address(void)
+static CUdeviceptr word_address(void)
 {
 	return (CUdeviceptr)(uintptr_t)word;
 }
@@ -23,15 +23,15 @@ static void waits_until(uint64_t before, uint64_t after, bool wide, uint64_t val
 {
 	*word = before;
 	if (wide)
-		OK(wait_64(stream, address(), value, flags));
+		OK(wait_64(stream, word_address(), value, flags));
 	else
-		OK(wait_32(stream, address(), (uint32_t)value, flags));
+		OK(wait_32(stream, word_address(), (uint32_t)value, flags));
 	FAILS(cudaStreamQuery(stream), cudaErrorNotReady);
 	*word = after;
 	OK(cudaStreamSynchronize(stream));
 }
 
-static void conditions(void)
+static void wait_conditions(void)
 {
 	waits_until(4, 5, false, 5, CU_STREAM_WAIT_VALUE_GEQ);
 	waits_until(4, 9, true, 5, CU_STREAM_WAIT_VALUE_GEQ | CU_STREAM_WAIT_VALUE_FLUSH);
@@ -48,30 +48,30 @@ static void between_streams(void)
 {
 	*word = 0;
 	for (unsigned i = 0; i < 50; i++) {
-		OK(wait_64(stream, address(), 2 * i + 1, CU_STREAM_WAIT_VALUE_EQ));
-		OK(write_64(stream, address(), 2 * i + 2, 0));
-		OK(write_64(other, address(), 2 * i + 1, 0));
-		OK(wait_64(other, address(), 2 * i + 2, CU_STREAM_WAIT_VALUE_EQ));
+		OK(wait_64(stream, word_address(), 2 * i + 1, CU_STREAM_WAIT_VALUE_EQ));
+		OK(write_64(stream, word_address(), 2 * i + 2, 0));
+		OK(write_64(other, word_address(), 2 * i + 1, 0));
+		OK(wait_64(other, word_address(), 2 * i + 2, CU_STREAM_WAIT_VALUE_EQ));
 	}
 	OK(cudaStreamSynchronize(stream));
 	OK(cudaStreamSynchronize(other));
 	CHECK_INT(*word, 100);
 }
 
-static void batches(void)
+static void operation_batches(void)
 {
 	CUstreamBatchMemOpParams list[4] = {
-		{ .value = { CU_STREAM_MEM_OP_WAIT_VALUE_32, address(), 1, CU_STREAM_WAIT_VALUE_EQ,
-			     0 } },
-		{ .value = { CU_STREAM_MEM_OP_WRITE_VALUE_32, address(), 2, 0, 0 } },
+		{ .value = { CU_STREAM_MEM_OP_WAIT_VALUE_32, word_address(), 1,
+			     CU_STREAM_WAIT_VALUE_EQ, 0 } },
+		{ .value = { CU_STREAM_MEM_OP_WRITE_VALUE_32, word_address(), 2, 0, 0 } },
 		{ .operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES },
-		{ .value = { CU_STREAM_MEM_OP_WRITE_VALUE_32, address() + 4, 3, 0, 0 } },
+		{ .value = { CU_STREAM_MEM_OP_WRITE_VALUE_32, word_address() + 4, 3, 0, 0 } },
 	};
 
 	*word = 0;
 	OK(batch(stream, 4, list, 0));
 	FAILS(cudaStreamQuery(stream), cudaErrorNotReady);
-	OK(write_32(other, address(), 1, 0));
+	OK(write_32(other, word_address(), 1, 0));
 	OK(cudaStreamSynchronize(stream));
 	CHECK(*word == ((uint64_t)3 << 32 | 2));
 	list[1].value.address += 2;
@@ -90,9 +90,9 @@ int main(void)
 	OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
 	OK(cudaHostAlloc((void **)&word, sizeof(*word), cudaHostAllocMapped));
-	conditions();
+	wait_conditions();
 	between_streams();
-	batches();
+	operation_batches();
 	OK(cudaFreeHost((void *)word));
 	OK(cudaStreamDestroy(stream));
 	OK(cudaStreamDestroy(other));

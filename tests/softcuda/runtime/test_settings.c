@@ -61,7 +61,7 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
-static void refuse(const char *name, const char *value)
+static void check_refused(const char *name, const char *value)
 {
 	char said[1000];
 
@@ -71,7 +71,7 @@ static void refuse(const char *name, const char *value)
 	CHECK(strstr(said, name) != NULL && strstr(said, value) != NULL);
 }
 
-static void accept(const char *name, const char *value, int devices)
+static void check_accepted(const char *name, const char *value, int devices)
 {
 	char said[1000];
 
@@ -79,7 +79,7 @@ static void accept(const char *name, const char *value, int devices)
 	CHECK_TEXT(said, "");
 }
 
-static void values(void)
+static void check_values(void)
 {
 	static const char *const no_count[] = {
 		"0", "33", "-1", "4x", "1e1", "four", "99999999999999999999"
@@ -88,22 +88,22 @@ static void values(void)
 					       "M", "-1G", "1.5G",  "18446744073709551616" };
 
 	for (size_t i = 0; i < sizeof(no_count) / sizeof(no_count[0]); i++)
-		refuse("SOFTCUDA_DEVICES", no_count[i]);
+		check_refused("SOFTCUDA_DEVICES", no_count[i]);
 	for (size_t i = 0; i < sizeof(no_size) / sizeof(no_size[0]); i++)
-		refuse("SOFTCUDA_MEMORY", no_size[i]);
-	refuse("SOFTCUDA_NVLINK", "13");
-	accept(NULL, NULL, 8);
-	accept("SOFTCUDA_DEVICES", "", 8);
-	accept("SOFTCUDA_DEVICES", "32", 32);
-	accept("SOFTCUDA_MEMORY", "64M", 8);
-	accept("SOFTCUDA_NVLINK", "12", 8);
+		check_refused("SOFTCUDA_MEMORY", no_size[i]);
+	check_refused("SOFTCUDA_NVLINK", "13");
+	check_accepted(NULL, NULL, 8);
+	check_accepted("SOFTCUDA_DEVICES", "", 8);
+	check_accepted("SOFTCUDA_DEVICES", "32", 32);
+	check_accepted("SOFTCUDA_MEMORY", "64M", 8);
+	check_accepted("SOFTCUDA_NVLINK", "12", 8);
 	/* CUDA's own rules: the list ends at the first entry that names no device; one named twice
 	 * hides all. */
-	accept("CUDA_VISIBLE_DEVICES", "5,1", 2);
-	accept("CUDA_VISIBLE_DEVICES", "5,8,1", 1);
-	accept("CUDA_VISIBLE_DEVICES", "1,1", 100);
-	accept("CUDA_VISIBLE_DEVICES", "", 100);
-	accept("CUDA_VISIBLE_DEVICES", "-1", 100);
+	check_accepted("CUDA_VISIBLE_DEVICES", "5,1", 2);
+	check_accepted("CUDA_VISIBLE_DEVICES", "5,8,1", 1);
+	check_accepted("CUDA_VISIBLE_DEVICES", "1,1", 100);
+	check_accepted("CUDA_VISIBLE_DEVICES", "", 100);
+	check_accepted("CUDA_VISIBLE_DEVICES", "-1", 100);
 }
 
 static int check_order(void)
@@ -129,7 +129,7 @@ static int use_missing(void)
 	return 0;
 }
 
-static void missing(void)
+static void missing_function_is_named(void)
 {
 	char said[1000];
 
@@ -148,7 +148,7 @@ static int use_after_fork(void)
 	return cudaSetDevice(0) == cudaErrorInitializationError ? 0 : 2;
 }
 
-static void forked(void)
+static void use_after_fork_is_refused(void)
 {
 	char said[1000];
 	void *pointer;
@@ -166,9 +166,9 @@ int main(void)
 
 	unsetenv("SOFTCUDA_DEVICES");
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	values();
+	check_values();
 	CHECK_INT(run_child("CUDA_VISIBLE_DEVICES", "5,1", check_order, said, sizeof(said)), 0);
-	missing();
-	forked();
+	missing_function_is_named();
+	use_after_fork_is_refused();
 	return 0;
 }

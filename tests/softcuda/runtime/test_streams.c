@@ -86,7 +86,7 @@ static void destroyed_with_work(void)
 
 /* ---- several streams ---- */
 
-static void independent(void)
+static void streams_are_independent(void)
 {
 	cudaStream_t held, other;
 	struct gate gate;
@@ -239,7 +239,7 @@ static void per_thread_streams(void)
 	OK(cudaFree(pointer));
 }
 
-static void identities(void)
+static void stream_attributes(void)
 {
 	cudaStream_t stream;
 	unsigned long long id = 0, legacy = 0;
@@ -304,7 +304,7 @@ static void waiting_thread_is_unchanged(void)
 	OK(cudaStreamDestroy(stream));
 }
 
-static void callbacks(void)
+static void host_callbacks(void)
 {
 	cudaStream_t stream;
 
@@ -366,7 +366,7 @@ struct crowd {
 	_Atomic long counted;
 };
 
-static void count(void *data)
+static void count_call(void *data)
 {
 	((struct crowd *)data)->counted++;
 }
@@ -382,12 +382,12 @@ static void *use_streams(void *data)
 							      : cudaStreamDefault));
 		OK(cudaEventCreateWithFlags(&event, i % 3 == 0 ? cudaEventDisableTiming
 							       : cudaEventDefault));
-		OK(cudaLaunchHostFunc(own, count, crowd));
+		OK(cudaLaunchHostFunc(own, count_call, crowd));
 		OK(cudaEventRecord(event, own));
 		OK(cudaStreamWaitEvent(crowd->shared, event, 0));
-		OK(cudaLaunchHostFunc(crowd->shared, count, crowd));
+		OK(cudaLaunchHostFunc(crowd->shared, count_call, crowd));
 		if (i % 8 == 0)
-			OK(cudaLaunchHostFunc(NULL, count, crowd));
+			OK(cudaLaunchHostFunc(NULL, count_call, crowd));
 		OK(cudaEventDestroy(event));
 		if (i % 4 == 0)
 			OK(cudaStreamSynchronize(own));
@@ -419,14 +419,14 @@ int main(void)
 	in_order();
 	not_ready_until_done();
 	destroyed_with_work();
-	independent();
+	streams_are_independent();
 	waits_for_event();
 	wait_means_last_record();
 	legacy_waits_for_blocking(NULL);
 	legacy_waits_for_blocking(cudaStreamLegacy);
 	per_thread_streams();
-	identities();
-	callbacks();
+	stream_attributes();
+	host_callbacks();
 	waiting_thread_is_unchanged();
 	elapsed_time();
 	many_threads();

@@ -56,7 +56,7 @@ static char *as_bytes(CUdeviceptr address)
 }
 
 /* One memory at two addresses; it exists as long as one of handle and mappings. */
-static void mappings(void)
+static void mapped_memory(void)
 {
 	handle_t memory, again;
 	CUdeviceptr first, second, base;
@@ -220,7 +220,7 @@ int main(void)
 	if (importer == 0)
 		run_importer(sockets[1]);
 	find_functions();
-	mappings();
+	mapped_memory();
 	wrong_arguments();
 	run_exporter(sockets[0]);
 	CHECK(waitpid(importer, &status, 0) == importer && status == 0);
