@@ -17,7 +17,7 @@ static struct ha_slots slots;
 static struct ha_session session[PEERS];
 static struct ha_owner *owner[PEERS];
 
-static void dial(int i)
+static void open_session(int i)
 {
 	memset(&session[i], 0, sizeof(session[i]));
 	owner[i] = ha_owner_get(&slots, i < 2 ? getpid() : 0, 0);
@@ -42,7 +42,7 @@ static void answers_are_whole(const struct ha_session *x)
 
 /* A third of the pieces is a good message around the input's bytes, else the magic number would be
  * the fuzzer's only work. */
-static size_t shape(uint8_t how, const uint8_t *piece, size_t len, uint8_t out[64])
+static size_t make_input(uint8_t how, const uint8_t *piece, size_t len, uint8_t out[64])
 {
 	struct mpib_msg_header h = { MPIB_REG_MAGIC, (how & 32) ? 12 : 28,
 				     (how & 32) ? MPIB_MSG_DEREGISTER : MPIB_MSG_REGISTER, 0 };
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(shm.entries, data, size < sizeof(shm.entries) ? size : sizeof(shm.entries));
 	ha_slots_open(&slots, &shm, 0);
 	for (int i = 0; i < PEERS; i++)
-		dial(i);
+		open_session(i);
 	CHECK(ha_slots_consistent(&slots));
 	while (size > 1) {
 		uint8_t how = data[0], piece[64];
@@ -76,13 +76,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 2;
 		size -= 2;
 		len = len < size ? len : size;
-		bytes = shape(how, data, len, piece);
+		bytes = make_input(how, data, len, piece);
 		data += len;
 		size -= len;
 		if (ha_session_feed(&session[i], &slots, owner[i], &counts, piece, bytes) < 0 ||
 		    how == 255) {
 			hang_up(i);
-			dial(i);
+			open_session(i);
 		}
 		answers_are_whole(&session[i]);
 		if (how & 8)

@@ -42,7 +42,7 @@ void rig_make(struct rig *r)
 	snprintf(r->log, sizeof(r->log), "%s/log", r->top);
 }
 
-static pid_t spawn(struct rig *r, va_list ap)
+static pid_t start_agent(struct rig *r, va_list ap)
 {
 	const char *argv[ARGUMENTS] = { rig_program, "--socket",  r->socket, "--hints",
 					r->hints,    "--metrics", "none" };
@@ -82,7 +82,7 @@ static int try_dial(const char *path)
 }
 
 /* The control socket comes last, so whoever answers there is up. */
-static bool answers(const struct rig *r)
+static bool agent_answers(const struct rig *r)
 {
 	return rig_number(r, "pid") == r->agent;
 }
@@ -92,16 +92,16 @@ void rig_start(struct rig *r, ...)
 	va_list ap;
 
 	va_start(ap, r);
-	r->agent = spawn(r, ap);
+	r->agent = start_agent(r, ap);
 	va_end(ap);
-	for (int i = 0; i < 6000 && !answers(r); i++) {
+	for (int i = 0; i < 6000 && !agent_answers(r); i++) {
 		if (waitpid(r->agent, NULL, WNOHANG) == r->agent) {
 			fprintf(stderr, "the agent has ended; its log is %s\n", r->log);
 			exit(1);
 		}
 		rig_sleep(10);
 	}
-	CHECK(answers(r));
+	CHECK(agent_answers(r));
 }
 
 int rig_fail(struct rig *r, ...)
@@ -111,7 +111,7 @@ int rig_fail(struct rig *r, ...)
 	int status;
 
 	va_start(ap, r);
-	pid = spawn(r, ap);
+	pid = start_agent(r, ap);
 	va_end(ap);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFEXITED(status));

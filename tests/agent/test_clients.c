@@ -14,7 +14,7 @@
 #define FLOWS 50
 #define CONNECTIONS 6
 
-static void client(const struct rig *r, unsigned n)
+static void run_client(const struct rig *r, unsigned n)
 {
 	unsigned random = n * 2654435761u;
 	int fd = rig_dial(r);
@@ -36,7 +36,7 @@ static void client(const struct rig *r, unsigned n)
 	_exit(0);
 }
 
-static void collect(int *running)
+static void wait_for_client(int *running)
 {
 	int status;
 
@@ -59,17 +59,17 @@ int main(int argc, char **argv)
 		pid_t child;
 
 		if (running == AT_ONCE)
-			collect(&running);
+			wait_for_client(&running);
 		child = fork();
 		CHECK(child >= 0);
 		if (!child)
-			client(&r, n);
+			run_client(&r, n);
 		running++;
 		if (n % 100 == 50)
 			CHECK(rig_number(&r, "slots_used") <= FLOWS);
 	}
 	while (running)
-		collect(&running);
+		wait_for_client(&running);
 	rig_await(&r, "registered_connections", 0);
 	rig_await(&r, "processes", 0);
 	CHECK_INT(rig_number(&r, "slots_used"), 0);

@@ -38,7 +38,7 @@ static uint32_t add_flow(uint32_t conn_id, const char *sup)
 	return slot;
 }
 
-static void fresh(void)
+static void open_advisor(void)
 {
 	now = HA_NS_PER_S;
 	sout_cnp = 30;
@@ -49,7 +49,7 @@ static void fresh(void)
 	me = ha_owner_get(&slots, getpid(), 0);
 }
 
-static void end(void)
+static void close_advisor(void)
 {
 	ha_advisor_close(&a);
 	ha_slots_close(&slots);
@@ -58,7 +58,7 @@ static void end(void)
 }
 
 /* Looks, each with so many notifications at the two ports. */
-static void looks(int n, unsigned sout, unsigned sup)
+static void tick_advisor(int n, unsigned sout, unsigned sup)
 {
 	while (n--) {
 		host_number(&host, SOUT CNP, sout_cnp += sout);
@@ -69,7 +69,7 @@ static void looks(int n, unsigned sout, unsigned sup)
 	}
 }
 
-static unsigned share(uint32_t slot)
+static unsigned sup_share(uint32_t slot)
 {
 	return shm.entries[slot].sup_bw;
 }
@@ -78,18 +78,18 @@ static void at_rest_by_speed(void)
 {
 	uint32_t slot;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
-	CHECK_INT(share(slot), REST); /* at once, with the answer */
-	looks(20, 0, 0);
-	CHECK_INT(share(slot), REST);
-	looks(20, 1, 1); /* 2 per second: noise */
-	CHECK_INT(share(slot), REST);
+	CHECK_INT(sup_share(slot), REST); /* at once, with the answer */
+	tick_advisor(20, 0, 0);
+	CHECK_INT(sup_share(slot), REST);
+	tick_advisor(20, 1, 1); /* 2 per second: noise */
+	CHECK_INT(sup_share(slot), REST);
 	CHECK_TEXT(ha_advisor_source(&a, slot), "congestion");
-	CHECK_INT(share(add_flow(2, "0.0.0.0")), 0);   /* without SUP */
-	CHECK_INT(share(add_flow(3, "10.99.0.1")), 0); /* a SUP that nobody knows */
-	looks(3, 0, 0);
-	end();
+	CHECK_INT(sup_share(add_flow(2, "0.0.0.0")), 0);   /* without SUP */
+	CHECK_INT(sup_share(add_flow(3, "10.99.0.1")), 0); /* a SUP that nobody knows */
+	tick_advisor(3, 0, 0);
+	close_advisor();
 }
 
 static void a_congested_sup_loses_its_share_and_gets_it_back(void)
@@ -97,43 +97,43 @@ static void a_congested_sup_loses_its_share_and_gets_it_back(void)
 	uint32_t slot;
 	uint64_t writes;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
-	looks(1, 0, 0);
-	looks(1, 0, 500); /* once is no congestion */
-	CHECK_INT(share(slot), REST);
-	looks(1, 0, 500);
-	CHECK_INT(share(slot), REST - REST / 4);
-	looks(30, 0, 500);
-	CHECK_INT(share(slot), 0);
+	tick_advisor(1, 0, 0);
+	tick_advisor(1, 0, 500); /* once is no congestion */
+	CHECK_INT(sup_share(slot), REST);
+	tick_advisor(1, 0, 500);
+	CHECK_INT(sup_share(slot), REST - REST / 4);
+	tick_advisor(30, 0, 500);
+	CHECK_INT(sup_share(slot), 0);
 	writes = slots.writes;
-	looks(4, 0, 0); /* silence, not yet long enough */
-	CHECK_INT(share(slot), 0);
+	tick_advisor(4, 0, 0); /* silence, not yet long enough */
+	CHECK_INT(sup_share(slot), 0);
 	CHECK(a.trouble[1].congested || a.trouble[0].congested);
-	looks(1, 0, 0);
+	tick_advisor(1, 0, 0);
 	CHECK(!a.trouble[0].congested && !a.trouble[1].congested);
-	looks(60, 0, 0);
-	CHECK_INT(share(slot), REST);
+	tick_advisor(60, 0, 0);
+	CHECK_INT(sup_share(slot), REST);
 	/* in steps, not with every look */
 	CHECK(slots.writes - writes <= REST / HA_CONGESTION_STEP + 2);
-	end();
+	close_advisor();
 }
 
 static void a_congested_sout_gives_to_sup(void)
 {
 	uint32_t slot;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
-	looks(1, 0, 0);
-	looks(2, 500, 0);
-	CHECK_INT(share(slot), REST + HA_CONGESTION_SHIFT);
-	looks(50, 500, 0);
-	CHECK(share(slot) <= HA_CONGESTION_MOST &&
-	      share(slot) > HA_CONGESTION_MOST - HA_CONGESTION_STEP);
-	looks(2, 500, 500); /* now both */
-	CHECK(share(slot) > HA_CONGESTION_MOST - HA_CONGESTION_STEP);
-	end();
+	tick_advisor(1, 0, 0);
+	tick_advisor(2, 500, 0);
+	CHECK_INT(sup_share(slot), REST + HA_CONGESTION_SHIFT);
+	tick_advisor(50, 500, 0);
+	CHECK(sup_share(slot) <= HA_CONGESTION_MOST &&
+	      sup_share(slot) > HA_CONGESTION_MOST - HA_CONGESTION_STEP);
+	tick_advisor(2, 500, 500); /* now both */
+	CHECK(sup_share(slot) > HA_CONGESTION_MOST - HA_CONGESTION_STEP);
+	close_advisor();
 }
 
 /* One look with a fault, one without, for ever: nothing moves. */
@@ -142,54 +142,54 @@ static void flicker_moves_nothing(void)
 	uint32_t slot;
 	uint64_t writes;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
-	looks(2, 0, 0);
+	tick_advisor(2, 0, 0);
 	writes = slots.writes;
 	for (int i = 0; i < 100; i++) {
-		looks(1, 0, 2000);
-		looks(1, 0, 0);
+		tick_advisor(1, 0, 2000);
+		tick_advisor(1, 0, 0);
 	}
-	CHECK_INT(share(slot), REST);
+	CHECK_INT(sup_share(slot), REST);
 	CHECK_INT(slots.writes, writes);
-	end();
+	close_advisor();
 }
 
 static void losses_weigh_more_than_marks(void)
 {
 	uint32_t slot;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
-	looks(1, 0, 0);
+	tick_advisor(1, 0, 0);
 	for (unsigned i = 1; i <= 3; i++) {
 		host_number(&host, SUP "hw_counters/packet_seq_err", i * 6); /* 12 per second */
-		looks(1, 0, 0);
+		tick_advisor(1, 0, 0);
 	}
-	CHECK(share(slot) < REST);
-	end();
+	CHECK(sup_share(slot) < REST);
+	close_advisor();
 }
 
 static void a_port_without_link_has_nothing(void)
 {
 	uint32_t slot;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
-	looks(1, 0, 0);
+	tick_advisor(1, 0, 0);
 	tree_file(&host, SUP "state", "1: DOWN\n");
-	looks(1, 0, 0);
-	CHECK_INT(share(slot), 0);
+	tick_advisor(1, 0, 0);
+	CHECK_INT(sup_share(slot), 0);
 	tree_file(&host, SOUT "state", "1: DOWN\n");
-	looks(5, 0, 0);
-	CHECK_INT(share(slot), 0); /* both: as it was */
+	tick_advisor(5, 0, 0);
+	CHECK_INT(sup_share(slot), 0); /* both: as it was */
 	tree_file(&host, SUP "state", "4: ACTIVE\n");
-	looks(1, 0, 0);
-	CHECK_INT(share(slot), 1024);
+	tick_advisor(1, 0, 0);
+	CHECK_INT(sup_share(slot), 1024);
 	tree_file(&host, SOUT "state", "4: ACTIVE\n");
-	looks(100, 0, 0);
-	CHECK_INT(share(slot), REST);
-	end();
+	tick_advisor(100, 0, 0);
+	CHECK_INT(sup_share(slot), REST);
+	close_advisor();
 }
 
 /* The next agent goes on from what the last one wrote. */
@@ -198,28 +198,28 @@ static void a_restart_does_not_jump(void)
 	uint32_t slot;
 	unsigned before;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
-	looks(1, 0, 0);
-	looks(4, 0, 500);
-	before = share(slot);
+	tick_advisor(1, 0, 0);
+	tick_advisor(4, 0, 500);
+	before = sup_share(slot);
 	CHECK(before && before < REST / 2);
 	ha_advisor_close(&a);
 	ha_slots_close(&slots);
 	ha_slots_open(&slots, &shm, now);
 	CHECK(!ha_advisor_open(&a, &slots, "congestion", host.root, now));
 	me = ha_owner_get(&slots, getpid(), 0);
-	looks(3, 0, 500);
-	CHECK_INT(share(slot), before); /* nobody has come back yet */
+	tick_advisor(3, 0, 500);
+	CHECK_INT(sup_share(slot), before); /* nobody has come back yet */
 	CHECK_TEXT(ha_advisor_source(&a, slot), "inherited");
 	CHECK_INT(add_flow(1, "10.8.0.1"), slot);
-	CHECK_INT(share(slot), before);
-	looks(80, 0, 0);
-	CHECK_INT(share(slot), REST);
+	CHECK_INT(sup_share(slot), before);
+	tick_advisor(80, 0, 0);
+	CHECK_INT(sup_share(slot), REST);
 	CHECK_INT(ha_slots_deregister(&slots, me, 1), MPIB_STATUS_OK);
 	CHECK_INT(add_flow(2, "0.0.0.0"), slot); /* another flow in the slot starts anew */
-	CHECK_INT(share(slot), 0);
-	end();
+	CHECK_INT(sup_share(slot), 0);
+	close_advisor();
 }
 
 static void the_hand_comes_first(void)
@@ -227,19 +227,19 @@ static void the_hand_comes_first(void)
 	struct ha_rule rule;
 	uint32_t slot;
 
-	fresh();
+	open_advisor();
 	slot = add_flow(1, "10.8.0.1");
 	CHECK(!ha_rule_parse("10.0.0.0/24", "*", "777", &rule));
 	CHECK(!ha_rules_set(&a.manual, &rule));
 	ha_advisor_rules_changed(&a);
-	CHECK_INT(share(slot), 777);
+	CHECK_INT(sup_share(slot), 777);
 	CHECK_TEXT(ha_advisor_source(&a, slot), "manual");
-	looks(10, 0, 500);
-	CHECK_INT(share(slot), 777);
+	tick_advisor(10, 0, 500);
+	CHECK_INT(sup_share(slot), 777);
 	CHECK(ha_rules_unset(&a.manual, &rule));
 	ha_advisor_rules_changed(&a);
-	CHECK(share(slot) < REST); /* the policy went on watching */
-	end();
+	CHECK(sup_share(slot) < REST); /* the policy went on watching */
+	close_advisor();
 }
 
 static void rules_of_a_file(void)
@@ -247,7 +247,7 @@ static void rules_of_a_file(void)
 	char path[128], policy[140];
 	uint32_t slot;
 
-	fresh();
+	open_advisor();
 	ha_advisor_close(&a);
 	CHECK_TEXT(ha_advisor_open(&a, &slots, "statics", "", now),
 		   "a policy is manual, static:FILE or congestion");
@@ -259,20 +259,20 @@ static void rules_of_a_file(void)
 	snprintf(policy, sizeof(policy), "static:%s", path);
 	CHECK(!ha_advisor_open(&a, &slots, policy, "", now));
 	slot = add_flow(1, "10.8.0.1");
-	CHECK_INT(share(slot), 200);
+	CHECK_INT(sup_share(slot), 200);
 	CHECK_TEXT(ha_advisor_source(&a, slot), "static");
 	tree_file(&host, "/rules", "* * 100\n");
 	a.changed.tv_nsec--; /* whatever the clock's grain */
 	ha_advisor_tick(&a, now += TICK);
-	CHECK_INT(share(slot), 100);
+	CHECK_INT(sup_share(slot), 100);
 	tree_file(&host, "/rules", "* * wrong\n");
 	a.changed.tv_nsec--;
 	ha_advisor_tick(&a, now += TICK);
-	CHECK_INT(share(slot), 100);
+	CHECK_INT(sup_share(slot), 100);
 	unlink(path);
 	ha_advisor_tick(&a, now += TICK);
-	CHECK_INT(share(slot), 100);
-	end();
+	CHECK_INT(sup_share(slot), 100);
+	close_advisor();
 }
 
 int main(int argc, char **argv)

@@ -163,7 +163,7 @@ static mode_t mode_of(const struct rig *r, const char *name)
 	return st.st_mode & 07777;
 }
 
-static void modes(struct rig *r)
+static void file_modes_are_set(struct rig *r)
 {
 	mode_t before = umask(0);
 
@@ -202,7 +202,7 @@ static bool nobody_registers(const struct rig *r)
 	return !WEXITSTATUS(status);
 }
 
-static void users(struct rig *r)
+static void only_named_users_register(struct rig *r)
 {
 	if (geteuid())
 		return; /* who is not root has only himself to try with */
@@ -253,7 +253,7 @@ static bool log_has(const struct rig *r, const char *words)
  * The path of MPIB's document leads to the agent's directory, wherever that is; who has squatted it
  * keeps it, and the agent serves all the same.
  */
-static void alias(struct rig *r)
+static void alias_is_kept(struct rig *r)
 {
 	char dir[128], link[128], file[160];
 	struct stat st;
@@ -393,8 +393,8 @@ int main(int argc, char **argv)
 	CHECK(argc >= 2);
 	rig_program = argv[1];
 	rig_make(&r);
-	modes(&r);
-	users(&r);
+	file_modes_are_set(&r);
+	only_named_users_register(&r);
 	rig_start(&r, NULL);
 	all_slots_taken(&r);
 	dead_processes_are_noticed(&r);
@@ -403,7 +403,7 @@ int main(int argc, char **argv)
 	sockets_of_one_process_are_bounded(&r);
 	CHECK_INT(rig_stop(&r, SIGTERM), 0);
 	directories_that_are_not_ours(&r);
-	alias(&r);
+	alias_is_kept(&r);
 	one_agent_at_a_time(&r);
 	removed_files_come_back(&r);
 	called_wrongly(&r);

@@ -25,7 +25,7 @@ static void check_first_look(const struct ha_port *p)
 	CHECK_INT(p->count[HA_PORT_RETRANSMITS], 31);
 }
 
-static void mlx5(void)
+static void ports_of_mlx5(void)
 {
 	static struct ha_ports ports;
 	const struct ha_port *p = ports.port;
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 {
 	CHECK(argc == 2);
 	folder = argv[1];
-	mlx5();
+	ports_of_mlx5();
 	other_drivers();
 	many_addresses();
 	the_live_loopback();

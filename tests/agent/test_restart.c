@@ -56,7 +56,7 @@ static void *read_for_ever(void *arg)
 }
 
 /* The driver's part, for so long. */
-static void drive(unsigned ms)
+static void run_driver(unsigned ms)
 {
 	uint64_t until = ha_clock_now(&ha_clock_live) + ms * HA_NS_PER_MS, now;
 
@@ -67,7 +67,7 @@ static void drive(unsigned ms)
 	}
 }
 
-static unsigned long fresh(enum ha_hint kind)
+static unsigned long take_count(enum ha_hint kind)
 {
 	return atomic_exchange_explicit(&got[kind], 0, memory_order_relaxed);
 }
@@ -87,7 +87,7 @@ static bool all_have_advice(void)
 static void await_advice(void)
 {
 	for (int i = 0; i < 600 && !all_have_advice(); i++)
-		drive(50);
+		run_driver(50);
 	CHECK(all_have_advice());
 }
 
@@ -106,15 +106,15 @@ static void await_rounds(void)
 static void await_none(void)
 {
 	for (int i = 0; i < 600 && hints.state == HA_HINTS_FRESH; i++)
-		drive(50);
+		run_driver(50);
 	CHECK_INT(hints.state, HA_HINTS_STALE);
 	await_rounds();
-	fresh(HA_HINT_OK);
+	take_count(HA_HINT_OK);
 	await_rounds();
-	CHECK_INT(fresh(HA_HINT_OK), 0);
+	CHECK_INT(take_count(HA_HINT_OK), 0);
 }
 
-static void start(struct rig *r)
+static void start_agent(struct rig *r)
 {
 	char path[128];
 
@@ -143,13 +143,13 @@ static void a_short_outage_is_not_felt(struct rig *r)
 		before[f] = atomic_load(&flow[f].slot);
 	for (int i = 0; i < 5; i++) {
 		rig_stop(r, i % 2 ? SIGTERM : SIGKILL);
-		start(r);
+		start_agent(r);
 		await_advice();
 	}
 	for (unsigned f = 0; f < FLOWS; f++)
 		CHECK_INT(atomic_load(&flow[f].slot), before[f]);
 	for (int i = 0; i < 1000 && rig_number(r, "registered_connections") != FLOWS; i++)
-		drive(20);
+		run_driver(20);
 	CHECK_INT(rig_number(r, "registered_connections"), FLOWS);
 	CHECK_INT(rig_number(r, "slots_used"), FLOWS);
 }
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 	rig_program = argv[1];
 	rig_make(&r);
 	rules_write(&r);
-	start(&r);
+	start_agent(&r);
 	CHECK(!ha_hints_open(&hints, r.hints, STALE_MS * HA_NS_PER_MS));
 	CHECK(!ha_agent_client_open(&client, r.socket));
 	for (unsigned f = 0; f < FLOWS; f++) {
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
 	/* Gone for long. */
 	rig_stop(&r, SIGKILL);
 	await_none();
-	start(&r);
+	start_agent(&r);
 	await_advice();
 	/* It hangs. */
 	CHECK(!kill(r.agent, SIGSTOP));
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 	CHECK(!unlink(r.hints));
 	rig_await(&r, "restored", 1);
 	for (int i = 0; i < 600 && hints.nfiles == files; i++)
-		drive(50);
+		run_driver(50);
 	CHECK_INT(hints.nfiles, files + 1);
 	await_advice();
 	atomic_store(&stop, true);

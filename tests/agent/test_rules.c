@@ -6,14 +6,14 @@
 
 #include <arpa/inet.h>
 
-static int share(const struct ha_rules *rules, const char *src, const char *dst)
+static int share_of(const struct ha_rules *rules, const char *src, const char *dst)
 {
 	const struct ha_rule *rule = ha_rules_match(rules, inet_addr(src), inet_addr(dst));
 
 	return rule ? rule->share : -1;
 }
 
-static int load(struct ha_rules *rules, const char *text, char why[128])
+static int load_rules(struct ha_rules *rules, const char *text, char why[128])
 {
 	FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
 	int err;
@@ -29,28 +29,28 @@ static void the_more_exact_rule_wins(void)
 	struct ha_rules rules = { 0 };
 	char why[128];
 
-	CHECK(!load(&rules,
-		    "# islands\n"
-		    "* * 100\n"
-		    "\n"
-		    "10.0.0.0/8 * 200   # from here\n"
-		    "10.0.0.0/8\t10.1.0.0/16 300\n"
-		    "10.0.0.1 10.1.0.1 400\n"
-		    "* 10.1.0.1 1024\n"
-		    "0.0.0.0/0 * 101\n",
-		    why));
+	CHECK(!load_rules(&rules,
+			  "# islands\n"
+			  "* * 100\n"
+			  "\n"
+			  "10.0.0.0/8 * 200   # from here\n"
+			  "10.0.0.0/8\t10.1.0.0/16 300\n"
+			  "10.0.0.1 10.1.0.1 400\n"
+			  "* 10.1.0.1 1024\n"
+			  "0.0.0.0/0 * 101\n",
+			  why));
 	CHECK_INT(rules.n, 5); /* the last is the first again */
-	CHECK_INT(share(&rules, "192.168.0.1", "192.168.0.2"), 101);
-	CHECK_INT(share(&rules, "10.9.9.9", "192.168.0.2"), 200);
-	CHECK_INT(share(&rules, "10.9.9.9", "10.1.7.7"), 300);
-	CHECK_INT(share(&rules, "10.0.0.1", "10.1.0.1"), 400);
-	CHECK_INT(share(&rules, "10.0.0.2", "10.1.0.1"), 1024); /* 32 bits against 8 + 16 */
-	CHECK_INT(share(&rules, "11.0.0.2", "10.1.0.2"), 101);
+	CHECK_INT(share_of(&rules, "192.168.0.1", "192.168.0.2"), 101);
+	CHECK_INT(share_of(&rules, "10.9.9.9", "192.168.0.2"), 200);
+	CHECK_INT(share_of(&rules, "10.9.9.9", "10.1.7.7"), 300);
+	CHECK_INT(share_of(&rules, "10.0.0.1", "10.1.0.1"), 400);
+	CHECK_INT(share_of(&rules, "10.0.0.2", "10.1.0.1"), 1024); /* 32 bits against 8 + 16 */
+	CHECK_INT(share_of(&rules, "11.0.0.2", "10.1.0.2"), 101);
 	ha_rules_free(&rules);
-	CHECK_INT(share(&rules, "10.0.0.1", "10.1.0.1"), -1);
+	CHECK_INT(share_of(&rules, "10.0.0.1", "10.1.0.1"), -1);
 }
 
-static void mistakes(void)
+static void mistakes_are_refused(void)
 {
 	static const struct {
 		const char *text, *why;
@@ -71,21 +71,21 @@ static void mistakes(void)
 	struct ha_rules rules = { 0 };
 	char why[128], longest[400];
 
-	CHECK(!load(&rules, "* * 7\n", why));
+	CHECK(!load_rules(&rules, "* * 7\n", why));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		CHECK(load(&rules, wrong[i].text, why));
+		CHECK(load_rules(&rules, wrong[i].text, why));
 		CHECK_TEXT(why, wrong[i].why);
 		CHECK_INT(rules.n, 1);
-		CHECK_INT(share(&rules, "1.2.3.4", "5.6.7.8"), 7);
+		CHECK_INT(share_of(&rules, "1.2.3.4", "5.6.7.8"), 7);
 	}
 	memset(longest, ' ', sizeof(longest));
 	strcpy(longest + 390, "* * 5\n");
-	CHECK(load(&rules, longest, why));
+	CHECK(load_rules(&rules, longest, why));
 	CHECK_TEXT(why, "line 1: it is too long");
 	CHECK(ha_rules_load(&rules, "/nonexistent/rules", why, sizeof(why)));
 	CHECK_INT(rules.n, 1);
-	CHECK(!load(&rules, "* * 8", why)); /* no newline at the end */
-	CHECK_INT(share(&rules, "1.2.3.4", "5.6.7.8"), 8);
+	CHECK(!load_rules(&rules, "* * 8", why)); /* no newline at the end */
+	CHECK_INT(share_of(&rules, "1.2.3.4", "5.6.7.8"), 8);
 	ha_rules_free(&rules);
 }
 
@@ -98,7 +98,7 @@ static void what_is_printed_is_understood(void)
 	size_t len = 0;
 	FILE *out = open_memstream(&printed, &len);
 
-	CHECK(!load(&rules, text, why));
+	CHECK(!load_rules(&rules, text, why));
 	ha_rules_print(&rules, out);
 	fclose(out);
 	CHECK_TEXT(printed, text);
@@ -117,7 +117,7 @@ static void set_and_unset(void)
 	CHECK(!ha_rule_parse("10.0.0.0/24", "*", "6", &rule));
 	CHECK(!ha_rules_set(&rules, &rule));
 	CHECK_INT(rules.n, 1);
-	CHECK_INT(share(&rules, "10.0.0.9", "1.1.1.1"), 6);
+	CHECK_INT(share_of(&rules, "10.0.0.9", "1.1.1.1"), 6);
 	CHECK(ha_rules_unset(&rules, &rule));
 	CHECK(!ha_rules_unset(&rules, &rule));
 	for (unsigned i = 0; i < HA_RULES_MAX; i++) {
@@ -132,7 +132,7 @@ static void set_and_unset(void)
 int main(void)
 {
 	the_more_exact_rule_wins();
-	mistakes();
+	mistakes_are_refused();
 	what_is_printed_is_understood();
 	set_and_unset();
 	return 0;

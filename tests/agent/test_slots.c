@@ -12,35 +12,36 @@
 static struct mpib_hint_shm shm;
 static struct ha_slots s;
 
-static uint32_t advised(void *user, unsigned slot)
+static uint32_t get_advice(void *user, unsigned slot)
 {
 	return *(uint32_t *)user;
 }
 
-static void fresh(void)
+static void open_slots(void)
 {
 	memset(&shm, 0, sizeof(shm));
 	shm.header = (struct mpib_hint_header) { MPIB_HINT_MAGIC, MPIB_HINT_MAX_ENTRIES, 1, 0 };
 	ha_slots_open(&s, &shm, 0);
 }
 
-static struct mpib_register flow(uint32_t conn_id, uint32_t n)
+static struct mpib_register make_register(uint32_t conn_id, uint32_t n)
 {
 	return (struct mpib_register) { .conn_id = conn_id,
 					.sout_src_ip = 0x0a000000 + n,
 					.sout_dst_ip = 0x0b000000 + n };
 }
 
-static uint32_t add(struct ha_owner *owner, uint32_t conn_id, uint32_t n, uint32_t *slot)
+static uint32_t register_connection(struct ha_owner *owner, uint32_t conn_id, uint32_t n,
+				    uint32_t *slot)
 {
-	struct mpib_register m = flow(conn_id, n);
+	struct mpib_register m = make_register(conn_id, n);
 	uint32_t status = ha_slots_register(&s, owner, &m, slot);
 
 	CHECK(ha_slots_consistent(&s));
 	return status;
 }
 
-static uint32_t drop(struct ha_owner *owner, uint32_t conn_id)
+static uint32_t deregister_connection(struct ha_owner *owner, uint32_t conn_id)
 {
 	uint32_t status = ha_slots_deregister(&s, owner, conn_id);
 
@@ -53,25 +54,26 @@ static void connections_of_a_flow_share_a_slot(void)
 	struct ha_owner *me, *other;
 	uint32_t a, b, c;
 
-	fresh();
+	open_slots();
 	me = ha_owner_get(&s, getpid(), 0);
 	other = ha_owner_get(&s, getppid(), 0);
 	CHECK(me != other);
-	CHECK_INT(add(me, 1, 7, &a), MPIB_STATUS_OK);
-	CHECK_INT(add(me, 2, 7, &b), MPIB_STATUS_OK);
-	CHECK_INT(add(other, 1, 7, &c), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(me, 1, 7, &a), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(me, 2, 7, &b), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(other, 1, 7, &c), MPIB_STATUS_OK);
 	CHECK(a == b && b == c);
 	CHECK_INT(s.slot[a].refs, 3);
-	CHECK_INT(add(me, 1, 7, &b), MPIB_STATUS_OK); /* again: counts once */
+	CHECK_INT(register_connection(me, 1, 7, &b), MPIB_STATUS_OK); /* again: counts once */
 	CHECK(a == b);
 	CHECK_INT(s.slot[a].refs, 3);
-	CHECK_INT(add(me, 1, 8, &b), MPIB_STATUS_INVALID); /* that number stands for another flow */
+	CHECK_INT(register_connection(me, 1, 8, &b),
+		  MPIB_STATUS_INVALID); /* that number stands for another flow */
 	CHECK_INT(b, MPIB_NO_SLOT);
-	CHECK_INT(drop(me, 1), MPIB_STATUS_OK);
-	CHECK_INT(drop(me, 1), MPIB_STATUS_INVALID);
-	CHECK_INT(drop(me, 2), MPIB_STATUS_OK);
+	CHECK_INT(deregister_connection(me, 1), MPIB_STATUS_OK);
+	CHECK_INT(deregister_connection(me, 1), MPIB_STATUS_INVALID);
+	CHECK_INT(deregister_connection(me, 2), MPIB_STATUS_OK);
 	CHECK_INT(s.used, 1);
-	CHECK_INT(drop(other, 1), MPIB_STATUS_OK);
+	CHECK_INT(deregister_connection(other, 1), MPIB_STATUS_OK);
 	CHECK_INT(s.used, 0);
 	CHECK(!shm.entries[a].src_ip && !shm.entries[a].sup_bw);
 	ha_slots_close(&s);
@@ -82,15 +84,15 @@ static void a_hint_is_there_before_the_answer(void)
 	struct ha_owner *me;
 	uint32_t slot, value = 5000;
 
-	fresh();
-	s.advise = advised;
+	open_slots();
+	s.advise = get_advice;
 	s.user = &value;
 	me = ha_owner_get(&s, getpid(), 0);
-	CHECK_INT(add(me, 1, 1, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(me, 1, 1, &slot), MPIB_STATUS_OK);
 	/* never past it, whatever is advised */
 	CHECK_INT(shm.entries[slot].sup_bw, MPIB_HINT_MAX_BW);
 	value = 300;
-	CHECK_INT(add(me, 2, 2, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(me, 2, 2, &slot), MPIB_STATUS_OK);
 	CHECK_INT(shm.entries[slot].sup_bw, 300);
 	CHECK_INT(shm.entries[slot].src_ip, 0x0a000002);
 	ha_slots_write(&s, slot, 900);
@@ -104,17 +106,18 @@ static void there_are_256(void)
 	struct ha_owner *me;
 	uint32_t slot, seen[MPIB_HINT_MAX_ENTRIES] = { 0 };
 
-	fresh();
+	open_slots();
 	me = ha_owner_get(&s, getpid(), 0);
 	for (uint32_t i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
-		CHECK_INT(add(me, i, i + 1, &slot), MPIB_STATUS_OK);
+		CHECK_INT(register_connection(me, i, i + 1, &slot), MPIB_STATUS_OK);
 		CHECK_INT(seen[slot]++, 0);
 	}
-	CHECK_INT(add(me, 1000, 1000, &slot), MPIB_STATUS_NO_SLOT);
+	CHECK_INT(register_connection(me, 1000, 1000, &slot), MPIB_STATUS_NO_SLOT);
 	CHECK_INT(slot, MPIB_NO_SLOT);
-	CHECK_INT(add(me, 1001, 17, &slot), MPIB_STATUS_OK); /* a flow that has one */
-	CHECK_INT(drop(me, 100), MPIB_STATUS_OK);
-	CHECK_INT(add(me, 1000, 1000, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(me, 1001, 17, &slot),
+		  MPIB_STATUS_OK); /* a flow that has one */
+	CHECK_INT(deregister_connection(me, 100), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(me, 1000, 1000, &slot), MPIB_STATUS_OK);
 	ha_slots_close(&s);
 }
 
@@ -124,14 +127,15 @@ static void registrations_are_bounded(void)
 	struct mpib_register m;
 	uint32_t slot, id = 0;
 
-	fresh();
+	open_slots();
 	me = ha_owner_get(&s, getpid(), 0);
 	for (; id < HA_SLOTS_REGISTRATIONS; id++) {
-		m = flow(id, id % 3 + 1);
+		m = make_register(id, id % 3 + 1);
 		CHECK_INT(ha_slots_register(&s, me, &m, &slot), MPIB_STATUS_OK);
 	}
-	CHECK_INT(add(me, id, 1, &slot), MPIB_STATUS_NO_SLOT);
-	CHECK_INT(add(me, id, 9, &slot), MPIB_STATUS_NO_SLOT); /* leaves no slot behind */
+	CHECK_INT(register_connection(me, id, 1, &slot), MPIB_STATUS_NO_SLOT);
+	CHECK_INT(register_connection(me, id, 9, &slot),
+		  MPIB_STATUS_NO_SLOT); /* leaves no slot behind */
 	CHECK_INT(s.used, 3);
 	ha_slots_close(&s);
 }
@@ -139,14 +143,14 @@ static void registrations_are_bounded(void)
 static void addresses_of_nothing_are_invalid(void)
 {
 	struct ha_owner *me;
-	struct mpib_register m = flow(1, 1);
+	struct mpib_register m = make_register(1, 1);
 	uint32_t slot;
 
-	fresh();
+	open_slots();
 	me = ha_owner_get(&s, getpid(), 0);
 	m.sout_src_ip = 0;
 	CHECK_INT(ha_slots_register(&s, me, &m, &slot), MPIB_STATUS_INVALID);
-	m = flow(1, 1);
+	m = make_register(1, 1);
 	m.sout_dst_ip = 0;
 	CHECK_INT(ha_slots_register(&s, me, &m, &slot), MPIB_STATUS_INVALID);
 	CHECK_INT(s.used, 0);
@@ -159,7 +163,7 @@ static void a_dead_process_holds_nothing(void)
 	uint32_t slot;
 	pid_t child;
 
-	fresh();
+	open_slots();
 	child = fork();
 	if (!child) {
 		pause();
@@ -167,8 +171,8 @@ static void a_dead_process_holds_nothing(void)
 	}
 	dead = ha_owner_get(&s, child, 0);
 	CHECK_INT(dead->pid, child);
-	CHECK_INT(add(dead, 1, 1, &slot), MPIB_STATUS_OK);
-	CHECK_INT(add(dead, 2, 2, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(dead, 1, 1, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(dead, 2, 2, &slot), MPIB_STATUS_OK);
 	ha_owner_hang_up(&s, dead); /* its socket is closed, it still runs: it keeps them */
 	ha_owner_sweep(&s, 100);
 	CHECK_INT(s.used, 2);
@@ -188,12 +192,12 @@ static void a_process_out_of_sight_is_its_socket(void)
 	struct ha_owner *a, *b;
 	uint32_t slot;
 
-	fresh();
+	open_slots();
 	a = ha_owner_get(&s, 0, 0);
 	b = ha_owner_get(&s, 0, 0);
 	CHECK(a != b);
-	CHECK_INT(add(a, 1, 1, &slot), MPIB_STATUS_OK);
-	CHECK_INT(add(b, 1, 2, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(a, 1, 1, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(b, 1, 2, &slot), MPIB_STATUS_OK);
 	ha_owner_sweep(&s, 100);
 	CHECK_INT(s.used, 2);
 	ha_owner_hang_up(&s, a);
@@ -226,10 +230,10 @@ static void what_was_left_is_taken_over(void)
 	CHECK_INT(shm.entries[6].sup_bw, 600);
 	CHECK_INT(shm.entries[7].sup_bw, 0);
 	CHECK_INT(shm.entries[8].src_ip, 0);
-	s.advise = advised;
+	s.advise = get_advice;
 	s.user = &value;
 	me = ha_owner_get(&s, getpid(), 0);
-	CHECK_INT(add(me, 1, 1, &slot), MPIB_STATUS_OK);
+	CHECK_INT(register_connection(me, 1, 1, &slot), MPIB_STATUS_OK);
 	CHECK_INT(slot, 5);
 	CHECK_INT(shm.entries[5].sup_bw, 64);
 	ha_slots_expire(&s, 1000 + HA_SLOTS_GRACE_NS - 1);
