@@ -18,7 +18,7 @@ static int failures;
 	} while (0)
 
 /* What the bits mean, by the definition: sign, `bits` of fraction, the rest exponent. */
-static double meaning(uint16_t x, int bits, int bias)
+static double decode_value(uint16_t x, int bits, int bias)
 {
 	int exponent = (x & 0x7fff) >> bits, fraction = x & ((1 << bits) - 1);
 	double value = exponent ? ldexp((1 << bits) + fraction, exponent - bias - bits)
@@ -42,12 +42,12 @@ static void check_format(int bits, int bias, float (*decode)(uint16_t), uint16_t
 			CHECK(isinf(decode(h)) && encode(decode(h)) == h);
 			continue;
 		}
-		CHECK((double)decode(h) == meaning(h, bits, bias));
+		CHECK((double)decode(h) == decode_value(h, bits, bias));
 		CHECK(encode(decode(h)) == h);
 		/* halfway to the next: to the even one; beside it: to the nearer one */
 		if ((h & 0x7fff) + 1 < infinity) {
-			float middle = (float)((meaning(h, bits, bias) +
-						meaning((uint16_t)(h + 1), bits, bias)) /
+			float middle = (float)((decode_value(h, bits, bias) +
+						decode_value((uint16_t)(h + 1), bits, bias)) /
 					       2);
 
 			CHECK(encode(middle) == (h & 1 ? h + 1 : h));

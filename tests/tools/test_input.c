@@ -11,7 +11,7 @@
 static int failures;
 
 /* A file with these bytes must open with its data at `at` (-1: must be refused). */
-static void check(const char *what, const char *bytes, size_t size, long at)
+static void check_file(const char *what, const char *bytes, size_t size, long at)
 {
 	char name[] = "/tmp/ha-test-input-XXXXXX";
 	struct ha_input input;
@@ -41,18 +41,20 @@ static void check(const char *what, const char *bytes, size_t size, long at)
 
 int main(void)
 {
-	check("raw", "0123456789abcdef", 16, 0);
-	check("short", "0123456", 7, -1);
-	check("empty", "", 0, -1);
-	check("npy 1", "\x93NUMPY\x01\x00\x06\x00{...}\n01234567", 24, 16);
-	check("npy 2", "\x93NUMPY\x02\x00\x04\x00\x00\x00{..}01234567", 24, 16);
-	check("npy without data", "\x93NUMPY\x01\x00\x06\x00{...}\n0123", 20, -1);
-	check("npy with a long header is raw", "\x93NUMPY\x01\x00\xff\xff{...}\n01234567", 24, 0);
-	check("safetensors", "\x04\0\0\0\0\0\0\0{..}01234567", 20, 12);
-	check("safetensors, padded", "\x05\0\0\0\0\0\0\0{..} 01234567", 21, 13);
-	check("not quite safetensors", "\x04\0\0\0\0\0\0\0{..x01234567", 20, 0);
-	check("safetensors with a long header is raw",
-	      "\xff\xff\xff\xff\xff\xff\xff\xff{..}01234567", 20, 0);
-	check("safetensors with an empty header is raw", "\0\0\0\0\0\0\0\0{..}01234567", 20, 0);
+	check_file("raw", "0123456789abcdef", 16, 0);
+	check_file("short", "0123456", 7, -1);
+	check_file("empty", "", 0, -1);
+	check_file("npy 1", "\x93NUMPY\x01\x00\x06\x00{...}\n01234567", 24, 16);
+	check_file("npy 2", "\x93NUMPY\x02\x00\x04\x00\x00\x00{..}01234567", 24, 16);
+	check_file("npy without data", "\x93NUMPY\x01\x00\x06\x00{...}\n0123", 20, -1);
+	check_file("npy with a long header is raw", "\x93NUMPY\x01\x00\xff\xff{...}\n01234567", 24,
+		   0);
+	check_file("safetensors", "\x04\0\0\0\0\0\0\0{..}01234567", 20, 12);
+	check_file("safetensors, padded", "\x05\0\0\0\0\0\0\0{..} 01234567", 21, 13);
+	check_file("not quite safetensors", "\x04\0\0\0\0\0\0\0{..x01234567", 20, 0);
+	check_file("safetensors with a long header is raw",
+		   "\xff\xff\xff\xff\xff\xff\xff\xff{..}01234567", 20, 0);
+	check_file("safetensors with an empty header is raw", "\0\0\0\0\0\0\0\0{..}01234567", 20,
+		   0);
 	return failures != 0;
 }

@@ -14,7 +14,7 @@
 
 static int failures;
 
-static void complain(const struct ha_payload *p, const char *what, unsigned long n)
+static void report_failure(const struct ha_payload *p, const char *what, unsigned long n)
 {
 	printf("%s %s with %d ranks: %s (%lu)\n", p->type->name, ha_redop_names[p->redop], p->ranks,
 	       what, n);
@@ -23,7 +23,7 @@ static void complain(const struct ha_payload *p, const char *what, unsigned long
 
 /* Multiplies a rank's data by a factor that is a small integer or, of floating types, a fraction of
  * one. */
-static void scale(const struct ha_payload *p, char *data, double factor)
+static void scale_data(const struct ha_payload *p, char *data, double factor)
 {
 	const struct ha_datatype *type = p->type;
 
@@ -54,9 +54,9 @@ static void reduce_anyhow(const struct ha_payload *p, size_t first, char *result
 		parts[i] = malloc(COUNT * 8);
 		ha_payload_fill(p, i, first, COUNT, parts[i]);
 		if (p->redop == HA_MULSUM)
-			scale(p, parts[i], ha_payload_factor(i));
+			scale_data(p, parts[i], ha_payload_factor(i));
 		if (p->redop == HA_AVG && p->divides_first)
-			scale(p, parts[i], 1.0 / p->ranks);
+			scale_data(p, parts[i], 1.0 / p->ranks);
 	}
 	while (left > 1) {
 		i = rand() % (left - 1);
@@ -80,23 +80,23 @@ static void check_reduced(const struct ha_payload *p)
 	reduce_anyhow(p, first, result);
 	wrong = ha_payload_compare_reduced(p, first, COUNT, result);
 	if (wrong)
-		complain(p, "elements of a right result called wrong", wrong);
+		report_failure(p, "elements of a right result called wrong", wrong);
 	if (p->divides_first) /* rounding errors are no fault: the exponent's highest bit */
 		result[at * size + size - 1] ^= 0x40;
 	else
 		result[at * size + (size_t)rand() % size] ^= (char)(1 << rand() % 8);
 	wrong = ha_payload_compare_reduced(p, first, COUNT, result);
 	if (wrong != 1)
-		complain(p, "elements found where one is wrong", wrong);
+		report_failure(p, "elements found where one is wrong", wrong);
 	/* the place counts, not only the value */
 	ha_payload_fill(p, 0, first, COUNT, result);
 	ha_payload_fill(p, 0, first + 1, COUNT - 1, again);
 	if (memcmp(result + size, again, (COUNT - 1) * size))
-		complain(p, "elements depend on where filling began", 0);
+		report_failure(p, "elements depend on where filling began", 0);
 	wrong = ha_payload_compare(p, 0, first, COUNT, result) +
 		ha_payload_compare(p, 0, first + 1, COUNT - 1, again);
 	if (wrong)
-		complain(p, "elements of a rank's own data called wrong", wrong);
+		report_failure(p, "elements of a rank's own data called wrong", wrong);
 	free(result);
 	free(again);
 }
@@ -113,14 +113,14 @@ static void check_moved(const struct ha_datatype *type)
 	ha_payload_fill(&p, 2, 5, COUNT, data);
 	wrong = ha_payload_compare(&p, 2, 5, COUNT, data);
 	if (wrong)
-		complain(&p, "moved elements called wrong", wrong);
+		report_failure(&p, "moved elements called wrong", wrong);
 	if (ha_payload_compare(&p, 1, 5, COUNT, data) < COUNT / 2 ||
 	    ha_payload_compare(&q, 2, 5, COUNT, data) < COUNT / 2 ||
 	    ha_payload_compare(&p, 2, 6, COUNT, data) < COUNT / 2)
-		complain(&p, "another rank's, seed's or place's data looks the same", 0);
+		report_failure(&p, "another rank's, seed's or place's data looks the same", 0);
 	memset(data, 0xa5, COUNT * 8);
 	if (ha_payload_compare(&p, 2, 5, COUNT, data) < COUNT * 9 / 10)
-		complain(&p, "poison looks like data", 0);
+		report_failure(&p, "poison looks like data", 0);
 	free(data);
 }
 

@@ -292,7 +292,7 @@ static struct ts_request *request_oldest(struct ts_comm *c,
 	return oldest;
 }
 
-static int any(const struct ts_request *r, int tag)
+static int wants_any(const struct ts_request *r, int tag)
 {
 	return 1;
 }
@@ -311,7 +311,7 @@ static ncclResult_t send_progress(struct ts_comm *c)
 
 	for (;;) {
 		if (!c->writing) {
-			c->writing = request_oldest(c, any, 0);
+			c->writing = request_oldest(c, wants_any, 0);
 			if (!c->writing)
 				return ncclSuccess;
 			c->header = (struct ts_header) { .tag = (uint32_t)c->writing->tags[0],

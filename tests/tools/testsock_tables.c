@@ -86,14 +86,14 @@ static ncclResult_t accept_from(void *listen_comm, void **comm, ncclNetDeviceHan
 }
 
 /* NCCL tells of every receive once its data has been used, also when nothing runs on a device. */
-static ncclResult_t consumed(void *comm, int n, void *request)
+static ncclResult_t check_consumed(void *comm, int n, void *request)
 {
 	return request && n >= 1 && n <= TS_MAX_RECVS ? ncclSuccess : ncclInvalidArgument;
 }
 #endif
 
 #if TS_VERSION < 8
-static ncclResult_t reg(void *comm, void *data, int size, int type, void **mhandle)
+static ncclResult_t register_memory(void *comm, void *data, int size, int type, void **mhandle)
 {
 	return size > 0 ? ts_reg(comm, data, (size_t)size, type, mhandle) : ncclInvalidArgument;
 }
@@ -133,7 +133,7 @@ static ncclResult_t irecv(void *comm, int n, void **data, SIZE *sizes, int *tags
 }
 #endif
 
-static ncclResult_t properties(int dev, PROPERTIES *p)
+static ncclResult_t get_properties(int dev, PROPERTIES *p)
 {
 	static char names[TS_DEVICES][16] = { "sock0", "sock1" };
 
@@ -173,7 +173,7 @@ const NET TABLE = {
 	.init = ts_init,
 #endif
 	.devices = ts_devices,
-	.getProperties = properties,
+	.getProperties = get_properties,
 #if TS_VERSION >= 11
 	.listen = listen_on,
 	.finalize = finalize,
@@ -183,7 +183,7 @@ const NET TABLE = {
 #if TS_VERSION >= 7
 	.connect = connect_to,
 	.accept = accept_from,
-	.irecvConsumed = consumed,
+	.irecvConsumed = check_consumed,
 #else
 	.connect = ts_connect,
 	.accept = ts_accept,
@@ -191,7 +191,7 @@ const NET TABLE = {
 #if TS_VERSION >= 8
 	.regMr = ts_reg,
 #else
-	.regMr = reg,
+	.regMr = register_memory,
 #endif
 	.deregMr = ts_dereg,
 	.isend = isend,
