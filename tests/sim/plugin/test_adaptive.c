@@ -28,8 +28,8 @@ static const char *const way_names[WAYS] = { "equal", "topology", "single", "age
 static FILE *json;
 static bool first_line = true;
 
-static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned fast,
-		   unsigned slow, unsigned bus)
+static void make_stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned fast,
+			unsigned slow, unsigned bus)
 {
 	static const enum ha_policy policies[WAYS] = { [EQUAL] = HA_POLICY_STATIC,
 						       [TOPOLOGY] = HA_POLICY_TOPOLOGY,
@@ -67,7 +67,7 @@ static void stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned
 }
 
 /* Bytes per virtual microsecond in the milliseconds [from, until). */
-static double rate(const struct sim_result *r, unsigned from, unsigned until)
+static double mean_rate(const struct sim_result *r, unsigned from, unsigned until)
 {
 	uint64_t bytes = 0;
 
@@ -76,20 +76,20 @@ static double rate(const struct sim_result *r, unsigned from, unsigned until)
 	return (double)bytes / (until - from) / 1000;
 }
 
-static void note(const char *scene, enum way way, const struct sim_result *r)
+static void write_json(const char *scene, enum way way, const struct sim_result *r)
 {
 	if (!json)
 		return;
 	fprintf(json, "%s\n{\"scene\": \"%s\", \"policy\": \"%s\", \"mb_per_s\": [",
 		first_line ? "" : ",", scene, way_names[way]);
 	for (unsigned i = 0; i < END_MS; i++)
-		fprintf(json, "%s%.3f", i ? "," : "", rate(r, i, i + 1));
+		fprintf(json, "%s%.3f", i ? "," : "", mean_rate(r, i, i + 1));
 	fprintf(json, "]}");
 	first_line = false;
 }
 
-static void run(const char *scene, const struct sim_scenario *sc, enum way way,
-		struct sim_result *r)
+static void run_scenario(const char *scene, const struct sim_scenario *sc, enum way way,
+			 struct sim_result *r)
 {
 	sim_run_apart(sc, SIM_SOUND, r);
 	if (r->finding != SIM_NOTHING)
@@ -97,16 +97,16 @@ static void run(const char *scene, const struct sim_scenario *sc, enum way way,
 			sim_finding_name(r->finding), r->text);
 	CHECK_INT(r->finding, SIM_NOTHING);
 	if (sc->pace_ns == MS) /* what is drawn is per millisecond */
-		note(scene, way, r);
+		write_json(scene, way, r);
 }
 
 /* The worst of all spans of `ms` milliseconds in [from, until). */
-static double worst(const struct sim_result *r, unsigned from, unsigned until, unsigned ms)
+static double lowest_rate(const struct sim_result *r, unsigned from, unsigned until, unsigned ms)
 {
 	double least = 1e9;
 
 	for (unsigned i = from; i + ms <= until; i++)
-		least = rate(r, i, i + ms) < least ? rate(r, i, i + ms) : least;
+		least = mean_rate(r, i, i + ms) < least ? mean_rate(r, i, i + ms) : least;
 	return least;
 }
 
@@ -117,10 +117,10 @@ static void shared_upstream(void)
 	struct sim_result r;
 
 	for (enum way way = 0; way < WAYS; way++) {
-		stream(&sc, 1, way, FAST, SLOW, BUS);
-		run("shared upstream", &sc, way, &r);
-		got[way] = rate(&r, 50, 200);
-		least = worst(&r, 50, 200, 10);
+		make_stream(&sc, 1, way, FAST, SLOW, BUS);
+		run_scenario("shared upstream", &sc, way, &r);
+		got[way] = mean_rate(&r, 50, 200);
+		least = lowest_rate(&r, 50, 200, 10);
 		printf("400 and 234 MB/s behind 500: %-9s %6.1f MB/s from 50 to 200 ms, worst 10 "
 		       "ms %6.1f\n",
 		       way_names[way], got[way], least);
@@ -137,11 +137,11 @@ static void only_slows(void)
 	struct sim_result r;
 
 	for (enum way way = 0; way < WAYS; way++) {
-		stream(&sc, 2, way, FAST, SLOW, FAST);
+		make_stream(&sc, 2, way, FAST, SLOW, FAST);
 		sc.bus_cost[0][1] = 3;
-		run("a rail that only slows", &sc, way, &r);
-		got[way] = rate(&r, 50, 200);
-		least = worst(&r, 50, 200, 10);
+		run_scenario("a rail that only slows", &sc, way, &r);
+		got[way] = mean_rate(&r, 50, 200);
+		least = lowest_rate(&r, 50, 200, 10);
 		printf("the second slows the first:  %-9s %6.1f MB/s from 50 to 200 ms, worst 10 "
 		       "ms %6.1f\n",
 		       way_names[way], got[way], least);
@@ -151,8 +151,8 @@ static void only_slows(void)
 
 /* A fault of a rail from FAULT_MS on, for FAULT_LENGTH_MS: before, meanwhile (the first 20 ms
  * apart), and afterwards. */
-static void fault(const char *scene, const char *name, unsigned dev, unsigned amount,
-		  double meanwhile_least, double back_least)
+static void check_fault(const char *scene, const char *name, unsigned dev, unsigned amount,
+			double meanwhile_least, double back_least)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
@@ -160,15 +160,15 @@ static void fault(const char *scene, const char *name, unsigned dev, unsigned am
 	for (enum way way = 0; way < WAYS; way++) {
 		double before, change, meanwhile, back;
 
-		stream(&sc, 3 + dev, way, FAST, SLOW, 0);
+		make_stream(&sc, 3 + dev, way, FAST, SLOW, 0);
 		sim_plain_fault(&sc, name, 0, FAULT_MS * MS, FAULT_LENGTH_MS * MS);
 		sc.fault[0].dev = dev;
 		sc.fault[0].amount = amount;
-		run(scene, &sc, way, &r);
-		before = rate(&r, 20, FAULT_MS);
-		change = rate(&r, FAULT_MS, FAULT_MS + 20);
-		meanwhile = rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
-		back = rate(&r, 200, 240);
+		run_scenario(scene, &sc, way, &r);
+		before = mean_rate(&r, 20, FAULT_MS);
+		change = mean_rate(&r, FAULT_MS, FAULT_MS + 20);
+		meanwhile = mean_rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
+		back = mean_rate(&r, 200, 240);
 		printf("%-28s %-9s %6.1f MB/s before, %6.1f in the first 20 ms, %6.1f then, %6.1f "
 		       "long after\n",
 		       scene, way_names[way], before, change, meanwhile, back);
@@ -185,65 +185,68 @@ static void agent_dies(void)
 	struct sim_scenario sc;
 	struct sim_result r, topology;
 
-	stream(&sc, 23, TOPOLOGY, FAST, SLOW, 0);
-	run("the agent dies:", &sc, TOPOLOGY, &topology);
-	stream(&sc, 23, AGENT, FAST, SLOW, 0);
+	make_stream(&sc, 23, TOPOLOGY, FAST, SLOW, 0);
+	run_scenario("the agent dies:", &sc, TOPOLOGY, &topology);
+	make_stream(&sc, 23, AGENT, FAST, SLOW, 0);
 	for (unsigned h = 0; h < 2; h++) {
 		sc.host[h].agent.dies = FAULT_MS * MS;
 		sc.host[h].agent.back = (FAULT_MS + FAULT_LENGTH_MS) * MS;
 	}
-	run("the agent dies:", &sc, AGENT, &r);
-	before = rate(&r, 20, FAULT_MS);
-	meanwhile = rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
-	back = rate(&r, FAULT_MS + FAULT_LENGTH_MS + 20, 240);
+	run_scenario("the agent dies:", &sc, AGENT, &r);
+	before = mean_rate(&r, 20, FAULT_MS);
+	meanwhile = mean_rate(&r, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS);
+	back = mean_rate(&r, FAULT_MS + FAULT_LENGTH_MS + 20, 240);
 	printf("the agent dies:              agent     %6.1f MB/s before, %6.1f meanwhile "
 	       "(topology: %6.1f), %6.1f with the next\n",
-	       before, meanwhile, rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS), back);
+	       before, meanwhile, mean_rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS),
+	       back);
 	CHECK(before >= 0.97 * (FAST + SLOW) && back >= 0.97 * (FAST + SLOW));
-	CHECK(meanwhile >= 0.97 * rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS) &&
+	CHECK(meanwhile >= 0.97 * mean_rate(&topology, FAULT_MS + 20, FAULT_MS + FAULT_LENGTH_MS) &&
 	      meanwhile < 0.97 * before);
 }
 
 /* Packets that are lost and late on both: the shares stay where they should be. */
-static void noise(void)
+static void check_noise(void)
 {
 	struct sim_scenario sc;
 	struct sim_result quiet, loud;
 
-	stream(&sc, 7, ADAPTIVE, FAST, SLOW, 0);
-	run("quiet", &sc, ADAPTIVE, &quiet);
+	make_stream(&sc, 7, ADAPTIVE, FAST, SLOW, 0);
+	run_scenario("quiet", &sc, ADAPTIVE, &quiet);
 	for (unsigned i = 0; i < 4; i++) {
 		sim_plain_fault(&sc, i < 2 ? "jitter" : "loss", 0, 0, 1000 * MS);
 		sc.fault[i].dev = i % 2;
 		sc.fault[i].amount = i < 2 ? 50 * US : 100; /* ns; parts per million */
 	}
-	run("loss and jitter on both", &sc, ADAPTIVE, &loud);
+	run_scenario("loss and jitter on both", &sc, ADAPTIVE, &loud);
 	printf("loss and jitter on both:     adaptive  %6.1f MB/s from 60 to 240 ms, %6.1f "
 	       "without; worst 10 ms %6.1f\n",
-	       rate(&loud, 60, 240), rate(&quiet, 60, 240), worst(&loud, 60, 240, 10));
-	CHECK(rate(&loud, 60, 240) >= 0.95 * rate(&quiet, 60, 240));
-	CHECK(worst(&loud, 60, 240, 10) >= 0.9 * FAST);
+	       mean_rate(&loud, 60, 240), mean_rate(&quiet, 60, 240),
+	       lowest_rate(&loud, 60, 240, 10));
+	CHECK(mean_rate(&loud, 60, 240) >= 0.95 * mean_rate(&quiet, 60, 240));
+	CHECK(lowest_rate(&loud, 60, 240, 10) >= 0.9 * FAST);
 }
 
 /* The second rail slows to 1/48 at 40 ms; what was posted on it before keeps it busy for 50 ms. */
-static double slowed(enum ha_mutation mutation)
+static double rate_while_slow(enum ha_mutation mutation)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	stream(&sc, 11, ADAPTIVE, FAST, SLOW, 0);
+	make_stream(&sc, 11, ADAPTIVE, FAST, SLOW, 0);
 	sc.conn[0].window = 2;
 	sim_plain_fault(&sc, "slow", 0, 40 * MS, 100 * MS);
 	sc.fault[0].dev = 1;
 	sc.fault[0].amount = 48;
 	sim_run_apart(&sc, SIM_PROTOCOL(mutation), &r);
 	CHECK_INT(r.finding, SIM_NOTHING);
-	return rate(&r, 50, 90);
+	return mean_rate(&r, 50, 90);
 }
 
 static void without_a_part(void)
 {
-	double whole = slowed(HA_MUTATE_NOTHING), maimed = slowed(HA_MUTATE_FORGET_OUT);
+	double whole = rate_while_slow(HA_MUTATE_NOTHING),
+	       maimed = rate_while_slow(HA_MUTATE_FORGET_OUT);
 
 	printf("a rail at 1/48, two messages in flight: %6.1f MB/s; not counting what is out: "
 	       "%6.1f\n",
@@ -254,12 +257,12 @@ static void without_a_part(void)
 
 /* The second rail slows to 1/100 from 20 to 90 ms and has done all that it had to do by then:
  * nothing but a probe can tell that it has recovered. */
-static double rested(enum ha_mutation mutation)
+static double rate_after_recovery(enum ha_mutation mutation)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	stream(&sc, 20, ADAPTIVE, FAST, SLOW, 0);
+	make_stream(&sc, 20, ADAPTIVE, FAST, SLOW, 0);
 	sc.conn[0].window = 2;
 	sc.conn[0].max_size = 128 << 10;
 	sc.conn[0].messages *= 2;
@@ -268,12 +271,13 @@ static double rested(enum ha_mutation mutation)
 	sc.fault[0].amount = 100;
 	sim_run_apart(&sc, SIM_PROTOCOL(mutation), &r);
 	CHECK_INT(r.finding, SIM_NOTHING);
-	return rate(&r, 130, 230);
+	return mean_rate(&r, 130, 230);
 }
 
 static void without_probes(void)
 {
-	double whole = rested(HA_MUTATE_NOTHING), maimed = rested(HA_MUTATE_FORGET_PROBES);
+	double whole = rate_after_recovery(HA_MUTATE_NOTHING),
+	       maimed = rate_after_recovery(HA_MUTATE_FORGET_PROBES);
 
 	printf("a rail at 1/100 that rested and has recovered: %6.1f MB/s; without probes: %6.1f\n",
 	       whole, maimed);
@@ -288,14 +292,14 @@ static void begun_in_a_stall(void)
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	stream(&sc, 31, ADAPTIVE, FAST, SLOW, 0);
+	make_stream(&sc, 31, ADAPTIVE, FAST, SLOW, 0);
 	sim_plain_fault(&sc, "slow", 0, 0, 60 * MS);
 	sc.fault[0].dev = 1;
 	sc.fault[0].amount = 200;
-	run("a stall at the start", &sc, ADAPTIVE, &r);
+	run_scenario("a stall at the start", &sc, ADAPTIVE, &r);
 	printf("a rail at 1/200 from the start to 60 ms: %6.1f MB/s from 80 to 140 ms\n",
-	       rate(&r, 80, 140));
-	CHECK(rate(&r, 80, 140) >= 0.85 * (FAST + SLOW));
+	       mean_rate(&r, 80, 140));
+	CHECK(mean_rate(&r, 80, 140) >= 0.85 * (FAST + SLOW));
 }
 
 static void one_in_flight(void)
@@ -305,19 +309,19 @@ static void one_in_flight(void)
 	struct sim_result r;
 
 	for (enum way way = 0; way < WAYS; way++) {
-		stream(&sc, 31, way, FAST, SLOW, BUS);
+		make_stream(&sc, 31, way, FAST, SLOW, BUS);
 		sc.conn[0].window = 1;
-		run("one in flight", &sc, way, &r);
-		got[way] = rate(&r, 50, 200);
-		stream(&sc, 31, way, FAST, SLOW, 0);
+		run_scenario("one in flight", &sc, way, &r);
+		got[way] = mean_rate(&r, 50, 200);
+		make_stream(&sc, 31, way, FAST, SLOW, 0);
 		sc.conn[0].window = 1;
 		sim_plain_fault(&sc, "slow", 0, FAULT_MS * MS, FAULT_LENGTH_MS * MS);
 		sc.fault[0].amount = 10;
-		run("one in flight, the fast rail at a tenth", &sc, way, &r);
-		slow[way] = rate(&r, FAULT_MS + 30, FAULT_MS + FAULT_LENGTH_MS);
+		run_scenario("one in flight, the fast rail at a tenth", &sc, way, &r);
+		slow[way] = mean_rate(&r, FAULT_MS + 30, FAULT_MS + FAULT_LENGTH_MS);
 		printf("one message in flight: %-9s %6.1f MB/s behind %d; with the fast rail at a "
 		       "tenth %6.1f, long after it %6.1f\n",
-		       way_names[way], got[way], BUS, slow[way], rate(&r, 180, 240));
+		       way_names[way], got[way], BUS, slow[way], mean_rate(&r, 180, 240));
 	}
 	CHECK(got[ADAPTIVE] >= got[TOPOLOGY] && got[ADAPTIVE] >= 1.1 * got[SINGLE] &&
 	      slow[ADAPTIVE] >= 0.93 * (SLOW + FAST / 10));
@@ -331,7 +335,7 @@ static void rests_with_work(void)
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	stream(&sc, 13, ADAPTIVE, FAST, SLOW, 0);
+	make_stream(&sc, 13, ADAPTIVE, FAST, SLOW, 0);
 	for (unsigned h = 0; h < 2; h++)
 		sc.host[h].heartbeat_ms = 10;
 	sc.conn[1] = sc.conn[0];
@@ -343,7 +347,7 @@ static void rests_with_work(void)
 		sc.fault[h].dev = 1;
 		sc.fault[h].amount = 50;
 	}
-	run("a rail that rests with work", &sc, ADAPTIVE, &r);
+	run_scenario("a rail that rests with work", &sc, ADAPTIVE, &r);
 	printf("a rail at 1/50, data both ways, a heartbeat every 10 ms: %lu ends failed over\n",
 	       r.failovers);
 	CHECK_INT(r.failovers, 0);
@@ -356,7 +360,7 @@ static void rests_with_work(void)
 static void slow_stream(struct sim_scenario *sc, enum way way, unsigned window, unsigned size,
 			unsigned bus)
 {
-	stream(sc, 17, way, FAST / 10, SLOW / 10, bus / 10);
+	make_stream(sc, 17, way, FAST / 10, SLOW / 10, bus / 10);
 	sc->pace_ns = 10 * MS;
 	sc->backlog_ns = 200 * US;
 	sc->conn[0].window = window;
@@ -368,27 +372,28 @@ static void slow_stream(struct sim_scenario *sc, enum way way, unsigned window, 
 	sc->nconns = 2;
 }
 
-/* Per direction, in the tens of milliseconds [from, until), in tenths of MB/s: as rate() above. */
-static double each(const struct sim_result *r, unsigned from, unsigned until)
+/* Per direction, in the tens of milliseconds [from, until), in tenths of MB/s: as mean_rate()
+ * above. */
+static double rate_per_connection(const struct sim_result *r, unsigned from, unsigned until)
 {
-	return rate(r, from, until) / 2;
+	return mean_rate(r, from, until) / 2;
 }
 
-static void slowly(unsigned window, unsigned size)
+static void check_slow_streams(unsigned window, unsigned size)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
 
 	for (enum way way = SINGLE; way <= ADAPTIVE; way++) {
 		slow_stream(&sc, way, window, size, BUS);
-		run("slowly, shared upstream", &sc, way, &r);
+		run_scenario("slowly, shared upstream", &sc, way, &r);
 		printf("a tenth of it all, %2u in flight: %-9s %6.1f behind %d, from 1 s on; worst "
 		       "100 ms %6.1f\n",
-		       window, way_names[way], each(&r, 100, 220), BUS,
-		       worst(&r, 100, 220, 10) / 2);
+		       window, way_names[way], rate_per_connection(&r, 100, 220), BUS,
+		       lowest_rate(&r, 100, 220, 10) / 2);
 		if (way == ADAPTIVE)
-			CHECK(each(&r, 100, 220) >= 0.95 * BUS &&
-			      worst(&r, 100, 220, 10) / 2 >= FAST);
+			CHECK(rate_per_connection(&r, 100, 220) >= 0.95 * BUS &&
+			      lowest_rate(&r, 100, 220, 10) / 2 >= FAST);
 	}
 	for (unsigned cut = 0; cut < 2; cut++) {
 		slow_stream(&sc, ADAPTIVE, window, size, 0);
@@ -396,15 +401,17 @@ static void slowly(unsigned window, unsigned size)
 			sim_plain_fault(&sc, cut ? "cut" : "slow", h, 800 * MS, 800 * MS);
 			sc.fault[h].amount = 10;
 		}
-		run("slowly, a fault", &sc, ADAPTIVE, &r);
+		run_scenario("slowly, a fault", &sc, ADAPTIVE, &r);
 		printf("a tenth of it all, %2u in flight: the fast rail %-10s %6.1f before, %6.1f "
 		       "meanwhile, %6.1f in the 200 ms after, "
 		       "%6.1f then\n",
-		       window, cut ? "is cut" : "at a tenth", each(&r, 40, 80), each(&r, 100, 160),
-		       each(&r, 160, 180), each(&r, 180, 220));
-		CHECK(each(&r, 100, 160) >= 0.94 * (cut ? 0.97 * SLOW : SLOW + FAST / 10 - 4));
-		CHECK(each(&r, 160, 180) >= 0.8 * (FAST + SLOW) &&
-		      each(&r, 180, 220) >= 0.92 * (FAST + SLOW));
+		       window, cut ? "is cut" : "at a tenth", rate_per_connection(&r, 40, 80),
+		       rate_per_connection(&r, 100, 160), rate_per_connection(&r, 160, 180),
+		       rate_per_connection(&r, 180, 220));
+		CHECK(rate_per_connection(&r, 100, 160) >=
+		      0.94 * (cut ? 0.97 * SLOW : SLOW + FAST / 10 - 4));
+		CHECK(rate_per_connection(&r, 160, 180) >= 0.8 * (FAST + SLOW) &&
+		      rate_per_connection(&r, 180, 220) >= 0.92 * (FAST + SLOW));
 	}
 }
 
@@ -412,7 +419,7 @@ static void slowly(unsigned window, unsigned size)
  * tenth from 16 s to 26 s. */
 static void long_queues(struct sim_scenario *sc, uint64_t key, enum way way, unsigned window)
 {
-	stream(sc, key, way, 4, 2, 0);
+	make_stream(sc, key, way, 4, 2, 0);
 	sc->pace_ns = 200 * MS;
 	sc->gap_min_ns = 20 * MS;
 	sc->gap_max_ns = 60 * MS;
@@ -445,17 +452,17 @@ static void in_long_queues(void)
 
 	for (enum way way = SINGLE; way <= ADAPTIVE; way++) {
 		long_queues(&sc, 23, way, 16);
-		run("in long queues", &sc, way, &r);
-		got[way] = rate(&r, 10, 75) / 400;
-		least = worst(&r, 10, 75, 10) / 400;
+		run_scenario("in long queues", &sc, way, &r);
+		got[way] = mean_rate(&r, 10, 75) / 400;
+		least = lowest_rate(&r, 10, 75, 10) / 400;
 		printf("4 and 2 MB/s, answers behind 100 ms: %-9s %5.2f MB/s, worst 2 s %5.2f\n",
 		       way_names[way], got[way], least);
 	}
-	back = rate(&r, 150, 170) / 400;
+	back = mean_rate(&r, 150, 170) / 400;
 	printf("4 and 2 MB/s, the first at a tenth: %5.2f MB/s, mended: %5.2f\n",
-	       rate(&r, 100, 125) / 400, back);
+	       mean_rate(&r, 100, 125) / 400, back);
 	CHECK(got[ADAPTIVE] >= 0.97 * got[AGENT] && least >= got[SINGLE]);
-	CHECK(rate(&r, 100, 125) / 400 >= 0.9 * 2.4 && back >= 0.9 * 6);
+	CHECK(mean_rate(&r, 100, 125) / 400 >= 0.9 * 2.4 && back >= 0.9 * 6);
 }
 
 /*
@@ -474,10 +481,10 @@ static void in_batches(void)
 		for (uint64_t key = 29; key < 32; key++) {
 			long_queues(&sc, key, way, 8);
 			sc.conn[0].batches = sc.conn[1].batches = true;
-			run("in batches", &sc, way, &r);
-			got[way] += rate(&r, 10, 75) / 400 / 3;
-			back += way == ADAPTIVE ? rate(&r, 150, 170) / 400 / 3 : 0;
-			slowed += way == ADAPTIVE ? rate(&r, 100, 125) / 400 / 3 : 0;
+			run_scenario("in batches", &sc, way, &r);
+			got[way] += mean_rate(&r, 10, 75) / 400 / 3;
+			back += way == ADAPTIVE ? mean_rate(&r, 150, 170) / 400 / 3 : 0;
+			slowed += way == ADAPTIVE ? mean_rate(&r, 100, 125) / 400 / 3 : 0;
 		}
 		printf("4 and 2 MB/s in batches of 1 MB: %-9s %5.2f MB/s\n", way_names[way],
 		       got[way]);
@@ -501,22 +508,22 @@ int main(int argc, char **argv)
 	}
 	shared_upstream();
 	only_slows();
-	fault("the slow rail at a tenth:", "slow", 1, 10, 0.97 * (FAST + SLOW / 10),
-	      0.97 * (FAST + SLOW));
-	fault("the fast rail at a tenth:", "slow", 0, 10, 0.97 * (SLOW + FAST / 10),
-	      0.97 * (FAST + SLOW));
-	fault("the slow rail at 1/200:", "slow", 1, 200, 0.97 * FAST, 0.97 * (FAST + SLOW));
-	fault("the slow rail is cut:", "cut", 1, 0, 0.97 * FAST, 0.97 * (FAST + SLOW));
-	fault("the fast rail is cut:", "cut", 0, 0, 0.97 * SLOW, 0.97 * (FAST + SLOW));
+	check_fault("the slow rail at a tenth:", "slow", 1, 10, 0.97 * (FAST + SLOW / 10),
+		    0.97 * (FAST + SLOW));
+	check_fault("the fast rail at a tenth:", "slow", 0, 10, 0.97 * (SLOW + FAST / 10),
+		    0.97 * (FAST + SLOW));
+	check_fault("the slow rail at 1/200:", "slow", 1, 200, 0.97 * FAST, 0.97 * (FAST + SLOW));
+	check_fault("the slow rail is cut:", "cut", 1, 0, 0.97 * FAST, 0.97 * (FAST + SLOW));
+	check_fault("the fast rail is cut:", "cut", 0, 0, 0.97 * SLOW, 0.97 * (FAST + SLOW));
 	agent_dies();
-	noise();
+	check_noise();
 	without_a_part();
 	without_probes();
 	begun_in_a_stall();
 	one_in_flight();
 	rests_with_work();
-	slowly(16, 256 << 10);
-	slowly(2, 128 << 10);
+	check_slow_streams(16, 256 << 10);
+	check_slow_streams(2, 128 << 10);
 	in_long_queues();
 	in_batches();
 	if (json) {

@@ -25,7 +25,7 @@ struct tally {
 };
 
 /* Two hosts of two devices each, 25 Gb/s; a message of up to 64 KiB each 4 ms on the average. */
-static void base(struct sim_scenario *sc, unsigned minutes, uint64_t key)
+static void make_base(struct sim_scenario *sc, unsigned minutes, uint64_t key)
 {
 	sim_plain(sc, key);
 	sc->timeout = 14;
@@ -51,18 +51,18 @@ static void on_path(struct sim_scenario *sc, const char *fault, uint64_t amount)
 	}
 }
 
-static void lossy(struct sim_scenario *sc)
+static void add_loss(struct sim_scenario *sc)
 {
 	on_path(sc, "loss", 10000); /* ppm */
 }
 
-static void jittery(struct sim_scenario *sc)
+static void add_jitter(struct sim_scenario *sc)
 {
 	on_path(sc, "jitter", 3 * MS);
 }
 
 /* SIGSTOP, for 0.1 to 2 s, at either end by turns, as often as a scenario has faults. */
-static void stopped(struct sim_scenario *sc)
+static void add_stalls(struct sim_scenario *sc)
 {
 	uint64_t minutes = sc->conn[0].messages / PER_MINUTE;
 
@@ -72,14 +72,14 @@ static void stopped(struct sim_scenario *sc)
 }
 
 /* The driver's thread comes up to 30 ms late, the program's up to 10. */
-static void loaded(struct sim_scenario *sc)
+static void delay_threads(struct sim_scenario *sc)
 {
 	sc->service_ns = 30 * MS;
 	sc->gap_max_ns = 10 * MS;
 }
 
 /* What eight senders have out for one port stands in its queue for 160 ms. */
-static void incast(struct sim_scenario *sc)
+static void make_incast(struct sim_scenario *sc)
 {
 	sc->bus_rate[0] = 25; /* bytes per us, for all of them together */
 	sc->gap_max_ns = MS;
@@ -94,7 +94,7 @@ static void incast(struct sim_scenario *sc)
 	}
 }
 
-static void count(struct tally *t, const struct sim_scenario *sc, unsigned minutes)
+static void count_alarms(struct tally *t, const struct sim_scenario *sc, unsigned minutes)
 {
 	struct sim_result r;
 
@@ -118,9 +118,9 @@ static void of_kind(const char *what, void (*make)(struct sim_scenario *sc), uns
 	struct sim_scenario sc;
 	struct tally t = { 0 };
 
-	base(&sc, minutes, key);
+	make_base(&sc, minutes, key);
 	make(&sc);
-	count(&t, &sc, minutes);
+	count_alarms(&t, &sc, minutes);
 	printf("%-48s %6.0f s, %8llu messages, %llu false alarms, %llu ends failed over\n", what,
 	       t.seconds, (unsigned long long)t.messages, (unsigned long long)t.alarms,
 	       (unsigned long long)t.moved);
@@ -136,11 +136,11 @@ int main(int argc, char **argv)
 		const char *what;
 		void (*make)(struct sim_scenario *sc);
 	} kinds[] = {
-		{ "1 % of the packets lost, both ways", lossy },
-		{ "jitter of 3 ms, both ways", jittery },
-		{ "stopped for 0.1 to 2 s, 32 times", stopped },
-		{ "threads up to 30 ms late", loaded },
-		{ "eight onto one, 160 ms of queue", incast },
+		{ "1 % of the packets lost, both ways", add_loss },
+		{ "jitter of 3 ms, both ways", add_jitter },
+		{ "stopped for 0.1 to 2 s, 32 times", add_stalls },
+		{ "threads up to 30 ms late", delay_threads },
+		{ "eight onto one, 160 ms of queue", make_incast },
 	};
 	unsigned minutes = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
 	uint64_t key = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;

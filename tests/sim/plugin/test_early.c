@@ -24,7 +24,7 @@
 static uint64_t keys = 8;
 
 /* Two hosts of two devices each; one connection, and messages without a pause. */
-static void base(struct sim_scenario *sc, uint64_t key)
+static void make_base(struct sim_scenario *sc, uint64_t key)
 {
 	sim_plain(sc, key);
 	sc->ndevices[0] = sc->ndevices[1] = 2;
@@ -37,7 +37,7 @@ static void base(struct sim_scenario *sc, uint64_t key)
 	sc->conn[0].think_ns = 4 * MS;
 }
 
-static void run(const struct sim_scenario *sc, struct sim_result *r)
+static void run_scenario(const struct sim_scenario *sc, struct sim_result *r)
 {
 	sim_run_apart(sc, SIM_SOUND, r);
 	if (r->finding != SIM_NOTHING)
@@ -51,7 +51,7 @@ static uint64_t hole_at(uint64_t key)
 }
 
 /* One more on the same devices: to the other host or, `back`, from it. */
-static void another(struct sim_scenario *sc, unsigned i, bool back)
+static void add_connection(struct sim_scenario *sc, unsigned i, bool back)
 {
 	sc->nconns = i + 1;
 	sc->conn[i] = sc->conn[0];
@@ -66,9 +66,9 @@ static void nobody_moves(const char *what, void (*make)(struct sim_scenario *sc,
 		struct sim_scenario sc;
 		struct sim_result r;
 
-		base(&sc, key);
+		make_base(&sc, key);
 		make(&sc, key);
-		run(&sc, &r);
+		run_scenario(&sc, &r);
 		CHECK_INT(r.failovers, 0);
 	}
 	printf("%s: nobody moves\n", what);
@@ -76,7 +76,7 @@ static void nobody_moves(const char *what, void (*make)(struct sim_scenario *sc,
 
 /* A black hole at either end, in either direction; the last of `conns` connections has moved after
  * how many ms? */
-static void spread(unsigned conns)
+static void check_move_times(unsigned conns)
 {
 	double least = 1e9, most = 0;
 
@@ -85,12 +85,12 @@ static void spread(unsigned conns)
 		struct sim_result r;
 		double took;
 
-		base(&sc, key);
+		make_base(&sc, key);
 		for (unsigned i = 1; i < conns; i++)
-			another(&sc, i, i & 1);
+			add_connection(&sc, i, i & 1);
 		sim_plain_fault(&sc, "black-hole", key & 1, hole_at(key), 100 * RTO_MS * MS);
 		sc.fault[0].rx = key >> 1 & 1;
-		run(&sc, &r);
+		run_scenario(&sc, &r);
 		CHECK_INT(r.failovers, 2 * conns);
 		CHECK_INT(r.false_alarms, 0);
 		took = (double)(r.moved_over_ns - hole_at(key)) / 1e6;
@@ -108,13 +108,13 @@ static void switched_off(void)
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	base(&sc, 1);
+	make_base(&sc, 1);
 	for (unsigned h = 0; h < 2; h++) {
 		sc.host[h].silence_ms = 0;
 		sc.host[h].rto_ms = 1000;
 	}
 	sim_plain_fault(&sc, "black-hole", 0, hole_at(1), 100 * RTO_MS * MS);
-	run(&sc, &r);
+	run_scenario(&sc, &r);
 	CHECK_INT(r.failovers, 2);
 	CHECK((double)(r.moved_over_ns - hole_at(1)) / 1e6 >= 980);
 	puts("off: the soft time-out decides");
@@ -123,7 +123,7 @@ static void switched_off(void)
 /* Neither path answers, for longer than any limit: the peer or its host is slow, and all stay. */
 static void both_silent(struct sim_scenario *sc, uint64_t key)
 {
-	another(sc, 1, true);
+	add_connection(sc, 1, true);
 	for (unsigned d = 0; d < 2; d++) {
 		sim_plain_fault(sc, "black-hole", key & 1, hole_at(key), 300 * MS);
 		sc->fault[d].dev = d;
@@ -132,9 +132,9 @@ static void both_silent(struct sim_scenario *sc, uint64_t key)
 }
 
 /* This process is stopped itself. */
-static void stopped(struct sim_scenario *sc, uint64_t key)
+static void stall_host(struct sim_scenario *sc, uint64_t key)
 {
-	another(sc, 1, true);
+	add_connection(sc, 1, true);
 	sim_plain_fault(sc, "stall", key & 1, hole_at(key), 1500 * MS);
 }
 
@@ -161,14 +161,14 @@ static void comes_back(void)
 		struct sim_result r;
 		uint64_t silent_ns = key * LONGEST_MS * MS / keys;
 
-		base(&sc, key);
-		another(&sc, 1, true);
+		make_base(&sc, key);
+		add_connection(&sc, 1, true);
 		for (unsigned i = 0; i < 8; i++) {
 			sim_plain_fault(&sc, "black-hole", 0, hole_at(key) + i * 300 * MS,
 					silent_ns);
 			sc.fault[i].rx = key & 1;
 		}
-		run(&sc, &r);
+		run_scenario(&sc, &r);
 		if (silent_ns < SILENCE_MS * MS)
 			CHECK_INT(r.failovers, 0);
 		CHECK(r.false_alarms <= 4); /* one at each end of two connections */
@@ -189,7 +189,7 @@ static void one_direction_waits(struct sim_scenario *sc, uint64_t key)
 
 /* Seven connections' small messages keep a path busy that the eighth's large ones then share: they
  * stand still for 21 ms and more, as nothing did before. */
-static void crowded(struct sim_scenario *sc, uint64_t key)
+static void crowd_path(struct sim_scenario *sc, uint64_t key)
 {
 	sc->bus_rate[0] = 50; /* bytes per us */
 	sc->conn[0].think_ns = 0;
@@ -198,7 +198,7 @@ static void crowded(struct sim_scenario *sc, uint64_t key)
 	sc->conn[0].max_size = 16 << 10;
 	sc->conn[0].messages = 1500;
 	for (unsigned i = 1; i < 8; i++)
-		another(sc, i, false);
+		add_connection(sc, i, false);
 	sc->conn[0].max_size = 128 << 10;
 	sc->conn[0].messages = 60;
 	sc->conn[0].start_ns[0] = sc->conn[0].start_ns[1] = hole_at(key);
@@ -215,12 +215,12 @@ static void one_of_two(void)
 		struct sim_result r;
 		double took;
 
-		base(&sc, key);
-		another(&sc, 1, false);
+		make_base(&sc, key);
+		add_connection(&sc, 1, false);
 		sc.mute.on = true;
 		sc.mute.end = key & 1;
 		sc.mute.at = hole_at(key);
-		run(&sc, &r);
+		run_scenario(&sc, &r);
 		CHECK_INT(r.failovers, 2);
 		took = (double)(r.moved_over_ns - hole_at(key)) / 1e6;
 		most = took > most ? took : most;
@@ -230,7 +230,7 @@ static void one_of_two(void)
 }
 
 /* Work comes now and then: a path that dies in between is given up soon after the first of it. */
-static void sparse(void)
+static void measure_sparse(void)
 {
 	double most = 0;
 
@@ -239,11 +239,11 @@ static void sparse(void)
 		struct sim_result r;
 		double took;
 
-		base(&sc, key);
+		make_base(&sc, key);
 		sc.conn[0].think_ns = 100 * MS;
 		sc.conn[0].messages = 120;
 		sim_plain_fault(&sc, "black-hole", 0, hole_at(key), 100 * RTO_MS * MS);
-		run(&sc, &r);
+		run_scenario(&sc, &r);
 		CHECK_INT(r.failovers, 2);
 		took = (double)(r.moved_over_ns - hole_at(key)) / 1e6;
 		most = took > most ? took : most;
@@ -256,18 +256,18 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		keys = strtoull(argv[1], NULL, 10);
-	spread(1);
-	spread(2);
-	spread(8);
+	check_move_times(1);
+	check_move_times(2);
+	check_move_times(8);
 	switched_off();
 	nobody_moves("neither path answers for 300 ms", both_silent);
-	nobody_moves("a host stands still for 1.5 s", stopped);
+	nobody_moves("a host stands still for 1.5 s", stall_host);
 	nobody_moves("a path 100 times as slow", slow_alive);
 	comes_back();
 	nobody_moves("no acknowledgement for 60 ms, the peer's words get through",
 		     one_direction_waits);
-	nobody_moves("a path that seven others keep busy", crowded);
+	nobody_moves("a path that seven others keep busy", crowd_path);
 	one_of_two();
-	sparse();
+	measure_sparse();
 	return 0;
 }

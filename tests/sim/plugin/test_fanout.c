@@ -19,7 +19,7 @@
 #endif
 
 /* Both hosts have two devices; every connection is on the first, with a standby on the second. */
-static void many(struct sim_scenario *sc, unsigned conns, uint64_t key)
+static void make_connections(struct sim_scenario *sc, unsigned conns, uint64_t key)
 {
 	struct sim_conn_spec one;
 
@@ -47,7 +47,7 @@ static double moved_over(const char *fault, unsigned host, unsigned conns, uint6
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	many(&sc, conns, key);
+	make_connections(&sc, conns, key);
 	sim_plain_fault(&sc, fault, host, FAULT_AT, 40 * MS);
 	sim_run_apart(&sc, SIM_SOUND, &r);
 	if (r.finding != SIM_NOTHING)
@@ -59,7 +59,7 @@ static double moved_over(const char *fault, unsigned host, unsigned conns, uint6
 }
 
 /* As moved_over, on average over the keys. */
-static double usual(const char *fault, unsigned host, unsigned conns, unsigned keys)
+static double mean_move_time(const char *fault, unsigned host, unsigned conns, unsigned keys)
 {
 	double sum = 0;
 
@@ -74,10 +74,10 @@ struct pair {
 
 static const struct pair usual_pair = { 1, 64, KEYS }, large_pair = { 2, 256, 1 };
 
-static void compare(const char *fault, unsigned host, const struct pair *pair)
+static void compare_counts(const char *fault, unsigned host, const struct pair *pair)
 {
-	double few = usual(fault, host, pair->few, KEYS);
-	double all = usual(fault, host, pair->all, pair->keys);
+	double few = mean_move_time(fault, host, pair->few, KEYS);
+	double all = mean_move_time(fault, host, pair->all, pair->keys);
 
 	printf("%-10s at the %-8s: %u connection%s %8.1f us, %3u connections %8.1f us, %.2f "
 	       "times\n",
@@ -93,7 +93,7 @@ static void print_units(void)
 	struct sim_scenario sc;
 	struct sim_result lost, well;
 
-	many(&sc, 64, 1);
+	make_connections(&sc, 64, 1);
 	sim_run_apart(&sc, SIM_SOUND, &well);
 	sim_plain_fault(&sc, "cut", 1, FAULT_AT, UINT64_C(1000) * MS);
 	sim_run_apart(&sc, SIM_SOUND, &lost);
@@ -110,7 +110,7 @@ static void compare_all(const struct pair *pair)
 
 	for (unsigned i = 0; i < sizeof(faults) / sizeof(*faults); i++)
 		for (unsigned host = 0; host < 2; host++)
-			compare(faults[i], host, pair);
+			compare_counts(faults[i], host, pair);
 }
 
 int main(int argc, char **argv)

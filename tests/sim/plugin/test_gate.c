@@ -43,7 +43,7 @@ static void one_by_one(struct sim_scenario *sc, uint64_t key, unsigned rate, uns
 	c->messages = 600;
 }
 
-static void run(const struct sim_scenario *sc, struct sim_result *r)
+static void run_scenario(const struct sim_scenario *sc, struct sim_result *r)
 {
 	sim_run_apart(sc, SIM_SOUND, r);
 	if (r->finding != SIM_NOTHING)
@@ -60,7 +60,7 @@ static double gate_at(const struct sim_result *r, unsigned ms)
 }
 
 /* What the wire makes of it: the latency there and back, and the acknowledgement's own time. */
-static double product(unsigned rate, unsigned latency_ns)
+static double bandwidth_delay_product(unsigned rate, unsigned latency_ns)
 {
 	double bytes = rate * 2.0 * latency_ns / 1000;
 
@@ -68,24 +68,24 @@ static double product(unsigned rate, unsigned latency_ns)
 }
 
 /* Measured in steps of a quarter, from what is polled: within these bounds, whatever the dice. */
-static bool about(double gate, double should)
+static bool is_near(double gate, double should)
 {
 	return gate >= 0.6 * should && gate <= 1.6 * should;
 }
 
-static void follow(int policy, unsigned rate, unsigned latency_ns)
+static void check_gate(int policy, unsigned rate, unsigned latency_ns)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
-	double gate, should = product(rate, latency_ns);
+	double gate, should = bandwidth_delay_product(rate, latency_ns);
 
 	one_by_one(&sc, rate + latency_ns, rate, latency_ns);
 	sc.host[0].policy = policy;
-	run(&sc, &r);
+	run_scenario(&sc, &r);
 	gate = gate_at(&r, 30);
 	printf("policy %d, %5u MB/s, %5.1f us there: gate %6.1f KiB, product %6.1f KiB\n", policy,
 	       rate, latency_ns / 1000.0, gate / KIB, should / KIB);
-	CHECK(about(gate, should));
+	CHECK(is_near(gate, should));
 }
 
 /*
@@ -103,14 +103,14 @@ static void queue_is_no_distance(void)
 	for (unsigned h = 0; h < 2; h++)
 		/* with one always under way no rail is ever free to be measured */
 		sc.host[h].heartbeat_ms = 50;
-	run(&sc, &r);
+	run_scenario(&sc, &r);
 	gate = gate_at(&r, END_MS);
 	printf("answers after 10 ms at 20 MB/s: gate %5.1f KiB\n", gate / KIB);
 	CHECK(gate == HA_GATE_LEAST);
 }
 
 /* Is every message on one rail, or on both? */
-static void boundary(unsigned size, bool shared)
+static void check_boundary(unsigned size, bool shared)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
@@ -120,7 +120,7 @@ static void boundary(unsigned size, bool shared)
 	sc.conn[0].whole = true;
 	sc.conn[0].max_size = size;
 	sc.conn[0].messages = 3000; /* the first few are sent before anything is known */
-	run(&sc, &r);
+	run_scenario(&sc, &r);
 	second = (double)r.sent[0][1] / (double)(r.sent[0][0] + r.sent[0][1]);
 	printf("messages of %5.1f KiB, gate %5.1f KiB: the second device has %.4f of the bytes\n",
 	       size / KIB, gate_at(&r, END_MS) / KIB, second);
@@ -128,9 +128,10 @@ static void boundary(unsigned size, bool shared)
 }
 
 /* A fault from 50 to 140 ms changes the rails: the gate before, meanwhile and afterwards. */
-static void change(const char *what, const char *name, unsigned dev, uint64_t amount, double should)
+static void check_change(const char *what, const char *name, unsigned dev, uint64_t amount,
+			 double should)
 {
-	double before, meanwhile, after, base = product(5000, 5 * US);
+	double before, meanwhile, after, base = bandwidth_delay_product(5000, 5 * US);
 	struct sim_scenario sc;
 	struct sim_result r;
 
@@ -140,17 +141,17 @@ static void change(const char *what, const char *name, unsigned dev, uint64_t am
 	sim_plain_fault(&sc, name, 0, 50 * MS, 90 * MS);
 	sc.fault[0].dev = dev;
 	sc.fault[0].amount = amount;
-	run(&sc, &r);
+	run_scenario(&sc, &r);
 	before = gate_at(&r, 48);
 	meanwhile = gate_at(&r, 138);
 	after = gate_at(&r, 225);
 	printf("%-35s: gate %5.1f KiB, then %5.1f, after it %5.1f; products %5.1f, %5.1f\n", what,
 	       before / KIB, meanwhile / KIB, after / KIB, base / KIB, should / KIB);
-	CHECK(about(before, base) && about(meanwhile, should) && about(after, base));
+	CHECK(is_near(before, base) && is_near(meanwhile, should) && is_near(after, base));
 }
 
 /* Noise: how often does the gate move once it is known? */
-static void steady(void)
+static void gate_is_steady(void)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
@@ -161,7 +162,7 @@ static void steady(void)
 	sc.conn[0].messages = 1800;
 	sim_plain_fault(&sc, "jitter", 0, 0, 1000 * MS);
 	sc.fault[0].amount = 3 * US;
-	run(&sc, &r);
+	run_scenario(&sc, &r);
 	for (unsigned i = 31; i < END_MS && r.gate[i]; i++)
 		changes += r.gate[i] != r.gate[i - 1] && r.gate[i - 1];
 	printf("3 us of jitter on 10: gate %.1f KiB, moved %u times after 30 ms\n",
@@ -171,21 +172,22 @@ static void steady(void)
 
 int main(void)
 {
-	follow(HA_POLICY_TOPOLOGY, 12500, 5 * US);
-	follow(HA_POLICY_TOPOLOGY, 12500, 2 * US);
-	follow(HA_POLICY_TOPOLOGY, 5000, 5 * US);
-	follow(HA_POLICY_TOPOLOGY, 1000, 1 * US);
-	follow(HA_POLICY_TOPOLOGY, 25000, 20 * US);
-	follow(HA_POLICY_ADAPTIVE, 12500, 5 * US);
-	follow(HA_POLICY_AGENT, 12500, 5 * US);
+	check_gate(HA_POLICY_TOPOLOGY, 12500, 5 * US);
+	check_gate(HA_POLICY_TOPOLOGY, 12500, 2 * US);
+	check_gate(HA_POLICY_TOPOLOGY, 5000, 5 * US);
+	check_gate(HA_POLICY_TOPOLOGY, 1000, 1 * US);
+	check_gate(HA_POLICY_TOPOLOGY, 25000, 20 * US);
+	check_gate(HA_POLICY_ADAPTIVE, 12500, 5 * US);
+	check_gate(HA_POLICY_AGENT, 12500, 5 * US);
 	queue_is_no_distance();
-	boundary(60 << 10, false);
-	boundary(88 << 10, false);
-	boundary(170 << 10, true);
-	boundary(300 << 10, true);
-	change("the second rail takes 20 us longer", "delay", 1, 20 * US,
-	       3 * product(5000, 5 * US));
-	change("the first rail at a third", "slow", 0, 3, product(5000 / 3, 5 * US));
-	steady();
+	check_boundary(60 << 10, false);
+	check_boundary(88 << 10, false);
+	check_boundary(170 << 10, true);
+	check_boundary(300 << 10, true);
+	check_change("the second rail takes 20 us longer", "delay", 1, 20 * US,
+		     3 * bandwidth_delay_product(5000, 5 * US));
+	check_change("the first rail at a third", "slow", 0, 3,
+		     bandwidth_delay_product(5000 / 3, 5 * US));
+	gate_is_steady();
 	return 0;
 }

@@ -16,7 +16,7 @@
 #define SIZE (32 << 10)
 
 /* Two hosts of two devices each; messages of 131 us, without a pause to speak of. */
-static void base(struct sim_scenario *sc, uint64_t key, unsigned messages)
+static void make_base(struct sim_scenario *sc, uint64_t key, unsigned messages)
 {
 	sim_plain(sc, key);
 	sc->limits.mtu = IBV_MTU_4096;
@@ -33,14 +33,15 @@ static void base(struct sim_scenario *sc, uint64_t key, unsigned messages)
 	sc->conn[0].think_ns = 8 * MS;
 }
 
-static void slow(struct sim_scenario *sc, unsigned dev, uint64_t at, uint64_t len, unsigned times)
+static void add_slow_fault(struct sim_scenario *sc, unsigned dev, uint64_t at, uint64_t len,
+			   unsigned times)
 {
 	sim_plain_fault(sc, "slow", 0, at, len);
 	sc->fault[sc->nfaults - 1].dev = dev;
 	sc->fault[sc->nfaults - 1].amount = times;
 }
 
-static void run(const struct sim_scenario *sc, struct sim_result *r)
+static void run_scenario(const struct sim_scenario *sc, struct sim_result *r)
 {
 	sim_run_apart(sc, SIM_SOUND, r);
 	if (r->finding != SIM_NOTHING)
@@ -51,7 +52,7 @@ static void run(const struct sim_scenario *sc, struct sim_result *r)
 
 /* Ten times as slow until the end: it is left once, and the rest goes over the other device. With
  * keys that are there, and keys that the receiver must make first. */
-static void leaves(void)
+static void slow_path_is_left(void)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -60,10 +61,10 @@ static void leaves(void)
 		struct sim_result r;
 		uint64_t all;
 
-		base(&sc, key, 4000);
+		make_base(&sc, key, 4000);
 		sc.host[0].eager = sc.host[1].eager = key & 1;
-		slow(&sc, 0, SLOW_AT, 100000 * MS, 10);
-		run(&sc, &r);
+		add_slow_fault(&sc, 0, SLOW_AT, 100000 * MS, 10);
+		run_scenario(&sc, &r);
 		CHECK_INT(r.slow_moves, 1);
 		CHECK_INT(r.failbacks, 0);
 		all = r.sent[0][0] + r.sent[0][1];
@@ -75,15 +76,15 @@ static void leaves(void)
 }
 
 /* Slow for a while: it carries again soon after. */
-static void returns(void)
+static void path_is_taken_back(void)
 {
 	for (uint64_t key = 1; key <= KEYS; key++) {
 		struct sim_scenario sc;
 		struct sim_result r;
 
-		base(&sc, key, 9000);
-		slow(&sc, 0, SLOW_AT, 2000 * MS, 10);
-		run(&sc, &r);
+		make_base(&sc, key, 9000);
+		add_slow_fault(&sc, 0, SLOW_AT, 2000 * MS, 10);
+		run_scenario(&sc, &r);
 		CHECK_INT(r.slow_moves, 1);
 		CHECK_INT(r.failbacks, 1);
 	}
@@ -91,7 +92,7 @@ static void returns(void)
 }
 
 /* Twice as slow, or for a moment, or both paths, or the variable is 0: nobody moves. */
-static void stays(void)
+static void path_is_kept(void)
 {
 	static const struct {
 		const char *what;
@@ -109,11 +110,11 @@ static void stays(void)
 			struct sim_scenario sc;
 			struct sim_result r;
 
-			base(&sc, key, 3500);
+			make_base(&sc, key, 3500);
 			sc.host[0].slow_factor = sc.host[1].slow_factor = (int)cases[i].factor;
 			for (unsigned d = 0; d < cases[i].devices; d++)
-				slow(&sc, d, SLOW_AT, cases[i].len, cases[i].times);
-			run(&sc, &r);
+				add_slow_fault(&sc, d, SLOW_AT, cases[i].len, cases[i].times);
+			run_scenario(&sc, &r);
 			if (r.slow_moves)
 				fprintf(stderr, "%s: moved\n", cases[i].what);
 			CHECK_INT(r.slow_moves, 0);
@@ -122,17 +123,17 @@ static void stays(void)
 }
 
 /* It comes and goes: no more moves than are allowed. */
-static void limited(void)
+static void moves_are_limited(void)
 {
 	for (int most = 2; most <= 4; most += 2) {
 		struct sim_scenario sc;
 		struct sim_result r;
 
-		base(&sc, 1, 16000);
+		make_base(&sc, 1, 16000);
 		sc.host[0].slow_moves = most;
 		for (unsigned i = 0; i < 2; i++)
-			slow(&sc, 0, SLOW_AT + i * 7000 * MS, 2000 * MS, 10);
-		run(&sc, &r);
+			add_slow_fault(&sc, 0, SLOW_AT + i * 7000 * MS, 2000 * MS, 10);
+		run_scenario(&sc, &r);
 		printf("slow twice, %d moves a minute: left %llu, taken back %llu times\n", most,
 		       (unsigned long long)r.slow_moves, (unsigned long long)r.failbacks);
 		CHECK_INT(r.slow_moves + r.failbacks, (unsigned)most);
@@ -141,7 +142,7 @@ static void limited(void)
 
 /* A path that loses 15 of 100 packets: a message waits for time-outs of the NIC, and a few of them
  * are enough. Until it is left, from when it began, by the size of the messages. */
-static void loses(void)
+static void lossy_path_is_left(void)
 {
 	static const struct {
 		uint64_t size, most_ms;
@@ -157,13 +158,13 @@ static void loses(void)
 			struct sim_scenario sc;
 			struct sim_result r;
 
-			base(&sc, key, cases[i].messages);
+			make_base(&sc, key, cases[i].messages);
 			sc.timeout = 14;
 			sc.retry = 7;
 			sc.conn[0].max_size = cases[i].size;
 			sim_plain_fault(&sc, "loss", 0, SLOW_AT, 100000 * MS);
 			sc.fault[sc.nfaults - 1].amount = 150000; /* ppm */
-			run(&sc, &r);
+			run_scenario(&sc, &r);
 			CHECK_INT(r.slow_moves, 1);
 			worst = r.moved_over_ns > worst ? r.moved_over_ns : worst;
 		}
@@ -178,19 +179,19 @@ static void loses(void)
 /* Most messages get through such a path quickly, by chance eight in a row: it carries again, is
  * left again, and from then on 16 in a row are asked for. (With eight it was taken back twice
  * here.) */
-static void relapses(void)
+static void relapse_delays_return(void)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	base(&sc, 22, 40000);
+	make_base(&sc, 22, 40000);
 	sc.timeout = 14;
 	sc.retry = 7;
 	sc.host[0].slow_moves = 100;
 	sc.conn[0].max_size = 8 << 10;
 	sim_plain_fault(&sc, "loss", 0, SLOW_AT, 1000000 * MS);
 	sc.fault[sc.nfaults - 1].amount = 150000; /* ppm */
-	run(&sc, &r);
+	run_scenario(&sc, &r);
 	printf("15 of 100 packets are lost for %llu s: left %llu, taken back %llu times\n",
 	       (unsigned long long)(r.ns / (1000 * MS)), (unsigned long long)r.slow_moves,
 	       (unsigned long long)r.failbacks);
@@ -200,11 +201,11 @@ static void relapses(void)
 
 int main(void)
 {
-	leaves();
-	returns();
-	stays();
-	limited();
-	loses();
-	relapses();
+	slow_path_is_left();
+	path_is_taken_back();
+	path_is_kept();
+	moves_are_limited();
+	lossy_path_is_left();
+	relapse_delays_return();
 	return 0;
 }

@@ -45,7 +45,7 @@ static const struct {
 	{ HA_MUTATE_HOLD_COPY, "storm", 500 },
 };
 
-static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)
+static void hunt_mutation(enum ha_mutation mutation, const char *faults, unsigned seeds)
 {
 	struct sim_hunt h = { .start = 1,
 			      .count = seeds,
@@ -69,7 +69,7 @@ static void hunt(enum ha_mutation mutation, const char *faults, unsigned seeds)
 
 /* ---- written out ---- */
 
-static void base(struct sim_scenario *sc, uint64_t key)
+static void make_base(struct sim_scenario *sc, uint64_t key)
 {
 	char bad[32];
 
@@ -91,8 +91,8 @@ static void base(struct sim_scenario *sc, uint64_t key)
 	};
 }
 
-static struct sim_fault *add(struct sim_scenario *sc, const char *name, unsigned host, unsigned dev,
-			     uint64_t at, uint64_t len)
+static struct sim_fault *add_fault(struct sim_scenario *sc, const char *name, unsigned host,
+				   unsigned dev, uint64_t at, uint64_t len)
 {
 	struct sim_fault *f = &sc->fault[sc->nfaults++];
 	char bad[32];
@@ -107,7 +107,7 @@ static struct sim_fault *add(struct sim_scenario *sc, const char *name, unsigned
 
 /* Optional receives of many small stripes, whose notifications are often lost when their data is
  * not. */
-static void optional(struct sim_scenario *sc, uint64_t key)
+static void use_optional_receives(struct sim_scenario *sc, uint64_t key)
 {
 	struct sim_conn_spec *c = &sc->conn[0];
 
@@ -116,12 +116,13 @@ static void optional(struct sim_scenario *sc, uint64_t key)
 	c->nrails[0] = c->nrails[1] = 6;
 	for (unsigned i = 0; i < 6; i++) {
 		c->rail[0][i] = c->rail[1][i] = i;
-		add(sc, "loss", 0, i, 500 * US, 20 * MS)->amount = 50000;
+		add_fault(sc, "loss", 0, i, 500 * US, 20 * MS)->amount = 50000;
 	}
 	c->max_size = 90000;
 	c->optional = true;
 	for (unsigned i = 0; i < 8; i++)
-		add(sc, "qp-error", i % 2, i % 6, 500 * US + key % 700 * 7 * US + i * 1200 * US, 0);
+		add_fault(sc, "qp-error", i % 2, i % 6,
+			  500 * US + key % 700 * 7 * US + i * 1200 * US, 0);
 }
 
 /* What the receiver's NIC says is lost for a while, a count of HA_NCCL_ACK=memory with it. */
@@ -133,13 +134,13 @@ static void last_word(struct sim_scenario *sc, uint64_t key)
 	sc->oob_piece = 0;
 	sc->conn[0].window = 1; /* the next send waits for the word about this one */
 	sc->conn[0].think_ns = 200 * US;
-	add(sc, "black-hole", 1, 0, 300 * US + key * 20 * US, 500 * MS);
+	add_fault(sc, "black-hole", 1, 0, 300 * US + key * 20 * US, 500 * MS);
 }
 
 static void not_placed(struct sim_scenario *sc, uint64_t key)
 {
 	sc->host[0].ack_memory = true;
-	add(sc, "kill-acked", 1, 0, 300 * US + key * 5 * US, 100 * US);
+	add_fault(sc, "kill-acked", 1, 0, 300 * US + key * 5 * US, 100 * US);
 }
 
 /* Without failover one rail of two ends the connection, while data still comes over the other. */
@@ -151,7 +152,7 @@ static void other_rail(struct sim_scenario *sc, uint64_t key)
 	c->nrails[0] = c->nrails[1] = 2;
 	c->rail[0][1] = c->rail[1][1] = 1;
 	c->messages = 500;
-	add(sc, "qp-error", 1, 1, 500 * US + key * 20 * US, 0);
+	add_fault(sc, "qp-error", 1, 1, 500 * US + key * 20 * US, 0);
 }
 
 /* A device comes back, and the other one dies between two posts: the standby carries, for which the
@@ -165,8 +166,8 @@ static void copied_before(struct sim_scenario *sc, uint64_t key)
 	c->messages = 4000;
 	c->max_size = 200;
 	sc->host[0].copy_max = 64;
-	add(sc, "return", 0, 0, 2 * MS, 3 * MS);
-	add(sc, "doorbell", 0, 1, 20 * MS + key * 50 * US, 0)->amount = 1 + key % 5;
+	add_fault(sc, "return", 0, 0, 2 * MS, 3 * MS);
+	add_fault(sc, "doorbell", 0, 1, 20 * MS + key * 50 * US, 0)->amount = 1 + key % 5;
 }
 
 static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scenario *, uint64_t),
@@ -176,7 +177,7 @@ static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scena
 		struct sim_scenario sc;
 		struct sim_result r;
 
-		base(&sc, key);
+		make_base(&sc, key);
 		make(&sc, key);
 		sim_run_apart(&sc, SIM_PROTOCOL(mutation), &r);
 		if (r.finding == SIM_NOTHING)
@@ -195,9 +196,9 @@ static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scena
 int main(void)
 {
 	for (size_t i = 0; i < sizeof(hunts) / sizeof(hunts[0]); i++)
-		hunt(hunts[i].mutation, hunts[i].faults, hunts[i].seeds);
-	written_out(HA_MUTATE_IGNORE_DOUBT, optional, 1500);
-	written_out(HA_MUTATE_IGNORE_SUPERSEDED, optional, 1500);
+		hunt_mutation(hunts[i].mutation, hunts[i].faults, hunts[i].seeds);
+	written_out(HA_MUTATE_IGNORE_DOUBT, use_optional_receives, 1500);
+	written_out(HA_MUTATE_IGNORE_SUPERSEDED, use_optional_receives, 1500);
 	written_out(HA_MUTATE_FORGET_WORD, last_word, 1000);
 	written_out(HA_MUTATE_ACK_NIC, not_placed, 200);
 	written_out(HA_MUTATE_EARLY_ERROR, other_rail, 200);

@@ -5,7 +5,7 @@
 
 #define SEEDS 20
 
-static void hunt(enum sim_mutation mutation, struct sim_tally *tally)
+static void hunt_mutation(enum sim_mutation mutation, struct sim_tally *tally)
 {
 	struct sim_hunt h = {
 		.start = 1, .count = SEEDS, .jobs = 2, .mutation = mutation, .quiet = true
@@ -21,26 +21,26 @@ int main(void)
 {
 	struct sim_tally t;
 
-	hunt(SIM_SOUND, &t);
+	hunt_mutation(SIM_SOUND, &t);
 	CHECK_INT(t.findings, 0);
 	CHECK(t.messages > 1000);
 
 	/* Lost in silence: somebody waits for ever, or the peer's BYE message does not agree. */
-	hunt(SIM_DROP_IMM, &t);
+	hunt_mutation(SIM_DROP_IMM, &t);
 	CHECK(t.by_finding[SIM_HANG] > 0 && t.findings > SEEDS / 3);
-	hunt(SIM_DOUBLE_IMM, &t);
+	hunt_mutation(SIM_DOUBLE_IMM, &t);
 	CHECK(t.by_finding[SIM_ERROR] > SEEDS / 3);
-	hunt(SIM_SHORTEN, &t);
+	hunt_mutation(SIM_SHORTEN, &t);
 	CHECK(t.by_finding[SIM_WRONG_SIZE] > SEEDS / 3);
 	CHECK_INT(t.by_finding[SIM_WRONG_SIZE], t.findings);
-	hunt(SIM_CORRUPT, &t);
+	hunt_mutation(SIM_CORRUPT, &t);
 	CHECK(t.by_finding[SIM_WRONG_BYTE] > SEEDS / 3);
 	CHECK_INT(t.by_finding[SIM_WRONG_BYTE], t.findings);
-	hunt(SIM_STRAY, &t);
+	hunt_mutation(SIM_STRAY, &t);
 	/* Not where faults leave no message to strike at. */
 	CHECK(t.by_finding[SIM_STRAY_WRITE] > SEEDS / 2);
 	CHECK_INT(t.by_finding[SIM_STRAY_WRITE], t.findings);
-	hunt(SIM_LEAK_QP, &t);
+	hunt_mutation(SIM_LEAK_QP, &t);
 	/* Not where both processes end before they have a queue pair. */
 	CHECK(t.by_finding[SIM_LEAK] >= SEEDS - 2);
 	CHECK_INT(t.by_finding[SIM_LEAK], t.findings);

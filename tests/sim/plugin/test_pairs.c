@@ -20,7 +20,8 @@
 #define KNOWN_AT (1100 * MS) /* how long work takes is known by then: silence counts */
 
 /* n NICs at each end, the data path from `from` to `to`; messages go on for some 0.3 s. */
-static void make(struct sim_scenario *sc, uint64_t key, unsigned n, unsigned from, unsigned to)
+static void make_scenario(struct sim_scenario *sc, uint64_t key, unsigned n, unsigned from,
+			  unsigned to)
 {
 	sim_plain(sc, key);
 	sc->ndevices[0] = sc->ndevices[1] = n;
@@ -32,13 +33,14 @@ static void make(struct sim_scenario *sc, uint64_t key, unsigned n, unsigned fro
 }
 
 /* Device `dev` of a host is lost for good. */
-static void lose(struct sim_scenario *sc, const char *how, unsigned host, unsigned dev)
+static void lose_device(struct sim_scenario *sc, const char *how, unsigned host, unsigned dev)
 {
 	sim_plain_fault(sc, how, host, LOST_AT, FOR_GOOD);
 	sc->fault[sc->nfaults - 1].dev = dev;
 }
 
-static void print(const struct sim_scenario *sc, const struct sim_result *r, const char *what)
+static void print_and_exit(const struct sim_scenario *sc, const struct sim_result *r,
+			   const char *what)
 {
 	fprintf(stderr, "%s: %s: %s, %llu errors\n", what, sim_finding_name(r->finding), r->text,
 		(unsigned long long)r->errors);
@@ -70,12 +72,12 @@ static unsigned must_hold(const struct sim_scenario *sc, unsigned limit_ms, cons
 
 	sim_run_apart(sc, SIM_SOUND, &r);
 	if (r.finding != SIM_NOTHING || r.errors)
-		print(sc, &r, what);
+		print_and_exit(sc, &r, what);
 	CHECK(r.ns > sc->fault[0].at + 100 * MS); /* or the fault came too late to matter */
 	pause = longest_pause(&r) * 10;
 	if (limit_ms && pause > limit_ms) {
 		fprintf(stderr, "a pause of %u ms\n", pause);
-		print(sc, &r, what);
+		print_and_exit(sc, &r, what);
 	}
 	return pause;
 }
@@ -88,9 +90,9 @@ static void leaf_is_lost(void)
 	for (unsigned from = 0; from < 2; from++)
 		for (unsigned to = 0; to < 2; to++)
 			for (unsigned dead = 0; dead < 2; dead++) {
-				make(&sc, 1 + from * 4 + to * 2 + dead, 2, from, to);
-				lose(&sc, "cut", 0, dead);
-				lose(&sc, "cut", 1, dead);
+				make_scenario(&sc, 1 + from * 4 + to * 2 + dead, 2, from, to);
+				lose_device(&sc, "cut", 0, dead);
+				lose_device(&sc, "cut", 1, dead);
 				must_hold(&sc, 100, "a leaf switch is lost");
 			}
 }
@@ -117,7 +119,7 @@ static void crossed_paths_are_lost(const char *how, unsigned window)
 		struct sim_scenario sc;
 		unsigned pause;
 
-		make(&sc, 110 + i, 2, 0, 1);
+		make_scenario(&sc, 110 + i, 2, 0, 1);
 		sc.timeout = 14;
 		sc.retry = 7;
 		sc.conn[0].messages = 8000;
@@ -148,7 +150,7 @@ static void slowly_made_pair_comes_first(unsigned make_ms, unsigned limit_ms)
 		struct sim_result r;
 		unsigned moved;
 
-		make(&sc, 760 + i, 2, i >> 1 & 1, !(i >> 1 & 1));
+		make_scenario(&sc, 760 + i, 2, i >> 1 & 1, !(i >> 1 & 1));
 		sc.timeout = 14;
 		sc.retry = 7;
 		sc.conn[0].messages = 8000;
@@ -162,7 +164,8 @@ static void slowly_made_pair_comes_first(unsigned make_ms, unsigned limit_ms)
 		lose_leaf(&sc, "cut", i & 1, KNOWN_AT + i * 137 * US);
 		sim_run_apart(&sc, SIM_SOUND, &r);
 		if (r.finding != SIM_NOTHING || r.errors || r.moved_over_ns < sc.fault[0].at)
-			print(&sc, &r, "both crossed paths are lost, queue pairs take long");
+			print_and_exit(&sc, &r,
+				       "both crossed paths are lost, queue pairs take long");
 		moved = (unsigned)((r.moved_over_ns - sc.fault[0].at) / MS);
 		longest = moved > longest ? moved : longest;
 	}
@@ -178,9 +181,9 @@ static void one_pair_is_left(void)
 	struct sim_scenario sc;
 
 	for (unsigned i = 0; i < 16; i++) {
-		make(&sc, 20 + i, 2, i & 1, i >> 1 & 1);
-		lose(&sc, "cut", 0, i >> 2 & 1);
-		lose(&sc, "cut", 1, i >> 3 & 1);
+		make_scenario(&sc, 20 + i, 2, i & 1, i >> 1 & 1);
+		lose_device(&sc, "cut", 0, i >> 2 & 1);
+		lose_device(&sc, "cut", 1, i >> 3 & 1);
 		must_hold(&sc, 100, "one pair is left of four");
 	}
 }
@@ -198,17 +201,17 @@ static void tried_together(void)
 		/* The data rail tries its own pair beside the spares. */
 		unsigned wanted = n * n < HA_MAX_RAILS ? n * n : HA_MAX_RAILS;
 
-		make(&sc, 30 + n, n, 0, 0);
+		make_scenario(&sc, 30 + n, n, 0, 0);
 		sim_plain_fault(&sc, "black-hole", 0, LOST_AT, 400 * MS);
 		for (unsigned d = 1; d < n; d++)
-			lose(&sc, "black-hole", 0, d);
+			lose_device(&sc, "black-hole", 0, d);
 		sim_run_apart(&sc, SIM_SOUND, &r);
 		if (r.finding != SIM_NOTHING || r.errors)
-			print(&sc, &r, "every pair is silent for a while");
+			print_and_exit(&sc, &r, "every pair is silent for a while");
 		if (r.tried_at_once < wanted) {
 			fprintf(stderr, "%u pairs were tried at once, not %u\n", r.tried_at_once,
 				wanted);
-			print(&sc, &r, "pairs are tried at once");
+			print_and_exit(&sc, &r, "pairs are tried at once");
 		}
 	}
 }
@@ -219,9 +222,9 @@ static void one_silent_pair_is_left(void)
 	struct sim_scenario sc;
 
 	for (unsigned i = 0; i < 16; i++) {
-		make(&sc, 40 + i, 2, i & 1, i >> 1 & 1);
-		lose(&sc, "black-hole", 0, i >> 2 & 1);
-		lose(&sc, "black-hole", 1, i >> 3 & 1);
+		make_scenario(&sc, 40 + i, 2, i & 1, i >> 1 & 1);
+		lose_device(&sc, "black-hole", 0, i >> 2 & 1);
+		lose_device(&sc, "black-hole", 1, i >> 3 & 1);
 		must_hold(&sc, 0, "one pair is left of four, and nobody says so");
 	}
 }
@@ -234,12 +237,12 @@ static void one_of_eight(void)
 	for (unsigned i = 0; i < 8; i++) {
 		unsigned here = i, there = (i * 3 + 5) % 8;
 
-		make(&sc, 60 + i, 8, i % 3, i % 5);
+		make_scenario(&sc, 60 + i, 8, i % 3, i % 5);
 		for (unsigned d = 0; d < 8; d++) {
 			if (d != here)
-				lose(&sc, "cut", 0, d);
+				lose_device(&sc, "cut", 0, d);
 			if (d != there)
-				lose(&sc, "cut", 1, d);
+				lose_device(&sc, "cut", 1, d);
 		}
 		must_hold(&sc, 100, "one of eight is left at each end");
 	}
@@ -254,11 +257,11 @@ static void rail_only(const char *how, unsigned limit_ms)
 	for (unsigned i = 0; i < 12; i++) {
 		unsigned left = i % 4;
 
-		make(&sc, 80 + i, 4, i / 3 % 4, i / 3 % 4);
+		make_scenario(&sc, 80 + i, 4, i / 3 % 4, i / 3 % 4);
 		sc.apart = true;
 		for (unsigned d = 0; d < 4; d++)
 			if (d != left)
-				lose(&sc, how, d % 2, d);
+				lose_device(&sc, how, d % 2, d);
 		must_hold(&sc, limit_ms, "one rail is left of a rail-only fabric");
 	}
 }
@@ -270,12 +273,12 @@ static void fused_crosswise(void)
 	struct sim_scenario sc;
 
 	for (unsigned i = 0; i < 4; i++) {
-		make(&sc, 100 + i, 2 + i / 2, 0, 0);
+		make_scenario(&sc, 100 + i, 2 + i / 2, 0, 0);
 		sc.conn[0].nrails[0] = sc.conn[0].nrails[1] = 2;
 		sc.conn[0].rail[0][1] = sc.conn[0].rail[1][1] = 1;
 		sc.conn[0].max_size = 64 << 10;
-		lose(&sc, "cut", 0, i & 1);
-		lose(&sc, "cut", 1, !(i & 1));
+		lose_device(&sc, "cut", 0, i & 1);
+		lose_device(&sc, "cut", 1, !(i & 1));
 		must_hold(&sc, 100, "fused devices lose one NIC each, crosswise");
 	}
 }
@@ -286,9 +289,9 @@ static void one_against_two(void)
 	struct sim_scenario sc;
 
 	for (unsigned host = 0; host < 2; host++) {
-		make(&sc, 120 + host, 2, 0, 0);
+		make_scenario(&sc, 120 + host, 2, 0, 0);
 		sc.ndevices[1 - host] = 1;
-		lose(&sc, "cut", host, 0);
+		lose_device(&sc, "cut", host, 0);
 		must_hold(&sc, 100, "one NIC against two");
 	}
 }
@@ -298,7 +301,7 @@ static void one_after_the_other(void)
 {
 	struct sim_scenario sc;
 
-	make(&sc, 130, 3, 0, 1);
+	make_scenario(&sc, 130, 3, 0, 1);
 	sc.conn[0].messages = 5000;
 	for (unsigned d = 0; d < 2; d++)
 		for (unsigned h = 0; h < 2; h++) {
@@ -318,7 +321,7 @@ static void spare_gives_way(void)
 		struct sim_scenario sc;
 		struct sim_result r;
 
-		make(&sc, key, 2, 1, 1);
+		make_scenario(&sc, key, 2, 1, 1);
 		sc.host[0].policy = HA_POLICY_ADAPTIVE;
 		sc.host[0].failback = true;
 		sc.conn[0].nrails[0] = sc.conn[0].nrails[1] = 2;
@@ -332,7 +335,7 @@ static void spare_gives_way(void)
 		sim_plain_fault(&sc, "cut", 0, 10 * MS, 11 * MS);
 		sim_run_apart(&sc, SIM_SOUND, &r);
 		if (r.finding != SIM_NOTHING || r.errors)
-			print(&sc, &r, "a spare gives way");
+			print_and_exit(&sc, &r, "a spare gives way");
 	}
 }
 
@@ -347,11 +350,11 @@ static void silent_spare_gets_its_turn(void)
 	for (uint64_t key = 200; key < 216; key++) {
 		struct sim_scenario sc;
 
-		make(&sc, key, 2, 0, 1);
+		make_scenario(&sc, key, 2, 0, 1);
 		sc.conn[0].messages = 400;
 		sc.conn[0].stays = true;
 		sc.timeout = 9;
-		lose(&sc, "cut", 1, 0);
+		lose_device(&sc, "cut", 1, 0);
 		sim_plain_fault(&sc, "cut", 0, LOST_AT, 400 * MS);
 		sim_plain_fault(&sc, "black-hole", 0, LOST_AT + 10 * MS, 410 * MS + key * MS);
 		sc.fault[2].dev = 1;
@@ -369,9 +372,9 @@ static void every_pair_gets_its_turn(void)
 	for (uint64_t key = 170; key < 178; key++) {
 		struct sim_scenario sc;
 
-		make(&sc, key, 2, 1, 1);
-		lose(&sc, "black-hole", 0, 1);
-		lose(&sc, "black-hole", 1, 1);
+		make_scenario(&sc, key, 2, 1, 1);
+		lose_device(&sc, "black-hole", 0, 1);
+		lose_device(&sc, "black-hole", 1, 1);
 		sim_plain_fault(&sc, "cut", 0, LOST_AT, 450 * MS);
 		sc.fault[2].dev = 1;
 		sim_plain_fault(&sc, "cut", 1, LOST_AT, 450 * MS);
@@ -390,8 +393,8 @@ static void lost_while_young(void)
 	struct sim_scenario sc;
 
 	for (unsigned i = 480; i < 560; i++) {
-		make(&sc, 300 + i, 2, 0, 0);
-		lose(&sc, "cut", 1, 0);
+		make_scenario(&sc, 300 + i, 2, 0, 0);
+		lose_device(&sc, "cut", 1, 0);
 		sc.fault[0].at = 600 * US;
 		sc.conn[0].messages = 400;
 		for (unsigned end = 0; end < 4; end++) {
@@ -413,7 +416,7 @@ static void no_port_was_down(void)
 	for (unsigned i = 0; i < 32; i++) {
 		struct sim_scenario sc;
 
-		make(&sc, 700 + i, 3, 2, 1);
+		make_scenario(&sc, 700 + i, 3, 2, 1);
 		sc.host[0].failback = sc.host[1].failback = true;
 		sc.conn[0].stays = true;
 		sim_plain_fault(&sc, "qp-error", 1, 6 * MS, 0);
@@ -431,7 +434,7 @@ static void not_waited_for(void)
 	for (unsigned i = 0; i < 16; i++) {
 		struct sim_scenario sc;
 
-		make(&sc, 740 + i, 4, 0, 1);
+		make_scenario(&sc, 740 + i, 4, 0, 1);
 		sc.conn[0].stays = true;
 		sc.conn[0].messages = 54;
 		for (unsigned h = 0; h < 2; h++) {
@@ -451,7 +454,7 @@ static void port_bounces(void)
 	for (unsigned i = 0; i < 24; i++) {
 		struct sim_scenario sc;
 
-		make(&sc, 780 + i, 1, 0, 0);
+		make_scenario(&sc, 780 + i, 1, 0, 0);
 		sim_plain_fault(&sc, "cut", 1, LOST_AT, 100 * US + i * 150 * US);
 		must_hold(&sc, 60, "a port bounces");
 	}

@@ -39,7 +39,7 @@ static void stream_over(struct sim_scenario *sc, unsigned rails)
 }
 
 /* Bytes per virtual microsecond in the milliseconds [from, until). */
-static double rate(const struct sim_result *r, unsigned from, unsigned until)
+static double mean_rate(const struct sim_result *r, unsigned from, unsigned until)
 {
 	uint64_t bytes = 0;
 
@@ -62,9 +62,9 @@ static void lose_one(unsigned rails, unsigned host)
 		fprintf(stderr, "%s: %s\n", sim_finding_name(r.finding), r.text);
 	CHECK_INT(r.finding, SIM_NOTHING);
 	CHECK(r.failovers > 0 && r.recoveries > 0);
-	before = rate(&r, 10, CUT_MS);
-	after = rate(&r, CUT_MS + 20, CUT_MS + CUT_LENGTH_MS);
-	back = rate(&r, 180, 190);
+	before = mean_rate(&r, 10, CUT_MS);
+	after = mean_rate(&r, CUT_MS + 20, CUT_MS + CUT_LENGTH_MS);
+	back = mean_rate(&r, 180, 190);
 	share = after / (before * (rails - 1) / rails);
 	printf("%u rails, one lost at the %s: %5.0f MB/s (%.3f of the wires), %5.0f after it (%.3f "
 	       "of the share), "
@@ -77,7 +77,7 @@ static void lose_one(unsigned rails, unsigned host)
 }
 
 /* 2 rails on one device and 4 on the other, as MPIB lays them out; or 1 and 1; or 3, 3 and 2. */
-static void weigh(const unsigned *on, unsigned devices, const uint16_t *weight)
+static void check_weights(const unsigned *on, unsigned devices, const uint16_t *weight)
 {
 	struct sim_scenario sc;
 	struct sim_conn_spec *c = &sc.conn[0];
@@ -116,10 +116,10 @@ int main(void)
 	for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		for (unsigned host = 0; host < 2; host++)
 			lose_one(counts[i], host);
-	weigh((unsigned[]) { 2, 4 }, 2, (uint16_t[]) { 256, 768 });
-	weigh((unsigned[]) { 1, 1 }, 2, (uint16_t[]) { 646, 378 });
-	weigh((unsigned[]) { 4, 2 }, 2, (uint16_t[]) { 0, 1024 });
-	weigh((unsigned[]) { 3, 3, 2 }, 3, (uint16_t[]) { 512, 256, 256 });
-	weigh((unsigned[]) { 8 }, 1, (uint16_t[]) { 1 });
+	check_weights((unsigned[]) { 2, 4 }, 2, (uint16_t[]) { 256, 768 });
+	check_weights((unsigned[]) { 1, 1 }, 2, (uint16_t[]) { 646, 378 });
+	check_weights((unsigned[]) { 4, 2 }, 2, (uint16_t[]) { 0, 1024 });
+	check_weights((unsigned[]) { 3, 3, 2 }, 3, (uint16_t[]) { 512, 256, 256 });
+	check_weights((unsigned[]) { 8 }, 1, (uint16_t[]) { 1 });
 	return 0;
 }

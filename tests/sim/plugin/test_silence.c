@@ -21,7 +21,7 @@
 static uint64_t keys = 8;
 
 /* Two hosts of two devices each, and NICs that never give up. */
-static void base(struct sim_scenario *sc, uint64_t key, unsigned heartbeat_ms)
+static void make_base(struct sim_scenario *sc, uint64_t key, unsigned heartbeat_ms)
 {
 	sim_plain(sc, key);
 	sc->ndevices[0] = sc->ndevices[1] = 2;
@@ -32,7 +32,7 @@ static void base(struct sim_scenario *sc, uint64_t key, unsigned heartbeat_ms)
 	sc->limits.retry_forever = true;
 }
 
-static void run(const struct sim_scenario *sc, unsigned failovers, struct sim_result *r)
+static void run_scenario(const struct sim_scenario *sc, unsigned failovers, struct sim_result *r)
 {
 	sim_run_apart(sc, SIM_SOUND, r);
 	if (r->finding != SIM_NOTHING)
@@ -43,13 +43,13 @@ static void run(const struct sim_scenario *sc, unsigned failovers, struct sim_re
 
 /* What the time-out took, ms. `think_ms`: the longest pause between two messages. `data`: both
  * rails carry data. */
-static double silence(uint64_t key, unsigned heartbeat_ms, unsigned think_ms, bool data)
+static double measure_move_time(uint64_t key, unsigned heartbeat_ms, unsigned think_ms, bool data)
 {
 	uint64_t at = (think_ms > 100 ? 1500 : 300) * MS + key * 37 * MS;
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	base(&sc, key, heartbeat_ms);
+	make_base(&sc, key, heartbeat_ms);
 	if (data) {
 		sc.conn[0].nrails[0] = sc.conn[0].nrails[1] = 2;
 		sc.conn[0].rail[0][1] = sc.conn[0].rail[1][1] = 1;
@@ -57,18 +57,18 @@ static double silence(uint64_t key, unsigned heartbeat_ms, unsigned think_ms, bo
 	sc.conn[0].messages = (think_ms > 100 ? 45000 : 18000) / think_ms;
 	sc.conn[0].think_ns = think_ms * MS;
 	sim_plain_fault(&sc, "black-hole", 0, at, 10 * RTO_MS * MS);
-	run(&sc, 2, &r);
+	run_scenario(&sc, 2, &r);
 	return (double)(r.moved_over_ns - at) / 1e6;
 }
 
 /* Never sooner than the time-out; later by `late_ms` at most, and what the looks and the failover
  * take. */
-static void spread(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned late_ms)
+static void check_move_times(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned late_ms)
 {
 	double least = 1e9, most = 0;
 
 	for (uint64_t key = 1; key <= keys; key++) {
-		double took = silence(key, heartbeat_ms, think_ms, data);
+		double took = measure_move_time(key, heartbeat_ms, think_ms, data);
 
 		least = took < least ? took : least;
 		most = took > most ? took : most;
@@ -85,7 +85,7 @@ static void spread(unsigned heartbeat_ms, unsigned think_ms, bool data, unsigned
 static void idle_pair(void)
 {
 	for (uint64_t key = 1; key <= 2; key++) {
-		double took = silence(key, 200, 3000, true);
+		double took = measure_move_time(key, 200, 3000, true);
 
 		printf("two idle data rails: given up and moved after %.1f ms\n", took);
 		CHECK(took <= RTO_MS * (1 + LATE) + 50);
@@ -95,7 +95,7 @@ static void idle_pair(void)
 /* ---- connections that share a path ---- */
 
 /* One more on the same devices: to the other host or, `back`, from it. */
-static void another(struct sim_scenario *sc, unsigned i, bool back, unsigned think_ms)
+static void add_connection(struct sim_scenario *sc, unsigned i, bool back, unsigned think_ms)
 {
 	sc->nconns = i + 1;
 	sc->conn[i] = sc->conn[0];
@@ -109,7 +109,7 @@ static void another(struct sim_scenario *sc, unsigned i, bool back, unsigned thi
  * One is busy; the others, one each way, come to the dead path up to 0.3 s later, with a message or
  * a heartbeat. The busy one's time-out proves the silence for all of them.
  */
-static void siblings(unsigned heartbeat_ms)
+static void check_sibling_times(unsigned heartbeat_ms)
 {
 	double least = 1e9, most = 0;
 
@@ -119,13 +119,13 @@ static void siblings(unsigned heartbeat_ms)
 		struct sim_result r;
 		double took;
 
-		base(&sc, key, heartbeat_ms);
-		another(&sc, 0, key & 1, 3);
-		another(&sc, 1, false, 300);
-		another(&sc, 2, true, 300);
+		make_base(&sc, key, heartbeat_ms);
+		add_connection(&sc, 0, key & 1, 3);
+		add_connection(&sc, 1, false, 300);
+		add_connection(&sc, 2, true, 300);
 		sim_plain_fault(&sc, "black-hole", 0, at, 10 * RTO_MS * MS);
 		sc.fault[0].rx = key >> 1 & 1;
-		run(&sc, 6, &r);
+		run_scenario(&sc, 6, &r);
 		took = (double)(r.moved_over_ns - at) / 1e6;
 		least = took < least ? took : least;
 		most = took > most ? took : most;
@@ -146,15 +146,15 @@ static void one_alone(void)
 		struct sim_scenario sc;
 		struct sim_result r;
 
-		base(&sc, key, key % 3 ? 200 : 1000);
-		another(&sc, 0, false, 3);
-		another(&sc, 1, key & 4, 3);
-		another(&sc, 2, false, 300);
-		another(&sc, 3, true, 300);
+		make_base(&sc, key, key % 3 ? 200 : 1000);
+		add_connection(&sc, 0, false, 3);
+		add_connection(&sc, 1, key & 4, 3);
+		add_connection(&sc, 2, false, 300);
+		add_connection(&sc, 3, true, 300);
 		sc.mute = (struct sim_mute) {
 			.on = true, .conn = key >> 1 & 1, .end = key & 1, .at = at
 		};
-		run(&sc, 2, &r);
+		run_scenario(&sc, 2, &r);
 	}
 	puts("one end falls silent on a sound path: it alone is given up");
 }
@@ -166,14 +166,14 @@ static void soon_over(void)
 		struct sim_scenario sc;
 		struct sim_result r;
 
-		base(&sc, key, key & 1 ? 200 : 1000);
-		another(&sc, 0, false, 3);
-		another(&sc, 1, true, 3);
-		another(&sc, 2, true, 300);
+		make_base(&sc, key, key & 1 ? 200 : 1000);
+		add_connection(&sc, 0, false, 3);
+		add_connection(&sc, 1, true, 3);
+		add_connection(&sc, 2, true, 300);
 		sim_plain_fault(&sc, "black-hole", 0, 1500 * MS + key * 37 * MS,
 				RTO_MS * (1 - 2 * EARLY) * MS);
 		sc.fault[0].rx = key >> 1 & 1;
-		run(&sc, 0, &r);
+		run_scenario(&sc, 0, &r);
 	}
 	puts("a silence of a little less than the time-out: nothing is given up");
 }
@@ -191,13 +191,13 @@ static void slow_registering(void)
 		struct sim_result r;
 		double took;
 
-		base(&sc, key, key & 1 ? 200 : 1000);
-		another(&sc, 0, false, 3);
-		another(&sc, 1, true, 3);
+		make_base(&sc, key, key & 1 ? 200 : 1000);
+		add_connection(&sc, 0, false, 3);
+		add_connection(&sc, 1, true, 3);
 		sc.reg_ns = 40 * MS;
 		sim_plain_fault(&sc, "black-hole", 0, at, 10 * RTO_MS * MS);
 		sc.fault[0].rx = key >> 1 & 1;
-		run(&sc, 4, &r);
+		run_scenario(&sc, 4, &r);
 		took = (double)(r.moved_over_ns - at) / 1e6;
 		most = took > most ? took : most;
 	}
@@ -209,16 +209,16 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		keys = strtoull(argv[1], NULL, 10);
-	spread(200, 3, false, 0);
-	spread(50, 3, false, 0);
-	spread(1000, 3, false, 0);
+	check_move_times(200, 3, false, 0);
+	check_move_times(50, 3, false, 0);
+	check_move_times(1000, 3, false, 0);
 	/* After a pause the next heartbeat sees first that there is work; a heartbeat is a quarter
 	 * of the time-out at most. */
-	spread(200, 300, false, 200);
-	spread(1000, 300, false, 250);
+	check_move_times(200, 300, false, 200);
+	check_move_times(1000, 300, false, 250);
 	idle_pair();
-	siblings(200);
-	siblings(1000);
+	check_sibling_times(200);
+	check_sibling_times(1000);
 	one_alone();
 	soon_over();
 	slow_registering();

@@ -20,7 +20,7 @@
 #define KEYS 100
 #endif
 
-static void make(struct sim_scenario *sc, uint64_t key, bool apart)
+static void make_scenario(struct sim_scenario *sc, uint64_t key, bool apart)
 {
 	struct sr_rng rng = { key * UINT64_C(0x9e3779b97f4a7c15) };
 	unsigned n = 3 + (unsigned)sr_rng_below(&rng, 2), left = (unsigned)sr_rng_below(&rng, n),
@@ -67,7 +67,7 @@ static void must_hold(uint64_t key, bool apart)
 	struct sim_promise p;
 	struct sim_result r;
 
-	make(&sc, key, apart);
+	make_scenario(&sc, key, apart);
 	sim_promise_make(&sc, 0, &p);
 	CHECK(sim_promise_survives(&p));
 	sim_run_apart(&sc, SIM_SOUND, &r);

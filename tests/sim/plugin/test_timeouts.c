@@ -50,7 +50,8 @@ static int rto_ms(const struct cell *c)
 	return rtos[c->rto] > least ? rtos[c->rto] : least;
 }
 
-static void prepare(const struct cell *c, uint64_t key, double silent_ms, struct sim_scenario *sc)
+static void make_scenario(const struct cell *c, uint64_t key, double silent_ms,
+			  struct sim_scenario *sc)
 {
 	uint64_t at = 50 * MS + key % 16 * 3331 * US;
 
@@ -66,7 +67,7 @@ static void prepare(const struct cell *c, uint64_t key, double silent_ms, struct
 	sc->fault[0].rx = key >> 1 & 1;
 }
 
-static void run(const struct sim_scenario *sc, struct sim_result *r)
+static void run_scenario(const struct sim_scenario *sc, struct sim_result *r)
 {
 	sim_run_apart(sc, SIM_SOUND, r);
 	if (r->finding != SIM_NOTHING)
@@ -80,13 +81,13 @@ static double flap_ms(unsigned i, unsigned n)
 	return -MEAN_MS * log(1 - (i + 0.5) / n);
 }
 
-static void flap(struct cell *c, uint64_t key, double ms)
+static void measure_flap(struct cell *c, uint64_t key, double ms)
 {
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	prepare(c, key, ms, &sc);
-	run(&sc, &r);
+	make_scenario(c, key, ms, &sc);
+	run_scenario(&sc, &r);
 	c->flaps++;
 	if (!r.failovers) {
 		c->longest_borne = fmax(c->longest_borne, ms);
@@ -96,28 +97,28 @@ static void flap(struct cell *c, uint64_t key, double ms)
 	c->shortest_false = fmin(c->shortest_false, ms);
 }
 
-static void cut(struct cell *c, uint64_t key)
+static void measure_cut(struct cell *c, uint64_t key)
 {
 	double forever_ms = 10 * rto_ms(c);
 	struct sim_scenario sc;
 	struct sim_result r;
 
-	prepare(c, key, forever_ms, &sc);
-	run(&sc, &r);
+	make_scenario(c, key, forever_ms, &sc);
+	run_scenario(&sc, &r);
 	CHECK_INT(r.failovers, 2);
 	c->recovered = fmax(c->recovered, (double)(r.moved_over_ns - sc.fault[0].at) / 1e6);
 }
 
-static void measure(struct cell *c, unsigned flaps)
+static void measure_cell(struct cell *c, unsigned flaps)
 {
 	c->shortest_false = INFINITY;
 	for (unsigned i = 0; i < flaps; i++)
-		flap(c, i + 1, flap_ms(i * RTOS + c->rto, flaps * RTOS));
+		measure_flap(c, i + 1, flap_ms(i * RTOS + c->rto, flaps * RTOS));
 	for (uint64_t key = 1; key <= CUTS; key++)
-		cut(c, key);
+		measure_cut(c, key);
 }
 
-static void print(const struct cell *c)
+static void print_cell(const struct cell *c)
 {
 	printf("%d %d %d %.3f %u %u %.1f %.1f %.1f\n", c->timeout, c->retry, rtos[c->rto],
 	       window_ms(c), c->flaps, c->false_alarms, c->longest_borne, c->shortest_false,
@@ -125,15 +126,15 @@ static void print(const struct cell *c)
 	fflush(stdout);
 }
 
-static void grid(unsigned flaps)
+static void measure_grid(unsigned flaps)
 {
 	for (unsigned t = 0; t < sizeof(timeouts) / sizeof(timeouts[0]); t++)
 		for (unsigned n = 0; n < sizeof(retries) / sizeof(retries[0]); n++)
 			for (unsigned rto = 0; rto < RTOS; rto++) {
 				struct cell c = { timeouts[t], retries[n], rto };
 
-				measure(&c, flaps);
-				print(&c);
+				measure_cell(&c, flaps);
+				print_cell(&c);
 			}
 }
 
@@ -144,8 +145,8 @@ static void window_decides(int timeout, int retry, unsigned flaps)
 	struct cell c = { timeout, retry, 1 };
 	double one = 4.096e-3 * (double)(1u << timeout);
 
-	measure(&c, flaps);
-	print(&c);
+	measure_cell(&c, flaps);
+	print_cell(&c);
 	CHECK(c.shortest_false >= window_ms(&c) - one);
 	CHECK(c.longest_borne <= window_ms(&c) + one);
 	CHECK(c.recovered >= window_ms(&c) - one && c.recovered <= window_ms(&c) + 50);
@@ -154,7 +155,7 @@ static void window_decides(int timeout, int retry, unsigned flaps)
 int main(int argc, char **argv)
 {
 	if (argc > 1 && !strcmp(argv[1], "grid")) {
-		grid(argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 20);
+		measure_grid(argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 20);
 		return 0;
 	}
 	window_decides(12, 5, 12);
