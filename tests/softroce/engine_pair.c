@@ -196,12 +196,12 @@ void pair_close(struct pair *p)
 	free(b);
 }
 
-struct ibv_sge sge(const struct end *end, size_t offset, uint32_t length)
+struct ibv_sge make_sge(const struct end *end, size_t offset, uint32_t length)
 {
 	return (struct ibv_sge) { (uintptr_t)end->buf + offset, length, sr_mr_lkey(end->mr) };
 }
 
-uint64_t address(const struct end *end, size_t offset)
+uint64_t address_of(const struct end *end, size_t offset)
 {
 	return (uintptr_t)end->buf + offset;
 }
@@ -217,18 +217,18 @@ struct ibv_send_wr send_wr(enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv
 	};
 }
 
-void aim(struct ibv_send_wr *wr, const struct end *at, size_t offset)
+void set_remote_address(struct ibv_send_wr *wr, const struct end *at, size_t offset)
 {
 	if (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr->wr.atomic.remote_addr = address(at, offset);
+		wr->wr.atomic.remote_addr = address_of(at, offset);
 		wr->wr.atomic.rkey = sr_mr_rkey(at->mr);
 	} else {
-		wr->wr.rdma.remote_addr = address(at, offset);
+		wr->wr.rdma.remote_addr = address_of(at, offset);
 		wr->wr.rdma.rkey = sr_mr_rkey(at->mr);
 	}
 }
 
-int post(struct pair *p, int e, struct ibv_send_wr *wr)
+int post_wr(struct pair *p, int e, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 
@@ -237,7 +237,7 @@ int post(struct pair *p, int e, struct ibv_send_wr *wr)
 
 int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
 {
-	struct ibv_sge list = sge(end, offset, length);
+	struct ibv_sge list = make_sge(end, offset, length);
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &list, .num_sge = 1 }, *bad;
 
 	return end->srq ? sr_srq_post(end->srq, &wr, &bad) : sr_qp_post_recv(end->qp, &wr, &bad);
@@ -280,8 +280,8 @@ int count_events(const struct end *end, enum ibv_event_type type)
 	return n;
 }
 
-uint8_t *craft(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request,
-	       unsigned pad)
+uint8_t *make_packet(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request,
+		     unsigned pad)
 {
 	uint32_t qpn_be = htobe32(qpn), psn_be = htobe32(psn | (ack_request ? 0x80000000u : 0));
 
@@ -293,7 +293,7 @@ uint8_t *craft(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool
 	return packet + 12;
 }
 
-void inject(struct pair *p, int from, const uint8_t *packet, uint32_t len)
+void inject_packet(struct pair *p, int from, const uint8_t *packet, uint32_t len)
 {
 	struct sr_path path = { .ttl = 64, .sport = 0xc000 };
 
@@ -302,7 +302,7 @@ void inject(struct pair *p, int from, const uint8_t *packet, uint32_t len)
 	CHECK_EQ(sr_memwire_inject(p->end[from].port, &path, packet, len), 0);
 }
 
-void fill(uint8_t *buf, size_t len, uint64_t seed)
+void fill_random(uint8_t *buf, size_t len, uint64_t seed)
 {
 	struct sr_rng rng = { seed };
 

@@ -84,12 +84,12 @@ void pair_to_state(struct pair *p, int e, struct sr_qp *qp, uint32_t dest_qpn,
 		   enum ibv_qp_state to);
 
 /* One buffer entry inside the end's buffer. */
-struct ibv_sge sge(const struct end *end, size_t offset, uint32_t length);
-uint64_t address(const struct end *end, size_t offset);
+struct ibv_sge make_sge(const struct end *end, size_t offset, uint32_t length);
+uint64_t address_of(const struct end *end, size_t offset);
 struct ibv_send_wr send_wr(enum ibv_wr_opcode opcode, uint64_t wr_id, struct ibv_sge *list, int n);
 /* Fills in the remote address of a write, read or atomic. */
-void aim(struct ibv_send_wr *wr, const struct end *at, size_t offset);
-int post(struct pair *p, int e, struct ibv_send_wr *wr);
+void set_remote_address(struct ibv_send_wr *wr, const struct end *at, size_t offset);
+int post_wr(struct pair *p, int e, struct ibv_send_wr *wr);
 int post_recv(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 
 /* Runs until the queue has a completion and takes it; false when limit_ns pass without. */
@@ -101,10 +101,10 @@ void run_for(struct pair *p, uint64_t ns);
 int count_events(const struct end *end, enum ibv_event_type type);
 
 /* A packet with a BTH, for injection; payload follows at the returned place. */
-uint8_t *craft(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request,
-	       unsigned pad);
-void inject(struct pair *p, int from, const uint8_t *packet, uint32_t len);
+uint8_t *make_packet(uint8_t *packet, uint8_t opcode, uint32_t qpn, uint32_t psn, bool ack_request,
+		     unsigned pad);
+void inject_packet(struct pair *p, int from, const uint8_t *packet, uint32_t len);
 
-void fill(uint8_t *buf, size_t len, uint64_t seed);
+void fill_random(uint8_t *buf, size_t len, uint64_t seed);
 
 #endif

@@ -43,20 +43,20 @@ static void count_exactly(uint8_t outstanding, uint64_t seed)
 	pair_connect(&p, IBV_QPS_RTS);
 	sr_memwire_set_tap(p.mw, lose_answers, &loss);
 	for (uint64_t i = 0; i < N; i++) {
-		struct ibv_sge list = sge(&p.end[0], 8 * i, 8);
+		struct ibv_sge list = make_sge(&p.end[0], 8 * i, 8);
 		struct ibv_send_wr wr = send_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, i, &list, 1);
 
 		if (i % 16 == 5) {
 			/* of what is there now, into one more */
 			wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
-			aim(&wr, &p.end[1], 64);
+			set_remote_address(&wr, &p.end[1], 64);
 			wr.wr.atomic.compare_add = i;
 			wr.wr.atomic.swap = i + 1;
 		} else {
-			aim(&wr, &p.end[1], 64);
+			set_remote_address(&wr, &p.end[1], 64);
 			wr.wr.atomic.compare_add = 1;
 		}
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		if (i % 32 == 31)
 			for (uint64_t j = i - 31; j <= i; j++)
 				expect_status(&p, p.end[0].scq, j, IBV_WC_SUCCESS);
@@ -85,11 +85,11 @@ static void read_again(void)
 	pair_open(&p, &default_options);
 	pair_connect(&p, IBV_QPS_RTS);
 	sr_memwire_set_tap(p.mw, lose_answers, &loss);
-	list = sge(&p.end[0], 0, 100);
+	list = make_sge(&p.end[0], 0, 100);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	memset(p.end[1].buf, 1, 100);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	while (!loss.lost)
 		CHECK(sr_memwire_step(p.mw));
 	memset(p.end[1].buf, 2, 100);

@@ -17,12 +17,12 @@ static void open_cqe(struct pair *p, int cqe)
 
 static void send_one(struct pair *p, enum ibv_wr_opcode opcode, unsigned flags)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, 10);
+	struct ibv_sge list = make_sge(&p->end[0], 0, 10);
 	struct ibv_send_wr wr = send_wr(opcode, 1, &list, 1);
 
 	wr.send_flags |= flags;
-	aim(&wr, &p->end[1], 0);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	set_remote_address(&wr, &p->end[1], 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 	run_for(p, 100000);
 }
 
@@ -98,7 +98,7 @@ static void overrun_is_an_error(void)
 	CHECK_EQ(sr_cq_poll(a->scq, 20, wc), 8); /* what was in it can still be read */
 	for (int i = 0; i < 8; i++)
 		CHECK_EQ(wc[i].status, IBV_WC_SUCCESS);
-	CHECK_EQ(post(&p, 0, &(struct ibv_send_wr) { .opcode = IBV_WR_SEND }), 0);
+	CHECK_EQ(post_wr(&p, 0, &(struct ibv_send_wr) { .opcode = IBV_WR_SEND }), 0);
 	CHECK(sr_cq_empty(a->scq)); /* nothing enters any more */
 	CHECK_EQ(a->n_events, 2);
 	pair_close(&p);
@@ -168,13 +168,13 @@ static void two_threads(void)
 	open_cqe(&p, 1000);
 	CHECK_EQ(pthread_create(&thread, NULL, watch_cq, &w), 0);
 	for (unsigned i = 0; i < 500; i++) {
-		struct ibv_sge list = sge(&p.end[0], i, 1);
+		struct ibv_sge list = make_sge(&p.end[0], i, 1);
 		struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, &list, 1);
 
 		pthread_mutex_lock(&w.lock);
 		p.end[0].buf[i] = (uint8_t)(i | 1);
 		CHECK_EQ(post_recv(&p.end[1], i, i, 1), 0);
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 		pthread_mutex_unlock(&w.lock);
 		while (!sr_cq_empty(p.end[1].rcq)) /* its receive's place must be free again */

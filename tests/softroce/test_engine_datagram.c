@@ -48,10 +48,10 @@ static void bytes_arrive(const struct options *opt)
 
 	lone_open(&p, opt, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
-	fill(p.end[0].buf, 5000, 3);
+	fill_random(p.end[0].buf, 5000, 3);
 	for (uint64_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) * 2; i++) {
 		uint32_t size = sizes[i / 2], padded = (size + 3) & ~3u;
-		struct ibv_sge list = sge(&p.end[0], 0, size);
+		struct ibv_sge list = make_sge(&p.end[0], 0, size);
 		struct ibv_send_wr wr = datagram_wr(&p, 0, &ah, i, &list);
 		struct ibv_wc wc;
 
@@ -62,7 +62,7 @@ static void bytes_arrive(const struct options *opt)
 		}
 		if (size <= 256)
 			wr.send_flags |= IBV_SEND_INLINE;
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		memset(&ah.path, 0xee, sizeof(ah.path)); /* the handle is not needed any more */
 		wc = expect_status(&p, p.end[0].scq, i, IBV_WC_SUCCESS);
 		CHECK_EQ(wc.opcode, IBV_WC_SEND);
@@ -89,27 +89,27 @@ static void drops_are_counted(void)
 
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
-	list = sge(&p.end[0], 0, 100);
+	list = make_sge(&p.end[0], 0, 100);
 	c = sr_nic_counters(p.end[1].nic);
 	wr = datagram_wr(&p, 0, &ah, 1, &list);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS); /* nobody tells the sender */
 	run_for(&p, 100000);
 	CHECK_EQ(c->dropped_no_receive, 1);
 	CHECK_EQ(post_recv(&p.end[1], 5, 0, 1000), 0);
 	wr.wr.ud.remote_qkey = LONE_QKEY + 1;
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 100000);
 	CHECK_EQ(c->dropped_bad_qkey, 1);
 	wr.wr.ud.remote_qpn ^= 1u << 20;
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 100000);
 	CHECK_EQ(c->dropped_no_qp, 1);
 	CHECK(sr_cq_empty(p.end[1].rcq));
 	/* The privileged key stands for the sender's own. */
 	wr = datagram_wr(&p, 0, &ah, 9, &list);
 	wr.wr.ud.remote_qkey = 0x80000000u;
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 5, IBV_WC_SUCCESS);
 	pair_close(&p);
 }
@@ -124,15 +124,15 @@ static void bad_work_is_refused(void)
 
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
-	list = sge(&p.end[0], 0, 4097);
+	list = make_sge(&p.end[0], 0, 4097);
 	wr = datagram_wr(&p, 0, &ah, 1, &list);
-	CHECK_EQ(post(&p, 0, &wr), -EINVAL); /* longer than a packet */
+	CHECK_EQ(post_wr(&p, 0, &wr), -EINVAL); /* longer than a packet */
 	list.length = 8;
 	wr.wr.ud.ah = NULL;
-	CHECK_EQ(post(&p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(&p, 0, &wr), -EINVAL);
 	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	wr.opcode = IBV_WR_RDMA_WRITE;
-	CHECK_EQ(post(&p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(&p, 0, &wr), -EINVAL);
 	CHECK_EQ(sr_ah_resolve(p.end[0].nic, &nowhere, &ah.path), -EINVAL);
 	nowhere.grh.dgid = p.end[1].gid;
 	nowhere.grh.sgid_index = 1; /* not in use */
@@ -152,27 +152,27 @@ static void send_queue_error(void)
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah[0] = lone_ah(&p, 0);
 	ah[1] = lone_ah(&p, 1);
-	list = sge(&p.end[0], 0, 8);
+	list = make_sge(&p.end[0], 0, 8);
 	bad_list = list;
 	bad_list.lkey ^= 0x100;
 	wr = datagram_wr(&p, 0, &ah[0], 1, &bad_list);
 	second = datagram_wr(&p, 0, &ah[0], 2, &list);
 	wr.next = &second;
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_LOC_PROT_ERR);
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_WR_FLUSH_ERR);
 	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_SQE);
-	CHECK_EQ(post(&p, 0, &second), 0);
+	CHECK_EQ(post_wr(&p, 0, &second), 0);
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_WR_FLUSH_ERR);
 	CHECK_EQ(post_recv(&p.end[0], 7, 0, 1000), 0);
-	list = sge(&p.end[1], 0, 8);
+	list = make_sge(&p.end[1], 0, 8);
 	wr = datagram_wr(&p, 1, &ah[1], 3, &list);
-	CHECK_EQ(post(&p, 1, &wr), 0);
+	CHECK_EQ(post_wr(&p, 1, &wr), 0);
 	expect_status(&p, p.end[0].rcq, 7, IBV_WC_SUCCESS);
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, 0, &attr, IBV_QP_STATE), 0);
-	list = sge(&p.end[0], 0, 8);
+	list = make_sge(&p.end[0], 0, 8);
 	second = datagram_wr(&p, 0, &ah[0], 4, &list);
-	CHECK_EQ(post(&p, 0, &second), 0);
+	CHECK_EQ(post_wr(&p, 0, &second), 0);
 	expect_status(&p, p.end[0].scq, 4, IBV_WC_SUCCESS);
 	pair_close(&p);
 }
@@ -187,11 +187,11 @@ static void too_short(void)
 
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
-	list = sge(&p.end[0], 0, 100);
+	list = make_sge(&p.end[0], 0, 100);
 	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	memset(p.end[1].buf, 0x5a, 200);
 	CHECK_EQ(post_recv(&p.end[1], 5, 0, GRH + 99), 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 5, IBV_WC_LOC_LEN_ERR);
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
 	for (int i = 0; i < 200; i++)
@@ -209,10 +209,10 @@ static void send_queue_drains(void)
 
 	lone_open(&p, &default_options, IBV_QPT_UD);
 	ah = lone_ah(&p, 0);
-	list = sge(&p.end[0], 0, 100);
+	list = make_sge(&p.end[0], 0, 100);
 	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, 0, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 1000000);
 	CHECK_EQ(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), 1);
 	CHECK(sr_cq_empty(p.end[0].scq));

@@ -20,7 +20,7 @@ static const struct sr_counters *counters_of(const struct pair *p)
 
 static void deliver_packet(struct pair *p, uint32_t len)
 {
-	inject(p, 0, packet, len);
+	inject_packet(p, 0, packet, len);
 	run_for(p, 100000);
 }
 
@@ -84,7 +84,7 @@ static void drop_bad_headers(struct pair *p, uint32_t qpn, uint32_t psn)
 	uint64_t seen = 0;
 
 	for (size_t i = 0; i < sizeof(bad_headers) / sizeof(*bad_headers); i++) {
-		craft(packet, bad_headers[i].opcode, qpn, psn, true, bad_headers[i].pad);
+		make_packet(packet, bad_headers[i].opcode, qpn, psn, true, bad_headers[i].pad);
 		if (bad_headers[i].at)
 			packet[bad_headers[i].at] = bad_headers[i].value;
 		check_dropped(p, counter, ++seen, bad_headers[i].bytes);
@@ -92,7 +92,7 @@ static void drop_bad_headers(struct pair *p, uint32_t qpn, uint32_t psn)
 	for (unsigned opcode = SR_OP_FETCH_ADD + 1; opcode < 256; opcode++) {
 		if (is_of_a_service(opcode))
 			continue;
-		craft(packet, (uint8_t)opcode, qpn, psn, true, 0);
+		make_packet(packet, (uint8_t)opcode, qpn, psn, true, 0);
 		check_dropped(p, counter, ++seen, 64);
 	}
 }
@@ -104,13 +104,13 @@ static void drop_for_others(struct pair *p, uint32_t qpn, uint32_t psn)
 	uint64_t seen = 0;
 
 	for (unsigned op = 0; op <= SR_OP_WRITE_ONLY_IMM; op++) {
-		craft(packet, (uint8_t)SR_OP_OF(SR_CLASS_UC, op), qpn, psn, true, 0);
+		make_packet(packet, (uint8_t)SR_OP_OF(SR_CLASS_UC, op), qpn, psn, true, 0);
 		check_dropped(p, counter, ++seen, 64);
 	}
-	craft(packet, SR_OP_OF(SR_CLASS_UD, SR_OP_SEND_ONLY), qpn, psn, true, 0);
+	make_packet(packet, SR_OP_OF(SR_CLASS_UD, SR_OP_SEND_ONLY), qpn, psn, true, 0);
 	check_dropped(p, counter, ++seen, 64);
 	for (uint32_t bit = 0; bit < 24; bit++) {
-		craft(packet, SR_OP_SEND_ONLY, qpn ^ 1u << bit, psn, true, 0);
+		make_packet(packet, SR_OP_SEND_ONLY, qpn ^ 1u << bit, psn, true, 0);
 		check_dropped(p, counter, ++seen, 16);
 	}
 }
@@ -137,12 +137,12 @@ static void wrong_peers_are_dropped(void)
 
 	pair_open(&p, &default_options);
 	pair_to_state(&p, 1, p.end[1].qp, 5, IBV_QPS_INIT);
-	craft(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
+	make_packet(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
 	deliver_packet(&p, 16);
 	CHECK_EQ(counters_of(&p)->dropped_no_qp, 1);
 	pair_close(&p);
 	open_pair(&p);
-	craft(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
+	make_packet(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
 	memcpy(path.dst, &p.end[0].gid, 16);
 	memcpy(path.src, &p.end[1].gid, 16);
 	path.dst[15] ^= 1;
@@ -167,12 +167,12 @@ static void refuse_invalid(const uint8_t *opcodes, const uint32_t *lengths, unsi
 	psn = p.opt.psn[0];
 	CHECK_EQ(post_recv(&p.end[1], 1, 0, 100000), 0);
 	for (unsigned i = 0; i < n; i++) {
-		uint8_t *at = craft(packet, opcodes[i], qpn, psn + i, true, 0);
+		uint8_t *at = make_packet(packet, opcodes[i], qpn, psn + i, true, 0);
 		bool reth = opcodes[i] == SR_OP_WRITE_FIRST || opcodes[i] == SR_OP_WRITE_ONLY;
 
 		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
 		if (reth)
-			put_reth(at, address(&p.end[1], 0), sr_mr_rkey(p.end[1].mr), 3000);
+			put_reth(at, address_of(&p.end[1], 0), sr_mr_rkey(p.end[1].mr), 3000);
 		deliver_packet(&p, 12 + (reth ? 16 : 0) + lengths[i]);
 	}
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
@@ -227,20 +227,21 @@ static void forged_acks(void)
 	struct pair p;
 
 	open_pair(&p);
-	list = sge(&p.end[0], 0, 8);
+	list = make_sge(&p.end[0], 0, 8);
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1); /* nobody has a receive: it stays open */
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 5000);
 	for (unsigned i = 0; i < sizeof(syndromes); i++)
 		for (int d = -3; d <= 3; d++) {
-			uint8_t *at = craft(packet, SR_OP_ACK, sr_qp_num(p.end[0].qp),
+			uint8_t *at =
+				make_packet(packet, SR_OP_ACK, sr_qp_num(p.end[0].qp),
 					    (p.opt.psn[0] + (uint32_t)d) & 0xffffff, false, 0);
 
 			if (d == 0)
 				continue; /* that would be a real one */
 			memset(at, 0, 4);
 			at[0] = syndromes[i];
-			inject(&p, 1, packet, 16);
+			inject_packet(&p, 1, packet, 16);
 		}
 	run_for(&p, 50000);
 	CHECK(sr_cq_empty(p.end[0].scq));
@@ -259,14 +260,14 @@ static void bad_response(enum ibv_wr_opcode opcode, uint8_t answer, uint32_t len
 
 	open_pair(&p);
 	sr_memwire_faults(p.end[1].port)->tx.blackhole = 1;
-	list = sge(&p.end[0], 0, opcode == IBV_WR_RDMA_READ ? 100 : 8);
+	list = make_sge(&p.end[0], 0, opcode == IBV_WR_RDMA_READ ? 100 : 8);
 	wr = send_wr(opcode, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 5000);
 	sr_memwire_faults(p.end[1].port)->tx.blackhole = 0;
-	memset(craft(packet, answer, sr_qp_num(p.end[0].qp), p.opt.psn[0], false, 0), 0, 200);
-	inject(&p, 1, packet, len);
+	memset(make_packet(packet, answer, sr_qp_num(p.end[0].qp), p.opt.psn[0], false, 0), 0, 200);
+	inject_packet(&p, 1, packet, len);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_BAD_RESP_ERR);
 	CHECK_EQ(p.end[0].buf[0], 0);
 	pair_close(&p);

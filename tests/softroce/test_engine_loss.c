@@ -62,10 +62,10 @@ static void post_one(struct pair *p, int e, struct direction *d)
 
 	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		len = 8;
-	list[0] = sge(me, slot * SLOT, len);
+	list[0] = make_sge(me, slot * SLOT, len);
 	if (len > 1 && len != 8) {
 		list[0].length = len / 2;
-		list[1] = sge(me, slot * SLOT + len / 2, len - len / 2);
+		list[1] = make_sge(me, slot * SLOT + len / 2, len - len / 2);
 		wr.num_sge = 2;
 	}
 	d->len[slot] = len;
@@ -73,15 +73,15 @@ static void post_one(struct pair *p, int e, struct direction *d)
 	if (sr_rng_below(&d->rng, 8) == 0)
 		wr.send_flags |= IBV_SEND_FENCE;
 	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		aim(&wr, peer, COUNTER);
+		set_remote_address(&wr, peer, COUNTER);
 		wr.wr.atomic.compare_add = 1;
 		d->adds++;
 	} else if (op == IBV_WR_RDMA_READ) {
 		memset(me->buf + slot * SLOT, 0xee, len);
-		aim(&wr, peer, (2 * SLOTS + slot) * SLOT);
+		set_remote_address(&wr, peer, (2 * SLOTS + slot) * SLOT);
 	} else {
-		fill(me->buf + slot * SLOT, len, d->next_wr * 2 + (uint64_t)e);
-		aim(&wr, peer, (2 * SLOTS + slot) * SLOT);
+		fill_random(me->buf + slot * SLOT, len, d->next_wr * 2 + (uint64_t)e);
+		set_remote_address(&wr, peer, (2 * SLOTS + slot) * SLOT);
 	}
 	if (op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_RDMA_WRITE_WITH_IMM) {
 		uint64_t n = d->sent_msgs++ % 64;
@@ -91,7 +91,7 @@ static void post_one(struct pair *p, int e, struct direction *d)
 		d->msg_imm[n] = (uint8_t)op;
 		d->msg_seed[n] = d->next_wr * 2 + (uint64_t)e;
 	}
-	CHECK_EQ(post(p, e, &wr), 0);
+	CHECK_EQ(post_wr(p, e, &wr), 0);
 	d->next_wr++;
 }
 
@@ -138,7 +138,7 @@ static void check_received(struct pair *p, int e, struct direction *here, struct
 	if (from->msg_imm[n] != IBV_WR_SEND)
 		CHECK_EQ(wc->imm_data, (uint32_t)(here->recv_done + 1));
 	if (!write) {
-		fill(expected, wc->byte_len, from->msg_seed[n]);
+		fill_random(expected, wc->byte_len, from->msg_seed[n]);
 		CHECK(!memcmp(expected, p->end[e].buf + (SLOTS + wc->wr_id % SLOTS) * SLOT,
 			      wc->byte_len));
 	}
@@ -191,7 +191,7 @@ static void run_seed(uint64_t seed)
 		f->reorder_ppm = (uint32_t)sr_rng_below(&rng, 60000);
 		f->jitter_ns = sr_rng_below(&rng, 5000);
 		sr_memwire_faults(p.end[e].port)->rx.dup_ppm = (uint32_t)sr_rng_below(&rng, 20000);
-		fill(p.end[e].buf + 2 * SLOTS * SLOT, SLOTS * SLOT, seed);
+		fill_random(p.end[e].buf + 2 * SLOTS * SLOT, SLOTS * SLOT, seed);
 	}
 	while (d[0].next_done < MESSAGES || d[1].next_done < MESSAGES ||
 	       d[0].recv_done < d[1].sent_msgs || d[1].recv_done < d[0].sent_msgs) {

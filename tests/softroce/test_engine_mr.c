@@ -37,13 +37,13 @@ static void registration_checks(struct pair *p)
 
 static enum ibv_wc_status write_to(struct pair *p, uint64_t addr, uint32_t key, uint32_t len)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, len);
+	struct ibv_sge list = make_sge(&p->end[0], 0, len);
 	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	struct ibv_wc wc;
 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = key;
-	CHECK_EQ(post(p, 0, &wr), 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 	CHECK(wait_cq(p, p->end[0].scq, &wc, 1000000000));
 	return wc.status;
 }
@@ -107,10 +107,10 @@ static void rereg_changes_region(struct pair *p)
 	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS | IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
 			     b->buf + 200, 50, ALL_ACCESS),
 		 0);
-	CHECK_EQ(write_to(p, address(b, 200), sr_mr_rkey(mr), 50), IBV_WC_SUCCESS);
-	CHECK_EQ(write_to(p, address(b, 200), old, 50), IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(write_to(p, address_of(b, 200), sr_mr_rkey(mr), 50), IBV_WC_SUCCESS);
+	CHECK_EQ(write_to(p, address_of(b, 200), old, 50), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
-	CHECK_EQ(write_to(p, address(b, 0), sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(write_to(p, address_of(b, 0), sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
 	sr_mr_destroy(mr);
 }

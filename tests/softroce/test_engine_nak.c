@@ -16,10 +16,10 @@ static void open_with(struct pair *p, const struct options *opt)
 static void expect_failure(struct pair *p, enum ibv_wc_status status, int event, bool peer_too)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
-	struct ibv_sge list = sge(a, 0, 8);
+	struct ibv_sge list = make_sge(a, 0, 8);
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 99, &list, 1);
 
-	CHECK_EQ(post(p, 0, &wr), 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 	expect_status(p, a->scq, 1, status);
 	expect_status(p, a->scq, 99, IBV_WC_WR_FLUSH_ERR);
 	CHECK_EQ(sr_qp_state(a->qp), IBV_QPS_ERR);
@@ -65,9 +65,9 @@ static void one_sided_wrong(unsigned op, enum wrong wrong)
 	open_with(&p, &opt);
 	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
 		CHECK_EQ(post_recv(&p.end[1], 3, 0, 0), 0);
-	list = sge(&p.end[0], 0, 8);
+	list = make_sge(&p.end[0], 0, 8);
 	wr = send_wr(one_sided[op], 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	if (wrong == KEY)
 		*key ^= 1u << 25;
 	else if (wrong == RANGE)
@@ -83,7 +83,7 @@ static void one_sided_wrong(unsigned op, enum wrong wrong)
 		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
 		*key = sr_mr_rkey(p.end[1].mr);
 	}
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
 		expect_status(&p, p.end[1].rcq, 3, IBV_WC_WR_FLUSH_ERR);
 	if (wrong == QP_RIGHT)
@@ -99,10 +99,10 @@ static void misaligned_atomic(void)
 	struct pair p;
 
 	open_with(&p, &default_options);
-	list = sge(&p.end[0], 0, 8);
+	list = make_sge(&p.end[0], 0, 8);
 	wr = send_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &list, 1);
-	aim(&wr, &p.end[1], 4);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 4);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_failure(&p, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, true);
 }
 
@@ -114,11 +114,11 @@ static void too_long(uint32_t len)
 	struct pair p;
 
 	open_with(&p, &default_options);
-	list = sge(&p.end[0], 0, len);
+	list = make_sge(&p.end[0], 0, len);
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1);
 	CHECK_EQ(post_recv(&p.end[1], 3, 0, len - 1), 0);
 	CHECK_EQ(post_recv(&p.end[1], 4, 0, len), 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 3, IBV_WC_LOC_LEN_ERR);
 	expect_status(&p, p.end[1].rcq, 4, IBV_WC_WR_FLUSH_ERR);
 	expect_failure(&p, IBV_WC_REM_INV_REQ_ERR, -1, true);
@@ -133,9 +133,9 @@ static void bad_receive(bool read_only)
 	struct pair p;
 
 	open_with(&p, &default_options);
-	list = sge(&p.end[0], 0, 100);
+	list = make_sge(&p.end[0], 0, 100);
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1);
-	bad_list = sge(&p.end[1], read_only ? 0 : p.opt.buf_size - 50, 100);
+	bad_list = make_sge(&p.end[1], read_only ? 0 : p.opt.buf_size - 50, 100);
 	if (read_only) {
 		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 				     IBV_ACCESS_REMOTE_READ),
@@ -143,7 +143,7 @@ static void bad_receive(bool read_only)
 		bad_list.lkey = sr_mr_lkey(p.end[1].mr);
 	}
 	CHECK_EQ(sr_qp_post_recv(p.end[1].qp, &recv, &bad), 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 3, IBV_WC_LOC_PROT_ERR);
 	expect_failure(&p, IBV_WC_REM_OP_ERR, -1, true);
 }
@@ -158,21 +158,21 @@ static void bad_send(uint32_t before, bool key, enum ibv_wr_opcode opcode, bool 
 
 	opt.timeout = 0; /* nothing may depend on it */
 	open_with(&p, &opt);
-	good = sge(&p.end[0], 0, 3000);
-	bad = sge(&p.end[0], 0, 8);
+	good = make_sge(&p.end[0], 0, 3000);
+	bad = make_sge(&p.end[0], 0, 8);
 	if (key)
 		bad.lkey ^= 1u << 30;
 	else
 		bad.addr += p.opt.buf_size - 4;
 	wr = send_wr(IBV_WR_RDMA_WRITE, 0, &good, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	if (!signaled)
 		wr.send_flags = 0;
 	for (uint32_t i = 0; i < before; i++)
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	wr = send_wr(opcode, 1, &bad, 1);
-	aim(&wr, &p.end[1], 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	for (uint32_t i = 0; i < before && signaled; i++)
 		expect_status(&p, p.end[0].scq, 0, IBV_WC_SUCCESS);
 	expect_failure(&p, IBV_WC_LOC_PROT_ERR, -1, false);
@@ -189,18 +189,18 @@ static void bad_in_the_middle(uint32_t before)
 
 	opt.timeout = 0;
 	open_with(&p, &opt);
-	good = sge(&p.end[0], 0, 10);
+	good = make_sge(&p.end[0], 0, 10);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 0, &good, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	wr.send_flags = 0;
 	for (uint32_t i = 0; i < before; i++)
-		CHECK_EQ(post(&p, 0, &wr), 0);
-	list[0] = sge(&p.end[0], 0, 1024);
-	list[1] = sge(&p.end[0], 1024, 1024);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	list[0] = make_sge(&p.end[0], 0, 1024);
+	list[1] = make_sge(&p.end[0], 1024, 1024);
 	list[1].lkey++;
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, list, 2);
-	aim(&wr, &p.end[1], 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_failure(&p, IBV_WC_LOC_PROT_ERR, -1, false);
 }
 
@@ -212,10 +212,10 @@ static void read_into_nothing(void)
 	struct pair p;
 
 	open_with(&p, &default_options);
-	list = sge(&p.end[0], 0, 100000);
+	list = make_sge(&p.end[0], 0, 100000);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	while (!p.end[0].buf[0] && sr_nic_counters(p.end[0].nic)->rcvd_pkts < 3)
 		CHECK(sr_memwire_step(p.mw));
 	CHECK_EQ(sr_mr_destroy(p.end[0].mr), 0);
@@ -231,10 +231,10 @@ static void target_goes_away(enum ibv_wr_opcode opcode)
 	struct pair p;
 
 	open_with(&p, &default_options);
-	list = sge(&p.end[0], 0, 400000);
+	list = make_sge(&p.end[0], 0, 400000);
 	wr = send_wr(opcode, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	while (sr_nic_counters(p.end[opcode == IBV_WR_RDMA_WRITE].nic)->rcvd_pkts < 3)
 		CHECK(sr_memwire_step(p.mw));
 	CHECK_EQ(sr_mr_destroy(p.end[1].mr), 0);
@@ -255,11 +255,11 @@ static void too_many_reads(uint8_t agreed)
 	/* A slow way back, so that answers pile up at the responder. */
 	sr_memwire_set_link(p.end[1].port,
 			    &(struct sr_memwire_link) { .latency_ns = 1000, .bytes_per_us = 100 });
-	list = sge(&p.end[0], 0, 30000);
+	list = make_sge(&p.end[0], 0, 30000);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	for (int i = 0; i < 8; i++)
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 1000000000);
 	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_ERR);
 	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);

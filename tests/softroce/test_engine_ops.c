@@ -34,7 +34,7 @@ static int cut_buffer(const struct end *end, size_t offset, uint32_t len, struct
 	for (int i = 0; i < n; i++) {
 		uint32_t piece = i == n - 1 ? len - at : (len - at) / 3;
 
-		list[i] = sge(end, offset + at, piece);
+		list[i] = make_sge(end, offset + at, piece);
 		at += piece;
 	}
 	return n;
@@ -75,18 +75,18 @@ static void check_operation(struct pair *p, enum ibv_wr_opcode opcode, uint32_t 
 	struct ibv_recv_wr recv = { .wr_id = 7 }, *bad;
 	struct ibv_wc wc;
 
-	fill(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
+	fill_random(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
 	memset(to->buf, 0x5a, len + 2 * GUARD);
 	wr.imm_data = htonl(0xdeadbeef);
 	if (is_inline)
 		wr.send_flags |= IBV_SEND_INLINE;
-	aim(&wr, b, GUARD);
+	set_remote_address(&wr, b, GUARD);
 	if (send || imm) {
 		recv.sg_list = remote;
 		recv.num_sge = send ? cut_buffer(b, GUARD, len, remote, pieces) : 0;
 		CHECK_EQ(sr_qp_post_recv(b->qp, &recv, &bad), 0);
 	}
-	CHECK_EQ(post(p, 0, &wr), 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 	if (is_inline)
 		memset(a->buf, 0, len + 2 * GUARD); /* must have been taken already */
 	wc = expect_status(p, a->scq, len, IBV_WC_SUCCESS);
@@ -94,7 +94,7 @@ static void check_operation(struct pair *p, enum ibv_wr_opcode opcode, uint32_t 
 	if (read)
 		CHECK_EQ(wc.byte_len, len);
 	if (is_inline)
-		fill(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
+		fill_random(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
 	check_data(p, to, len);
 	if (send || imm) {
 		wc = expect_status(p, b->rcq, 7, IBV_WC_SUCCESS);
@@ -123,15 +123,15 @@ static void check_sizes(struct pair *p, enum ibv_wr_opcode opcode)
 static void atomics_add_and_swap(struct pair *p)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
-	struct ibv_sge list = sge(a, 8, 8);
+	struct ibv_sge list = make_sge(a, 8, 8);
 	struct ibv_send_wr wr = send_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &list, 1);
 	uint64_t v = UINT64_MAX, got;
 	struct ibv_wc wc;
 
 	memcpy(b->buf + 16, &v, 8);
-	aim(&wr, b, 16);
+	set_remote_address(&wr, b, 16);
 	wr.wr.atomic.compare_add = 5;
-	CHECK_EQ(post(p, 0, &wr), 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 	wc = expect_status(p, a->scq, 1, IBV_WC_SUCCESS);
 	check_send_wc(&wc, p, IBV_WC_FETCH_ADD);
 	CHECK_EQ(wc.byte_len, 8);
@@ -144,7 +144,7 @@ static void atomics_add_and_swap(struct pair *p)
 	     compare++) { /* the first matches, the second finds 0x77 */
 		wr.wr.atomic.compare_add = compare;
 		wr.wr.atomic.swap = 0x77;
-		CHECK_EQ(post(p, 0, &wr), 0);
+		CHECK_EQ(post_wr(p, 0, &wr), 0);
 		wc = expect_status(p, a->scq, 1, IBV_WC_SUCCESS);
 		check_send_wc(&wc, p, IBV_WC_COMP_SWAP);
 		memcpy(&got, a->buf + 8, 8);
@@ -159,18 +159,18 @@ static void atomics_add_and_swap(struct pair *p)
 static void unsignaled_complete(struct pair *p)
 {
 	struct end *a = &p->end[0], *b = &p->end[1];
-	struct ibv_sge list = sge(a, 0, 100);
+	struct ibv_sge list = make_sge(a, 0, 100);
 	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 0, &list, 1);
 
-	aim(&wr, b, 0);
+	set_remote_address(&wr, b, 0);
 	for (int round = 0; round < 10; round++) {
 		for (uint32_t i = 0; i < p->opt.max_wr; i++) {
 			wr.wr_id = i;
 			wr.send_flags = i == p->opt.max_wr - 1 ? IBV_SEND_SIGNALED : 0;
-			CHECK_EQ(post(p, 0, &wr), 0);
+			CHECK_EQ(post_wr(p, 0, &wr), 0);
 		}
 		run_for(p, 10000000);
-		CHECK_EQ(post(p, 0, &wr), -ENOMEM);
+		CHECK_EQ(post_wr(p, 0, &wr), -ENOMEM);
 		expect_status(p, a->scq, p->opt.max_wr - 1, IBV_WC_SUCCESS);
 		CHECK(sr_cq_empty(a->scq));
 	}
@@ -179,36 +179,36 @@ static void unsignaled_complete(struct pair *p)
 static void bad_work_is_refused(struct pair *p)
 {
 	struct end *a = &p->end[0];
-	struct ibv_sge list[5] = { sge(a, 0, 300), sge(a, 0, 8), sge(a, 0, 8), sge(a, 0, 8),
-				   sge(a, 0, 8) };
+	struct ibv_sge list[5] = { make_sge(a, 0, 300), make_sge(a, 0, 8), make_sge(a, 0, 8),
+				   make_sge(a, 0, 8), make_sge(a, 0, 8) };
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, list, 5), second, *bad;
 	struct ibv_recv_wr recv = { .sg_list = list, .num_sge = 5 }, *bad_recv;
 
-	CHECK_EQ(post(p, 0, &wr), -EINVAL); /* too many entries */
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL); /* too many entries */
 	wr.num_sge = -1;
-	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
 	wr.num_sge = 1;
 	wr.send_flags |= IBV_SEND_INLINE;
-	CHECK_EQ(post(p, 0, &wr), -EINVAL); /* too long for inline */
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL); /* too long for inline */
 	list[0].length = 8;
 	wr.opcode = IBV_WR_RDMA_READ;
-	CHECK_EQ(post(p, 0, &wr), -EINVAL); /* reads have nothing to take inline */
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL); /* reads have nothing to take inline */
 	wr.send_flags = 0;
 	wr.opcode = IBV_WR_TSO;
-	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_LOCAL_INV; /* work on windows has no buffers */
-	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_BIND_MW;
-	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	list[0].length = 4;
-	CHECK_EQ(post(p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
 	CHECK_EQ(sr_qp_post_recv(a->qp, &recv, &bad_recv), -EINVAL);
 	CHECK(bad_recv == &recv);
 	/* In a chain, what precedes the bad one is posted. */
 	list[0].length = 300;
 	wr = send_wr(IBV_WR_RDMA_WRITE, 8, list, 1);
-	aim(&wr, &p->end[1], 0);
+	set_remote_address(&wr, &p->end[1], 0);
 	second = wr;
 	second.opcode = IBV_WR_TSO;
 	wr.next = &second;
@@ -219,12 +219,12 @@ static void bad_work_is_refused(struct pair *p)
 
 static void write_small(struct pair *p, int e, struct sr_qp *qp, uint64_t limit_ns)
 {
-	struct ibv_sge list = sge(&p->end[e], 0, 8);
+	struct ibv_sge list = make_sge(&p->end[e], 0, 8);
 	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1), *bad;
 	uint64_t start = sr_memwire_now(p->mw);
 	struct ibv_wc wc;
 
-	aim(&wr, &p->end[!e], 1 << 20);
+	set_remote_address(&wr, &p->end[!e], 1 << 20);
 	CHECK_EQ(sr_qp_post_send(qp, start, &wr, &bad), 0);
 	CHECK(wait_cq(p, p->end[e].scq, &wc, 10000000) && wc.status == IBV_WC_SUCCESS);
 	CHECK_EQ(wc.wr_id, 1);
@@ -260,10 +260,10 @@ static void small_goes_between(void)
 	for (int e = 0; e < 2; e++)
 		pair_to_state(&p, e, qp[e], sr_qp_num(qp[!e]), IBV_QPS_RTS);
 	sr_memwire_set_link(p.end[1].port, &slow);
-	list = sge(&p.end[1], 0, 1 << 20);
+	list = make_sge(&p.end[1], 0, 1 << 20);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 2, &list, 1);
-	aim(&wr, &p.end[0], 0);
-	CHECK_EQ(post(&p, 1, &wr), 0);
+	set_remote_address(&wr, &p.end[0], 0);
+	CHECK_EQ(post_wr(&p, 1, &wr), 0);
 	run_for(&p, 500000);
 	/* Answered on the queue pair that has nothing else to send, then on the one that sends. */
 	write_small(&p, 0, qp[0], 4 * 41000);
@@ -292,9 +292,9 @@ static void keep_writing(struct pair *p, struct sr_qp *const *qp, unsigned *out)
 	}
 	for (unsigned i = 0; i < STREAMS; i++)
 		for (; out[i] < STREAM_WINDOW; out[i]++) {
-			list = sge(&p->end[0], 0, 8);
+			list = make_sge(&p->end[0], 0, 8);
 			wr = send_wr(IBV_WR_RDMA_WRITE, i, &list, 1);
-			aim(&wr, &p->end[1], 1 << 20);
+			set_remote_address(&wr, &p->end[1], 1 << 20);
 			CHECK_EQ(sr_qp_post_send(qp[i], sr_memwire_now(p->mw), &wr, &bad), 0);
 		}
 }
@@ -335,10 +335,10 @@ static void data_is_not_starved(void)
 	}
 	sr_memwire_set_link(p.end[1].port, &slow);
 	sr_memwire_set_link(p.end[0].port, &fast);
-	list = sge(&p.end[1], 0, 64 << 10);
+	list = make_sge(&p.end[1], 0, 64 << 10);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 999, &list, 1);
-	aim(&wr, &p.end[0], 0);
-	CHECK_EQ(post(&p, 1, &wr), 0);
+	set_remote_address(&wr, &p.end[0], 0);
+	CHECK_EQ(post_wr(&p, 1, &wr), 0);
 	for (int us = 0; sr_cq_poll(p.end[1].scq, 1, &wc) < 1; us++) {
 		CHECK(us < 3000); /* alone it takes 660 */
 		keep_writing(&p, qp[0], out);

@@ -178,11 +178,11 @@ static void wire_repeats_exactly(void)
 		sr_memwire_set_link(p.end[0].port,
 				    &(struct sr_memwire_link) { .latency_ns = 5000,
 								.bytes_per_us = 1000 });
-		list = sge(&p.end[0], 0, 1 << 20);
+		list = make_sge(&p.end[0], 0, 1 << 20);
 		wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
-		aim(&wr, &p.end[1], 0);
+		set_remote_address(&wr, &p.end[1], 0);
 		start = sr_memwire_now(p.mw);
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 		CHECK(sr_memwire_now(p.mw) - start > 1100000 &&
 		      sr_memwire_now(p.mw) - start < 1150000);
@@ -190,7 +190,7 @@ static void wire_repeats_exactly(void)
 									       .reorder_ppm = 20000,
 									       .jitter_ns = 3000 };
 		start = sr_memwire_now(p.mw);
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 		took[run] = sr_memwire_now(p.mw) - start;
 		steps[run] = sr_memwire_steps(p.mw);
@@ -219,11 +219,11 @@ static void loopback_meets_no_faults(void)
 	p.end[1].gid = p.end[0].gid; /* where the transition to RTR looks for the peer */
 	pair_to_state(&p, 0, p.end[0].qp, sr_qp_num(p.end[0].qp), IBV_QPS_RTS);
 	*sr_memwire_faults(p.end[0].port) = (struct sr_faults) { .tx = bad, .rx = bad };
-	list = sge(&p.end[0], 0, 64);
+	list = make_sge(&p.end[0], 0, 64);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
-	aim(&wr, &p.end[0], 4096);
+	set_remote_address(&wr, &p.end[0], 4096);
 	start = sr_memwire_now(p.mw);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK(sr_memwire_now(p.mw) - start < 1000000);
 	pair_close(&p);
@@ -248,11 +248,11 @@ static void queue_pairs_share_evenly(void)
 	}
 	for (int i = 0; i < 8; i++)
 		for (int j = 0; j < 20; j++) {
-			struct ibv_sge list = sge(&p.end[0], 0, 50000);
+			struct ibv_sge list = make_sge(&p.end[0], 0, 50000);
 			struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, (uint64_t)i, &list, 1),
 					   *bad;
 
-			aim(&wr, &p.end[1], 0);
+			set_remote_address(&wr, &p.end[1], 0);
 			CHECK_EQ(sr_qp_post_send(qp[0][i], sr_memwire_now(p.mw), &wr, &bad), 0);
 		}
 	CHECK(sr_nic_progress(p.end[0].nic, sr_memwire_now(p.mw), 3));

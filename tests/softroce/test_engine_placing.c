@@ -62,18 +62,18 @@ static struct ibv_sge register_arena(struct end *end, uint32_t skew, uint32_t le
 
 static void post_write(struct pair *p, uint32_t skew, uint32_t len)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, len);
+	struct ibv_sge list = make_sge(&p->end[0], 0, len);
 	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	struct sr_mr *mr;
 
 	wr.wr.rdma.remote_addr = register_arena(&p->end[1], skew, len, &mr).addr;
 	wr.wr.rdma.rkey = sr_mr_rkey(mr);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 }
 
 static void post_send(struct pair *p, uint32_t skew, uint32_t len)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, len);
+	struct ibv_sge list = make_sge(&p->end[0], 0, len);
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, &list, 1);
 	struct ibv_recv_wr recv = { .num_sge = 1 }, *bad;
 	struct ibv_sge to;
@@ -82,7 +82,7 @@ static void post_send(struct pair *p, uint32_t skew, uint32_t len)
 	to = register_arena(&p->end[1], skew, len, &mr);
 	recv.sg_list = &to;
 	CHECK_EQ(sr_qp_post_recv(p->end[1].qp, &recv, &bad), 0);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 }
 
 static void post_read(struct pair *p, uint32_t skew, uint32_t len)
@@ -94,8 +94,8 @@ static void post_read(struct pair *p, uint32_t skew, uint32_t len)
 	memcpy(p->end[1].buf, expected, len);
 	to = register_arena(&p->end[0], skew, len, &mr);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &to, 1);
-	aim(&wr, &p->end[1], 0);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	set_remote_address(&wr, &p->end[1], 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 }
 
 /* One way for a payload into memory. */

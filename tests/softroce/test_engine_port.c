@@ -6,11 +6,11 @@
 
 static void post_write(struct pair *p, uint64_t id)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, 5000);
+	struct ibv_sge list = make_sge(&p->end[0], 0, 5000);
 	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, id, &list, 1);
 
-	aim(&wr, &p->end[1], 0);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	set_remote_address(&wr, &p->end[1], 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 }
 
 /* A short flap is survived, a long one is not. */

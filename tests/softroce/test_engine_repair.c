@@ -66,12 +66,12 @@ static void open_pair(struct pair *p, struct watch *w)
 static void post_op(struct pair *p, enum ibv_wr_opcode opcode, uint64_t id, uint32_t len,
 		    unsigned flags)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, len);
+	struct ibv_sge list = make_sge(&p->end[0], 0, len);
 	struct ibv_send_wr wr = send_wr(opcode, id, &list, 1);
 
 	wr.send_flags |= flags;
-	aim(&wr, &p->end[1], 0);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	set_remote_address(&wr, &p->end[1], 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 }
 
 /* Three losses in one message: three NAKs, and each goes back no further than the loss. */
@@ -81,7 +81,7 @@ static void lost_requests(void)
 	struct pair p;
 
 	open_pair(&p, &w);
-	fill(p.end[0].buf, 50 * 1024, 1);
+	fill_random(p.end[0].buf, 50 * 1024, 1);
 	post_op(&p, IBV_WR_RDMA_WRITE, 1, 50 * 1024, 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK(!memcmp(p.end[0].buf, p.end[1].buf, 50 * 1024));
@@ -97,7 +97,7 @@ static void lost_responses(void)
 	struct pair p;
 
 	open_pair(&p, &w);
-	fill(p.end[1].buf, 50 * 1024, 1);
+	fill_random(p.end[1].buf, 50 * 1024, 1);
 	post_op(&p, IBV_WR_RDMA_READ, 1, 50 * 1024, 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK(!memcmp(p.end[0].buf, p.end[1].buf, 50 * 1024));
@@ -140,17 +140,18 @@ static void repeated_write(void)
 	post_op(&p, IBV_WR_RDMA_WRITE, 3, 0, 0);
 	run_for(&p, 100000);
 	sr_memwire_faults(p.end[1].port)->tx.blackhole = 0;
-	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0),
+	memcpy(make_packet(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0),
 	       &reth, sizeof(reth));
 	w.last_ack_psn = 0;
-	inject(&p, 0, packet, sizeof(packet));
+	inject_packet(&p, 0, packet, sizeof(packet));
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK_EQ(w.last_ack_psn, p.opt.psn[0]);
 	/* A repetition of the last: acknowledged in full, which tells that the read's answer is
 	 * lost. */
-	memcpy(craft(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0] + 2, true, 0),
+	memcpy(make_packet(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0] + 2, true,
+			   0),
 	       &reth, sizeof(reth));
-	inject(&p, 0, packet, sizeof(packet));
+	inject_packet(&p, 0, packet, sizeof(packet));
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
 	expect_status(&p, p.end[0].scq, 3, IBV_WC_SUCCESS);
 	pair_close(&p);
@@ -164,7 +165,7 @@ static void receive_op(struct pair *p, uint8_t opcode, uint32_t psn, bool ack_re
 
 	memcpy(path.src, &p->end[1].gid, 16);
 	memcpy(path.dst, &p->end[0].gid, 16);
-	memcpy(craft(packet, opcode, sr_qp_num(p->end[1].qp), psn, ack_request, 0), &reth,
+	memcpy(make_packet(packet, opcode, sr_qp_num(p->end[1].qp), psn, ack_request, 0), &reth,
 	       sizeof(reth));
 	sr_nic_receive(p->end[1].nic, sr_memwire_now(p->mw), &path, packet, sizeof(packet));
 }

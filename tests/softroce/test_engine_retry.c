@@ -27,12 +27,12 @@ static void write_to_nobody(struct pair *p, uint8_t timeout, uint8_t retry_cnt)
 	pair_connect(p, IBV_QPS_RTS);
 	sr_memwire_set_tap(p->mw, drop_packet, NULL);
 	sent = 0;
-	list = sge(&p->end[0], 0, 10);
+	list = make_sge(&p->end[0], 0, 10);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
-	aim(&wr, &p->end[1], 0);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	set_remote_address(&wr, &p->end[1], 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 	wr.wr_id = 2;
-	CHECK_EQ(post(p, 0, &wr), 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 }
 
 static void check_retry_window(uint8_t timeout, uint8_t retry_cnt)
@@ -76,10 +76,10 @@ static void progress_refills_retries(void)
 	pair_connect(&p, IBV_QPS_RTS);
 	sr_memwire_set_tap(p.mw, only_every_seventh, &p);
 	sent = 0;
-	list = sge(&p.end[0], 0, 10 * 1024);
+	list = make_sge(&p.end[0], 0, 10 * 1024);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS); /* six losses in a row, ten times */
 	CHECK_EQ(sent, 70);
 	pair_close(&p);

@@ -47,11 +47,11 @@ static void open_pair(struct pair *p, struct counted *c, uint8_t code, uint8_t r
 
 static void post_send_to(struct pair *p, enum ibv_wr_opcode opcode)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, 10);
+	struct ibv_sge list = make_sge(&p->end[0], 0, 10);
 	struct ibv_send_wr wr = send_wr(opcode, 1, &list, 1);
 
-	aim(&wr, &p->end[1], 0);
-	CHECK_EQ(post(p, 0, &wr), 0);
+	set_remote_address(&wr, &p->end[1], 0);
+	CHECK_EQ(post_wr(p, 0, &wr), 0);
 }
 
 /* The time between the first and the second attempt is the code's, plus the round trip and nothing

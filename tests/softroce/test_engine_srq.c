@@ -16,7 +16,7 @@ static void open_srq(struct pair *p)
 
 static void send_to(struct pair *p, struct sr_qp *qp, uint64_t wr_id, uint32_t len)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, len);
+	struct ibv_sge list = make_sge(&p->end[0], 0, len);
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, wr_id, &list, 1), *bad;
 
 	CHECK_EQ(sr_qp_post_send(qp, sr_memwire_now(p->mw), &wr, &bad), 0);

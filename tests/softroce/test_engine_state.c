@@ -210,7 +210,7 @@ static void posting_depends_on_state(struct pair *p)
 	static const enum ibv_qp_state states[] = {
 		IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_ERR,
 	};
-	struct ibv_sge list = sge(&p->end[0], 0, 8);
+	struct ibv_sge list = make_sge(&p->end[0], 0, 8);
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 5, &list, 1), *bad;
 	struct ibv_recv_wr recv = { .wr_id = 6, .sg_list = &list, .num_sge = 1 }, *bad_recv;
 	struct ibv_wc wc;
@@ -240,15 +240,15 @@ static void posting_depends_on_state(struct pair *p)
 /* 50 writes and reads, every second one signaled, and as many receives. */
 static void post_all_kinds(struct pair *p)
 {
-	struct ibv_sge list = sge(&p->end[0], 0, 5000);
+	struct ibv_sge list = make_sge(&p->end[0], 0, 5000);
 
 	for (uint64_t i = 0; i < 50; i++) {
 		struct ibv_send_wr wr =
 			send_wr(i % 3 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, i, &list, 1);
 
 		wr.send_flags = i % 2 ? IBV_SEND_SIGNALED : 0;
-		aim(&wr, &p->end[1], 0);
-		CHECK_EQ(post(p, 0, &wr), 0);
+		set_remote_address(&wr, &p->end[1], 0);
+		CHECK_EQ(post_wr(p, 0, &wr), 0);
 		CHECK_EQ(post_recv(&p->end[0], i, 0, 10), 0);
 	}
 }
@@ -291,11 +291,11 @@ static void flush_and_again(void)
 		CHECK(sr_cq_empty(p.end[0].scq) && sr_cq_empty(p.end[0].rcq));
 		/* A completion nobody polled is forgotten with the incarnation it belongs to; the
 		 * peer's are not touched. */
-		list = sge(&p.end[0], 0, 5000);
+		list = make_sge(&p.end[0], 0, 5000);
 		wr = send_wr(IBV_WR_RDMA_WRITE, 49, &list, 1);
 		wr.send_flags = IBV_SEND_SIGNALED;
-		aim(&wr, &p.end[1], 0);
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		set_remote_address(&wr, &p.end[1], 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		CHECK(!sr_cq_empty(p.end[0].scq));
 		for (int e = 0; e < 2; e++) {
 			struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
@@ -307,10 +307,10 @@ static void flush_and_again(void)
 		CHECK(sr_cq_empty(p.end[0].scq));
 		p.opt.psn[0] += 1000;
 		pair_connect(&p, IBV_QPS_RTS);
-		list = sge(&p.end[0], 0, 500);
+		list = make_sge(&p.end[0], 0, 500);
 		wr = send_wr(IBV_WR_RDMA_WRITE, 123, &list, 1);
-		aim(&wr, &p.end[1], 0);
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		set_remote_address(&wr, &p.end[1], 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 123, IBV_WC_SUCCESS);
 	}
 	pair_close(&p);
@@ -345,11 +345,11 @@ static void drain_send_queue(bool notify)
 
 	pair_open(&p, &default_options);
 	pair_connect(&p, IBV_QPS_RTS);
-	list = sge(&p.end[0], 0, 100000);
+	list = make_sge(&p.end[0], 0, 100000);
 	for (uint64_t i = 0; i < 20; i++) {
 		wr = send_wr(IBV_WR_RDMA_WRITE, i, &list, 1);
-		aim(&wr, &p.end[1], 0);
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		set_remote_address(&wr, &p.end[1], 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	}
 	run_for(&p, 20000);
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
@@ -390,12 +390,12 @@ static void drain_unsignaled(uint32_t len)
 	pair_connect(&p, IBV_QPS_RTS);
 	sr_memwire_set_link(p.end[0].port,
 			    &(struct sr_memwire_link) { .latency_ns = 1000, .bytes_per_us = 100 });
-	list = sge(&p.end[0], 0, len);
+	list = make_sge(&p.end[0], 0, len);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	wr.send_flags = 0;
 	for (int i = 0; i < 50; i++)
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 500);
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
 			      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
@@ -406,7 +406,7 @@ static void drain_unsignaled(uint32_t len)
 	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.wr_id = 2;
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
 	pair_close(&p);
 }
@@ -421,11 +421,11 @@ static void communication_established(void)
 	pair_open(&p, &default_options);
 	pair_to_state(&p, 0, p.end[0].qp, sr_qp_num(p.end[1].qp), IBV_QPS_RTS);
 	pair_to_state(&p, 1, p.end[1].qp, sr_qp_num(p.end[0].qp), IBV_QPS_RTR);
-	list = sge(&p.end[0], 0, 100);
+	list = make_sge(&p.end[0], 0, 100);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	for (int i = 0; i < 2; i++) {
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	}
 	CHECK_EQ(p.end[1].n_events, 1);

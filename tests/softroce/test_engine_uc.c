@@ -12,21 +12,21 @@ static void bytes_arrive(void)
 	struct pair p;
 
 	lone_open(&p, &default_options, IBV_QPT_UC);
-	fill(p.end[0].buf, 100000, 3);
+	fill_random(p.end[0].buf, 100000, 3);
 	for (uint64_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) * 4; i++) {
 		enum ibv_wr_opcode opcode = (enum ibv_wr_opcode)(i & 3);
 		uint32_t size = sizes[i / 4];
-		struct ibv_sge list = sge(&p.end[0], 0, size);
+		struct ibv_sge list = make_sge(&p.end[0], 0, size);
 		struct ibv_send_wr wr = send_wr(opcode, i, &list, 1);
 		struct ibv_wc wc;
 
 		memset(p.end[1].buf, 0, 100000);
 		if (opcode <= IBV_WR_RDMA_WRITE_WITH_IMM)
-			aim(&wr, &p.end[1], 0);
+			set_remote_address(&wr, &p.end[1], 0);
 		if (opcode != IBV_WR_RDMA_WRITE)
 			CHECK_EQ(post_recv(&p.end[1], i, 0, size), 0);
 		wr.imm_data = 77;
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, i, IBV_WC_SUCCESS);
 		if (opcode != IBV_WR_RDMA_WRITE) {
 			wc = expect_status(&p, p.end[1].rcq, i, IBV_WC_SUCCESS);
@@ -54,12 +54,12 @@ static void loss_costs_whole_messages(void)
 	for (uint64_t i = 0; i < 100; i++)
 		CHECK_EQ(post_recv(&p.end[1], i, i * 8192, 8192), 0);
 	for (uint32_t i = 0; i < 100; i++) {
-		struct ibv_sge list = sge(&p.end[0], 0, 4000 + i);
+		struct ibv_sge list = make_sge(&p.end[0], 0, 4000 + i);
 		struct ibv_send_wr wr = send_wr(IBV_WR_SEND_WITH_IMM, i, &list, 1);
 
 		memset(p.end[0].buf, (int)i, 8192);
 		wr.imm_data = i;
-		CHECK_EQ(post(&p, 0, &wr), 0);
+		CHECK_EQ(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, i, IBV_WC_SUCCESS);
 		run_for(&p, 1000000);
 	}
@@ -84,26 +84,26 @@ static void bad_access_is_dropped(void)
 	struct pair p;
 
 	lone_open(&p, &default_options, IBV_QPT_UC);
-	list = sge(&p.end[0], 0, 3000);
+	list = make_sge(&p.end[0], 0, 3000);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
-	aim(&wr, &p.end[1], 0);
+	set_remote_address(&wr, &p.end[1], 0);
 	memset(p.end[0].buf, 1, 3000);
 	wr.wr.rdma.rkey ^= 0x100;
-	CHECK_EQ(post(&p, 0, &wr), 0);
-	aim(&wr, &p.end[1], p.opt.buf_size - 2999);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], p.opt.buf_size - 2999);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 1000000);
 	CHECK_EQ(sr_nic_counters(p.end[1].nic)->dropped_bad_key, 2);
 	for (size_t i = 0; i < p.opt.buf_size; i++)
 		CHECK_EQ(p.end[1].buf[i], 0);
-	aim(&wr, &p.end[1], 8);
-	CHECK_EQ(post(&p, 0, &wr), 0);
+	set_remote_address(&wr, &p.end[1], 8);
+	CHECK_EQ(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 1000000);
 	CHECK(!memcmp(p.end[1].buf + 8, p.end[0].buf, 3000));
 	wr.opcode = IBV_WR_RDMA_READ;
-	CHECK_EQ(post(&p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(&p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_SEND_WITH_INV;
-	CHECK_EQ(post(&p, 0, &wr), -EINVAL);
+	CHECK_EQ(post_wr(&p, 0, &wr), -EINVAL);
 	pair_close(&p);
 }
 

@@ -46,11 +46,11 @@ static enum ibv_wc_status bind_window(struct bed *b, uint32_t rkey, size_t offse
 		.send_flags = IBV_SEND_SIGNALED,
 		.bind_mw = { &b->public,
 			     rkey,
-			     { &b->region, address(&b->p.end[1], offset), length, access } },
+			     { &b->region, address_of(&b->p.end[1], offset), length, access } },
 	};
 	struct ibv_wc wc;
 
-	CHECK_EQ(post(&b->p, 1, &wr), 0);
+	CHECK_EQ(post_wr(&b->p, 1, &wr), 0);
 	CHECK(wait_cq(&b->p, b->p.end[1].scq, &wc, 1000000000));
 	CHECK_EQ(wc.wr_id, 40);
 	if (wc.status == IBV_WC_SUCCESS)
@@ -61,18 +61,18 @@ static enum ibv_wc_status bind_window(struct bed *b, uint32_t rkey, size_t offse
 /* End 0 writes 64 bytes at end 1. */
 static enum ibv_wc_status write_at(struct bed *b, uint64_t address, uint32_t rkey)
 {
-	struct ibv_sge list = sge(&b->p.end[0], 0, 64);
+	struct ibv_sge list = make_sge(&b->p.end[0], 0, 64);
 	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	struct ibv_wc wc;
 
 	wr.wr.rdma.remote_addr = address;
 	wr.wr.rdma.rkey = rkey;
-	CHECK_EQ(post(&b->p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&b->p, 0, &wr), 0);
 	CHECK(wait_cq(&b->p, b->p.end[0].scq, &wc, 10000000000));
 	return wc.status;
 }
 
-static void grants(enum ibv_mw_type type)
+static void window_grants_access(enum ibv_mw_type type)
 {
 	struct bed b;
 	uint32_t rkey;
@@ -82,18 +82,18 @@ static void grants(enum ibv_mw_type type)
 	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
 	CHECK_EQ(sr_mr_rkey(b.mw), rkey);
 	memset(b.p.end[0].buf, 0x77, 64);
-	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1136), rkey), IBV_WC_SUCCESS);
+	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1136), rkey), IBV_WC_SUCCESS);
 	CHECK_EQ(b.p.end[1].buf[1199], 0x77);
 	CHECK_EQ(b.p.end[1].buf[1135], 0);
 	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), -EBUSY); /* a window is bound to it */
 	CHECK_EQ(sr_mw_destroy(b.mw), 0);
-	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1136), rkey), IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1136), rkey), IBV_WC_REM_ACCESS_ERR);
 	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0);
 	pair_close(&b.p);
 }
 
 /* One wrong access each, by the connection that the answer ends. */
-static void denies(void)
+static void window_denies_access(void)
 {
 	for (int i = 0; i < 5; i++) {
 		struct bed b;
@@ -103,7 +103,7 @@ static void denies(void)
 		open_bed(&b, IBV_MW_TYPE_1);
 		old = sr_mr_rkey(b.mw);
 		rkey = ibv_inc_rkey(old);
-		at = address(&b.p.end[1], 1000);
+		at = address_of(&b.p.end[1], 1000);
 		if (i != 1)
 			CHECK_EQ(bind_window(&b, rkey, 1000, 200,
 					     i ? REMOTE : IBV_ACCESS_REMOTE_READ),
@@ -133,10 +133,10 @@ static void not_local(void)
 	open_bed(&b, IBV_MW_TYPE_1);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
 	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
-	list = sge(&b.p.end[1], 1000, 8);
+	list = make_sge(&b.p.end[1], 1000, 8);
 	list.lkey = rkey;
 	wr = send_wr(IBV_WR_SEND, 3, &list, 1);
-	CHECK_EQ(post(&b.p, 1, &wr), 0);
+	CHECK_EQ(post_wr(&b.p, 1, &wr), 0);
 	expect_status(&b.p, b.p.end[1].scq, 3, IBV_WC_LOC_PROT_ERR);
 	pair_close(&b.p);
 }
@@ -188,23 +188,23 @@ static void type_two(void)
 	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE | IBV_ACCESS_ZERO_BASED), IBV_WC_SUCCESS);
 	CHECK_EQ(write_at(&b, 136, rkey), IBV_WC_SUCCESS);
 	wr.invalidate_rkey = rkey;
-	CHECK_EQ(post(&b.p, 1, &wr), 0);
+	CHECK_EQ(post_wr(&b.p, 1, &wr), 0);
 	wc = expect_status(&b.p, b.p.end[1].scq, 8, IBV_WC_SUCCESS);
 	CHECK_EQ(wc.opcode, IBV_WC_LOCAL_INV);
 	/* Bound again, and this time the peer ends it with its last message. */
 	rkey = ibv_inc_rkey(rkey);
 	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
-	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
+	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
 	CHECK_EQ(post_recv(&b.p.end[1], 9, 0, 3000), 0);
-	list = sge(&b.p.end[0], 0, 3000);
+	list = make_sge(&b.p.end[0], 0, 3000);
 	wr = send_wr(IBV_WR_SEND_WITH_INV, 2, &list, 1);
 	wr.invalidate_rkey = rkey;
-	CHECK_EQ(post(&b.p, 0, &wr), 0);
+	CHECK_EQ(post_wr(&b.p, 0, &wr), 0);
 	expect_status(&b.p, b.p.end[0].scq, 2, IBV_WC_SUCCESS);
 	wc = expect_status(&b.p, b.p.end[1].rcq, 9, IBV_WC_SUCCESS);
 	CHECK_EQ(wc.wc_flags, IBV_WC_WITH_INV);
 	CHECK_EQ(wc.invalidated_rkey, rkey);
-	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1000), rkey), IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_REM_ACCESS_ERR);
 	pair_close(&b.p);
 }
 
@@ -226,23 +226,23 @@ static void only_its_queue_pair(bool invalidate)
 		pair_to_state(&b.p, e, other[e], sr_qp_num(other[!e]), IBV_QPS_RTS);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
 	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
-	list = sge(&b.p.end[0], 0, 64);
+	list = make_sge(&b.p.end[0], 0, 64);
 	wr = send_wr(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_RDMA_WRITE, 5, &list, 1);
 	if (invalidate) {
-		list = sge(&b.p.end[1], 0, 100);
+		list = make_sge(&b.p.end[1], 0, 100);
 		CHECK_EQ(sr_qp_post_recv(other[1],
 					 &(struct ibv_recv_wr) { .sg_list = &list, .num_sge = 1 },
 					 &(struct ibv_recv_wr *) { NULL }),
 			 0);
-		list = sge(&b.p.end[0], 0, 64);
+		list = make_sge(&b.p.end[0], 0, 64);
 		wr.invalidate_rkey = rkey;
 	} else {
-		wr.wr.rdma.remote_addr = address(&b.p.end[1], 1000);
+		wr.wr.rdma.remote_addr = address_of(&b.p.end[1], 1000);
 		wr.wr.rdma.rkey = rkey;
 	}
 	CHECK_EQ(sr_qp_post_send(other[0], sr_memwire_now(b.p.mw), &wr, &bad), 0);
 	expect_status(&b.p, b.p.end[0].scq, 5, IBV_WC_REM_ACCESS_ERR);
-	CHECK_EQ(write_at(&b, address(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
+	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
 	pair_close(&b.p);
 }
 
@@ -265,7 +265,7 @@ static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 	sr_memwire_faults(b.p.end[1].port)->tx.drop_ppm = late ? 0 : 100000;
 	sr_memwire_faults(b.p.end[0].port)->tx.delay_ns = late;
 	sr_memwire_set_link(b.p.end[1].port, &narrow);
-	list = sge(&b.p.end[1], 0, length);
+	list = make_sge(&b.p.end[1], 0, length);
 	for (uint32_t i = 0; i < (late ? 5 : 50); i++) {
 		uint32_t rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
 		struct ibv_send_wr *bad;
@@ -277,7 +277,7 @@ static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 			.send_flags = IBV_SEND_SIGNALED,
 			.bind_mw = { &b.public,
 				     rkey,
-				     { &b.region, address(&b.p.end[1], 0), 100, REMOTE } },
+				     { &b.region, address_of(&b.p.end[1], 0), 100, REMOTE } },
 		};
 		wr[2] = (struct ibv_send_wr) {
 			.wr_id = 10 * i + 2,
@@ -300,9 +300,9 @@ static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 
 int main(void)
 {
-	grants(IBV_MW_TYPE_1);
-	grants(IBV_MW_TYPE_2);
-	denies();
+	window_grants_access(IBV_MW_TYPE_1);
+	window_grants_access(IBV_MW_TYPE_2);
+	window_denies_access();
 	not_local();
 	bad_binds();
 	type_two();

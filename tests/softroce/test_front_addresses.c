@@ -64,7 +64,7 @@ static void listed_only(void)
 }
 
 /* Each child opens, says its address, and holds it until told to go. */
-static void holder(int fd)
+static void hold_address(int fd)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
@@ -81,7 +81,7 @@ static void holder(int fd)
 	_exit(0);
 }
 
-static void many(void)
+static void many_processes(void)
 {
 	int fds[PROCESSES + 1][2], got = 0, none = 0;
 	bool seen[256] = { false };
@@ -90,7 +90,7 @@ static void many(void)
 		CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]));
 		if (!fork()) {
 			close(fds[i][0]);
-			holder(fds[i][1]);
+			hold_address(fds[i][1]);
 		}
 		close(fds[i][1]);
 	}
@@ -128,6 +128,6 @@ int main(void)
 	side_isolate(subnet);
 	listed_only();
 	open_twice();
-	many();
+	many_processes();
 	return 0;
 }

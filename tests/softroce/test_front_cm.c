@@ -25,7 +25,7 @@ static union ibv_gid gids[2]; /* of soft0 and soft1 */
 
 /* ---- commands ---- */
 
-static int command(int fd, uint32_t number, void *body, size_t len, size_t out)
+static int write_command(int fd, uint32_t number, void *body, size_t len, size_t out)
 {
 	uint8_t bytes[sizeof(struct rdma_ucm_cmd_hdr) + sizeof(struct rdma_ucm_join_mcast) + 512];
 	struct rdma_ucm_cmd_hdr hdr = { number, (uint16_t)len, (uint16_t)out };
@@ -46,7 +46,7 @@ static uint32_t id_create(int fd, uint64_t uid, uint16_t ps)
 					  .ps = ps,
 					  .qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC };
 
-	CHECK(!command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_CREATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
 	return resp.id;
 }
 
@@ -56,11 +56,11 @@ static uint32_t id_destroy(int fd, uint32_t id)
 	struct rdma_ucm_destroy_id_resp resp = { 0 };
 	struct rdma_ucm_destroy_id cmd = { .response = (uintptr_t)&resp, .id = id };
 
-	CHECK(!command(fd, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(resp)));
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_DESTROY_ID, &cmd, sizeof(cmd), sizeof(resp)));
 	return resp.events_reported;
 }
 
-static struct sockaddr_in6 address(const union ibv_gid *gid, uint16_t port)
+static struct sockaddr_in6 make_address(const union ibv_gid *gid, uint16_t port)
 {
 	struct sockaddr_in6 to = { 0 };
 	struct sockaddr_in *in = (struct sockaddr_in *)(void *)&to;
@@ -75,21 +75,21 @@ static int id_bind(int fd, uint32_t id, struct sockaddr_in6 to)
 {
 	struct rdma_ucm_bind_ip cmd = { .addr = to, .id = id };
 
-	return command(fd, RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd), 0);
+	return write_command(fd, RDMA_USER_CM_CMD_BIND_IP, &cmd, sizeof(cmd), 0);
 }
 
 static int id_listen(int fd, uint32_t id)
 {
 	struct rdma_ucm_listen cmd = { .id = id, .backlog = 8 };
 
-	return command(fd, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0);
+	return write_command(fd, RDMA_USER_CM_CMD_LISTEN, &cmd, sizeof(cmd), 0);
 }
 
 static int event_try(int fd, struct rdma_ucm_event_resp *event)
 {
 	struct rdma_ucm_get_event cmd = { .response = (uintptr_t)event };
 
-	return command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*event));
+	return write_command(fd, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(*event));
 }
 
 /* The next event, which must be this one for that id's program. line: of the caller, who is told
@@ -130,9 +130,9 @@ static void id_resolve(int fd, uint32_t id, uint64_t uid, struct sockaddr_in6 to
 	struct rdma_ucm_resolve_ip addr = { .dst_addr = to, .id = id, .timeout_ms = 2000 };
 	struct rdma_ucm_resolve_route route = { .id = id, .timeout_ms = 2000 };
 
-	CHECK(!command(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &addr, sizeof(addr), 0));
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &addr, sizeof(addr), 0));
 	CHECK(!expect(fd, SR_CM_ADDR_RESOLVED, uid).status);
-	CHECK(!command(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0));
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_RESOLVE_ROUTE, &route, sizeof(route), 0));
 	CHECK(!expect(fd, SR_CM_ROUTE_RESOLVED, uid).status);
 }
 
@@ -148,7 +148,7 @@ static int id_connect(int fd, uint32_t id, uint32_t qpn, const char *words)
 
 	cmd.conn_param.private_data_len = (uint8_t)(strlen(words) + 1);
 	memcpy(cmd.conn_param.private_data, words, strlen(words) + 1);
-	return command(fd, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), 0);
+	return write_command(fd, RDMA_USER_CM_CMD_CONNECT, &cmd, sizeof(cmd), 0);
 }
 
 static int id_accept(int fd, uint32_t id, uint64_t uid, uint32_t qpn, const char *words)
@@ -165,14 +165,14 @@ static int id_accept(int fd, uint32_t id, uint64_t uid, uint32_t qpn, const char
 		cmd.conn_param.private_data_len = (uint8_t)(strlen(words) + 1);
 		memcpy(cmd.conn_param.private_data, words, strlen(words) + 1);
 	}
-	return command(fd, RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd), 0);
+	return write_command(fd, RDMA_USER_CM_CMD_ACCEPT, &cmd, sizeof(cmd), 0);
 }
 
 static int id_disconnect(int fd, uint32_t id)
 {
 	struct rdma_ucm_disconnect cmd = { .id = id };
 
-	return command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0);
+	return write_command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0);
 }
 
 static struct ib_uverbs_qp_attr id_attr(int fd, uint32_t id, enum ibv_qp_state state)
@@ -182,7 +182,7 @@ static struct ib_uverbs_qp_attr id_attr(int fd, uint32_t id, enum ibv_qp_state s
 					     .id = id,
 					     .qp_state = state };
 
-	CHECK(!command(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &cmd, sizeof(cmd), sizeof(attr)));
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_INIT_QP_ATTR, &cmd, sizeof(cmd), sizeof(attr)));
 	return attr;
 }
 
@@ -191,7 +191,7 @@ static struct rdma_ucm_query_route_resp id_route(int fd, uint32_t id)
 	struct rdma_ucm_query_route_resp resp = { 0 };
 	struct rdma_ucm_query cmd = { .response = (uintptr_t)&resp, .id = id };
 
-	CHECK(!command(fd, RDMA_USER_CM_CMD_QUERY_ROUTE, &cmd, sizeof(cmd), sizeof(resp)));
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_QUERY_ROUTE, &cmd, sizeof(cmd), sizeof(resp)));
 	return resp;
 }
 
@@ -215,7 +215,7 @@ static struct pair pair_open(uint16_t ps)
 	struct pair p = { .server = channel_open(), .client = channel_open() };
 
 	p.listener = id_create(p.server, 1, ps);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	CHECK(!id_bind(p.server, p.listener, make_address(&gids[0], PORT)) &&
 	      !id_listen(p.server, p.listener));
 	p.active = id_create(p.client, 2, ps);
 	return p;
@@ -228,19 +228,19 @@ static void pair_close(struct pair *p)
 }
 
 /* From soft1 to the listener on soft0, which does not learn of it here. */
-static void request(struct pair *p)
+static void send_request(struct pair *p)
 {
-	CHECK(!id_bind(p->client, p->active, address(&gids[1], 0)));
-	id_resolve(p->client, p->active, 2, address(&gids[0], PORT));
+	CHECK(!id_bind(p->client, p->active, make_address(&gids[1], 0)));
+	id_resolve(p->client, p->active, 2, make_address(&gids[0], PORT));
 	CHECK(!id_connect(p->client, p->active, 0x111111, "may I?"));
 }
 
 /* Up to the request's arrival. */
-static struct rdma_ucm_event_resp ask(struct pair *p)
+static struct rdma_ucm_event_resp deliver_request(struct pair *p)
 {
 	struct rdma_ucm_event_resp event;
 
-	request(p);
+	send_request(p);
 	event = expect(p->server, SR_CM_CONNECT_REQUEST, 1);
 	p->passive = event.id;
 	return event;
@@ -261,7 +261,7 @@ static void connect_asked(struct pair *p, struct rdma_ucm_event_resp event)
 
 static void connect_both(struct pair *p)
 {
-	connect_asked(p, ask(p));
+	connect_asked(p, deliver_request(p));
 }
 
 static void queue_pairs_fit(const struct pair *p)
@@ -322,13 +322,13 @@ static void test_rejected(void)
 	struct rdma_ucm_event_resp event;
 	uint32_t other = id_create(p.client, 4, RDMA_PS_TCP);
 
-	ask(&p);
+	deliver_request(&p);
 	cmd.id = p.passive;
-	CHECK(!command(p.server, RDMA_USER_CM_CMD_REJECT, &cmd, sizeof(cmd), 0));
+	CHECK(!write_command(p.server, RDMA_USER_CM_CMD_REJECT, &cmd, sizeof(cmd), 0));
 	event = expect(p.client, SR_CM_REJECTED, 2);
 	CHECK(event.status == SR_REJ_CONSUMER &&
 	      !strcmp((char *)event.param.conn.private_data, "no"));
-	id_resolve(p.client, other, 4, address(&gids[0], PORT + 1)); /* where nobody listens */
+	id_resolve(p.client, other, 4, make_address(&gids[0], PORT + 1)); /* where nobody listens */
 	CHECK(!id_connect(p.client, other, 5, ""));
 	CHECK(expect(p.client, SR_CM_REJECTED, 4).status == SR_REJ_NO_SERVICE);
 	pair_close(&p);
@@ -341,10 +341,10 @@ static void test_early(void)
 	struct pollfd either[2] = { { p.client, POLLIN, 0 }, { p.server, POLLIN, 0 } };
 
 	p.active = id_create(p.client, 2, RDMA_PS_TCP);
-	id_resolve(p.client, p.active, 2, address(&gids[0], PORT));
+	id_resolve(p.client, p.active, 2, make_address(&gids[0], PORT));
 	CHECK(!id_connect(p.client, p.active, 5, ""));
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	CHECK(!id_bind(p.server, p.listener, make_address(&gids[0], PORT)) &&
 	      !id_listen(p.server, p.listener));
 	/* Refused when this took longer than a moment: a busy machine. */
 	CHECK(poll(either, 2, WAIT_MS) > 0);
@@ -363,14 +363,14 @@ static void test_nobody_there(void)
 	union ibv_gid nobody = gids[0];
 
 	nobody.raw[15] = 250; /* in soft0's subnet */
-	id_resolve(fd, id, 2, address(&nobody, PORT));
+	id_resolve(fd, id, 2, make_address(&nobody, PORT));
 	CHECK(!id_connect(fd, id, 5, ""));
 	CHECK((int)expect(fd, SR_CM_UNREACHABLE, 2).status == -ETIMEDOUT);
 	nobody.raw[12] = 192; /* 192.x: no device leads there */
 	nobody.raw[13] = 0;
 	nobody.raw[14] = 2;
-	cmd.dst_addr = address(&nobody, PORT);
-	CHECK(!command(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), 0));
+	cmd.dst_addr = make_address(&nobody, PORT);
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_RESOLVE_IP, &cmd, sizeof(cmd), 0));
 	CHECK((int)expect(fd, SR_CM_ADDR_ERROR, 3).status == -ENODEV);
 	CHECK(!softroce_cm_close(fd));
 }
@@ -386,10 +386,10 @@ static void test_channels_close(void)
 	expect(p.client, SR_CM_DISCONNECTED, 2);
 	p.server = channel_open();
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	CHECK(!id_bind(p.server, p.listener, make_address(&gids[0], PORT)) &&
 	      !id_listen(p.server, p.listener));
 	second = id_create(p.client, 5, RDMA_PS_TCP);
-	id_resolve(p.client, second, 5, address(&gids[0], PORT));
+	id_resolve(p.client, second, 5, make_address(&gids[0], PORT));
 	CHECK(!id_connect(p.client, second, 5, ""));
 	CHECK(poll(&(struct pollfd) { p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
 	CHECK(!softroce_cm_close(p.server)); /* with a request that nobody has read */
@@ -406,7 +406,8 @@ static void *wait_for_event(void *arg)
 	struct rdma_ucm_get_event cmd = { .response = (uintptr_t)&resp };
 
 	atomic_store(&reader, (int)syscall(SYS_gettid));
-	(void)command(*(int *)arg, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd), sizeof(resp));
+	(void)write_command(*(int *)arg, RDMA_USER_CM_CMD_GET_EVENT, &cmd, sizeof(cmd),
+			    sizeof(resp));
 	atomic_store(&returned, true);
 	return NULL;
 }
@@ -456,11 +457,11 @@ static void test_migrate(void)
 	struct rdma_ucm_migrate_id cmd = { .response = (uintptr_t)&resp, .fd = (uint32_t)p.server };
 	int to = channel_open();
 
-	id_resolve(p.client, p.active, 2, address(&gids[0], PORT));
+	id_resolve(p.client, p.active, 2, make_address(&gids[0], PORT));
 	CHECK(!id_connect(p.client, p.active, 0x111111, "may I?"));
 	CHECK(poll(&(struct pollfd) { p.server, POLLIN, 0 }, 1, WAIT_MS) == 1);
 	cmd.id = p.listener;
-	CHECK(!command(to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
+	CHECK(!write_command(to, RDMA_USER_CM_CMD_MIGRATE_ID, &cmd, sizeof(cmd), sizeof(resp)));
 	CHECK(resp.events_reported == 0);
 	nothing_more(p.server);
 	p.passive = expect(to, SR_CM_CONNECT_REQUEST, 1).id;
@@ -477,7 +478,7 @@ static void test_migrate(void)
 static void test_datagrams(void)
 {
 	struct pair p = pair_open(RDMA_PS_UDP);
-	struct rdma_ucm_event_resp event = ask(&p);
+	struct rdma_ucm_event_resp event = deliver_request(&p);
 	struct ib_uverbs_qp_attr attr;
 
 	CHECK(!strcmp((char *)event.param.ud.private_data, "may I?"));
@@ -492,7 +493,7 @@ static void test_datagrams(void)
 	nothing_more(p.server);
 	pair_close(&p);
 	p = pair_open(RDMA_PS_UDP);
-	ask(&p);
+	deliver_request(&p);
 	id_destroy(p.server, p.passive);
 	CHECK(expect(p.client, SR_CM_UNREACHABLE, 2).status == SR_SIDR_REJECT);
 	pair_close(&p);
@@ -520,7 +521,7 @@ static void faults_set(const char *device, struct sr_faults faults)
 	free(list);
 }
 
-static void lose(uint32_t drop_ppm)
+static void set_loss(uint32_t drop_ppm)
 {
 	faults_set("soft0",
 		   (struct sr_faults) { .tx = { .drop_ppm = drop_ppm, .dup_ppm = 200000 } });
@@ -535,9 +536,9 @@ static void test_loss(void)
 	struct pair p = pair_open(RDMA_PS_TCP);
 
 	for (int i = 0; i < 4; i++) {
-		lose(300000);
+		set_loss(300000);
 		connect_both(&p);
-		lose(50000);
+		set_loss(50000);
 		CHECK(!id_disconnect(p.client, p.active));
 		expect(p.client, SR_CM_DISCONNECTED, 2);
 		expect(p.server, SR_CM_DISCONNECTED, 3);
@@ -608,7 +609,7 @@ static void unauthenticated_send(struct unauthenticated *s, const uint8_t *bytes
 }
 
 /* Any message with good and bad numbers, and some bytes of it changed. */
-static uint32_t nonsense(struct sr_rng *rng, uint8_t bytes[SR_MAD_LEN])
+static uint32_t make_random_mad(struct sr_rng *rng, uint8_t bytes[SR_MAD_LEN])
 {
 	struct sr_mad mad = { .type = SR_MAD_REQ + sr_rng_below(rng, 9) };
 
@@ -672,7 +673,7 @@ static void test_unauthenticated(void)
 	for (int i = 0; i < 5000; i++) {
 		uint8_t bytes[SR_MAD_LEN];
 
-		unauthenticated_send(&unauthenticated, bytes, nonsense(&rng, bytes));
+		unauthenticated_send(&unauthenticated, bytes, make_random_mad(&rng, bytes));
 		if (i % 64 == 0) { /* the listener's program is there */
 			while (poll(&(struct pollfd) { p.server, POLLIN, 0 }, 1, 1) == 1) {
 				CHECK(!event_try(p.server, &event) &&
@@ -687,9 +688,9 @@ static void test_unauthenticated(void)
 	CHECK(!softroce_cm_close(p.server)); /* with whatever is left */
 	p.server = channel_open();
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
-	CHECK(!id_bind(p.server, p.listener, address(&gids[0], PORT)) &&
+	CHECK(!id_bind(p.server, p.listener, make_address(&gids[0], PORT)) &&
 	      !id_listen(p.server, p.listener));
-	request(&p);
+	send_request(&p);
 	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
 	/* unauthenticated peers' words that were still on their way */
 	while (strcmp((char *)event.param.conn.private_data, "may I?")) {
@@ -717,26 +718,27 @@ static void test_commands(void)
 	};
 
 	far.raw[15] = 99;
-	CHECK(command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
+	CHECK(write_command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
 	cmd.id = id;
-	CHECK(command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -EINVAL);
-	CHECK(command(other, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
-	CHECK(command(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), 0) ==
+	CHECK(write_command(fd, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -EINVAL);
+	CHECK(write_command(other, RDMA_USER_CM_CMD_DISCONNECT, &cmd, sizeof(cmd), 0) == -ENOENT);
+	CHECK(write_command(fd, RDMA_USER_CM_CMD_CREATE_ID, &create, sizeof(create), 0) ==
 	      -EPROTONOSUPPORT);
-	CHECK(command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), 0) == -EOPNOTSUPP);
+	CHECK(write_command(fd, RDMA_USER_CM_CMD_JOIN_MCAST, &cmd, sizeof(cmd), 0) == -EOPNOTSUPP);
 	CHECK(softroce_cm_write(fd, &hdr, sizeof(hdr)) == -1 && errno == EINVAL);
 	CHECK(softroce_cm_write(fd, &hdr, 3) == -1 && errno == EINVAL);
 	hdr = (struct rdma_ucm_cmd_hdr) { RDMA_USER_CM_CMD_CREATE_ID, 1000, 0 };
 	CHECK(softroce_cm_write(fd, &hdr, sizeof(hdr)) == -1 && errno == EINVAL);
 	CHECK(id_connect(fd, id, 1, "") == -EINVAL);
-	CHECK(id_bind(fd, id, address(&far, PORT)) == -EADDRNOTAVAIL);
-	CHECK(!id_bind(fd, id, address(&gids[0], PORT)));
-	CHECK(id_bind(fd, id, address(&gids[0], PORT)) == -EINVAL);
-	CHECK(id_bind(fd, second, address(&gids[0], PORT)) == -EADDRINUSE);
-	CHECK(!id_bind(fd, second, address(&gids[1], PORT)));
-	CHECK(!command(fd, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0));
+	CHECK(id_bind(fd, id, make_address(&far, PORT)) == -EADDRNOTAVAIL);
+	CHECK(!id_bind(fd, id, make_address(&gids[0], PORT)));
+	CHECK(id_bind(fd, id, make_address(&gids[0], PORT)) == -EINVAL);
+	CHECK(id_bind(fd, second, make_address(&gids[0], PORT)) == -EADDRINUSE);
+	CHECK(!id_bind(fd, second, make_address(&gids[1], PORT)));
+	CHECK(!write_command(fd, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0));
 	option.level = RDMA_OPTION_IB;
-	CHECK(command(fd, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0) == -ENOSYS);
+	CHECK(write_command(fd, RDMA_USER_CM_CMD_SET_OPTION, &option, sizeof(option), 0) ==
+	      -ENOSYS);
 	nothing_more(fd);
 	CHECK(!softroce_cm_close(fd) && !softroce_cm_close(other) &&
 	      softroce_cm_close(other) == -1);

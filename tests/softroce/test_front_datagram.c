@@ -59,7 +59,7 @@ static void node_close(struct node *n)
 	CHECK(!ibv_close_device(n->context));
 }
 
-static struct ibv_wc expect(struct node *n, uint64_t wr_id)
+static struct ibv_wc expect_completion(struct node *n, uint64_t wr_id)
 {
 	struct ibv_wc wc;
 	int got;
@@ -70,7 +70,7 @@ static struct ibv_wc expect(struct node *n, uint64_t wr_id)
 	return wc;
 }
 
-static void receive(struct node *n, uint64_t wr_id, uint32_t len)
+static void post_receive(struct node *n, uint64_t wr_id, uint32_t len)
 {
 	struct ibv_sge list = { (uintptr_t)n->buf + 4096, len, n->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &list, .num_sge = 1 }, *bad;
@@ -78,7 +78,7 @@ static void receive(struct node *n, uint64_t wr_id, uint32_t len)
 	CHECK(!ibv_post_recv(n->qp, &wr, &bad));
 }
 
-static void ask(struct node *a, struct ibv_ah *ah, uint32_t qpn)
+static void send_question(struct node *a, struct ibv_ah *ah, uint32_t qpn)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(a->qp);
 
@@ -92,7 +92,7 @@ static void ask(struct node *a, struct ibv_ah *ah, uint32_t qpn)
 }
 
 /* One node asks, the other answers to whoever asked. */
-static void question(struct node *a, struct node *b)
+static void exchange_datagrams(struct node *a, struct node *b)
 {
 	struct ibv_ah_attr to = { .is_global = 1,
 				  .port_num = 1,
@@ -109,11 +109,11 @@ static void question(struct node *a, struct node *b)
 	struct ibv_wc wc;
 
 	CHECK(ah && ah->pd == a->pd);
-	receive(b, 1, 100);
-	ask(a, ah, b->qp->qp_num);
+	post_receive(b, 1, 100);
+	send_question(a, ah, b->qp->qp_num);
 	CHECK(!ibv_destroy_ah(ah));
-	CHECK(expect(a, 2).opcode == IBV_WC_SEND);
-	wc = expect(b, 1);
+	CHECK(expect_completion(a, 2).opcode == IBV_WC_SEND);
+	wc = expect_completion(b, 1);
 	CHECK(wc.byte_len == GRH + 4 && wc.src_qp == a->qp->qp_num && wc.imm_data == htonl(77));
 	CHECK(wc.wc_flags == (IBV_WC_GRH | IBV_WC_WITH_IMM) &&
 	      !memcmp(b->buf + 4096 + GRH, "who?", 4));
@@ -123,13 +123,13 @@ static void question(struct node *a, struct node *b)
 	answer = ibv_create_ah_from_wc(b->pd, &wc, (struct ibv_grh *)(b->buf + 4096), 1);
 	CHECK(answer);
 	memset(b->buf, 0x3c, 2000);
-	receive(a, 3, GRH + 2000);
+	post_receive(a, 3, GRH + 2000);
 	wr.wr.ud.ah = answer;
 	wr.wr.ud.remote_qpn = wc.src_qp;
 	wr.wr.ud.remote_qkey = QKEY;
 	CHECK(!ibv_post_send(b->qp, &wr, &bad));
-	expect(b, 4);
-	CHECK(expect(a, 3).byte_len == GRH + 2000);
+	expect_completion(b, 4);
+	CHECK(expect_completion(a, 3).byte_len == GRH + 2000);
 	CHECK(!memcmp(a->buf + 4096 + GRH, b->buf, 2000));
 	wc.wc_flags = 0;
 	CHECK(ibv_init_ah_from_wc(b->context, 1, &wc, (struct ibv_grh *)(b->buf + 4096), &back) ==
@@ -181,7 +181,7 @@ static void rc_connect(struct ibv_qp *qp, const struct node *peer, uint32_t peer
 }
 
 /* b opens a window of type 1 in its memory, a writes through it. */
-static void window(struct node *a, struct node *b)
+static void use_windows(struct node *a, struct node *b)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1),
 		      *foreign = ibv_alloc_mw(a->pd, IBV_MW_TYPE_1);
@@ -217,14 +217,14 @@ static void window(struct node *a, struct node *b)
 	before = mw->rkey;
 	CHECK(ibv_bind_mw(qp[1], foreign, &bind) == EPERM);
 	CHECK(!ibv_bind_mw(qp[1], mw, &bind) && mw->rkey != before);
-	CHECK(expect(b, 11).opcode == IBV_WC_BIND_MW);
+	CHECK(expect_completion(b, 11).opcode == IBV_WC_BIND_MW);
 	CHECK(ibv_dereg_mr(b->mr) == EBUSY);
 	memset(a->buf, 0x42, 50);
 	memset(b->buf, 0, 200);
 	wr.wr.rdma.remote_addr = (uintptr_t)b->buf + 100;
 	wr.wr.rdma.rkey = mw->rkey;
 	CHECK(!ibv_post_send(qp[0], &wr, &bad));
-	expect(a, 12);
+	expect_completion(a, 12);
 	CHECK(!memcmp(b->buf + 100, a->buf, 50) && !b->buf[99] && !b->buf[150]);
 	CHECK(!ibv_dealloc_mw(mw) && !ibv_dealloc_mw(foreign));
 	CHECK(!ibv_destroy_qp(qp[0]) && !ibv_destroy_qp(qp[1]) && !ibv_destroy_srq(srq));
@@ -241,9 +241,9 @@ int main(void)
 	CHECK(list && n == 2);
 	node_open(&a, list[0]);
 	node_open(&b, list[1]);
-	question(&a, &b);
-	question(&b, &a);
-	window(&a, &b);
+	exchange_datagrams(&a, &b);
+	exchange_datagrams(&b, &a);
+	use_windows(&a, &b);
 	node_close(&a);
 	node_close(&b);
 	ibv_free_device_list(list);

@@ -21,7 +21,7 @@
 
 static void *library;
 
-static void *symbol(const char *name, const char *version)
+static void *find_symbol(const char *name, const char *version)
 {
 	void *found = dlvsym(library, name, version);
 
@@ -31,7 +31,7 @@ static void *symbol(const char *name, const char *version)
 	}
 	return found;
 }
-#define SYM(name, version) ((__typeof__(&(name)))symbol(#name, version))
+#define SYM(name, version) ((__typeof__(&(name)))find_symbol(#name, version))
 
 /* A domain with a region cannot go. */
 static void register_try(struct ibv_pd *pd)
@@ -65,7 +65,7 @@ static void device_try(struct ibv_device *device)
 	CHECK(verbs_get_ctx(context)->query_port(context, 2, &port, sizeof(port)) == EINVAL);
 	/* The function of that name fills the struct of before it grew. */
 	memset(&old, 0x77, sizeof(old));
-	CHECK(!((int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))symbol(
+	CHECK(!((int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))find_symbol(
 		"ibv_query_port", "IBVERBS_1.1"))(context, 1, &old));
 	CHECK(old.state == port.state && old.link_layer == port.link_layer &&
 	      old.port_cap_flags2 == 0x7777);
@@ -100,7 +100,8 @@ int main(int argc, char **argv)
 	if (!library)
 		fprintf(stderr, "%s\n", dlerror());
 	CHECK(library);
-	list = ((__typeof__(&ibv_get_device_list))symbol("ibv_get_device_list", "IBVERBS_1.1"))(&n);
+	list = ((__typeof__(&ibv_get_device_list))find_symbol("ibv_get_device_list",
+							      "IBVERBS_1.1"))(&n);
 	CHECK(list && n == 2 && !list[2]);
 	CHECK(!strcmp(SYM(ibv_get_device_name, "IBVERBS_1.1")(list[0]), "soft0"));
 	CHECK(!strcmp(SYM(ibv_get_device_name, "IBVERBS_1.1")(list[1]), "other"));
@@ -115,7 +116,7 @@ int main(int argc, char **argv)
 	CHECK(SYM(ibv_rate_to_mult, "IBVERBS_1.0")(IBV_RATE_10_GBPS) == 4);
 	CHECK(!SYM(ibv_fork_init, "IBVERBS_1.1")());
 	CHECK(SYM(ibv_is_fork_initialized, "IBVERBS_1.13")() == IBV_FORK_UNNEEDED);
-	old_list = symbol("ibv_get_device_list", "IBVERBS_1.0");
+	old_list = find_symbol("ibv_get_device_list", "IBVERBS_1.0");
 	list = old_list(&n);
 	CHECK(list && n == 0 && !list[0]);
 	free(list);

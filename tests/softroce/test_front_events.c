@@ -11,7 +11,7 @@
 
 static const struct side_options options;
 
-static bool readable(int fd, int ms)
+static bool is_readable(int fd, int ms)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
@@ -26,12 +26,12 @@ static void channel_nonblocking(struct side *side)
 
 	CHECK(!fcntl(side->channel->fd, F_SETFL, flags | O_NONBLOCK));
 	CHECK(ibv_get_cq_event(side->channel, &cq, &context) == -1 && errno == EAGAIN);
-	CHECK(!readable(side->channel->fd, 0));
+	CHECK(!is_readable(side->channel->fd, 0));
 	CHECK(!fcntl(side->channel->fd, F_SETFL, flags));
 }
 
 /* Blocks in ibv_get_cq_event(): the worker must wake it. */
-static void receiver(int fd)
+static void run_receiver(int fd)
 {
 	struct side side;
 	struct ibv_cq *cq;
@@ -50,7 +50,7 @@ static void receiver(int fd)
 		side_meet(&side); /* now the other end sends */
 		CHECK(!ibv_get_cq_event(side.channel, &cq, &context));
 		CHECK(cq == side.cq && context == &side);
-		CHECK(!readable(side.channel->fd, 0));
+		CHECK(!is_readable(side.channel->fd, 0));
 		CHECK(ibv_poll_cq(side.cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS &&
 		      wc.wr_id == (uint64_t)i);
 		CHECK(ibv_poll_cq(side.cq, 1, &wc) == 0);
@@ -60,12 +60,12 @@ static void receiver(int fd)
 	side_post_recv(&side, 9, 0, 64);
 	CHECK(!ibv_req_notify_cq(side.cq, 0));
 	side_meet(&side);
-	CHECK(readable(side.channel->fd, 10000));
+	CHECK(is_readable(side.channel->fd, 10000));
 	side_meet(&side);
 	side_close(&side);
 }
 
-static void sender(int fd)
+static void run_sender(int fd)
 {
 	struct side side;
 	struct ibv_wc wc;
@@ -135,7 +135,7 @@ static void destroy_waits(void)
 int main(void)
 {
 	side_isolate("127.71.0.0/24");
-	side_run(receiver, sender);
+	side_run(run_receiver, run_sender);
 	destroy_waits();
 	return 0;
 }

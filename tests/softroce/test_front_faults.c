@@ -86,7 +86,7 @@ static enum ibv_port_state port_state(struct side *side)
 	return attr.state;
 }
 
-static void passive(int fd, const struct side_options *options)
+static void run_passive(int fd, const struct side_options *options)
 {
 	struct side side;
 
@@ -99,10 +99,10 @@ static void passive(int fd, const struct side_options *options)
 
 static void passive_fast(int fd)
 {
-	passive(fd, &fast);
+	run_passive(fd, &fast);
 }
 
-static void cut(int fd)
+static void cut_link(int fd)
 {
 	struct side side;
 	struct ibv_wc wc;
@@ -142,7 +142,7 @@ static void cut_and_heal(int fd)
 
 static void passive_patient(int fd)
 {
-	passive(fd, &patient);
+	run_passive(fd, &patient);
 }
 
 static const struct sr_faults bad_weather = {
@@ -156,7 +156,7 @@ static const struct sr_faults bad_weather = {
 
 #define ROUNDS 12
 
-static unsigned char pattern(size_t i, int round)
+static unsigned char pattern_byte(size_t i, int round)
 {
 	return (i * 2654435761u >> 13) ^ round * 37;
 }
@@ -172,7 +172,7 @@ static void weather_sender(int fd)
 	faults_set("soft0", &bad_weather);
 	for (int round = 0; round < ROUNDS; round++) {
 		for (size_t i = 0; i < side.size; i++)
-			side.buf[i] = pattern(i, round);
+			side.buf[i] = pattern_byte(i, round);
 		side_post_send(&side, IBV_WR_RDMA_WRITE, 1, 0, side.size - 64);
 		side_post_send(&side, IBV_WR_SEND, 2, side.size - 64, 64);
 		for (uint64_t id = 1; id <= 2; id++)
@@ -201,7 +201,7 @@ static void weather_receiver(int fd)
 		CHECK(side_wait(&side, &wc, 60000) && wc.status == IBV_WC_SUCCESS &&
 		      wc.byte_len == 64);
 		for (size_t i = 0; i < side.size; i++)
-			CHECK(side.buf[i] == pattern(i, round));
+			CHECK(side.buf[i] == pattern_byte(i, round));
 		side_post_recv(&side, 0, side.size - 64, 64);
 		side_meet(&side);
 	}
@@ -209,7 +209,7 @@ static void weather_receiver(int fd)
 }
 
 /* Acknowledgements vanish, data does not: the write lands, the sender never learns. */
-static void blackhole(int fd)
+static void lose_received_packets(int fd)
 {
 	struct side side;
 	struct ibv_wc wc;
@@ -261,7 +261,7 @@ static void kill_device(int fd)
 	side_close(&side);
 }
 
-static int listed(const char *name, __be64 *guid)
+static int count_listed(const char *name, __be64 *guid)
 {
 	int n, found = 0;
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -300,23 +300,23 @@ static void kill_and_restore_as(int fd, const char *name, bool close_first)
 
 	side_open(&side, fd, &fast);
 	side_connect(&side, &fast);
-	CHECK(listed("soft0", &before) == 1);
+	CHECK(count_listed("soft0", &before) == 1);
 	faults_set("soft0", &(struct sr_faults) { .kill = 1 });
 	event_expect(&side, IBV_EVENT_DEVICE_FATAL);
-	CHECK(listed(NULL, &after) == 0);
+	CHECK(count_listed(NULL, &after) == 0);
 	CHECK(!ibv_open_device(side.list[0]) && errno == ENODEV);
 	dead_for_good(&side);
 	side_meet(&side);
 	if (close_first) {
 		side_close(&side);
-		CHECK(listed(NULL, &after) == 0);
+		CHECK(count_listed(NULL, &after) == 0);
 		CHECK(page_get("soft0").dead);
 	}
 	snprintf(restore.restore_as, sizeof(restore.restore_as), "%s", name ? name : "");
 	faults_set("soft0", &restore);
-	CHECK(listed(name ? name : "soft0", &after) == 1 && before == after);
+	CHECK(count_listed(name ? name : "soft0", &after) == 1 && before == after);
 	if (name)
-		CHECK(listed("soft0", &after) == 0);
+		CHECK(count_listed("soft0", &after) == 0);
 	side_open(&again, fd, &patient);
 	side_connect(&again, &patient);
 	if (!close_first)
@@ -360,7 +360,7 @@ static void kill_and_rename(int fd)
 }
 
 /* Garbage in the page, and a page cut short, change nothing; the bell still rings. */
-static void hostile(int fd)
+static void write_garbage_faults(int fd)
 {
 	struct side side;
 	struct ibv_wc wc;
@@ -413,11 +413,11 @@ static void run_apart(void (*one)(int fd), void (*two)(int fd))
 int main(void)
 {
 	side_isolate("127.72.0.0/24");
-	side_run(cut, passive_fast);
+	side_run(cut_link, passive_fast);
 	side_run(cut_and_heal, passive_patient);
 	side_run(weather_sender, weather_receiver);
-	side_run(blackhole, blackhole_passive);
-	side_run(hostile, passive_patient);
+	side_run(lose_received_packets, blackhole_passive);
+	side_run(write_garbage_faults, passive_patient);
 	run_apart(kill_device, passive_fast);
 	run_apart(kill_and_restore, kill_and_restore_peer);
 	run_apart(kill_close_restore, kill_and_restore_peer);

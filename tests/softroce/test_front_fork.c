@@ -38,7 +38,7 @@ static void child_run(struct side *parents, union ibv_gid parents_gid)
 	side_close(parents);
 }
 
-static void talk(struct side *side, bool first)
+static void exchange_writes(struct side *side, bool first)
 {
 	struct ibv_wc wc;
 
@@ -51,7 +51,7 @@ static void talk(struct side *side, bool first)
 	side_meet(side);
 }
 
-static void parent(int fd)
+static void run_parent(int fd)
 {
 	struct side side;
 	int status;
@@ -59,7 +59,7 @@ static void parent(int fd)
 
 	side_open(&side, fd, &options);
 	side_connect(&side, &options);
-	talk(&side, true);
+	exchange_writes(&side, true);
 	for (int i = 0; i < 5; i++) {
 		child = fork();
 		CHECK(child >= 0);
@@ -76,24 +76,24 @@ static void parent(int fd)
 			CHECK(side_wait(&side, &wc, 10000) && wc.status == IBV_WC_SUCCESS);
 		}
 	}
-	talk(&side, true);
+	exchange_writes(&side, true);
 	side_close(&side);
 }
 
-static void peer(int fd)
+static void run_peer(int fd)
 {
 	struct side side;
 
 	side_open(&side, fd, &options);
 	side_connect(&side, &options);
-	talk(&side, false);
-	talk(&side, false);
+	exchange_writes(&side, false);
+	exchange_writes(&side, false);
 	side_close(&side);
 }
 
 int main(void)
 {
 	side_isolate("127.74.0.0/24");
-	side_run(parent, peer);
+	side_run(run_parent, run_peer);
 	return 0;
 }

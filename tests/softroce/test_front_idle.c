@@ -14,7 +14,7 @@ static double cpu_ms(const struct rusage *usage)
 	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1e3;
 }
 
-static void idle(int fd)
+static void measure_idle(int fd)
 {
 	const struct timespec half = { .tv_nsec = 500000000 };
 	struct rusage before, after;
@@ -42,6 +42,6 @@ static void idle(int fd)
 int main(void)
 {
 	side_isolate("127.77.0.0/24,127.78.0.0/24");
-	side_run(idle, idle);
+	side_run(measure_idle, measure_idle);
 	return 0;
 }

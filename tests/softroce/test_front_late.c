@@ -46,28 +46,28 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 	return 0;
 }
 
-static void publish(void)
+static void publish_page(void)
 {
 	struct sr_control_page page = { .link_up = 1 };
 
 	sr_control_publish(&control, &page);
 }
 
-static void begin(void)
+static void open_control(void)
 {
 	CHECK(!sr_control_open(&control, "late"));
-	publish();
+	publish_page();
 }
 
 /* What the NIC does when its bell has rung; how often it has been asked to fail its queues. */
-static unsigned answer(void)
+static unsigned answer_change(void)
 {
 	struct pollfd fd = { .fd = control.bell, .events = POLLIN };
 	struct sr_faults faults;
 
 	CHECK(poll(&fd, 1, -1) == 1);
 	CHECK(!sr_control_read(&control, &faults));
-	publish();
+	publish_page();
 	return faults.srq_errors;
 }
 
@@ -75,10 +75,10 @@ static unsigned answered;
 
 static void answer_late(void)
 {
-	answered = answer();
+	answered = answer_change();
 }
 
-static void end(void)
+static void close_control(void)
 {
 	sr_control_close(&control);
 }
@@ -89,7 +89,7 @@ static void count_error(struct sr_faults *faults, void *arg)
 }
 
 /* What a tool says that asks the NIC of that process, which does its part meanwhile. */
-static int ask(pid_t pid, void (*part)(void), uint64_t after_s)
+static int request_change(pid_t pid, void (*part)(void), uint64_t after_s)
 {
 	struct sr_control_entry *list;
 	char selector[64];
@@ -107,39 +107,39 @@ static int ask(pid_t pid, void (*part)(void), uint64_t after_s)
 
 static void busy_is_waited_for(void)
 {
-	begin();
-	CHECK(ask(getpid(), answer_late, LATE_S) == 0);
+	open_control();
+	CHECK(request_change(getpid(), answer_late, LATE_S) == 0);
 	CHECK(answered == 1);
-	end();
+	close_control();
 }
 
 static void hanging_is_given_up(void)
 {
 	const uint64_t began = tool_ns;
 
-	begin();
-	CHECK(ask(getpid(), NULL, 0) == -EBUSY);
+	open_control();
+	CHECK(request_change(getpid(), NULL, 0) == -EBUSY);
 	CHECK(tool_ns - began > LATE_S * NS_PER_S);
-	CHECK(answer() == 1);
-	end();
+	CHECK(answer_change() == 1);
+	close_control();
 }
 
 static void ended_is_gone(void)
 {
-	begin();
-	CHECK(ask(getpid(), end, 2) == -ESRCH);
+	open_control();
+	CHECK(request_change(getpid(), close_control, 2) == -ESRCH);
 }
 
 static void answer_and_end(void)
 {
 	answer_late();
-	end();
+	close_control();
 }
 
 static void ended_behind_its_answer(void)
 {
-	begin();
-	CHECK(ask(getpid(), answer_and_end, 2) == 0);
+	open_control();
+	CHECK(request_change(getpid(), answer_and_end, 2) == 0);
 	CHECK(answered == 1);
 }
 
@@ -151,12 +151,12 @@ static void stopped_is_named(void)
 
 	CHECK(pid >= 0);
 	if (!pid) {
-		begin();
+		open_control();
 		raise(SIGSTOP);
-		_exit((int)answer());
+		_exit((int)answer_change());
 	}
 	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
-	CHECK(ask(pid, NULL, 0) == -ETIMEDOUT);
+	CHECK(request_change(pid, NULL, 0) == -ETIMEDOUT);
 	CHECK(tool_ns - began < LATE_S * NS_PER_S);
 	CHECK(!kill(pid, SIGCONT));
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 1);

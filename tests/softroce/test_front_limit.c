@@ -19,8 +19,8 @@
 
 /* Bytes that pass in `ms` from `from` on, of a sender that always has more, and looks again `late`
  * ns after it may. */
-static uint64_t passed(struct sr_limit **through, unsigned n, uint64_t from, uint64_t ms,
-		       uint64_t late)
+static uint64_t count_passed(struct sr_limit **through, unsigned n, uint64_t from, uint64_t ms,
+			     uint64_t late)
 {
 	uint64_t now = from * MS, until = now + ms * MS, bytes = 0, told = 0;
 
@@ -44,7 +44,7 @@ static uint64_t passed(struct sr_limit **through, unsigned n, uint64_t from, uin
 	return bytes;
 }
 
-static bool near(uint64_t bytes, uint64_t rate_kb, uint64_t ms)
+static bool is_near(uint64_t bytes, uint64_t rate_kb, uint64_t ms)
 {
 	uint64_t should = rate_kb * ms, slack = should / 100 + 2 * PACKET + SR_LIMIT_QUEUE;
 
@@ -54,39 +54,40 @@ static bool near(uint64_t bytes, uint64_t rate_kb, uint64_t ms)
 	return bytes + slack >= should && bytes <= should + slack;
 }
 
-static void numbers(void)
+static void rates_are_kept(void)
 {
 	struct sr_limit one = { .rate = RATE_KB }, slow = { .rate = 234 },
 			up = { .rate = RATE_KB / 2 }, none = { 0 };
 	struct sr_limit *alone[] = { &one }, *behind[] = { &one, &up }, *low[] = { &slow };
 
-	CHECK(near(passed(alone, 1, 1000, 500, 0), RATE_KB, 500));
+	CHECK(is_near(count_passed(alone, 1, 1000, 500, 0), RATE_KB, 500));
 	one.free = 0;
-	CHECK(near(passed(alone, 1, 1000, 500, MS), RATE_KB, 501)); /* late, but not too late */
+	CHECK(is_near(count_passed(alone, 1, 1000, 500, MS), RATE_KB,
+		      501)); /* late, but not too late */
 	one.free = 0;
 	/* what is made up for is bounded */
-	CHECK(passed(alone, 1, 1000, 500, 200 * MS) < RATE_KB * 500u / 4);
+	CHECK(count_passed(alone, 1, 1000, 500, 200 * MS) < RATE_KB * 500u / 4);
 	one.free = 0;
-	CHECK(near(passed(behind, 2, 1000, 500, 0), RATE_KB / 2, 500));
-	CHECK(near(passed(low, 1, 1000, 5000, 0), 234, 5000));
+	CHECK(is_near(count_passed(behind, 2, 1000, 500, 0), RATE_KB / 2, 500));
+	CHECK(is_near(count_passed(low, 1, 1000, 5000, 0), 234, 5000));
 	CHECK(sr_limit_when(&none) == 0);
 	sr_limit_charge(&none, PACKET, 5);
 	CHECK(sr_limit_when(&none) == 0);
 }
 
 /* A wire that was idle is as slow as one that was not: nothing gathers. */
-static void idleness(void)
+static void idleness_earns_nothing(void)
 {
 	struct sr_limit one = { .rate = RATE_KB }, up = { .rate = 2 * RATE_KB },
 			other = { .rate = RATE_KB };
 	struct sr_limit *both[] = { &one, &up }, *second[] = { &other, &up };
 
-	CHECK(near(passed(both, 2, 1000, 100, 0), RATE_KB, 100));
-	CHECK(near(passed(both, 2, 1500, 3, 0), RATE_KB, 3));
+	CHECK(is_near(count_passed(both, 2, 1000, 100, 0), RATE_KB, 100));
+	CHECK(is_near(count_passed(both, 2, 1500, 3, 0), RATE_KB, 3));
 	/* Nor does what one device leaves of the upstream to the other. */
-	CHECK(near(passed(second, 2, 1600, 3, 0), RATE_KB, 3));
+	CHECK(is_near(count_passed(second, 2, 1600, 3, 0), RATE_KB, 3));
 	up.rate = RATE_KB / 2;
-	CHECK(near(passed(second, 2, 1700, 3, 0), RATE_KB / 2, 3));
+	CHECK(is_near(count_passed(second, 2, 1700, 3, 0), RATE_KB / 2, 3));
 }
 
 /* Two devices with a thread each that is a little late, both always busy: they have all of the
@@ -116,7 +117,7 @@ static void share_upstream(void)
 	CHECK(bytes >= 50000u * 500 / 100 * 98 && bytes <= 50000u * 500 / 100 * 101);
 }
 
-static void lists(void)
+static void rate_lists(void)
 {
 	CHECK(sr_limit_parse("400,234.5", 0) == 400000 &&
 	      sr_limit_parse("400,234.5", 1) == 234500 && sr_limit_parse("400,234.5", 2) == 0);
@@ -128,7 +129,7 @@ static void lists(void)
 	      sr_limit_parse("1e9", 0) == -1);
 }
 
-static double seconds(void)
+static double read_clock_s(void)
 {
 	struct timespec t;
 
@@ -141,12 +142,12 @@ static const struct side_options options = { .size = SIZE, .timeout = 18 };
 /* Seconds that a write of SIZE bytes takes. */
 static double write_all(struct side *side)
 {
-	double start = seconds();
+	double start = read_clock_s();
 	struct ibv_wc wc;
 
 	side_post_send(side, IBV_WR_RDMA_WRITE, 1, 0, SIZE);
 	CHECK(side_wait(side, &wc, 60000) && wc.status == IBV_WC_SUCCESS);
-	return seconds() - start;
+	return read_clock_s() - start;
 }
 
 static void rate_change(struct sr_faults *faults, void *arg)
@@ -164,7 +165,7 @@ static void rate_set(struct sr_control_entry *list, uint64_t rate)
 	CHECK(!err);
 }
 
-static void active(int fd)
+static void run_active(int fd)
 {
 	/* what is sent last is not waited for */
 	double least = (double)(SIZE - PACKET - SR_LIMIT_QUEUE) / (RATE_KB * 1000.0), took;
@@ -193,7 +194,7 @@ static void active(int fd)
 	side_close(&side);
 }
 
-static void passive(int fd)
+static void run_passive(int fd)
 {
 	struct side side;
 
@@ -213,7 +214,7 @@ static void over_the_wire(const char *rate, const char *upstream)
 		setenv("SOFTROCE_RATE", rate, 1);
 		setenv("SOFTROCE_UPSTREAM", upstream, 1);
 		side_isolate("127.163.0.0/16,127.164.0.0/16");
-		side_run(active, passive);
+		side_run(run_active, run_passive);
 		fflush(stdout);
 		exit(0);
 	}
@@ -222,10 +223,10 @@ static void over_the_wire(const char *rate, const char *upstream)
 
 int main(void)
 {
-	numbers();
-	idleness();
+	rates_are_kept();
+	idleness_earns_nothing();
 	share_upstream();
-	lists();
+	rate_lists();
 	over_the_wire("40,5", "");
 	over_the_wire("0,5", "40");
 	return 0;

@@ -30,7 +30,7 @@ __attribute__((visibility("default"))) int msync(void *addr, size_t length, int 
 	return (int)syscall(SYS_msync, addr, length, flags);
 }
 
-static char *map(size_t size)
+static char *map_pages(size_t size)
 {
 	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -52,7 +52,7 @@ static unsigned calls_of(struct ibv_pd *pd, char *data, size_t size)
 	return before;
 }
 
-static void refuse(struct ibv_pd *pd, char *data, size_t size)
+static void check_refused(struct ibv_pd *pd, char *data, size_t size)
 {
 	errno = 0;
 	CHECK(!ibv_reg_mr(pd, data, size, ACCESS));
@@ -63,23 +63,23 @@ static void refuse(struct ibv_pd *pd, char *data, size_t size)
 static void refuse_unsound(struct ibv_pd *pd, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *data = map(size);
+	char *data = map_pages(size);
 
 	CHECK(!munmap(data + size / 2, page));
-	refuse(pd, data, size);
+	check_refused(pd, data, size);
 	CHECK(!munmap(data, size));
-	data = map(size);
+	data = map_pages(size);
 	CHECK(!mprotect(data, page, PROT_READ));
-	refuse(pd, data, size);
+	check_refused(pd, data, size);
 	CHECK(!mprotect(data, page, PROT_READ | PROT_WRITE));
 	CHECK(!mprotect(data + size - page, page, PROT_READ));
-	refuse(pd, data, size);
+	check_refused(pd, data, size);
 	CHECK(!munmap(data, size));
 }
 
 static void take_turns(int fd)
 {
-	char *small = map(SMALL), *large = map(LARGE);
+	char *small = map_pages(SMALL), *large = map_pages(LARGE);
 	struct side side;
 
 	side_open(&side, fd, &options);

@@ -10,7 +10,7 @@
 
 static const struct side_options options;
 
-static void memory(struct side *side)
+static void register_memory(struct side *side)
 {
 	int fd = memfd_create("like a dma-buf", 0);
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -57,7 +57,7 @@ static void memory(struct side *side)
 	close(fd);
 }
 
-static void queries(struct side *side)
+static void query_device(struct side *side)
 {
 	struct ibv_gid_entry entries[8], entry;
 	struct ibv_qp_attr attr;
@@ -92,7 +92,7 @@ static void queries(struct side *side)
 	      side->qp->state == IBV_QPS_INIT);
 }
 
-static void refused(struct side *side)
+static void refuse_calls(struct side *side)
 {
 	struct ibv_ece ece = { .vendor_id = 1 };
 	struct ibv_ah_attr ah = { 0 };
@@ -125,7 +125,7 @@ static void refused(struct side *side)
 	CHECK(!ibv_create_cq(side->context, 1, NULL, NULL, 100000) && errno == EINVAL);
 }
 
-static void names(void)
+static void enum_names(void)
 {
 	CHECK(!strcmp(ibv_port_state_str(IBV_PORT_ACTIVE), "active") &&
 	      !strcmp(ibv_port_state_str(99), "unknown"));
@@ -231,11 +231,11 @@ int main(void)
 	struct side side;
 
 	side_isolate("127.66.0.0/24");
-	names();
+	enum_names();
 	side_open(&side, -1, &options);
-	memory(&side);
-	queries(&side);
-	refused(&side);
+	register_memory(&side);
+	query_device(&side);
+	refuse_calls(&side);
 	shared_queue(&side);
 	side_close(&side);
 	return 0;

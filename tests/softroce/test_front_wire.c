@@ -127,7 +127,7 @@ static void none_expected(void)
 }
 
 /* Sizes that begin, continue, end and overflow runs; copied and gathered payloads. */
-static void runs(bool gso)
+static void send_runs(bool gso)
 {
 	static const uint32_t sizes[] = { 4096, 4096, 4096, 100, 4096, 1,    2,   3,
 					  0,    0,    513,  513, 512,  4096, 4096 };
@@ -252,8 +252,8 @@ int main(void)
 {
 	for (unsigned i = 0; i < sizeof(payload); i++)
 		payload[i] = i * 7;
-	runs(true);
-	runs(false);
+	send_runs(true);
+	send_runs(false);
 	full_socket();
 	no_offload(false);
 	no_offload(true);

@@ -93,7 +93,7 @@ static void batch_post(struct side *side)
 	CHECK(ibv_wr_complete(qp) == ENOMEM);
 }
 
-static void requester(int fd)
+static void run_requester(int fd)
 {
 	struct side side;
 	struct ibv_poll_cq_attr none = { 0 };
@@ -144,7 +144,7 @@ static void requester(int fd)
 	free(side.buf);
 }
 
-static void responder(int fd)
+static void run_responder(int fd)
 {
 	struct side side;
 	struct ibv_wc wc;
@@ -178,6 +178,6 @@ static void responder(int fd)
 int main(void)
 {
 	side_isolate("127.75.0.0/24");
-	side_run(requester, responder);
+	side_run(run_requester, run_responder);
 	return 0;
 }
