@@ -5,7 +5,7 @@
  * the last one for a minute
  *
  * The devices never give up by themselves (retry_forever), and the soft time-out is far away: what
- * moves here moves for the silence. Virtual time, so exact. Argument: how many keys (8).
+ * moves here moves for the silence. Virtual time, so exact. Argument: how many keys (4).
  */
 #include "base/check.h"
 #include "sim/plugin/hunt.h"
@@ -21,7 +21,7 @@
 #define LAST_MS 20
 #define LONGEST_MS 24 /* of the silences of a path that comes back */
 
-static uint64_t keys = 8;
+static uint64_t keys = 4;
 
 /* Two hosts of two devices each; one connection, and messages without a pause. */
 static void make_base(struct sim_scenario *sc, uint64_t key)

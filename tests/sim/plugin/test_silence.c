@@ -5,7 +5,7 @@
  *
  * The devices take retry_cnt 7 for "without end", as Linux's rdma_rxe does, so that the soft
  * time-out (HA_NCCL_RTO_MS) is all there is. A black hole begins at moments that lie anyhow to the
- * looks and heartbeats of heartbeat.c. Virtual time, so exact. Argument: how many keys (8; 24 at
+ * looks and heartbeats of heartbeat.c. Virtual time, so exact. Argument: how many keys (4; 24 at
  * most).
  */
 #include "base/check.h"
@@ -18,7 +18,7 @@
 #define EARLY 0.01 /* the distance of two looks, */
 #define LATE 0.03  /* twice that, and the failover itself */
 
-static uint64_t keys = 8;
+static uint64_t keys = 4;
 
 /* Two hosts of two devices each, and NICs that never give up. */
 static void make_base(struct sim_scenario *sc, uint64_t key, unsigned heartbeat_ms)
