@@ -39,12 +39,21 @@ def _faulty(rank, n, folder, port, fault):
     dist.destroy_process_group()
 
 
-def faults():
-    """The backend dies, or ends the group, at a segment of any collective; no rank has a wrong byte, and all go on without."""
-    # the first two are in all-reduce, 3 to 5 in reduce, 6 to 8 broadcast, 9 to 11 all-gather, 12 to 14 reduce-scatter, 15 is the barrier
-    for at, fault in ((1, "--die-at"), (4, "--cancel-at"), (5, "--die-at"), (8, "--die-at"), (10, "--silent-at"), (11, "--die-at"),
-                      (13, "--timeout-at"), (14, "--die-at")):
+# Collectives and their segments: 1 and 2 are in all-reduce, 3 to 5 in reduce, 6 to 8 broadcast, 9 to 11 all-gather, 12 to 14
+# reduce-scatter, 15 is the barrier.
+def _faults(*plan):
+    for at, fault in plan:
         go(_faulty, 3, fault, backend=[BACKEND, fault, str(at), "--peer-ms", "300"])
+
+
+def faults():
+    """The backend dies, or ends the group, at a segment of a collective; no rank has a wrong byte, and all go on without."""
+    _faults((5, "--die-at"), (4, "--cancel-at"), (10, "--silent-at"), (13, "--timeout-at"))
+
+
+def more_faults():
+    """The same: it dies at a segment of each of the others."""
+    _faults((1, "--die-at"), (8, "--die-at"), (11, "--die-at"), (14, "--die-at"))
 
 
 def _back(rank, n, folder, port):
@@ -178,7 +187,7 @@ def training():
 
 
 if __name__ == "__main__":
-    for name in [a for a in sys.argv[2:] if a != "ending"] or ["library", "faults", "groups", "back", "eagain", "exits", "training"]:
+    for name in [a for a in sys.argv[2:] if a != "ending"] or ["library", "faults", "more_faults", "groups", "back", "eagain", "exits", "training"]:
         began = time.monotonic()
         globals()[name]()
         print("%s: %.1f s" % (name, time.monotonic() - began), flush=True)

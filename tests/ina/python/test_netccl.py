@@ -84,13 +84,20 @@ def _cut(rank, n, folder, port, mode, times):
     dist.destroy_process_group()
 
 
+def _plans():
+    """Of each incarnation: the barrier that began it, and two segments; the answer to the last is for rank 0 alone, or for nobody."""
+    lucky = [(2, (0,)), (2, ())]
+    return [(count + (incarnation > 0), ranks_) for incarnation, (count, ranks_) in enumerate(lucky * 5)]
+
+
 def cut():
     """Any collective cut in the middle: the right bytes, the same on all ranks; the group goes on without, and later with the network."""
-    lucky = [(2, (0,)), (2, ())]
-    # of each incarnation: the barrier that began it, and two segments
-    plans = [(count + (incarnation > 0), ranks_) for incarnation, (count, ranks_) in enumerate(lucky * 5)] + [(None, ())]
-    go(_cut, 3, "block", 2, adder={"plan": plans})
-    go(_cut, 3, "factor", 1, adder={"plan": plans[::2] + [(None, ())]})
+    go(_cut, 3, "factor", 1, adder={"plan": _plans()[::2] + [(None, ())]})
+
+
+def cut_twice():
+    """The same, each of them twice, with a factor for each block."""
+    go(_cut, 3, "block", 2, adder={"plan": _plans() + [(None, ())]})
 
 
 def _last_answer(rank, n, folder, port):
@@ -517,9 +524,9 @@ def small():
         print("%s: %.1f s" % (test.__name__, time.monotonic() - began), flush=True)
 
 
-tests = [everything, cut, small, last_answer, begun, full, lone, dies, spoilt, factor, encode, replaced, leaves, forked, patient, away, files]
+tests = [everything, cut, cut_twice, small, last_answer, begun, full, lone, dies, spoilt, factor, encode, replaced, leaves, forked, patient, away, files]
 
 if __name__ == "__main__":
     named = {f.__name__: f for f in tests}
-    for name in sys.argv[1:2] or ["everything", "cut", "small"]:
+    for name in sys.argv[1:2] or ["everything", "cut", "cut_twice", "small"]:
         named[name]()
