@@ -39,8 +39,9 @@ status --help
 timeout 800 "$HA" perf pingpong -b 8 -e 8 -n 100000000 --ranks 2 --plugin "$PLUGIN" >"$TMP/perf" 2>&1 &
 RUN=$!
 for _ in $(seq 600); do
-	status --json
-	json 'sum(p["totals"]["connections"] for p in s["processes"]) == 4' 2>/dev/null && break
+	status --json # (a connection is counted a moment before its event is there, and its rail is up)
+	json 'sum(p["totals"]["connections"] for p in s["processes"]) == 4 and all(p["events"] for p in s["processes"]) and
+	      all(c["rails"][0]["state"] == "up" for p in s["processes"] for c in p["connections"])' 2>/dev/null && break
 	sleep 0.1
 done
 json 'len(s["processes"]) == 2 and not s["refused"]' || fail "two processes"
