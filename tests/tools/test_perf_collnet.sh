@@ -68,8 +68,8 @@ cat >"$TMP/again" <<END
 "$TMP/backend" >/dev/null 2>&1
 END
 # (the moment may lie between two operations: that one is in the middle of one is for --die-at below)
-summed 1 "the switch has left us" --ranks 3 -b 3M -e 3M --buffsize 40M --duration 3s \
-	--at 0.7s "kill -9 \$(cat $TMP/pid)" --at 1.4s "sh $TMP/again"
+summed 1 "the switch has left us" --ranks 3 -b 3M -e 3M --buffsize 40M --duration 5s \
+	--at 1s "kill -9 \$(cat $TMP/pid)" --at 2s "sh $TMP/again"
 [ "$(cat "$TMP/out" "$TMP/err" | grep -c 'sums of 3 ranks are made by the switch')" -eq 6 ] || fail "it did not come back to the switch"
 grep -q '^ha perf' "$TMP/err" && fail "a line about an error"
 end_backend
@@ -77,8 +77,8 @@ end_backend
 # the backend and the rails of two ranks at once
 rm -f "$TMP/pid"
 backend
-summed 1 "the switch has left us" --ranks 3 -b 6M -e 6M --buffsize 32M --duration 2s \
-	--at 0.7s "kill -9 \$(cat $TMP/pid); ha cut soft0:\$HA_PERF_PID_0; ha cut soft0:\$HA_PERF_PID_2"
+summed 1 "the switch has left us" --ranks 3 -b 6M -e 6M --buffsize 32M --duration 4s \
+	--at 1s "kill -9 \$(cat $TMP/pid); ha cut soft0:\$HA_PERF_PID_0; ha cut soft0:\$HA_PERF_PID_2"
 grep -q 'failed over' "$TMP/out" "$TMP/err" || fail "no rail failed over"
 end_backend
 
