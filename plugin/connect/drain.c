@@ -165,22 +165,31 @@ static void look_at_all(struct ha_ctx *ctx, struct left *left)
 	pthread_mutex_unlock(&ctx->drive);
 }
 
+static void report_left(const struct left *left, const struct wait *wait)
+{
+	if (!left->connections)
+		return;
+	HA_WARN(left->first,
+		"the process ends without closing its connections, and %u small sends "
+		"(HA_NCCL_COPY_MAX) on %u of them, the first of which is this one, were "
+		"not acknowledged within %.1f s: their receivers get an error",
+		left->sends + left->lost, left->connections, (double)wait->limit / 1e9);
+}
+
+/* The last look may find the lock taken; what is reported is what the last whole look saw. */
 void ha_ctx_drain(struct ha_ctx *ctx)
 {
-	struct left left;
+	struct left left, whole = { 0 };
 	struct wait wait;
 
 	wait_begin(&wait, ctx);
 	for (;;) {
 		look_at_all(ctx, &left);
+		if (!left.unseen)
+			whole = left;
 		if (!(left.sends || left.unseen) || !wait_more(&wait))
 			break;
 		ctx->progress(ctx);
 	}
-	if (left.connections)
-		HA_WARN(left.first,
-			"the process ends without closing its connections, and %u small sends "
-			"(HA_NCCL_COPY_MAX) on %u of them, the first of which is this one, were "
-			"not acknowledged within %.1f s: their receivers get an error",
-			left.sends + left.lost, left.connections, (double)wait.limit / 1e9);
+	report_left(&whole, &wait);
 }

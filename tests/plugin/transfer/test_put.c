@@ -69,6 +69,20 @@ static struct ha_request *put_now(const struct ha_put *put)
 	return req;
 }
 
+/* The driver may be inside: the call says nothing then, and is made again. */
+static void expect_refused(const struct ha_put *put, int error)
+{
+	struct ha_request *req;
+	int err = 0;
+
+	for (int k = 0; !err && k < PAIR_TRIES_MAX; k++) {
+		err = ha_put(p.send, put, &req);
+		CHECK(!req);
+		pair_idle(&p, k);
+	}
+	CHECK_INT(err, error);
+}
+
 static void take_all(void)
 {
 	for (int k = 0; records_seen < records_sent && k < PAIR_TRIES_MAX; k++)
@@ -162,11 +176,11 @@ static void test_windows(void)
 	for (uint32_t i = 0; i < LATE; i++)
 		CHECK(!memcmp(memory + (LATE - 1 - i) * 4096 + i, src, 100));
 	put.offset = 4000;
-	CHECK_INT(ha_put(p.send, &put, &req), -ERANGE);
+	expect_refused(&put, -ERANGE);
 	put.offset = UINT64_MAX - 50;
-	CHECK_INT(ha_put(p.send, &put, &req), -ERANGE);
+	expect_refused(&put, -ERANGE);
 	put.record = "";
-	CHECK_INT(ha_put(p.send, &put, &req), -EINVAL); /* a record begins with something */
+	expect_refused(&put, -EINVAL); /* a record begins with something */
 	for (uint32_t i = 0; i < LATE; i++) {
 		ha_withdraw(p.recv, 10 + i);
 		CHECK_INT(ha_dereg_mr((struct ha_bundle *)p.recv, mr[i]), 0);
