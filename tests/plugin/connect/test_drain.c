@@ -110,7 +110,7 @@ int main(void)
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
 	setenv("HA_NCCL_SILENCE_MS", "0", 1);
 	setenv("HA_NCCL_FORCE_IB_TIMEOUT", "8", 1);
-	setenv("HA_NCCL_RTO_MS", "100", 1); /* and a second: so long is waited */
+	setenv("HA_NCCL_RTO_MS", "100", 1);      /* and a second: so long is waited */
 	setenv("HA_NCCL_MAX_RETRIES", "100", 1); /* and the connection goes on for longer */
 	lines_catch();
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
