@@ -6,8 +6,8 @@
        rail1 -- leaf 1 -- rail1
        mgmt  -------------- mgmt
 
-What is left is the pair of NICs on the other switch, which nobody had connected. The job goes on over it each time, no byte is wrong,
-and it is protected when the switch is back. Measures how long nothing moves: a switch that takes the carrier along (set_link at both
+What is left is the pair of NICs on the other switch, which nobody had connected; or, with HA_NCCL_STANDBYS=3, which is up already. The job
+goes on over it each time, no byte is wrong, and it is protected when the switch is back. Measures how long nothing moves: a switch that takes the carrier along (set_link at both
 machines), and one that loses everything without a word (a filter of QEMU's at both), with retry_cnt 6 (the kernel's NIC gives up after
 0.47 s). Both machines lose it within some milliseconds, as they do when a switch dies.
 """
@@ -20,11 +20,21 @@ KNOWN = 20  # seconds from the start: by then standstills of the set-up are forg
 KINDS = {"announced": ("carrier", False, True), "silent": ("swallow", True, False)}
 
 
-def came_up(job, at):
-    return {e["device"] for kind in ("recovered", "added") for e in job.events(event=kind) if e["host_ns"] > at}
+ALL = 3  # standbys: with the data path all four pairs
 
 
-def dies(lab, job, kind, leaf):
+def came_up(job, since, until=None):
+    return {e["device"] for kind in ("recovered", "added") for e in job.events(event=kind)
+            if e["host_ns"] > since and (until is None or e["host_ns"] < until)}
+
+
+def path_was_made(lab, job, at, leaf):
+    # In silence the pair that is left comes up before the others are given up, which is no recovery.
+    lab.wait(lambda: came_up(job, at), "no pair of NICs came up")
+    lab.must(came_up(job, at) == {"rxe%d:1" % (1 - leaf)}, "what came up is on leaf %d at both ends (%s)" % (1 - leaf, came_up(job, at)))
+
+
+def dies(lab, job, kind, leaf, standbys):
     what, off, on = KINDS[kind]
     time.sleep(KNOWN)
     since = time.monotonic_ns()
@@ -33,20 +43,24 @@ def dies(lab, job, kind, leaf):
     job.wait_moved(at)
     before = job.progress()
     lab.wait(lambda: job.progress() > before + 1, "the job stands still, and leaf %d is left" % (1 - leaf))
-    # In silence the pair that is left comes up before the others are given up, which is no recovery.
-    lab.wait(lambda: came_up(job, at), "no pair of NICs came up")
-    lab.must(came_up(job, at) == {"rxe%d:1" % (1 - leaf)}, "what came up is on leaf %d at both ends (%s)" % (1 - leaf, came_up(job, at)))
+    if standbys == 1:
+        path_was_made(lab, job, at, leaf)
+    else:
+        made = came_up(job, at, job.last("failed_over"))
+        lab.must(not made, "nothing had to be made (%s)" % made)
     back = lab.switch(what, leaf, on)
     job.wait_protected(after=back)
     job.wait_calm()
-    lab.sample("%s_at_leaf%d" % (kind, leaf), (at, job.last("failed_over") - at, since))
+    lab.sample("%s_at_leaf%d%s" % (kind, leaf, "" if standbys == 1 else "_%d_standbys" % standbys), (at, job.last("failed_over") - at, since))
 
 
 def run(lab):
-    for kind in KINDS:
-        for leaf in (0, 1):
-            job = lab.traffic("sendrecv", "64K", dev=None, HA_NCCL_QP_RETRY_CNT=6)
-            paths = {re.search(r"rail 0: (rxe\d):1 .* to (rxe\d):1", e["text"]).groups() for e in job.events(event="connected")}
-            lab.must(paths == {("rxe0", "rxe1"), ("rxe1", "rxe0")}, "the data paths cross the switches: %s" % paths)
-            dies(lab, job, kind, leaf)
-            lab.survived(job, failovers=lab.ends)
+    for standbys in (1, ALL):
+        for kind in KINDS:
+            for leaf in (0, 1):
+                job = lab.traffic("sendrecv", "64K", dev=None, HA_NCCL_QP_RETRY_CNT=6, HA_NCCL_STANDBYS=standbys)
+                paths = {re.search(r"rail 0: (rxe\d):1 .* to (rxe\d):1", e["text"]).groups() for e in job.events(event="connected")}
+                lab.must(paths == {("rxe0", "rxe1"), ("rxe1", "rxe0")}, "the data paths cross the switches: %s" % paths)
+                job.wait_event("added", (standbys - 1) * lab.ends)
+                dies(lab, job, kind, leaf, standbys)
+                lab.survived(job, failovers=lab.ends)

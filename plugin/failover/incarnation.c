@@ -94,7 +94,8 @@ static void report_shared_switch(struct ha_bundle *b, enum ha_status_against now
 	HA_WARN(b->name,
 		"no standby avoids the leaf switch of rail %u%s (NCCL_IB_HCA): if it fails, other "
 		"NICs must be connected first; a data path "
-		"between two rails needs a NIC on a third at each end (`ha topo`)",
+		"between two rails needs a NIC on a third at each end (`ha topo`), or "
+		"HA_NCCL_STANDBYS=3",
 		(place >> 12) - 1, place & 0xfff ? " in its plane" : "");
 }
 
@@ -187,9 +188,11 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void report_added(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	bool silent = ha_spares_adding(b, now);
-	const char *why = b->is_send ? "it may stand by better than those there are"
-				     : "the peer has asked for it";
+	const char *why = "the peer has asked for it";
 
+	if (b->is_send)
+		why = b->ctx->config.standbys > 1 ? "a further standby (HA_NCCL_STANDBYS)"
+						  : "it may stand by better than those there are";
 	if (silent)
 		why = "no path that was up gave a sign; this one carries when those are given up";
 	else if (b->failover.against == HA_AGAINST_NOTHING)

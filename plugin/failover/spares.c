@@ -298,14 +298,23 @@ static void want_more(struct ha_bundle *b, uint64_t now)
 
 /* ---- a rail is up ---- */
 
-/* How many spares should be. */
+/* Standbys beyond the one that protection needs. */
+static unsigned count_further(const struct ha_bundle *b)
+{
+	return b->ctx->config.standbys > 1 ? (unsigned)b->ctx->config.standbys - 1 : 0;
+}
+
+/* How many spares should be: for protection, and those that the configuration adds. */
 static unsigned count_needed(const struct ha_bundle *b)
 {
-	unsigned data = b->active & ((1u << b->balance.ndata) - 1);
+	unsigned data = b->active & ((1u << b->balance.ndata) - 1), pairs = possible_pairs(b);
+	unsigned n = 2, further = count_further(b);
 
-	if (!data)
-		return 2;
-	return ha_protection_rank(ha_protection(b, data)) < ha_protection_rank(HA_AGAINST_NIC);
+	if (data)
+		n = ha_protection_rank(ha_protection(b, data)) < ha_protection_rank(HA_AGAINST_NIC);
+	while (n < pairs && further--)
+		n++;
+	return n;
 }
 
 bool ha_spares_improve_due(const struct ha_bundle *b, uint64_t now)
@@ -403,16 +412,13 @@ static void want_some(struct ha_bundle *b, uint64_t now)
 		s->improve = false;
 }
 
-/* Of the spares without weight those that the others can do without: one that protects as well as
- * all of them is better than two. */
-static unsigned find_surplus(const struct ha_bundle *b)
+/* Of the spares in `idle`, which carry nothing, the ones that the others can do without: one that
+ * protects as well as all of them is better than two. */
+static unsigned find_useless(const struct ha_bundle *b, unsigned idle)
 {
 	enum ha_status_against all = ha_protection(b, b->active);
-	unsigned idle = 0, rest;
+	unsigned rest = b->active & ~idle;
 
-	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
-		idle |= b->balance.weight[i] ? 0 : b->active & 1u << i;
-	rest = b->active & ~idle;
 	if (!idle || ha_protection(b, rest) == all)
 		return rest ? idle : 0;
 	for (unsigned left = idle; left; left &= left - 1)
@@ -422,6 +428,19 @@ static unsigned find_surplus(const struct ha_bundle *b)
 		if (ha_protection(b, b->active & ~(left & -left)) == all)
 			return left & -left;
 	return 0;
+}
+
+/* Of them, as many stay as the configuration adds to what protection needs. */
+static unsigned find_surplus(const struct ha_bundle *b)
+{
+	unsigned idle = 0, surplus;
+
+	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
+		idle |= b->balance.weight[i] ? 0 : b->active & 1u << i;
+	surplus = find_useless(b, idle);
+	for (unsigned n = count_further(b); n && surplus; n--)
+		surplus &= surplus - 1;
+	return surplus;
 }
 
 static void close_surplus(struct ha_bundle *b, uint64_t now)

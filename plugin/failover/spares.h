@@ -9,6 +9,7 @@
  * - A data rail is up: one, the standby, unless the data rails that are up survive the loss of a
  *   NIC by themselves.
  * - A spare carries: one more, the next standby.
+ * - Beyond these, HA_NCCL_STANDBYS - 1, as long as there are pairs for them.
  * - A rail that is up stands still, and no other gives a sign (sign.c): as many more as there are
  *   pairs. Each time without result makes the next one rarer: it was the peer that was slow.
  * - No rail is up: as many as there are pairs, one after the other within some milliseconds. The

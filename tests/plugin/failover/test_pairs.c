@@ -69,6 +69,31 @@ static void leaf_silent(void)
 	duel_close(&d);
 }
 
+/* All pairs are up before the switch goes: what carries next was. */
+static void further_standbys(void)
+{
+	const struct duel_setup setup = { .nic = { 0, 1 }, .env = { "HA_NCCL_STANDBYS=3" } };
+	struct duel d;
+
+	duel_open(&d, &setup);
+	for (int end = 0; end < ENDS; end++) {
+		duel_await_events(&d, end, EVENT("protected"), NULL, 1);
+		duel_await_events(&d, end, EVENT("added"), NULL, 2);
+	}
+	HOLDS(&d, duel_events(&d, SENDER, EVENT("added"), "HA_NCCL_STANDBYS") == 2, "no reason");
+	for (int end = 0; end < ENDS; end++)
+		duel_cut(&d, end, 0);
+	goes_on(&d);
+	for (int end = 0; end < ENDS; end++)
+		HOLDS(&d, !duel_events(&d, end, "no rail was up for", NULL),
+		      "end %d had to make a path", end);
+	for (int end = 0; end < ENDS; end++)
+		duel_heal(&d, end, 0);
+	duel_await_events(&d, SENDER, EVENT("protected"), "against the loss of a NIC\"", 2);
+	duel_flow(&d, 30);
+	duel_close(&d);
+}
+
 /* From soft0 to soft0, standby soft1 to soft1: one of each is lost. */
 static void lost_crosswise(void)
 {
@@ -100,6 +125,7 @@ int main(int argc, char **argv)
 	static const struct duel_test tests[] = {
 		{ "leaf_lost", leaf_lost },
 		{ "leaf_silent", leaf_silent },
+		{ "further_standbys", further_standbys },
 		{ "crosswise", lost_crosswise },
 		{ "fused_crosswise", fused_crosswise },
 	};

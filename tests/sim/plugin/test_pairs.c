@@ -175,6 +175,37 @@ static void slowly_made_pair_comes_first(unsigned make_ms, unsigned limit_ms)
 	CHECK(longest <= limit_ms);
 }
 
+/* With the standbys kept that a leaf switch leaves, nothing is made before messages go on, however
+ * long a queue pair takes to make. */
+static void kept_standby_carries(const char *how, unsigned limit_ms)
+{
+	unsigned longest = 0;
+
+	for (unsigned i = 0; i < 16; i++) {
+		struct sim_scenario sc;
+		struct sim_result r;
+		unsigned moved;
+
+		make_scenario(&sc, 800 + i, 2, i >> 1 & 1, !(i >> 1 & 1));
+		sc.timeout = 14;
+		sc.retry = 7;
+		sc.conn[0].messages = 8000;
+		sc.host[0].further_standbys = sc.host[1].further_standbys = 2;
+		sc.host[0].silence_ms = sc.host[1].silence_ms = 5;
+		sc.make_ns = 200 * MS;
+		lose_leaf(&sc, how, i & 1, 2 * KNOWN_AT + i * 137 * US);
+		sim_run_apart(&sc, SIM_SOUND, &r);
+		if (r.finding != SIM_NOTHING || r.errors || r.moved_over_ns < sc.fault[0].at)
+			print_and_exit(&sc, &r, "a leaf switch is lost, and a standby is left");
+		moved = (unsigned)((r.moved_over_ns - sc.fault[0].at) / MS);
+		longest = moved > longest ? moved : longest;
+	}
+	printf("a leaf switch takes one to three of four paths that are up, %s: all moved after "
+	       "%u ms at most\n",
+	       how, longest);
+	CHECK(longest <= limit_ms);
+}
+
 /* Any NIC here and any NIC there: of four pairs one is left. */
 static void one_pair_is_left(void)
 {
@@ -469,6 +500,8 @@ int main(void)
 	}
 	slowly_made_pair_comes_first(6, PROBED_MS);
 	slowly_made_pair_comes_first(20, MADE_MS);
+	kept_standby_carries("cut", 10);
+	kept_standby_carries("black-hole", 25);
 	one_pair_is_left();
 	tried_together();
 	one_silent_pair_is_left();
