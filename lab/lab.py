@@ -41,6 +41,17 @@ class Lab:
         return max([(min(e, end_ns) - max(b, begin_ns)) / 1e6 for m in self.machines for b, e in m.channel.stills
                     if b < end_ns and e > begin_ns], default=0)
 
+    def waits(self):
+        """A moment, for share_waited()."""
+        return time.monotonic_ns(), {m.name: m.waits() for m in self.machines}
+
+    def share_waited(self, moment):
+        """The share of the time since, 0 to 1, in which the host had other work than the thread of a machine that wanted a processor,
+        for the thread that waited longest."""
+        then, before = moment
+        now, after = self.waits()
+        return max(ns - before[name].get(task, 0) for name, tasks in after.items() for task, ns in tasks.items()) / (now - then)
+
     # ---- jobs ----
 
     def perf(self, operation, *options, machines=None, traffic=False, of=None, plugin=None, ends=None, dev=0, **settings):

@@ -115,6 +115,18 @@ class Machine:
         if not self.channel.hello.wait(BOOT_LIMIT * TIME_LIMIT):
             raise Dead("%s has not booted within %d s; its console: %s" % (self.name, BOOT_LIMIT, self.console()[-500:]))
 
+    def waits(self):
+        """How long each of its threads has waited for a processor of the host so far, ns, by thread."""
+        tasks = "/proc/%d/task" % self.process.pid
+        waits = {}
+        for task in os.listdir(tasks):
+            try:
+                with open("%s/%s/schedstat" % (tasks, task), encoding="ascii") as stat:
+                    waits[task] = int(stat.read().split()[1])
+            except OSError:
+                pass  # it has ended
+        return waits
+
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.kill()
