@@ -72,7 +72,8 @@ static void leaf_silent(void)
 /* All pairs are up before the switch goes: what carries next was. */
 static void further_standbys(void)
 {
-	const struct duel_setup setup = { .nic = { 0, 1 }, .env = { "HA_NCCL_STANDBYS=3" } };
+	const struct duel_setup setup = { .nic = { 0, 1 },
+					  .env = { "HA_NCCL_STANDBYS=3", DUEL_LATE_TIMEOUTS } };
 	struct duel d;
 
 	duel_open(&d, &setup);

@@ -70,13 +70,21 @@ static void make_traffic(struct rig *rig, struct rig_pair *pair, uint8_t *from, 
 }
 
 /* A call that finds the driver inside lets it have the processor (plugin/transfer/guard.c), again
- * and again while something else has the driver's own. */
-static unsigned long count_yields(int hooked)
+ * and again while something else has the driver's own; one that finds a message of the peer, as a
+ * busy machine brings them, wakes the driver. */
+static bool is_disturbance(const char *name)
 {
+	return !strcmp(name, "sched_yield") || !strcmp(name, "write");
+}
+
+static unsigned long count_disturbances(int hooked)
+{
+	unsigned long n = 0;
+
 	for (int i = 0; i < hooked; i++)
-		if (!strcmp(imports[i].name, "sched_yield"))
-			return imports[i].calls;
-	return 0;
+		if (is_disturbance(imports[i].name))
+			n += imports[i].calls;
+	return n;
 }
 
 static int count_harmful(int hooked)
@@ -85,12 +93,24 @@ static int count_harmful(int hooked)
 
 	for (int i = 0; i < hooked; i++) {
 		if (!imports[i].calls || is_harmless(imports[i].name) ||
-		    !strcmp(imports[i].name, "sched_yield"))
+		    is_disturbance(imports[i].name))
 			continue;
 		printf("%8lu calls of %s\n", imports[i].calls, imports[i].name);
 		bad++;
 	}
 	return bad;
+}
+
+/* Both ends; until then their messages wake the driver. */
+static void await_protection(struct rig *rig, struct rig_pair *pair, uint8_t *from, uint8_t *to,
+			     void *from_mr, void *to_mr)
+{
+	struct rig_deadline deadline = rig_deadline("a standby for both ends");
+
+	while (rig_log_lines(": protected:") < 2) {
+		make_traffic(rig, pair, from, to, from_mr, to_mr);
+		rig_pause(&deadline);
+	}
 }
 
 int main(int argc, char **argv)
@@ -106,7 +126,7 @@ int main(int argc, char **argv)
 	rig_pair_open(&rig, &pair);
 	from_mr = rig_reg(&rig, pair.send, from, BYTES);
 	to_mr = rig_reg(&rig, pair.recv, to, BYTES);
-	make_traffic(&rig, &pair, from, to, from_mr, to_mr);
+	await_protection(&rig, &pair, from, to, from_mr, to_mr);
 	hooked = imports_hook(rig.plugin.library);
 	if (!hooked) {
 		printf("imports cannot be hooked on this architecture\n");
@@ -114,12 +134,11 @@ int main(int argc, char **argv)
 	}
 	CHECK(hooked > 20, "only %d imports were found", hooked);
 	for (int round = 0; round < ROUNDS || !undisturbed; round++) {
-		unsigned long before = count_yields(hooked);
+		unsigned long before = count_disturbances(hooked);
 
-		CHECK(round < ROUNDS_MAX, "each of %d rounds lets others have the processor",
-		      round);
+		CHECK(round < ROUNDS_MAX, "each of %d rounds yields, or wakes the driver", round);
 		make_traffic(&rig, &pair, from, to, from_mr, to_mr);
-		undisturbed |= count_yields(hooked) == before;
+		undisturbed |= count_disturbances(hooked) == before;
 	}
 	bad = count_harmful(hooked);
 	CHECK(!bad, "the hot path calls %d functions outside the plugin", bad);
