@@ -21,11 +21,10 @@ X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", NOW, AVAILABILITY,
   "on the same port when "
   "there is no second one; 0 = a broken path ends the connection.")
 X(INT, standbys, "HA_NCCL_STANDBYS", 1, 1, 7, "", NOW, AVAILABILITY,
-  "Standby paths that each connection keeps for the data it sends, each on another pair of NICs, "
-  "at "
-  "most as many as there are pairs. With more than 1 a leaf switch that takes the data path and "
-  "its "
-  "first standby along leaves one that is up already; each costs about 50 KiB at either end.")
+  "Standby paths that each connection keeps for the data it sends, each on another pair of "
+  "NICs, at most as many as there are pairs. With more than 1 a leaf switch that takes the "
+  "data path and its first standby along leaves one that is up already; each costs about "
+  "50 KiB at either end.")
 X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", NOW, AVAILABILITY,
   "Milliseconds between two heartbeats on every path: a write of 8 bytes, which the peer's NIC "
   "answers.")

@@ -8,7 +8,7 @@
 Nothing is done to it: every size from 8 B to 1 MiB is right, both ends say `protected`, nobody fails over.
 """
 SET = "core"
-BUSY = 0.3  # of the time without a processor of the host: a machine is silent for as long as two limits of silence then
+BUSY = 0.3  # share of the time for which a machine waits for a processor of the host; above it a silence says nothing about a path
 
 
 def run(lab):

@@ -6,10 +6,10 @@
        rail1 -- leaf 1 -- rail1
        mgmt  -------------- mgmt
 
-What is left is the pair of NICs on the other switch, which nobody had connected; or, with HA_NCCL_STANDBYS=3, which is up already. The job
-goes on over it each time, no byte is wrong, and it is protected when the switch is back. Measures how long nothing moves: a switch that takes the carrier along (set_link at both
-machines), and one that loses everything without a word (a filter of QEMU's at both), with retry_cnt 6 (the kernel's NIC gives up after
-0.47 s). Both machines lose it within some milliseconds, as they do when a switch dies.
+What is left is the pair of NICs on the other switch, which nobody had connected; or, with HA_NCCL_STANDBYS=3, which is up already. The
+job goes on over it each time, no byte is wrong, and it is protected when the switch is back. Measures how long nothing moves: a switch
+that takes the carrier along (set_link at both machines), and one that loses everything without a word (a filter of QEMU's at both), with
+retry_cnt 6 (the kernel's NIC gives up after 0.47 s). Both machines lose it within some milliseconds, as they do when a switch dies.
 """
 import re
 import time
@@ -18,8 +18,6 @@ SET = "standard"
 JOINED = True
 KNOWN = 20  # seconds from the start: by then standstills of the set-up are forgotten, and silence is noticed as early as it ever is
 KINDS = {"announced": ("carrier", False, True), "silent": ("swallow", True, False)}
-
-
 ALL = 3  # standbys: with the data path all four pairs
 
 
