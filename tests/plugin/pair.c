@@ -4,6 +4,7 @@
 #include "base/check.h"
 
 #include "base/config.h"
+#include "rdma/verbs/dlopen.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,30 @@ static struct ha_ctx *create_context(const struct ha_verbs_ops *verbs)
 void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs)
 {
 	pair_connect(p, create_context(verbs), nmore);
+}
+
+static int (*hot_below)(const struct ha_verbs_ops *v, struct ibv_context *context,
+			struct ha_verbs_hot *hot);
+static void (*change_hot)(struct ha_verbs_hot *hot);
+
+static int hot_changed(const struct ha_verbs_ops *v, struct ibv_context *context,
+		       struct ha_verbs_hot *hot)
+{
+	int err = hot_below(v, context, hot);
+
+	change_hot(hot);
+	return err;
+}
+
+struct ha_verbs_ops *pair_open_library(void (*change)(struct ha_verbs_hot *hot))
+{
+	struct ha_verbs_ops *library;
+
+	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
+	hot_below = library->hot;
+	change_hot = change;
+	library->hot = hot_changed;
+	return library;
 }
 
 void pair_open_one_sided(struct pair *p, int nmore)

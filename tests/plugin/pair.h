@@ -5,6 +5,7 @@
 #define HA_TESTS_CORE_PAIR_H
 
 #include "plugin/core.h"
+#include "rdma/verbs/ops.h"
 
 #define PAIR_TRIES_MAX 2000000 /* fruitless calls after which a test gives up; see pair_idle() */
 
@@ -28,6 +29,10 @@ struct pair_side {
 void pair_open(struct pair *p, int nmore);
 /* The same over another table of verbs. */
 void pair_open_over(struct pair *p, int nmore, const struct ha_verbs_ops *verbs);
+/* The library of HA_NCCL_VERBS, for pair_open_over; `change` is called for the functions of the hot
+ * path of each device that is opened, and may put others in their place. One library at a time;
+ * ha_verbs_close_library() ends it. */
+struct ha_verbs_ops *pair_open_library(void (*change)(struct ha_verbs_hot *hot));
 /* As pair_open, for puts (ha_put, ha_take). */
 void pair_open_one_sided(struct pair *p, int nmore);
 /* One more connection in a context. */

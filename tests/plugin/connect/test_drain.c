@@ -19,7 +19,6 @@
 
 #define SIZE 8
 
-static struct ha_verbs_ops below; /* the table's own functions */
 static int (*post_below)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 static atomic_bool refuse; /* whatever ends a message */
 
@@ -39,14 +38,10 @@ static int post_or_refuse(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 	return EIO;
 }
 
-static int hot_refusing(const struct ha_verbs_ops *v, struct ibv_context *context,
-			struct ha_verbs_hot *hot)
+static void change_hot(struct ha_verbs_hot *hot)
 {
-	int err = below.hot(v, context, hot);
-
 	post_below = hot->post_send;
 	hot->post_send = post_or_refuse;
-	return err;
 }
 
 static struct pair pair;
@@ -113,9 +108,7 @@ int main(void)
 	setenv("HA_NCCL_RTO_MS", "100", 1);      /* and a second: so long is waited */
 	setenv("HA_NCCL_MAX_RETRIES", "100", 1); /* and the connection goes on for longer */
 	lines_catch();
-	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
-	below = *library;
-	library->hot = hot_refusing;
+	library = pair_open_library(change_hot);
 	pair_open_over(&pair, 0, library);
 	register_side((struct ha_bundle *)pair.send, &from);
 	register_side((struct ha_bundle *)pair.recv, &to);

@@ -19,7 +19,6 @@
 #define SIZE 4096
 #define COPY_MAX 32
 
-static struct ha_verbs_ops below; /* the table's own functions */
 static int (*post_below)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 static atomic_bool refuse_next; /* the next write with immediate */
 
@@ -31,14 +30,10 @@ static int post_or_refuse(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 	return EIO;
 }
 
-static int hot_refusing(const struct ha_verbs_ops *v, struct ibv_context *context,
-			struct ha_verbs_hot *hot)
+static void change_hot(struct ha_verbs_hot *hot)
 {
-	int err = below.hot(v, context, hot);
-
 	post_below = hot->post_send;
 	hot->post_send = post_or_refuse;
-	return err;
 }
 
 struct ends {
@@ -50,9 +45,7 @@ struct ends {
 
 static void open_ends(struct ends *e, int from_memory)
 {
-	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &e->library), 0);
-	below = *e->library;
-	e->library->hot = hot_refusing;
+	e->library = pair_open_library(change_hot);
 	pair_open_over(&e->pair, 0, e->library);
 	e->from = pair_alloc(SIZE);
 	e->to = pair_alloc(SIZE);

@@ -18,7 +18,6 @@
 #define SIZE 4096
 #define CALLS 50 /* fewer than HA_NCCL_POLL_STANDBY_INTERVAL */
 
-static struct ha_verbs_ops below; /* the table's own functions */
 static int (*poll_below)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static __thread int polls; /* of this thread: not the service thread's */
 
@@ -28,14 +27,10 @@ static int poll_counted(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return poll_below(cq, n, wc);
 }
 
-static int hot_counted(const struct ha_verbs_ops *v, struct ibv_context *context,
-		       struct ha_verbs_hot *hot)
+static void change_hot(struct ha_verbs_hot *hot)
 {
-	int err = below.hot(v, context, hot);
-
 	poll_below = hot->poll_cq;
 	hot->poll_cq = poll_counted;
-	return err;
 }
 
 struct ends {
@@ -48,9 +43,7 @@ struct ends {
 static void ends_open(struct ends *e, const char *always)
 {
 	CHECK_INT(setenv("HA_NCCL_POLL_ALWAYS", always, 1), 0);
-	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &e->library), 0);
-	below = *e->library;
-	e->library->hot = hot_counted;
+	e->library = pair_open_library(change_hot);
 	pair_open_over(&e->pair, 0, e->library);
 	e->from = pair_alloc(SIZE);
 	e->to = pair_alloc(SIZE);
