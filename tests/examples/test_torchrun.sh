@@ -15,7 +15,8 @@ grep -q '# Out of bounds values : 0 OK' "$work/out" || fail "wrong elements"
 
 # A process that waits long for its processor is no broken cable.
 export HA_NCCL_FORCE_IB_TIMEOUT=18
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+exec 3< <(exec "$(dirname "$0")/../base/held_port.py")
+read -r port <&3
 for node in 1 2; do
 	torchrun "${out[@]}" --nnodes 2 --nproc_per_node 1 --rdzv_backend c10d --rdzv_endpoint "localhost:$port" --rdzv_id fabric --no_python \
 		"$HA" doctor --fabric --json --slow 1 --time 20ms >"$work/fabric.$node" 2>"$work/out.$node" &

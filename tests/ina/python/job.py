@@ -3,8 +3,8 @@
 
 import datetime
 import os
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -14,6 +14,9 @@ import torch.distributed as dist
 import double
 import netccl.client
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "base"))
+from held_port import free_port
+
 
 def start(rank, n, folder, seconds=ranks.LIMIT, port=None, init_method=None, **how):
     """init_process_group() as a user would."""
@@ -21,22 +24,6 @@ def start(rank, n, folder, seconds=ranks.LIMIT, port=None, init_method=None, **h
         netccl.client.find = lambda: double.Double(os.path.join(folder, "adder"))
     dist.init_process_group("gloo", init_method=init_method or "tcp://127.0.0.1:%d" % port, rank=rank, world_size=n,
                             timeout=datetime.timedelta(seconds=seconds), **how)
-
-
-_held = []
-
-
-def free_port():
-    """A port that is this test's until its process ends: it stays bound, so nobody else is given it. Who listens there reuses the address, as torch does.
-
-    Bound to every address, as torch listens: of a port that is free on one address, somebody may have another."""
-    s = socket.socket(socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET)
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if s.family == socket.AF_INET6:
-        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-    s.bind(("", 0))
-    _held.append(s)
-    return s.getsockname()[1]
 
 
 def serve(command, folder):

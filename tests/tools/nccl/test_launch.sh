@@ -3,22 +3,20 @@
 # Ranks that torchrun, mpirun or srun start, told by their environment; and by hand.
 . "$(dirname "$0")/lib.sh"
 
-# free_port: one that nobody listens at now
-free_port() {
-	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
 # together VARIABLES-OF-A-RANK ...: two ranks with these environments; rank 0's output in $TMP/out
 together() {
-	local name=$1 first=$2 second=$3 port
-	port=$(free_port)
+	local name=$1 first=$2 second=$3 port ranks=()
+	exec 3< <(exec "$(dirname "$0")/../../base/held_port.py")
+	read -r port <&3
 	for part in 0 1; do
 		[ $part = 0 ] && environment=$first || environment=$second
 		# shellcheck disable=SC2086
 		env $environment MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" LD_LIBRARY_PATH="$STAND_INS" timeout 800 "$HA" nccl \
 			--nccl "$STAND_INS/libnccl.so.2" all_reduce -b 1K -e 4K -n 3 >"$TMP/out.$part" 2>"$TMP/err.$part" &
+		ranks+=($!)
 	done
-	wait -n && wait -n || fail "$name: $(cat "$TMP"/err.*)"
+	wait "${ranks[0]}" && wait "${ranks[1]}" || fail "$name: $(cat "$TMP"/err.*)"
+	exec 3<&-
 	grep -q "2 ranks in 2 processes ($name)" "$TMP/out.0" || fail "the head with $name"
 	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out.0" || fail "the footer with $name"
 	[ ! -s "$TMP/out.1" ] || fail "rank 1 has printed something with $name"
