@@ -45,7 +45,7 @@ static void leaf_silent(void)
 	const struct duel_setup setup = {
 		.nic = { 0, 1 },
 		.env = { "HA_NCCL_SILENCE_MS=100", "HA_NCCL_QP_TIMEOUT=24",
-			 "HA_NCCL_HEARTBEAT_MS=60000", "HA_NCCL_RTO_MS=60000" }
+			 "HA_NCCL_HEARTBEAT_MS=5000", "HA_NCCL_RTO_MS=60000" }
 	};
 	char line[2048], status[65536];
 	struct duel d;

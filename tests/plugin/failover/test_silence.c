@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #define EARLY "HA_NCCL_SILENCE_MS=100"
-/* A driver that looks more rarely than the limit, for want of a processor, asks again each time. */
-#define NEVER "HA_NCCL_QP_TIMEOUT=24", "HA_NCCL_HEARTBEAT_MS=60000", "HA_NCCL_RTO_MS=60000"
+/* A driver that looks more rarely than the limit, for want of a processor, asks again each time. A
+ * rail without work is looked at once in a heartbeat: where that was so before the first message of
+ * a test, the fault is seen at the next one. */
+#define NEVER "HA_NCCL_QP_TIMEOUT=24", "HA_NCCL_HEARTBEAT_MS=5000", "HA_NCCL_RTO_MS=60000"
 #define SILENT EVENT("suspected"), CAUSE("silence")
 #define OF_RAIL_0 CAUSE("silence"), "\"rail\":0" /* the first of them is the suspicion */
 
@@ -112,7 +114,7 @@ static void silent_off(void)
 static void silent_and_back(void)
 {
 	const struct duel_setup setup = { .env = { EARLY, "HA_NCCL_QP_TIMEOUT=16",
-						   "HA_NCCL_HEARTBEAT_MS=60000",
+						   "HA_NCCL_HEARTBEAT_MS=5000",
 						   "HA_NCCL_RTO_MS=60000" } };
 	struct duel_wait wait = duel_wait("a silence");
 	char status[65536];
