@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""scripts/run-tests: what runs in turn, what is run a second time, and what the summary says of it. Usage: run_tests.py SOURCE"""
+"""scripts/run-tests: what runs in turn and beside that, what is run a second time, and what the summary says of it. Usage: run_tests.py SOURCE"""
 import json
 import os
 import signal
@@ -64,6 +64,25 @@ def run_in_turn(source):
             return done.returncode, json.load(file), done.stdout
 
 
+# What runs in turn ends only when it has seen what runs beside it.
+SEES = 'while [ ! -e beside ]; do sleep 0.05; done'
+
+
+def run_beside(source, then):
+    """Exit status, summary and output of a test that runs in turn, one beside it that ends with `then`, and a third."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "CTestTestfile.cmake"), "w") as file:
+            for name, script in (("in_turn", SEES), ("beside", "touch beside; " + then), ("third", "true")):
+                file.write('add_test(%s "/bin/sh" "-c" [[%s]])\n' % (name, script))
+                file.write('set_tests_properties(%s PROPERTIES WORKING_DIRECTORY "%s")\n' % (name, folder))
+            file.write('set_tests_properties(in_turn PROPERTIES RESOURCE_LOCK nccl)\n')
+            file.write('set_tests_properties(beside PROPERTIES LABELS untimed)\n')
+        done = subprocess.run([os.path.join(source, "scripts/run-tests"), folder],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        with open(os.path.join(folder, "check.json")) as file:
+            return done.returncode, json.load(file), done.stdout
+
+
 def check(what, holds, output):
     if not holds:
         sys.exit("%s does not hold:\n%s" % (what, output))
@@ -82,6 +101,10 @@ def main():
     check("the stop is told", summary["stops_s"] and "run-tests: the machine stood still for " in output, output)
     status, summary, output = run_in_turn(source)
     check("NCCL's jobs run in turn, before the others", status == 0 and summary["ran"] == 3, output)
+    status, summary, output = run_beside(source, "true")
+    check("untimed tests run beside those in turn", status == 0 and summary["ran"] == 3, output)
+    status, summary, output = run_beside(source, "echo the reason; false")
+    check("an untimed test's failure is told", status == 1 and summary["failed"] == ["beside"] and "the reason" in output, output)
     status, output = run_unreadable(source)
     check("an unreadable expression is told", status == 1 and "run-tests: ctest lists no tests: " in output, output)
 
