@@ -14,7 +14,8 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
 	[ "$(grep -c '^# Out of bounds values : 0 OK$' "$TMP/out")" -eq 1 ] || fail "$mpirun: not one clean report"
 	TESTSOCK_FAULT=error:3 timeout 800 $mpirun -np 3 "$HA" perf alltoall --plugin "$PLUGIN" -n 2 >"$TMP/out" 2>"$TMP/err"
 	[ $? -ne 0 ] || fail "$mpirun: status of a failing run"
-	[ "$(cat "$TMP/out" "$TMP/err" | grep -c '^ha perf: rank .*remote error')" -eq 1 ] || fail "$mpirun: not one line"
+	lines=$(cat "$TMP/out" "$TMP/err" | grep '^ha perf: rank .*remote error')
+	[ "$(grep -c . <<<"$lines")" -eq 1 ] || fail "$mpirun: not one line but '$lines'"
 done
 if [ $tried -eq 0 ]; then
 	echo "skipped: neither mpirun.openmpi nor mpirun.mpich is installed"
