@@ -4,6 +4,7 @@
  * peer process that dies, or says BYE; unauthenticated peers at a real port; two threads; IPv6.
  */
 #include "base/check.h"
+#include "plugin/channel/stream.h"
 #include "plugin/connect/accept.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
@@ -20,6 +21,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -152,8 +154,29 @@ static double read_clock_s(void)
 	return (double)ha_clock_now(&ha_clock_live) / 1e9;
 }
 
-/* The child connects (or listens), and waits to be killed; `bye`: closes when it is told to. */
-static void child_sends(int in, int out, bool bye)
+enum ending {
+	CLOSE,
+	DEATH,
+	/* with control messages in its socket that it has not read: its kernel resets the
+	 * connection */
+	DEATH_UNREAD,
+};
+
+/* The kernel of a process that dies with control messages unread resets the connection, from which
+ * nothing follows: so not before the last one was read. Nothing is sent but for a standby. */
+static void die_with_all_read(struct ha_ctx *ctx, const struct ha_send *send)
+{
+	int unread = 1;
+
+	while (unread || !ha_journal_count(ctx, HA_EVENT_PROTECTED)) {
+		CHECK(!ioctl(send->b.link.stream->watch.fd, FIONREAD, &unread));
+		sleep_briefly();
+	}
+	raise(SIGKILL);
+}
+
+/* The child connects, and ends as it is told to, or is killed. */
+static void child_sends(int in, int out, enum ending how)
 {
 	char handle[HA_HANDLE_MAX], byte;
 	struct ha_ctx *ctx = create_context(true);
@@ -166,18 +189,12 @@ static void child_sends(int in, int out, bool bye)
 	}
 	CHECK_INT(write(out, "x", 1), 1);
 	CHECK_INT(read(in, &byte, 1), 1);
-	if (bye)
+	if (how == CLOSE)
 		ha_close_send(send);
+	else
+		die_with_all_read(ctx, send);
 	pause();
 }
-
-enum ending {
-	CLOSE,
-	DEATH,
-	/* with control messages in its socket that it has not read: its kernel resets the
-	 * connection */
-	DEATH_UNREAD,
-};
 
 /* It stands still until its rails are missed; what is said about that stays unread. Then it
  * dies. */
@@ -218,6 +235,16 @@ static struct ha_request *receive_in_vain(struct ha_recv *recv)
 	return r;
 }
 
+static void await_protection(struct ha_ctx *ctx, struct ha_request *r)
+{
+	int done;
+
+	while (!ha_journal_count(ctx, HA_EVENT_PROTECTED)) {
+		CHECK_INT(ha_test(r, &done, NULL), 0);
+		sleep_briefly();
+	}
+}
+
 static void await_reset(struct ha_request *r, const char *cause, const struct share *before,
 			double start)
 {
@@ -251,7 +278,7 @@ static void peer_ends(enum ending how)
 	CHECK(!pipe(down) && !pipe(up));
 	child = fork();
 	if (!child) {
-		child_sends(down[0], up[1], how == CLOSE);
+		child_sends(down[0], up[1], how);
 		_exit(0);
 	}
 	ctx = context_of(true, how == DEATH);
@@ -265,12 +292,12 @@ static void peer_ends(enum ending how)
 	r = receive_in_vain(recv);
 	if (how == DEATH_UNREAD)
 		die_with_unread(ctx, child, r);
+	else
+		await_protection(ctx, r);
 	before = share_read();
 	start = read_clock_s();
-	if (how == CLOSE)
+	if (how != DEATH_UNREAD)
 		CHECK_INT(write(down[1], "x", 1), 1);
-	else if (how == DEATH)
-		kill(child, SIGKILL);
 	await_reset(r, names[how], &before, start);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
