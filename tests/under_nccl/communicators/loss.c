@@ -52,8 +52,8 @@ static void live_abort(struct rank *me)
 	struct member m;
 
 	rank_open_library(me);
-	for (int i = 0; i < 8; i++) {
-		if (i == 4)
+	for (int i = 0; i < 6; i++) {
+		if (i == 2)
 			early = footprint_take();
 		if (i % 2)
 			abort_under_way(me, i / 2 % me->count);
