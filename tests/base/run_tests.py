@@ -10,7 +10,7 @@ import tempfile
 import time
 
 # Fails unless it has run before; it waits until it may go on.
-SECOND_TIME = 'set -e; touch begun; while [ ! -e go ]; do sleep 0.05; done; if [ ! -e once ]; then touch once; exit 1; fi'
+SECOND_TIME = 'set -e; touch begun; while [ ! -e go ]; do sleep 0.05; done; if [ ! -e once ]; then touch once; echo FAIL: once; exit 1; fi'
 
 
 def write_project(folder, script, label):
@@ -95,6 +95,7 @@ def main():
         check("a test that is not live is not repeated", status == 1 and not summary["repeated"], output)
     status, summary, output = run(source, "live", 0)
     check("a live test is repeated", status == 0 and summary["repeated"]["second_time"]["then"] == "passed", output)
+    check("why it was repeated is told", "run-tests: repeated: second_time, then passed; at first: FAIL: once" in output, output)
     status, summary, output = run(source, "unit", 4)
     check("what fails while the machine stands still is repeated",
           status == 0 and summary["repeated"]["second_time"]["then"] == "passed", output)
