@@ -290,7 +290,8 @@ static void ends_with(struct ina_shm_client *client, unsigned n, const char *tex
 	ina_shm_client_close(client);
 }
 
-/* Of a request that ends the client: a backend that was awake has read it before the bell. */
+/* After a request that ends the client: a backend that was awake may have read it, and closed the
+ * socket, before the bell. */
 static void ring_after_the_last(struct ina_shm_client *client)
 {
 	int err = ina_shm_client_bell(client);
@@ -331,7 +332,7 @@ static void tear_responses(struct ina_shm_client *client)
 	struct ina_shm_request r = request_of(1);
 
 	atomic_store(&client->memory.responses.ends->head.value, 5000);
-	/* seen when the ring is full for one that believes this */
+	/* the backend compares it only when the ring seems full: after so many responses */
 	for (unsigned i = 0; i < INA_SHM_ENTRIES; i++) {
 		while (ina_shm_ring_push(&client->memory.requests, &r) == -EAGAIN)
 			usleep(100);
