@@ -22,7 +22,7 @@
 #include "tools/ha.h"
 
 #define MS UINT64_C(1000000)
-#define DOWN_DARK_MS 1000 /* of part `down`, at most */
+#define DOWN_NO_PATH_MS 1000 /* of part `down`, at most */
 
 struct part {
 	const char *name, *help;
@@ -245,8 +245,8 @@ static bool make_job(struct job *j, const struct options *o, const struct part *
 	j->rank.warps = o->warps;
 	j->rank.lanes = o->lanes;
 	j->rank.settings = o->settings;
-	if (p->plan.down_at && j->rank.settings.dark_ms > DOWN_DARK_MS)
-		j->rank.settings.dark_ms = DOWN_DARK_MS;
+	if (p->plan.down_at && j->rank.settings.no_path_ms > DOWN_NO_PATH_MS)
+		j->rank.settings.no_path_ms = DOWN_NO_PATH_MS;
 	if (ha_gpu_stream_free_local(j->root)) {
 		fprintf(stderr, "ha gpu-moe: cannot listen on 127.0.0.1, where the ranks meet: is "
 				"the loopback interface up?\n");

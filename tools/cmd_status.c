@@ -46,8 +46,10 @@ static int show_processes(const struct options *o, const char *dir)
 
 	if (err) {
 		fprintf(stderr, "ha status: %s: %s\n", dir,
-			err == -EPERM ? "it is another user's, or others may write to it"
-				      : strerror(-err));
+			err == -EPERM
+				? "it is another user's (look as that user or as root), or others "
+				  "than its owner may write to it"
+				: strerror(-err));
 		return 1;
 	}
 	if (o->watch && isatty(STDOUT_FILENO))

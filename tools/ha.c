@@ -54,7 +54,7 @@ static const struct ha_command commands[] = {
 	{ "soft", "list the software NICs of all processes: address, state, faults, counters",
 	  ha_cmd_soft },
 	{ "cut", "pull the cable of a software NIC", ha_cmd_cut },
-	{ "heal", "undo every fault of a software NIC", ha_cmd_cut },
+	{ "heal", "undo every fault of a software NIC but kill", ha_cmd_cut },
 	{ "drop", "make a software NIC lose packets", ha_cmd_cut },
 	{ "delay", "make a software NIC slow", ha_cmd_cut },
 	{ "reorder", "make packets of a software NIC overtake each other", ha_cmd_cut },

@@ -38,7 +38,8 @@ struct ha_config;
 int ha_status_dir(const struct ha_config *config, const char *given, char *dir, size_t size);
 
 /* Every page of a directory, by process number. The caller gives it back. No directory: *n = 0.
- * -ENOMEM; -EPERM: the directory is another user's, or others may write to it. */
+ * -ENOMEM; -EPERM: the directory is another user's and the caller not root, or others may write
+ * to it. */
 int ha_status_scan(const char *dir, struct ha_status_found **found, size_t *n);
 void ha_status_scan_free(struct ha_status_found *found, size_t n);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 const char *ha_status_port_text(unsigned port)
 {
@@ -218,6 +219,8 @@ void ha_status_print(const struct ha_status_found *found, size_t n, const char *
 	}
 	if (!n)
 		fprintf(out,
-			"no process of this user has hawser open on this host (no page in %s)\n",
-			dir);
+			"no process of this user has hawser open on this host (no page in %s)%s\n",
+			dir,
+			geteuid() ? ""
+				  : "; root sees another user's with --dir /dev/shm/hawser-UID");
 }

@@ -48,7 +48,7 @@ static const struct row rows[] = {
 	    "with each failure; up for 64 times as long it has one less."),
 	ROW(probes, "HA_GPU_PROBES", 3, 1, 1000, false,
 	    "Probes that a recovering path has to answer before it is GOOD."),
-	ROW(dark_ms, "HA_GPU_DARK_MS", 30000, 10, 86400000, false,
+	ROW(no_path_ms, "HA_GPU_NO_PATH_MS", 30000, 10, 86400000, false,
 	    "Milliseconds without any path after which operations end with BOTH_DOWN; time in "
 	    "which the process is stopped does not count."),
 	ROW(failback, "HA_GPU_FAILBACK", 1, 0, 1, false,
@@ -181,7 +181,7 @@ void ha_gpu_settings_agent(const struct ha_gpu_settings *s, struct ha_gpu_agent_
 	ha_gpu_agent_defaults(a);
 	a->check_ns = s->check_ms * 1000000;
 	a->recovery_ns = s->recovery_ms * 1000000;
-	a->no_path_ns = s->dark_ms * 1000000;
+	a->no_path_ns = s->no_path_ms * 1000000;
 	a->silent_checks = (unsigned)s->silent_checks;
 	a->probes = (unsigned)s->probes;
 	a->failback = s->failback;

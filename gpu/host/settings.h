@@ -30,7 +30,7 @@ struct ha_gpu_settings {
 	 * health: GOOD -> SUSPECTED at once, FAILED after so many checks without an acknowledgement
 	 */
 	uint64_t check_ms, silent_checks;
-	uint64_t recovery_ms, probes, dark_ms, failback;
+	uint64_t recovery_ms, probes, no_path_ms, failback;
 	uint64_t qp_timeout, qp_retry_cnt; /* as in ibv_qp_attr */
 	uint64_t traffic_class, service_level;
 	uint64_t connect_timeout_ms;

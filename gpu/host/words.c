@@ -305,12 +305,12 @@ static int await_higher(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b
 					  limit_ms, is_higher, in_vain, &waiting, &missing);
 
 	if (r == -ECONNRESET)
-		HA_WARN("words",
+		HA_WARN("bootstrap",
 			"rank %d has gone before all had dialled each other: set-up ends; look for "
 			"that process",
 			ha_gpu_bootstrap_gone(b));
 	else if (r)
-		HA_WARN("words", "%d ranks have not dialled rank %d in time", missing, w->rank);
+		HA_WARN("bootstrap", "%d ranks have not dialled rank %d in time", missing, w->rank);
 	return r;
 }
 

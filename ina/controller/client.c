@@ -94,7 +94,7 @@ static int translate_status(struct ha_ina_client *c, const struct ha_call_answer
 			 c->address, c->options.deadline_ms);
 	else
 		snprintf(c->error, sizeof(c->error), "controller %s: %s%s", c->address,
-			 *a->text ? a->text : "it ended the call without a word",
+			 *a->text ? a->text : "it ended the call and gave no reason",
 			 unreached ? "; is ha-controller running there, and with the same TLS?"
 				   : "");
 	return err;

@@ -46,7 +46,7 @@ struct ha_ina_lease {
 struct ha_ina_group_spec {
 	const uint32_t *member; /* in the order of their ranks, host byte order */
 	size_t members;
-	uint32_t length, least; /* aggregators; 0 = as the controller thinks */
+	uint32_t length, least; /* aggregators; 0 = the controller's default */
 	uint32_t lease_ms;      /* 0 = we shall not renew */
 	/*
 	 * of each rank, a power of two: what the switch divides the range among; 0 = as the switch

@@ -180,7 +180,7 @@ static const char *const frames[] = { "old", "extended", NULL };
 
 static const struct ha_option rows[] = {
 	{ "json", 0, NULL, "groups: as one JSON object", HA_FLAG(json) },
-	{ "length", 0, "N", "create: aggregators (as the controller thinks)",
+	{ "length", 0, "N", "create: aggregators (the controller's default)",
 	  HA_NUMBER(spec.length, 0, UINT32_MAX) },
 	{ "least", 0, "N", "create: at least so many aggregators",
 	  HA_NUMBER(spec.least, 0, UINT32_MAX) },
@@ -190,10 +190,11 @@ static const struct ha_option rows[] = {
 	{ "workers", 0, "N", "create: of each rank (as the switch is set)",
 	  HA_NUMBER(spec.workers, 0, HA_GROUP_WORKERS_MAX) },
 	{ "frames", 0, "KIND", "create: old or extended (old)", HA_CHOICE(spec.extended, frames) },
-	{ "rank", 0, "N", "renew: ours", HA_NUMBER(rank, 0, HA_GROUP_MEMBERS_MAX - 1) },
+	{ "rank", 0, "N", "renew: the rank whose lease it is",
+	  HA_NUMBER(rank, 0, HA_GROUP_MEMBERS_MAX - 1) },
 	{ "switch", 0, "NAME", "renew, destroy: which group is meant",
 	  HA_CALL(take_switch, "the name of a switch") },
-	{ "secret", 0, "KEY", "renew, destroy: why we may",
+	{ "secret", 0, "KEY", "renew, destroy: the group's key, which create has printed",
 	  HA_CALL(take_key, "the hexadecimal key that create has printed") },
 	{ "controller", 0, "WHERE", "HOST:PORT or unix:PATH (NETCCL_CONTROLLER_ADDR)",
 	  HA_TEXT(client.address) },

@@ -122,7 +122,9 @@ static void start_batch(struct call *c, const grpc_op *ops, size_t n, struct tag
 		return;
 	}
 	/* Only a mistake of ours is refused here; the call must not hang for it. */
-	HA_WARN("grpc", "a batch was refused");
+	HA_WARN("grpc",
+		"gRPC refused a batch of operations, a defect of ha-controller: this call ends, "
+		"the caller tries again; please report it");
 	c->phase = OVER;
 	grpc_call_cancel(c->call, NULL);
 }

@@ -368,8 +368,8 @@ static void missed_deadline(struct ina_worker *w, uint64_t now, bool silent)
 		 "group %u, rank %u: no answer to packet %u for %.1f s; %sswitch %u.%u.%u.%u%s",
 		 c->group, c->rank, w->left,
 		 (double)(now - (silent ? w->received_at : w->progress_at)) / 1e9,
-		 silent ? "not a word from " : "", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255,
-		 cause);
+		 silent ? "not one packet from " : "", a >> 24, a >> 16 & 255, a >> 8 & 255,
+		 a & 255, cause);
 	ina_worker_abort(w, -ETIMEDOUT, why);
 }
 

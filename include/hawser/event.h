@@ -20,7 +20,7 @@
 	X(RECOVERED, "recovered")     /* a rail is back, in a new incarnation */                   \
 	X(FAILED_BACK, "failed_back") /* it carries its old share again */                         \
 	X(LOST, "lost")               /* the connection ends with an error */                      \
-	X(DEVICE, "device")           /* the device, port or a queue spoke */                      \
+	X(DEVICE, "device")           /* an event of the device, port or queue */                  \
 	X(PEER_CLOSED, "peer_closed") /* the peer has closed its end in order */                   \
 	X(ADVICE,                                                                                  \
 	  "advice") /* an agent's hints are followed, or not any more; the cause says which */     \
@@ -40,7 +40,7 @@
 	X(DEVICE_FAILED, "device_failed") /* what was opened on it, for good */                   \
 	X(TIMEOUT, "timeout")             /* no progress for HA_NCCL_RTO_MS */                    \
 	X(HEARTBEAT, "heartbeat")         /* probes of an idle rail went unanswered */            \
-	X(PEER_NOTICE, "peer_notice")     /* the peer says so */                                  \
+	X(PEER_NOTICE, "peer_notice")     /* the peer has said so */                              \
 	X(SIBLING, "sibling")     /* another connection has just lost the same device, or path */ \
 	X(NO_RAIL, "no_rail")     /* none is left */                                              \
 	X(PEER_GONE, "peer_gone") /* its process has ended without a BYE message */               \

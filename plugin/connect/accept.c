@@ -119,7 +119,9 @@ static int step_hello_in(struct ha_pending *p)
 	if (m->header.type != HA_MSG_HELLO)
 		return ha_pending_why(p, -EPROTO, "its first message is no HELLO");
 	if (m->hello.nonce != p->listen->nonce)
-		return ha_pending_why(p, -EPROTO, "it does not know this listener's nonce");
+		return ha_pending_why(p, -EPROTO,
+				      "its nonce is not this listener's; a process of another job, "
+				      "or of an earlier one on this port?");
 	p->unauthenticated = false;
 	p->listen->unauthenticated--;
 	p->deadline = ha_clock_now(p->ctx->clock) +

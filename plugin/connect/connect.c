@@ -127,7 +127,9 @@ static int take_welcome(struct ha_pending *p, const struct ha_msg_hello *welcome
 	int err;
 
 	if (welcome->nonce != p->handle.nonce)
-		return ha_pending_why(p, -EPROTO, "its WELCOME is for somebody else");
+		return ha_pending_why(p, -EPROTO,
+				      "its WELCOME is for another connection (nonce); does another "
+				      "job use that port?");
 	err = ha_bundle_agree(p->bundle, welcome, ha_pending_connected, p, p->why, sizeof(p->why));
 	if (err) {
 		p->explained = !p->why[0];

@@ -219,8 +219,8 @@ int ha_events_watch(struct ha_nic *nic)
 	err = ha_verbs_events_nonblock(context);
 	if (err) {
 		HA_WARN(ha_device_name(nic->dev),
-			"cannot listen to the device's events: %s; a failed port shows by "
-			"time-outs only",
+			"cannot read the device's events: %s; a failed port is noticed by "
+			"time-outs only. Check the rights on /dev/infiniband",
 			strerror(-err));
 		return 0;
 	}

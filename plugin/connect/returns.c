@@ -164,7 +164,7 @@ void ha_returns_lost(struct ha_nic *nic)
 	ha_listens_leave(ctx);
 	if (!left) {
 		HA_WARN(ha_device_name(nic->dev),
-			"no memory to look for its return: it stays away");
+			"no memory to look for its return: it is not used again by this process");
 		free(away);
 		return;
 	}
@@ -313,7 +313,9 @@ static bool has_port(const struct ha_device *dev, const struct ha_topo_found *fo
 {
 	if (dev->topo->port <= found->nports)
 		return true;
-	HA_WARN(ha_device_name(dev), "the device is back with %d ports: this one stays away",
+	HA_WARN(ha_device_name(dev),
+		"the device is back with %d ports, without this one: start the process anew to use "
+		"what is there",
 		found->nports);
 	return false;
 }

@@ -142,7 +142,7 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 				"no rail is left, and no socket to agree on a new one");
 	else if (!ha_incarnation_possible(b))
 		ha_bundle_abort(b, -EIO, HA_CAUSE_DEVICE_FAILED,
-				"no rail is left, and its device has failed for good");
+				"no rail is left, and its device has failed");
 	else if (now - b->failover.no_path_since >= limit)
 		ha_bundle_abort(b, -EIO, HA_CAUSE_RETRIES,
 				"no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",

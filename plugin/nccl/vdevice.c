@@ -142,8 +142,8 @@ static int bring_back(struct ha_ctx *core)
 	if (made.ports != ports) {
 		HA_WARN(NULL,
 			"NCCL counts on %d devices and what was fused of them, and now there are "
-			"%d: the numbers mean others. "
-			"Start the process anew",
+			"%d, so that its device numbers would mean other devices; start the "
+			"process anew",
 			made.ports, ports);
 		return -ENODEV;
 	}

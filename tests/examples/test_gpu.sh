@@ -30,7 +30,7 @@ check_run() { # PROGRAM
 # Without a second path the same death ends both ranks' kernels, and they say so: the check above can fail.
 check_without_backup() { # PROGRAM
 	local out
-	if out=$(HA_GPU_ENABLE_BACKUP=0 HA_GPU_DARK_MS=200 "$1" 2>&1); then
+	if out=$(HA_GPU_ENABLE_BACKUP=0 HA_GPU_NO_PATH_MS=200 "$1" 2>&1); then
 		fail "$1 finished over a dead NIC without a backup: $out"
 	fi
 	grep -qE "^rank 0: [0-9]+ rounds of [0-9]+, 0 wrong words, 0 changes of path: FAILED$" <<<"$out" || fail "$1 without a backup: $out"

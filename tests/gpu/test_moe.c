@@ -252,7 +252,7 @@ static void both_down(void)
 	job_make(&j, 3, 256, HA_MOE_BF16);
 	j.plan.down_at = 3;
 	j.plan.limit_ns = 60000 * MS;
-	j.config.settings.dark_ms = 300;
+	j.config.settings.no_path_ms = 300;
 	job_run(&j);
 	for (int i = 0; i < 3; i++) {
 		CHECK_INT(j.tally[i].result, HA_GPU_BOTH_DOWN);
@@ -288,7 +288,7 @@ static void pair_down(void)
 	struct job j;
 
 	job_make(&j, 3, 256, HA_MOE_BF16);
-	j.config.settings.dark_ms = 300;
+	j.config.settings.no_path_ms = 300;
 	j.body = pair_down_body;
 	job_run(&j);
 }

@@ -83,7 +83,7 @@ static void bad_values_are_refused(void)
 	check_refused("HA_GPU_CHECK_MS", "99999999999999999999999");
 	check_refused("HA_GPU_SILENT_CHECKS", "1");
 	check_refused("HA_GPU_RECOVERY_MS", "0");
-	check_refused("HA_GPU_DARK_MS", "1");
+	check_refused("HA_GPU_NO_PATH_MS", "1");
 	check_refused("HA_GPU_QP_DEPTH", "1000");
 	check_refused("HA_GPU_QP_DEPTH", "65536");
 	check_refused("HA_GPU_PROOF_EVERY", "32");

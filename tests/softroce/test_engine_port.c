@@ -51,7 +51,7 @@ static void black_hole(int which, bool tx)
 	post_write(&p, 1);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
 	CHECK_EQ(p.end[0].n_events + p.end[1].n_events, 0); /* silent */
-	/* The write has landed if it was the way back that was dark. */
+	/* The write has landed if it was the way back that was cut. */
 	CHECK_EQ(sr_nic_counters(p.end[1].nic)->rcvd_pkts > 0, which == 1 ? tx : !tx);
 	pair_close(&p);
 }

@@ -16,7 +16,7 @@ for wrong in '-b x' '-e 1Q' '-e -5' '-f 1' '-i 0' '-n -1' '-d quad' '-o xor' '--
 	refused 2 ' takes .*, not ' allreduce $wrong
 done
 refused 2 'less than' allreduce -b 1M -e 1K
-refused 2 'nobody to talk to' allreduce --ranks 1
+refused 2 'one rank alone has no peer' allreduce --ranks 1
 refused 2 'not one of the ranks' broadcast --ranks 2 -r 2
 refused 2 '--rank needs' allreduce --rank 1
 refused 2 'HOST:PORT' allreduce --ranks 2 --rank 1 --rendezvous nowhere

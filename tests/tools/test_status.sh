@@ -108,5 +108,5 @@ timeout 800 "$HA" perf pingpong -b 8 -e 8 -n 10 --ranks 2 --plugin "$PLUGIN" >"$
 [ -z "$(ls "$TMP/pages")" ] || fail "pages left: $(ls "$TMP/pages")"
 chmod 777 "$TMP/pages"
 status
-[ $STATUS -eq 1 ] && grep -q 'others may write' "$TMP/err" || fail "a directory for everybody"
+[ $STATUS -eq 1 ] && grep -q 'others than its owner may write' "$TMP/err" || fail "a directory for everybody"
 finish

@@ -71,7 +71,7 @@ static int drill_job(struct drill_run *run)
 		fprintf(stderr, "ha drill: interrupted\n");
 	if (err == -ECHILD)
 		fprintf(stderr, "ha drill: the job ended before it was connected: %s\n",
-			*run->end.said ? run->end.said : "without a word");
+			*run->end.said ? run->end.said : "without a message");
 	if (err)
 		return 1;
 	drill_print_end(run, stdout);

@@ -28,7 +28,7 @@ static int bench_open(struct ha_bench *bench)
 	int err = 0;
 
 	if (bench->place->ranks < 2)
-		return ha_fault(-EINVAL, "one rank alone has nobody to talk to");
+		return ha_fault(-EINVAL, "one rank alone has no peer");
 	if (o->operation->layout->rooted && o->run.root >= bench->place->ranks)
 		return ha_fault(-EINVAL, "--root %d is not one of the %d ranks", o->run.root,
 				bench->place->ranks);

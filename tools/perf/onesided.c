@@ -297,7 +297,7 @@ static int drive_all(struct drive *d, uint64_t *wrong)
 	int err;
 
 	if (d->place->ranks < 2)
-		return ha_fault(-EINVAL, "one rank alone has nobody to talk to");
+		return ha_fault(-EINVAL, "one rank alone has no peer");
 	err = open_sides(d);
 	if (!err && !d->place->rank)
 		print_header(d);

@@ -170,8 +170,7 @@ static int check_options(struct perf_options *o)
 	if (err)
 		return err;
 	if (l->rank < 0 && l->ranks == 1)
-		return ha_program_refuse(&program,
-					 "one rank alone has nobody to talk to: --ranks 2 or more");
+		return ha_program_refuse(&program, "one rank alone has no peer: --ranks 2 or more");
 	if (o->run.root && l->ranks && o->run.root >= l->ranks)
 		return ha_program_refuse(&program, "--root is not one of the ranks");
 	if (o->run.duration_ns && o->versus)

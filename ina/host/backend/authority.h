@@ -48,7 +48,7 @@ struct ha_authority {
 struct ha_group_defaults {
 	unsigned workers;
 	bool extended;
-	uint32_t slots; /* 0 = as the controller thinks */
+	uint32_t slots; /* 0 = the controller's default */
 	uint32_t lease_ms;
 };
 

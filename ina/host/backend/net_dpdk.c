@@ -240,8 +240,8 @@ static void begin(struct ha_net *net, unsigned worker)
 {
 	if (rte_thread_register())
 		HA_INFO(net->device,
-			"DPDK has no place for worker %u's thread: its packets come without a "
-			"cache",
+			"DPDK has no slot for worker %u's thread: its packets come without a "
+			"cache, more slowly; fewer --workers would have one each",
 			worker);
 }
 

@@ -92,7 +92,7 @@ static const struct ha_option rows[] = {
 	  SECONDS(lease_ns, 100) },
 	{ "peer-timeout", 0, "SECONDS", "an operation waits so long for other ranks (60)",
 	  SECONDS(backend.limits.peer_ns, 10) },
-	{ "switch-timeout", 0, "SECONDS", "and so long for any word of the switch (2)",
+	{ "switch-timeout", 0, "SECONDS", "and so long for any packet from the switch (2)",
 	  SECONDS(backend.limits.switch_ns, 10) },
 	{ "old-frames", 0, NULL, "groups speak NetCCL's frames: no float32 sums, no aborts",
 	  HA_FLAG_OFF(groups.extended) },
@@ -179,13 +179,15 @@ static int check_settings(struct ha_backend_settings *s)
 		return 0;
 	}
 	if (!s->addr)
-		return report_error("--bind (NETCCL_BIND_ADDR): the IPv4 address of the card");
+		return report_error(
+			"--bind (NETCCL_BIND_ADDR) is missing: the IPv4 address of the card");
 	if (!s->controller.address)
 		return report_error(
-			"--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is, as in "
-			"10.0.0.1:50051");
+			"--controller (NETCCL_CONTROLLER_ADDR) is missing: where ha-controller "
+			"is, as in 10.0.0.1:50051");
 	if (s->net == HA_BACKEND_NET_DPDK && !s->port)
-		return report_error("--net=dpdk: --port says which");
+		return report_error("--net=dpdk: --port is missing: the port of DPDK, as in "
+				    "net_af_packet0,iface=eth1");
 	return 0;
 }
 

@@ -75,7 +75,7 @@ static void silent_switch(void)
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
 	CHECK(time_now.now - start == config.switch_ns);
-	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from "
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not one packet from "
 			  "switch 10.0.0.254: " LOOK_AT);
 	/* Old frames cannot tell the two apart. */
 	open_worker(false, 64);
@@ -146,7 +146,7 @@ static void stood_still(void)
 	start = time_now.now;
 	CHECK_INT(run_dry(60 * HA_NS_PER_S), -ETIMEDOUT);
 	CHECK(time_now.now - start == config.switch_ns);
-	CHECK(strstr(w.why, "no answer to packet 2 for 2.0 s; not a word from switch"));
+	CHECK(strstr(w.why, "no answer to packet 2 for 2.0 s; not one packet from switch"));
 	/* Nothing in flight: nobody has to be called. */
 	open_worker(true, 64);
 	time_now.now += 60 * HA_NS_PER_S;
@@ -196,7 +196,7 @@ static void dropped_without_a_word(void)
 		CHECK(v.action == INA_DROP && v.reason == INA_REASON_OTHER);
 	}
 	CHECK(!strstr(w.why, "is silent"));
-	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not a word from "
+	CHECK_TEXT(w.why, "group 7, rank 2: no answer to packet 0 for 2.0 s; not one packet from "
 			  "switch 10.0.0.254: " LOOK_AT);
 }
 

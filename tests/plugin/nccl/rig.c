@@ -55,7 +55,7 @@ void rig_fail(const char *file, int line, const char *what, const char *format, 
 static bool somebody_elses(const char *text)
 {
 	return strstr(text, "the standby did not come up; it is tried again") ||
-	       strstr(text, "it does not know this listener's nonce");
+	       strstr(text, "its nonce is not this listener's");
 }
 
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line,

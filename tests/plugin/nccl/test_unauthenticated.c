@@ -39,7 +39,7 @@ static void wrong_nonce(struct rig *rig)
 		CHECK(!send, "connected with a wrong nonce");
 		rig_pause(&deadline);
 	}
-	CHECK(rig_warnings() > warned && rig_logged("it does not know this listener's nonce"),
+	CHECK(rig_warnings() > warned && rig_logged("its nonce is not this listener's"),
 	      "a refusal without a line in the log of each end");
 	rig_pair_connect(rig, &pair, 0);
 	rig_exchange(rig, &pair, 1000);

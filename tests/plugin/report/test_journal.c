@@ -465,6 +465,14 @@ static void bad_directories(void)
 	world_close(&w);
 	ha_status_scan_free(found, nfound);
 	CHECK_INT(ha_status_scan(pages, &found, &nfound), -EPERM);
+	if (!geteuid()) { /* root may read another user's, which the user alone writes */
+		CHECK_INT(chmod(pages, 0700) | chown(pages, 65534, 65534), 0);
+		CHECK_INT(ha_status_scan(pages, &found, &nfound), 0);
+		CHECK_INT(chmod(pages, 0755) | chmod(dir, 0755), 0);
+		CHECK_INT(setegid(65533) | seteuid(65533), 0);
+		CHECK_INT(ha_status_scan(pages, &found, &nfound), -EPERM);
+		CHECK_INT(seteuid(0) | setegid(0), 0);
+	}
 	CHECK(rmdir(pages) == 0);
 	snprintf(link, sizeof(link), "%s/link", dir);
 	CHECK_INT(symlink("/tmp", link), 0);

@@ -351,7 +351,7 @@ static void switch_is_silent(void)
 		n = (int32_t *)(void *)c.client[i].shm.memory.buffer;
 		CHECK_INT(n[5], crew_integer(i, 5, 5));
 		ends_with(&c, i, -ETIMEDOUT, 2);
-		CHECK(strstr(c.client[i].state.text, "not a word from switch 10.255.255.254"));
+		CHECK(strstr(c.client[i].state.text, "not one packet from switch 10.255.255.254"));
 	}
 	fabric_switch_down(r.fabric, false);
 	crew_open(&c, &r, 2);

@@ -128,7 +128,7 @@ def veth():
     p = running()
     stop("switch", signal.SIGKILL)
     out = told(p, "the switch is killed")
-    expect(out.count("not a word from switch 10.0.0.254") + out.count("has ended the group") + out.count("lost its memory") == 4, "all four ranks are told", out)
+    expect(out.count("not one packet from switch 10.0.0.254") + out.count("has ended the group") + out.count("lost its memory") == 4, "all four ranks are told", out)
     switch_start()
     sums("the switch is back")
 

@@ -20,8 +20,8 @@ refused() {
 	grep -qF -- "$words" "$top/out" || fail "$*: no '$words' in: $(cat "$top/out")"
 }
 
-refused 2 "--bind (NETCCL_BIND_ADDR): the IPv4 address of the card"
-refused 2 "--controller (NETCCL_CONTROLLER_ADDR): where ha-controller is" --bind=127.0.0.1
+refused 2 "--bind (NETCCL_BIND_ADDR) is missing: the IPv4 address of the card"
+refused 2 "--controller (NETCCL_CONTROLLER_ADDR) is missing: where ha-controller is" --bind=127.0.0.1
 refused 2 "--workers takes a power of two from 1 to 64, not '3'" --workers=3
 refused 2 "--workers takes a power of two from 1 to 64, not '256'" --workers=256
 refused 2 "--bind takes an IPv4 address" --bind=10.0.0
@@ -33,7 +33,7 @@ refused 2 "--idle-us takes a whole number from 0 to 1000000000, not 'abc'" --idl
 refused 2 "--peer-timeout takes a number from 0.01 to 86400, not '0'" --peer-timeout=0
 refused 2 "--mode takes an octal mode" --mode=9
 refused 2 "--slots: two for each worker at least" --workers=16 --slots=16
-refused 2 "--port says which" --bind=127.0.0.1 --controller=unix:/none --net=dpdk
+refused 2 "--port is missing" --bind=127.0.0.1 --controller=unix:/none --net=dpdk
 refused 1 "no interface of this host has the address 192.0.2.77" --bind=192.0.2.77 --controller=unix:/none
 refused 2 "write numbers and ranges, as in 2-5,8" --net=loopback --cpus=x
 refused 2 "--cpus and --shared" --net=loopback --cpus=0-7 --shared
