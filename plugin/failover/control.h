@@ -126,6 +126,7 @@ struct ha_join {
 	uint64_t retry_at;         /* sender: not before */
 	uint64_t since, deadline;  /* of JOIN and PROBE */
 	unsigned attempts;         /* that were offered and did not come up */
+	unsigned tried;            /* receiver: devices that did not open for this offer */
 	unsigned flaps;            /* short incarnations in a row */
 	uint64_t up_since;
 	uint64_t lost_at; /* when it was up for the last time */

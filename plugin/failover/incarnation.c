@@ -564,7 +564,8 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	else if (!b->active && pause > BACKOFF_NO_PATH_NS)
 		pause = BACKOFF_NO_PATH_NS;
 	/* A receiver goes through all of its devices for one offer, and then waits for the next. */
-	if (!b->is_send && ha_spares_hurry(b, r) && k->join.attempts % b->rail[0].dev->ports)
+	k->join.tried++;
+	if (!b->is_send && ha_spares_hurry(b, r) && k->join.tried < b->rail[0].dev->ports)
 		pause = 0;
 	else
 		k->join.has_offer = false;
@@ -668,6 +669,7 @@ void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct
 	k->compare.acked = true; /* who offers the next incarnation has our state of the last */
 	if (ha_clock_now(b->ctx->clock) < k->join.retry_at && k->join.attempts)
 		return; /* the port is not usable here; look again later */
+	k->join.tried = 0;
 	k->join.offer = *end;
 	k->join.has_offer = true;
 }

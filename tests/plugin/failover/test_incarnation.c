@@ -177,6 +177,37 @@ static void take_offer(struct ha_bundle *b, uint32_t epoch)
 	ha_incarnation_offered(b, &b->rail[RAIL], &other, epoch);
 }
 
+/* Without any path a receiver tries each of its devices for one offer, and then waits for the next,
+ * however often it has tried before. */
+static void each_device_for_an_offer(void)
+{
+	static const unsigned before[] = { 0, 25, 30, 31 };
+
+	for (unsigned i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+		struct ha_bundle *b = rig_begin(false);
+		struct ha_control *k = rig_control(b);
+		unsigned tried = 0;
+
+		b->balance.ndata = 1; /* RAIL is a spare */
+		b->active = 0;
+		b->terms.flags |= HA_FLAG_PAIRS;
+		b->rail[0].dev->ports = 4;
+		k->join.attempts = before[i];
+		for (unsigned offers = 1; offers <= 2; offers++) {
+			k->join.retry_at = 0;
+			take_offer(b, EPOCH + 1);
+			for (tried = 0; k->join.has_offer && tried < 10; tried++) {
+				k->slow = HA_SLOW_DONE;
+				k->slow_result = -ENETDOWN;
+				rig_step(b, 0);
+			}
+			CHECK_INT(tried, 4);
+			CHECK(b->schedule.due > RIG_START);
+		}
+		rig_end(b);
+	}
+}
+
 static void offer_is_taken(void)
 {
 	struct ha_bundle *b = rig_begin(false);
@@ -731,6 +762,7 @@ int main(void)
 	receiver_opens();
 	no_more_of_it();
 	not_opened();
+	each_device_for_an_offer();
 	waits_are_cut_short();
 	offer_is_taken();
 	offer_is_answered();
