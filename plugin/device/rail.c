@@ -160,6 +160,10 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	if (err)
 		return log_failure(b, r, "create a queue pair", err,
 				   "the device may have run out of them (maxComms)");
+	/* Before anything can fail: whatever has a queue pair settles what it has of the queue. */
+	if (!b->is_send)
+		ha_opening_reserve(o);
+	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);
 	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
 	err = verbs_of(b)->reg_mr(verbs_of(b), o->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
 				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
@@ -169,9 +173,6 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 				   "raise the limit of locked memory (ulimit -l)");
 	}
 	r->ring_lkey = r->ring_mr->lkey;
-	if (!b->is_send)
-		ha_opening_reserve(o);
-	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
 	if (err)
 		return log_failure(b, r, "bring the queue pair to INIT", err,

@@ -6,13 +6,17 @@
  * the calls decide.
  */
 #include "base/check.h"
+#include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
+#include "plugin/device/opening.h"
+#include "plugin/device/rail.h"
 #include "plugin/transfer/bundle.h"
 
+#include <errno.h>
 #include <string.h>
 
 static struct world w;
@@ -91,6 +95,35 @@ static void test_ring_memory(void)
 	close_world();
 }
 
+/* The rings cannot be registered: what was reserved of the shared queue for the path is given back,
+ * and nothing more. */
+static void test_ring_refused(void)
+{
+	struct ha_opening *o;
+	struct ha_rail *spare;
+	uint32_t receivers, reserved;
+
+	open_world(-1, 0);
+	spare = &receiver->b.rail[receiver->b.nrails];
+	o = w.a->devices[0].now;
+	receivers = o->receivers;
+	reserved = o->srq_reserved;
+	CHECK(receivers > 0);
+	w.dummy[0].mr_limit = w.dummy[0].mrs;
+	lines_catch();
+	for (int i = 0; i < 3; i++) {
+		spare->index = (uint8_t)receiver->b.nrails;
+		CHECK_INT(ha_rail_open(&receiver->b, spare, &w.a->devices[0]), -ENOMEM);
+		CHECK(lines_contain("register the rings"));
+		ha_rail_discard(&receiver->b, spare);
+		ha_rail_unbind(spare);
+		CHECK_INT(o->receivers, receivers);
+		CHECK_INT(o->srq_reserved, reserved);
+	}
+	w.dummy[0].mr_limit = 0;
+	close_world();
+}
+
 int main(void)
 {
 	test_path(-1, 0);
@@ -98,6 +131,7 @@ int main(void)
 	test_path(5, 3);
 	test_path(15, 32767);
 	test_ring_memory();
+	test_ring_refused();
 	printf("service level, partition and ordering: ok\n");
 	return 0;
 }
