@@ -190,13 +190,16 @@ static uint64_t answer_time(const struct ha_sign *s, uint64_t limit)
 }
 
 /* Asked together with the one that is given up, `asked`, and as silent. */
-static bool is_silent_too(const struct ha_bundle *b, const struct ha_rail *o,
-			  const struct ha_sign *asked, uint64_t now)
+static bool is_silent_too(struct ha_bundle *b, struct ha_rail *o, const struct ha_sign *asked,
+			  uint64_t now)
 {
 	const struct ha_sign *s = &b->failover.ctl[o->index].sign;
 	uint64_t limit;
 
-	if (o->state != HA_RAIL_UP || !s->lent || s->retired != o->sq_retired)
+	if (o->state != HA_RAIL_UP || !s->lent)
+		return false;
+	ha_rail_poll(b, o); /* its answer may be there */
+	if (o->state != HA_RAIL_UP || s->retired != o->sq_retired)
 		return false;
 	limit = ha_silence_limit(&o->dev->silence, now);
 	return limit != UINT64_MAX && now - asked->asked_at >= answer_time(asked, limit);

@@ -31,7 +31,19 @@ static int count_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send
 	return 0;
 }
 
-static const struct ha_verbs_hot hot = { .post_send = count_word, .poll_cq = poll_nothing };
+static struct ibv_cq cq[RAILS];
+static struct ha_rail *answered; /* its answer is in its completion queue, and not polled yet */
+
+static int poll_answer(struct ibv_cq *from, int n, struct ibv_wc *wc)
+{
+	if (answered && from == answered->cq) {
+		answered->sq_retired++;
+		answered = NULL;
+	}
+	return poll_nothing(from, n, wc);
+}
+
+static const struct ha_verbs_hot hot = { .post_send = count_word, .poll_cq = poll_answer };
 static struct ha_ctx ctx = { .clock = &ha_clock_live };
 static struct ha_device device[RAILS];
 static const uint64_t start = 1000000 * US;
@@ -60,6 +72,7 @@ static struct ha_send *make_sender(void)
 		s->b.rail[i] = (struct ha_rail) { .index = (uint8_t)i,
 						  .hot = &hot,
 						  .qp = &qp[i],
+						  .cq = &cq[i],
 						  .sq_depth = 64,
 						  .state = HA_RAIL_UP,
 						  .dev = &device[i] };
@@ -123,6 +136,14 @@ static void given_up_with_those_that_are_as_silent(void)
 	s->b.rail[2].sq_retired++; /* this one gave its sign, too */
 	CHECK(!step_after(s, 2000));
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
+	free_sender(s);
+
+	s = make_answered();
+	answered = &s->b.rail[2]; /* and this one's is there, where nobody has looked yet */
+	CHECK(!step_after(s, 2000));
+	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
+	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
+	CHECK(!answered);
 	free_sender(s);
 }
 
