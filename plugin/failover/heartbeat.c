@@ -40,7 +40,11 @@
 /* so that the time-out ends within 2 % of it, or a heartbeat later when work came after a pause */
 #define LOOKS 100
 #define BUSY_NS HA_NS_PER_S /* the rail of a job that has just computed will be busy again */
-#define CLOSE_LOOKS_MAX 64  /* looks that come often, at a peer that does not answer on any rail */
+#define CLOSE_LOOKS_MAX                                                          \
+	64 /* looks that come often, at a peer that does not answer on any rail; \
+	    */
+/* and until a rail that is given that long for its sign has had its time */
+#define CLOSE_NS (HA_SILENCE_UNKNOWN_NS + HA_SILENCE_UNKNOWN_NS / 4)
 
 static uint64_t heartbeat_ns(const struct ha_bundle *b)
 {
@@ -114,9 +118,12 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
 static uint64_t next_look(const struct ha_bundle *b, const struct ha_beat_watch *k, bool active,
 			  uint64_t now)
 {
-	uint64_t soon = b->failover.rto.rto_ns / LOOKS, close = close_look_ns(b);
+	uint64_t soon = b->failover.rto.rto_ns / LOOKS, close = close_look_ns(b),
+		 span = CLOSE_LOOKS_MAX * close;
 
-	if (k->closely && close < soon && now - k->still_since < CLOSE_LOOKS_MAX * close) {
+	if (span < CLOSE_NS)
+		span = CLOSE_NS;
+	if (k->closely && close < soon && now - k->still_since < span) {
 		active |= now - k->busy_at < BUSY_NS;
 		soon = close;
 	}

@@ -306,11 +306,17 @@ static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, u
 		give_up(b, r, now);
 }
 
+/* Between two looks; after a longer one this process stood still itself, and nothing counts. */
+static uint64_t longest_gap(uint64_t limit, uint64_t wait)
+{
+	return wait / 4 > limit ? wait / 4 : limit;
+}
+
 static void step_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_sign *s = &k->sign;
-	uint64_t seen_at = s->seen_at;
+	uint64_t seen_at = s->seen_at, wait = ha_silence_wait(&r->dev->silence, limit, now);
 
 	/* Between two looks only the owner asks the queue, who may have other things to do. */
 	if (moves_now(b, r))
@@ -320,8 +326,8 @@ static void step_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, ui
 		ask_here(b, r);
 	if (r->state != HA_RAIL_UP)
 		return;
-	if (s->asked_at && now - seen_at <= limit)
-		judge_rail(b, r, ha_silence_wait(&r->dev->silence, limit, now), now);
+	if (s->asked_at && now - seen_at <= longest_gap(limit, wait))
+		judge_rail(b, r, wait, now);
 	else if (s->asked_at || k->beat.doubted || now - k->beat.still_since >= limit)
 		ask_anew(b, r,
 			 now); /* for the first time, or because this process stood still itself */

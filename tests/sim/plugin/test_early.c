@@ -19,7 +19,8 @@
  * driver's rounds, which come up to 1 ms late here */
 #define FIRST_MS 10
 #define LAST_MS 20
-#define LONGEST_MS 24 /* of the silences of a path that comes back */
+#define UNKNOWN_MS 200 /* what a device is given of which little is known */
+#define LONGEST_MS 24  /* of the silences of a path that comes back */
 
 static uint64_t keys = 4;
 
@@ -100,6 +101,31 @@ static void check_move_times(unsigned conns)
 	printf("%u connections, black hole: moved after %.1f to %.1f ms\n", conns, least, most);
 	CHECK(least >= SILENCE_MS);
 	CHECK(most <= LAST_MS);
+}
+
+/* The device has worked for less than a second, so nobody knows how long its standstills are: it is
+ * given 0.2 s, and is left then, not by the time-outs. */
+static void in_the_first_second(unsigned rto_ms)
+{
+	for (uint64_t key = 1; key <= keys; key++) {
+		uint64_t at = 300 * MS + key * 1370 * US;
+		struct sim_scenario sc;
+		struct sim_result r;
+		double took;
+
+		make_base(&sc, key);
+		for (unsigned h = 0; h < 2; h++)
+			sc.host[h].rto_ms = rto_ms;
+		sim_plain_fault(&sc, "black-hole", key & 1, at, 100 * RTO_MS * MS);
+		sc.fault[0].rx = key >> 1 & 1;
+		run_scenario(&sc, &r);
+		CHECK_INT(r.failovers, 2);
+		CHECK_INT(r.false_alarms, 0);
+		took = (double)(r.moved_over_ns - at) / 1e6;
+		CHECK(took >= UNKNOWN_MS);
+		CHECK(took <= UNKNOWN_MS + LAST_MS);
+	}
+	printf("in the first second, soft time-out %u ms: moved after 0.2 s\n", rto_ms);
 }
 
 /* The variable is 0: nobody leaves before the soft time-out. */
@@ -259,6 +285,8 @@ int main(int argc, char **argv)
 	check_move_times(1);
 	check_move_times(2);
 	check_move_times(8);
+	in_the_first_second(1000);
+	in_the_first_second(RTO_MS);
 	switched_off();
 	nobody_moves("neither path answers for 300 ms", both_silent);
 	nobody_moves("a host stands still for 1.5 s", stall_host);
