@@ -66,6 +66,15 @@ static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
 	       (int32_t)(r->sq_retired - k->mail.mark[k->mail.out % HA_BOARD_SLOTS]) >= 0;
 }
 
+void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
+{
+	uint32_t *mark = b->failover.ctl[r->index].mail.mark;
+
+	for (unsigned i = 0; i < HA_BOARD_SLOTS; i++)
+		if ((int32_t)(r->sq_retired - mark[i]) >= 0)
+			mark[i] = r->sq_retired;
+}
+
 int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];

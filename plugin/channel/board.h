@@ -19,6 +19,9 @@ typedef void (*ha_message_taker)(struct ha_bundle *b, const union ha_message *m)
 int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m);
 /* One 8-byte word of our staged board into the peer's; signalled. */
 int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint64_t value);
+/* Of messages that the NIC is done with: called now and then, at the least once in 2^31 work
+ * requests, since counts are compared that wrap. */
+void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r);
 /* A word that says nothing, for gate.c, which is told of its completion. */
 int ha_board_probe(struct ha_bundle *b, struct ha_rail *r);
 

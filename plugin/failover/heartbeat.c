@@ -220,6 +220,7 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->beat.at = now + interval;
 	}
 	look_in_time(b, &k->beat, now);
+	ha_board_settle(b, r);
 	judge_rail(b, r, now);
 	ha_answer_step(b, r, now);
 	k->beat.closely = ha_sign_wanted(b, r) && ha_sign_step(b, r, now);

@@ -77,6 +77,30 @@ static void not_under_the_nic(void)
 	close_connection();
 }
 
+/* Two messages, and then data for so long that the counts of work requests have gone halfway round:
+ * there is room for a third. */
+static void long_after_the_last(void)
+{
+	struct ha_bundle *b;
+	struct ha_rail *r;
+	uint32_t posted;
+
+	open_connection();
+	b = &recv->b;
+	r = &b->rail[0];
+	for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
+		send_keys_ack(b);
+	for (unsigned part = 0; part < 5; part++) {
+		r->sq_posted += 0x20000000;
+		r->sq_retired = r->sq_posted;
+		ha_heartbeat_step(b, r, ha_clock_now(w.a->clock));
+	}
+	posted = r->sq_retired = r->sq_posted;
+	send_keys_ack(b);
+	CHECK_INT(r->sq_posted, posted + 1);
+	close_connection();
+}
+
 static unsigned taken;
 static uint32_t epochs[8];
 
@@ -148,6 +172,7 @@ static void read_in_order(void)
 int main(void)
 {
 	not_under_the_nic();
+	long_after_the_last();
 	read_in_order();
 	return 0;
 }
