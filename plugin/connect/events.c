@@ -34,39 +34,17 @@ static enum ha_event_cause cause_of(enum ibv_event_type type)
 	}
 }
 
-/* A port that trained its link anew may have come back slower, or faster. */
-static void follow_speed(struct ha_device *dev, int before)
-{
-	struct ha_event told = { .kind = HA_EVENT_DEVICE,
-				 .cause = HA_CAUSE_PORT_CHANGED,
-				 .device = dev };
-	int now = ha_device_speed(dev);
-
-	if (now == before || now <= 0 || before <= 0)
-		return;
-	ha_journal_eventf(
-		dev->ctx, &told,
-		"its speed is %d Mb/s now and was %d Mb/s; shares of fused devices follow%s", now,
-		before, now < before ? "; look at its cable, and at the switch's port" : "");
-	ha_failover_speed(dev);
-}
-
 /* What it means for the rails on this port. */
 static void follow_event(struct ha_device *dev, enum ibv_event_type type, enum ha_event_cause cause)
 {
-	int speed = ha_device_speed(dev);
-	bool moved = type != IBV_EVENT_DEVICE_FATAL && ha_device_refresh(dev);
-
-	follow_speed(dev, speed);
+	if (type != IBV_EVENT_DEVICE_FATAL)
+		ha_failover_port(dev);
 	switch (type) {
 	case IBV_EVENT_DEVICE_FATAL:
 	case IBV_EVENT_PORT_ERR:
 		ha_failover_device(dev, cause);
 		return;
 	default:
-		/* Queue pairs are made for an address; with another one they lead nowhere. */
-		if (moved)
-			ha_failover_device(dev, HA_CAUSE_PORT_CHANGED);
 		ha_failover_device_back(dev);
 	}
 }

@@ -333,7 +333,7 @@ static void take_port(struct ha_device *dev, struct ha_nic *nic, const struct ha
 
 static void use_again(struct ha_device *dev, const struct ha_away *away, uint64_t now)
 {
-	(void)ha_device_refresh(dev);
+	ha_failover_port(dev);
 	dev->back_at = now;
 	report_return(dev, away, now);
 	ha_failover_device_back(dev);

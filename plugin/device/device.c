@@ -66,9 +66,8 @@ static void take_address(struct ha_device *dev)
 	dev->speed_mbps = topo->speed_now;
 }
 
-bool ha_device_refresh(struct ha_device *dev)
+void ha_device_refresh(struct ha_device *dev)
 {
-	struct ha_address before = dev->address; /* nobody else writes it */
 	int err = ha_topo_refresh(dev->ctx->topo, &dev->ctx->config, dev->index);
 
 	pthread_mutex_lock(&dev->lock);
@@ -76,9 +75,6 @@ bool ha_device_refresh(struct ha_device *dev)
 	if (err < 0)
 		dev->up = false;
 	pthread_mutex_unlock(&dev->lock);
-	return dev->up &&
-	       (before.lid != dev->address.lid || before.gid_index != dev->address.gid_index ||
-		memcmp(&before.gid, &dev->address.gid, sizeof(before.gid)));
 }
 
 bool ha_device_usable(struct ha_device *dev)
@@ -124,6 +120,7 @@ void ha_device_init(struct ha_device *dev, struct ha_ctx *ctx, const struct ha_t
 	ha_topo_device_label(topo, dev->name, sizeof(dev->name));
 	pthread_mutex_init(&dev->lock, NULL);
 	take_address(dev);
+	dev->speed_followed = dev->speed_mbps;
 	atomic_init(&dev->relaxed, topo->relaxed_ordering);
 	compute_budget(dev);
 	ha_silence_init(&dev->silence, (uint64_t)config->silence_ms * HA_NS_PER_MS);

@@ -43,6 +43,7 @@ struct ha_device {
 	struct ha_address address; /* under lock; how peers reach it, when it was last asked */
 	bool up;                   /* under lock; active and with an address */
 	int speed_mbps;            /* under lock; what the port ran at when it was last up */
+	int speed_followed;        /* under ctx->drive; what the shares of fused devices know */
 	unsigned hookups; /* threads that connect queue pairs of it now; under ctx->hookups.lock */
 	struct ha_silence silence; /* under ctx->drive; how long its paths may stand still */
 	/* under ctx->drive; senders' work requests on it, and when they were counted
@@ -89,8 +90,8 @@ static inline struct ibv_recv_wr *ha_device_refill(struct ha_device *dev, uint32
 /* The shared receive queue that new queue pairs are made on; NULL: there is none now. */
 struct ibv_srq *ha_device_srq(struct ha_device *dev);
 
-/* Ask the port again. Under ctx->drive. True: its address has changed. */
-bool ha_device_refresh(struct ha_device *dev);
+/* Ask the port again. Under ctx->drive. */
+void ha_device_refresh(struct ha_device *dev);
 /* Up, and not failed for good. */
 bool ha_device_usable(struct ha_device *dev);
 struct ha_address ha_device_address(struct ha_device *dev);

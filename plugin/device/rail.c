@@ -130,6 +130,14 @@ void ha_rail_bind(struct ha_rail *r, struct ha_device *dev)
 	r->opening = ha_device_take(dev);
 }
 
+bool ha_rail_has_moved(const struct ha_rail *r)
+{
+	struct ha_address now = ha_device_address(r->dev);
+
+	return memcmp(&now.gid, &r->self.gid, sizeof(now.gid)) != 0 || now.lid != r->self.lid ||
+	       now.gid_index != r->self.gid_index;
+}
+
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 {
 	struct ha_opening *o;

@@ -13,6 +13,8 @@
 void ha_rail_bind(struct ha_rail *r, struct ha_device *dev);
 void ha_rail_unbind(struct ha_rail *r);
 /* Registers the bundle's ring memory on the device, makes the queues; the queue pair is in INIT. */
+/* Its port has another address than its queue pair was made for, where it leads nowhere. */
+bool ha_rail_has_moved(const struct ha_rail *r);
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev);
 /*
  * To the peer's queue pair: ready to receive, ready to send. Only begins it; done(arg) follows in a

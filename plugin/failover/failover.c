@@ -11,6 +11,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
+#include "plugin/device/rail.h"
 #include "plugin/report/journal.h"
 
 #include <errno.h>
@@ -42,6 +43,49 @@ void ha_failover_speed(struct ha_device *dev)
 				b->balance.speed_changed = true;
 				ha_due_now(b);
 			}
+}
+
+/* A port that trained its link anew may have come back slower, or faster. */
+static void follow_speed(struct ha_device *dev)
+{
+	struct ha_event told = { .kind = HA_EVENT_DEVICE,
+				 .cause = HA_CAUSE_PORT_CHANGED,
+				 .device = dev };
+	int before = dev->speed_followed, now = ha_device_speed(dev);
+
+	if (now == before || now <= 0)
+		return;
+	dev->speed_followed = now;
+	if (before <= 0)
+		return;
+	ha_journal_eventf(
+		dev->ctx, &told,
+		"its speed is %d Mb/s now and was %d Mb/s; shares of fused devices follow%s", now,
+		before, now < before ? "; look at its cable, and at the switch's port" : "");
+	ha_failover_speed(dev);
+}
+
+static void follow_address(struct ha_device *dev)
+{
+	if (!ha_device_usable(dev))
+		return;
+	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+		for (unsigned i = 0; i < b->nrails; i++) {
+			struct ha_rail *r = &b->rail[i];
+
+			if (r->dev != dev || !r->qp || !ha_rail_has_moved(r) ||
+			    !is_affected(b, HA_CAUSE_PORT_CHANGED))
+				continue;
+			b->failover.ctl[i].fence_wanted = HA_CAUSE_PORT_CHANGED;
+			ha_due_now(b);
+		}
+}
+
+void ha_failover_port(struct ha_device *dev)
+{
+	ha_device_refresh(dev);
+	follow_speed(dev);
+	follow_address(dev);
 }
 
 void ha_failover_srq(struct ha_ctx *ctx, const struct ibv_srq *srq)

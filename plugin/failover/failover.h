@@ -27,6 +27,9 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m);
 void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause);
 /* The port is back, or its address is another: rails that wait for it need wait no longer. */
 void ha_failover_device_back(struct ha_device *dev);
+/* Asks the port again: rails that were made for another address are made anew, shares follow
+ * another speed; whoever has asked it first. */
+void ha_failover_port(struct ha_device *dev);
 /* Its port runs at another speed than before. */
 void ha_failover_speed(struct ha_device *dev);
 /* This shared receive queue has failed: every rail with a queue pair on it. */

@@ -454,12 +454,9 @@ static void connecting_told(void *arg)
 }
 
 /* An event of the port that came meanwhile met no incarnation yet. */
-static bool port_moved(struct ha_rail *r)
+static bool port_moved(const struct ha_rail *r)
 {
-	struct ha_address now = ha_device_address(r->dev);
-
-	return !ha_device_usable(r->dev) || memcmp(&now.gid, &r->self.gid, sizeof(now.gid)) != 0 ||
-	       now.lid != r->self.lid || now.gid_index != r->self.gid_index;
+	return !ha_device_usable(r->dev) || ha_rail_has_moved(r);
 }
 
 static int finish_connect(struct ha_bundle *b, struct ha_rail *r)

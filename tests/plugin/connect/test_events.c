@@ -200,6 +200,34 @@ static void garbage_on_the_socket(void)
 	world_close(&w);
 }
 
+/* Who opens a path asks the port, too, and may see a change before its event is read. */
+static void change_is_seen_before_its_event(void)
+{
+	struct fake_port *port = &w.dummy[1].devices[0].ports[0];
+
+	open_connection();
+	world_run(&w, 10);
+	port->speed /= 2;
+	ha_device_refresh(send->b.rail[0].dev);
+	CHECK(!send->b.balance.speed_changed);
+	dummy_event(&w.dummy[1], IBV_EVENT_PORT_ACTIVE, NULL);
+	world_run(&w, 10);
+	CHECK(lines_contain("its speed is"));
+	world_close(&w);
+
+	world_prepare(&w);
+	w.config.enable_backup = true;
+	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
+	world_connect(&w, &listen, &send, &recv);
+	port->gids[2].address = port->gids[3].address = "10.0.0.99";
+	ha_device_refresh(send->b.rail[0].dev);
+	dummy_event(&w.dummy[1], IBV_EVENT_GID_CHANGE, NULL);
+	world_run(&w, 10);
+	CHECK_INT(send->b.failover.ctl[0].cause, HA_CAUSE_PORT_CHANGED);
+	CHECK_INT(send->b.rail[0].state, HA_RAIL_FENCING);
+	world_close(&w);
+}
+
 /* A link that trained anew at another speed: the connections on its device, and no others, cut
  * their messages anew in their next round, which is now. */
 static void link_changes_speed(void)
@@ -228,5 +256,6 @@ int main(void)
 	orderly_close();
 	garbage_on_the_socket();
 	link_changes_speed();
+	change_is_seen_before_its_event();
 	return 0;
 }

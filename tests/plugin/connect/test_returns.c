@@ -117,6 +117,19 @@ static void other_name(void)
 	returns_as("dummy4");
 }
 
+/* Its link has trained anew at half the speed; its port is up when it is back, and no event says so
+ * again. */
+static void back_and_slower(void)
+{
+	open_hosts();
+	fail_device();
+	w.dummy[1].devices[0].ports[0].speed /= 2;
+	come_back_as("dummy0");
+	CHECK(!is_away());
+	CHECK_INT(lines_count("its speed is"), 1);
+	world_close(&w);
+}
+
 static void same_name(void)
 {
 	returns_as("dummy0");
@@ -349,6 +362,7 @@ int main(void)
 {
 	lines_catch();
 	same_name();
+	back_and_slower();
 	other_name();
 	old_context_is_held();
 	listener_holds_nothing();

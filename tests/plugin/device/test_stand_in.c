@@ -36,7 +36,7 @@ static void refresh_all(void)
 {
 	pthread_mutex_lock(&ctx->drive);
 	for (int i = 0; i < ctx->nports; i++)
-		(void)ha_device_refresh(&ctx->devices[i]);
+		ha_device_refresh(&ctx->devices[i]);
 	pthread_mutex_unlock(&ctx->drive);
 }
 
