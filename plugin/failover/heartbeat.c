@@ -40,11 +40,10 @@
 /* so that the time-out ends within 2 % of it, or a heartbeat later when work came after a pause */
 #define LOOKS 100
 #define BUSY_NS HA_NS_PER_S /* the rail of a job that has just computed will be busy again */
-#define CLOSE_LOOKS_MAX                                                          \
-	64 /* looks that come often, at a peer that does not answer on any rail; \
-	    */
-/* and until a rail that is given that long for its sign has had its time */
-#define CLOSE_NS (HA_SILENCE_UNKNOWN_NS + HA_SILENCE_UNKNOWN_NS / 4)
+#define CLOSE_LOOKS_MAX 64  /* looks that come often, at a peer that does not answer on any rail */
+/* and so often until a rail that is given long for its sign has had its time */
+#define UNKNOWN_LOOK_NS (HA_SILENCE_UNKNOWN_NS / 8)
+#define UNKNOWN_LOOKS_NS (HA_SILENCE_UNKNOWN_NS + 2 * UNKNOWN_LOOK_NS)
 
 static uint64_t heartbeat_ns(const struct ha_bundle *b)
 {
@@ -119,13 +118,13 @@ static uint64_t next_look(const struct ha_bundle *b, const struct ha_beat_watch 
 			  uint64_t now)
 {
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS, close = close_look_ns(b),
-		 span = CLOSE_LOOKS_MAX * close;
+		 still = now - k->still_since;
 
-	if (span < CLOSE_NS)
-		span = CLOSE_NS;
-	if (k->closely && close < soon && now - k->still_since < span) {
+	if (k->closely && close < soon && still < CLOSE_LOOKS_MAX * close) {
 		active |= now - k->busy_at < BUSY_NS;
 		soon = close;
+	} else if (k->closely && UNKNOWN_LOOK_NS < soon && still < UNKNOWN_LOOKS_NS) {
+		soon = UNKNOWN_LOOK_NS;
 	}
 	return active ? (now / soon + 1) * soon : UINT64_MAX;
 }
