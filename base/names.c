@@ -41,16 +41,29 @@ static int edit_distance(const char *a, const char *b)
 	return row[nb];
 }
 
+/* How many edits are few: a third of the characters, without the words that both names begin with. */
+static int few_edits(const char *name, const char *known)
+{
+	int same = 0, letters;
+
+	if (!strncmp(known, name, strlen(name)))
+		return NEAR_ENOUGH; /* its unit is missing */
+	for (int i = 0; name[i] && name[i] == known[i]; i++)
+		if (name[i] == '_')
+			same = i + 1;
+	letters = (int)strnlen(name, HA_NAME_MAX) - same;
+	return letters < 3 * (NEAR_ENOUGH - 1) ? 1 + letters / 3 : NEAR_ENOUGH;
+}
+
 const char *ha_name_nearest(const char *name, const char *const *known, size_t n)
 {
 	const char *nearest = NULL;
-	int letters = (int)strnlen(name, HA_NAME_MAX);
-	int best = 1 + (letters < 3 * (NEAR_ENOUGH - 1) ? 1 + letters / 3 : NEAR_ENOUGH);
+	int best = NEAR_ENOUGH + 1;
 
 	for (size_t i = 0; i < n; i++) {
 		int distance = edit_distance(name, known[i]);
 
-		if (distance < best) {
+		if (distance < best && distance <= few_edits(name, known[i])) {
 			best = distance;
 			nearest = known[i];
 		}

@@ -85,7 +85,7 @@ static int state_open(struct ha_controller *c, const struct ha_controller_option
 
 	ha_settings_default(&c->settings);
 	if (o->settings && ha_settings_load(&c->settings, o->settings, why, sizeof(why)))
-		return print_error(o->settings, why), 2;
+		return fprintf(stderr, "ha-controller: --settings=%s: %s\n", o->settings, why), 2;
 	c->store = ha_store_open(o->database, why, sizeof(why));
 	if (!c->store) {
 		if (folder_missing(o->database))

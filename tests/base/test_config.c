@@ -278,6 +278,7 @@ static void misspelt_names_are_told(void)
 
 	setenv("HA_NCCL_POL_BATCH", "8", 1);
 	setenv("HA_NCCL_NOTHING_LIKE_IT", "8", 1);
+	setenv("HA_NCCL_FOO", "8", 1); /* as far from HA_NCCL_ACK as can be */
 	setenv("MPIB_MODUS", "1", 1);
 	setenv("NETCCL_BAKEND", "/run/x", 1);
 	setenv("NETCCL_BIND_ADDR", "10.0.0.1", 1);
@@ -291,6 +292,7 @@ static void misspelt_names_are_told(void)
 			    "HA_NCCL_POLL_BATCH"));
 	CHECK(lines_contain(
 		"HA_NCCL_NOTHING_LIKE_IT is set, but there is no such variable; `ha config`"));
+	CHECK(lines_contain("HA_NCCL_FOO is set, but there is no such variable; `ha config`"));
 	CHECK(lines_contain(
 		"MPIB_MODUS is set, but there is no such variable; did you mean MPIB_MODE"));
 	CHECK(lines_contain("NETCCL_BAKEND is set, but there is no such variable; did you mean "
