@@ -170,9 +170,7 @@ static int step_flush(struct ha_rma *rma, struct ha_rma_source *s)
 		return 0;
 	if (!s->flush) {
 		err = ha_iflush(s->recv, 1, &w->addr, &size, &s->mr[w->number], &s->flush);
-		if (err == -ENOTCONN)
-			return 0; /* NCCL_GDR_FLUSH_DISABLE */
-		if (err || !s->flush)
+		if (err || !s->flush) /* none: NCCL_GDR_FLUSH_DISABLE */
 			return err;
 		s->through = w;
 	}

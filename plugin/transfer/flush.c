@@ -7,6 +7,7 @@
  * writes, so its completion says it. Each rail that may have carried a stripe reads through its own
  * loop-back queue pair.
  */
+#include "plugin/connect/ctx.h"
 #include "plugin/device/mr.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/suspect.h"
@@ -89,6 +90,13 @@ static enum ha_entry wait_to_enter(struct ha_bundle *b)
 	return entry;
 }
 
+/* Without a queue pair for it: it is not wanted, or GPU memory was never registered on this
+ * connection. */
+static int refuse_flush(const struct ha_recv *c)
+{
+	return c->b.ctx->config.gdr_flush_disable ? 0 : -ENOTCONN;
+}
+
 int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes,
 	      struct ha_mr *const *mrs, struct ha_request **req)
 {
@@ -99,9 +107,7 @@ int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes,
 	if (last < 0)
 		return 0;
 	if (!atomic_load_explicit(&c->b.flushable, memory_order_relaxed))
-		/* GPU memory was never registered on this connection, so there is no queue pair
-		 * for it */
-		return -ENOTCONN;
+		return refuse_flush(c);
 	entry = wait_to_enter(&c->b);
 	/* When the peer has closed, what it sent may still be flushed. */
 	err = entry == HA_ENTERED || c->b.failover.peer_closed ? 0 : c->b.error;

@@ -2,7 +2,8 @@
 /*
  * iflush behind a receive into memory registered as a GPU's: a NULL request (nothing to do) or one
  * that completes; nothing to flush for receives of no bytes; *request is written in any case. NCCL
- * asks with sizes NULL in test().
+ * asks with sizes NULL in test(). With NCCL_GDR_FLUSH_DISABLE=1 ("disabled") there is nothing to
+ * do, ever: NCCL asks all the same where it finds that a GPU needs it, and an error ended the job.
  */
 #include "tests/plugin/nccl/rig.h"
 
@@ -74,6 +75,12 @@ static void flush_groups(struct rig *rig, void *comm, struct buffers *to)
 	CHECK(!post_flush(rig, comm, 8, to, 0, none), "nothing was received, yet there is a flush");
 }
 
+static void expect_no_flush(struct rig *rig, void *comm, struct buffers *to)
+{
+	CHECK(!post_flush(rig, comm, 1, to, 0, to->sizes), "flushes are off, yet there is one");
+	CHECK(!post_flush(rig, comm, 8, to, 0, to->sizes), "flushes are off, yet there is one");
+}
+
 /* As many at once as NCCL may have, finished backwards. */
 static void flush_many(struct rig *rig, void *comm, struct buffers *to)
 {
@@ -93,10 +100,15 @@ int main(int argc, char **argv)
 	static struct buffers to;
 	struct rig rig;
 	struct rig_pair pair;
+	bool disabled = argc > 2 && !strcmp(argv[2], "disabled");
 
+	if (disabled)
+		setenv("NCCL_GDR_FLUSH_DISABLE", "1", 1);
 	rig_open(&rig, argc, argv);
 	rig_pair_open(&rig, &pair);
 	buffers_register(&rig, pair.recv, &to);
+	if (disabled)
+		expect_no_flush(&rig, pair.recv, &to);
 	flush_each(&rig, &pair, &to);
 	flush_groups(&rig, pair.recv, &to);
 	flush_many(&rig, pair.recv, &to);
