@@ -55,10 +55,15 @@ static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *m
 		mr->entry[r->index] = NULL;
 		return err;
 	}
+	/* A rail that is not up gets its queue pair when it comes up. Without one no key: nothing
+	 * comes in that cannot be flushed. */
+	if (flush && r->connected)
+		err = ha_rail_prepare_flush(b, r);
+	if (err)
+		return err;
 	mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
 	mr->rkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->rkey;
-	/* A rail that is not up gets its queue pair when it comes up. */
-	return flush && r->connected ? ha_rail_prepare_flush(b, r) : 0;
+	return 0;
 }
 
 static void release_mr(struct ha_bundle *b, struct ha_mr *mr)

@@ -189,7 +189,7 @@ struct ha_answer {
  * sent. Sender: `next` is what it acknowledges. */
 struct ha_late_keys {
 	uint8_t stage;      /* enum ha_keys_stage */
-	bool lost;          /* the device is gone: none of its answers count */
+	bool lost;          /* the device is gone, or cannot flush: no key of it counts */
 	unsigned refused;   /* buffers that the device refused */
 	uint32_t forgotten; /* how often this end has given up its buffers' keys on this rail */
 	uint64_t next, end;

@@ -43,6 +43,14 @@ static bool device_lost(struct ha_rail *r, int err)
 	return !ha_device_usable(r->dev);
 }
 
+/* A rail that cannot must bring nothing into GPU memory, so it gets no keys. */
+static bool can_flush(struct ha_bundle *b, struct ha_rail *r)
+{
+	bool wanted = atomic_load_explicit(&b->flushable, memory_order_relaxed) && !b->is_send;
+
+	return !wanted || !r->connected || !ha_rail_prepare_flush(b, r);
+}
+
 bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -68,9 +76,7 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 			failed++;
 		}
 	}
-	if (atomic_load_explicit(&b->flushable, memory_order_relaxed) && !b->is_send &&
-	    r->connected)
-		(void)ha_rail_prepare_flush(b, r);
+	k->keys.lost = k->keys.lost || !can_flush(b, r);
 	if (!k->keys.lost)
 		b->registered.rails |= (uint8_t)(1u << r->index);
 	pthread_mutex_unlock(&b->registered.lock);
@@ -161,7 +167,8 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 		k->keys.stage = HA_KEYS_IDLE;
 		if (k->keys.lost)
 			ha_rail_suspect(b, r, HA_CAUSE_WORK_REFUSED,
-					"its device registers no memory any more");
+					"its device registers no memory any more, or has no queue "
+					"pair left for flushes");
 		else
 			publish_keys(b, r);
 	} else if (needs_registration(b, r)) {
