@@ -46,18 +46,15 @@ static bool needs_flush(const struct ha_bundle *b, int type)
 static int register_rail(struct ha_bundle *b, struct ha_rail *r, struct ha_mr *mr,
 			 const struct ha_mr_want *want)
 {
-	bool flush = needs_flush(b, want->type);
 	int err = ha_mr_cache_get(r->opening->mr_cache, want, &mr->entry[r->index]);
 
-	if (flush) /* relaxed: who flushes has been given the buffer */
-		atomic_store_explicit(&b->flushable, true, memory_order_relaxed);
 	if (err) {
 		mr->entry[r->index] = NULL;
 		return err;
 	}
 	/* A rail that is not up gets its queue pair when it comes up. Without one no key: nothing
 	 * comes in that cannot be flushed. */
-	if (flush && r->connected)
+	if (needs_flush(b, want->type) && r->connected)
 		err = ha_rail_prepare_flush(b, r);
 	if (err)
 		return err;
@@ -225,6 +222,10 @@ int ha_reg_mr(struct ha_bundle *b, void *data, size_t size, int type, uint64_t o
 	mr->size = size;
 	mr->want = want;
 	pthread_mutex_lock(&b->registered.lock);
+	/* Whether or not a rail is there: the next one makes its queue pair by it. Relaxed: who
+	 * flushes has been given the buffer. */
+	if (needs_flush(b, type))
+		atomic_store_explicit(&b->flushable, true, memory_order_relaxed);
 	err = register_all(b, mr, &want);
 	if (!err) {
 		keep_descriptor(b, mr);
