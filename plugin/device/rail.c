@@ -436,8 +436,7 @@ static void settle_receives(struct ha_bundle *b, struct ha_rail *r)
 	verbs_of(b)->modify_qp(verbs_of(b), r->qp, &attr, IBV_QP_STATE);
 	while (total < CLOSE_DRAIN_MAX && (n = r->hot->poll_cq(r->cq, 16, wc)) > 0) {
 		for (int i = 0; i < n; i++)
-			r->rq_consumed +=
-				wc[i].status == IBV_WC_SUCCESS && wc[i].opcode & IBV_WC_RECV;
+			r->rq_consumed += ha_wr_is_receive(wc[i].wr_id);
 		total += n;
 	}
 	ha_opening_repay(r->opening, r->srq, r->rq_consumed - r->rq_base);

@@ -452,6 +452,11 @@ static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t s
 {
 	return (uint64_t)sq_posted << 32 | (unsigned)kind << 16 | entry;
 }
+/* A receive of the shared queue, whatever came of it. */
+static inline bool ha_wr_is_receive(uint64_t wr_id)
+{
+	return !wr_id;
+}
 static inline unsigned ha_wr_data_entry(unsigned entry, unsigned stripe)
 {
 	return stripe << 8 | entry;

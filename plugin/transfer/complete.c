@@ -151,13 +151,15 @@ static __attribute__((noinline)) void on_measured(struct ha_bundle *b, const str
 }
 
 /* A work request that its queue pair gave back unsuccessfully. Its opcode says nothing, its number
- * does. */
+ * does. A receive that the queue pair had taken is consumed all the same. */
 static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, struct ha_rail *r,
 						       const struct ibv_wc *wc)
 {
 	unsigned kind = wc->wr_id >> 16 & 0xffff;
 
-	if (kind) {
+	if (ha_wr_is_receive(wc->wr_id)) {
+		__atomic_store_n(&r->rq_consumed, r->rq_consumed + 1, __ATOMIC_RELAXED);
+	} else {
 		ha_rail_retire(r, wc->wr_id);
 		if (kind == HA_WR_MARKER)
 			b->failover.ctl[r->index].fence.drained = true;
@@ -327,13 +329,14 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 	b->poll.idle = 0;
 	for (unsigned rails = b->active & ~(unsigned)b->poll.rails; rails; rails &= rails - 1) {
 		struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
+		unsigned bit = rails & -rails;
 		uint32_t consumed = r->rq_consumed;
 
 		poll_rail(b, r, b->poll.most);
 		/* The peer has its own idea of who carries data: ask this one each time, until the
-		 * roles change. */
-		if (r->rq_consumed != consumed)
-			ha_bundle_set_polled(b, b->poll.rails | (rails & -rails));
+		 * roles change; not if it has failed with what it brought. */
+		if (r->rq_consumed != consumed && b->active & bit)
+			ha_bundle_set_polled(b, b->poll.rails | bit);
 	}
 	if (ha_board_has_message(b))
 		ha_bundle_drive_soon(b);
