@@ -125,7 +125,7 @@ struct ha_rma {
 	TAILQ_HEAD(, ha_rma_peer) busy;      /* have something waiting or posted */
 	TAILQ_HEAD(, ha_rma_source) sources; /* the next to look at first */
 	unsigned nsources;
-	struct ha_rma_window **window; /* by number; NULL: deregistered */
+	struct ha_rma_window **window; /* by number; NULL: refused, or deregistered */
 	unsigned nwindows, room;
 	unsigned gpu; /* windows of GPU memory that are registered */
 	SLIST_HEAD(, ha_rma_slab) slabs;

@@ -35,10 +35,10 @@ void ha_rma_close_listen(struct ha_rma_listen *listen);
 void ha_rma_close(struct ha_rma *rma);
 
 /*
- * Register `size` bytes at `data`. Every rank registers its windows in the same order; sizes and
- * kinds may differ. As ha_reg_mr; with HA_MR_FORCE_SO the memory may hold signals, so the
- * processor must be able to write it, through GDRCopy if it is a GPU's that is not mapped:
- * -EOPNOTSUPP where it cannot, with a line.
+ * Register `size` bytes at `data`. Every rank registers its windows in the same order, of which one
+ * that is refused is one; sizes and kinds may differ. As ha_reg_mr; with HA_MR_FORCE_SO the memory
+ * may hold signals, so the processor must be able to write it, through GDRCopy if it is a GPU's
+ * that is not mapped: -EOPNOTSUPP where it cannot, with a line.
  */
 int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint64_t offset, int fd,
 		    unsigned flags, struct ha_rma_window **window);

@@ -2,9 +2,10 @@
 /*
  * window.c - memory that was registered at every rank
  *
- * Windows are numbered in the order of their registration, which is the same everywhere. With the
- * device it is registered at once, so that an error is the caller's; with a connection when the
- * first operation needs it there.
+ * Windows are numbered in the order of their registration, which is the same everywhere: one that
+ * is refused has its number, too, which stays unused at this rank. With the device it is registered
+ * at once, so that an error is the caller's; with a connection when the first operation needs it
+ * there.
  */
 #include "plugin/rma/comm.h"
 
@@ -54,24 +55,33 @@ bool ha_rma_within(const struct ha_rma_window *w, uint64_t offset, uint64_t size
 	return !size || (w && offset <= w->size && size <= w->size - offset);
 }
 
-static int add_number(struct ha_rma *rma, struct ha_rma_window *w)
+static int grow_table(struct ha_rma *rma)
 {
-	if (rma->nwindows == NUMBERS)
-		return -ENOSPC;
-	if (rma->nwindows == rma->room) {
-		unsigned room = rma->room ? 2 * rma->room : 16;
-		struct ha_rma_window **larger =
-			realloc(rma->window, room * sizeof(struct ha_rma_window *));
+	unsigned room = rma->room ? 2 * rma->room : 16;
+	struct ha_rma_window **larger;
 
-		if (!larger)
-			return -ENOMEM;
-		rma->window = larger;
-		rma->room = room;
-	}
-	w->number = rma->nwindows;
-	rma->window[rma->nwindows++] = w;
-	rma->gpu += w->type != HA_MEM_HOST;
+	if (rma->nwindows < rma->room)
+		return 0;
+	larger = realloc(rma->window, room * sizeof(struct ha_rma_window *));
+	if (!larger)
+		return ha_rma_fail(rma, -ENOMEM, "a window cannot be numbered");
+	rma->window = larger;
+	rma->room = room;
 	return 0;
+}
+
+static int take_number(struct ha_rma *rma, uint32_t *number)
+{
+	int err;
+
+	pthread_mutex_lock(&rma->lock);
+	err = rma->nwindows == NUMBERS ? -ENOSPC : grow_table(rma);
+	if (!err) {
+		*number = rma->nwindows++;
+		rma->window[*number] = NULL;
+	}
+	pthread_mutex_unlock(&rma->lock);
+	return err;
 }
 
 int ha_rma_window_on(struct ha_rma_window *w, struct ha_bundle *bundle, struct ha_mr ***mr,
@@ -163,16 +173,35 @@ static int find_reach(struct ha_rma_window *w)
 	return -EOPNOTSUPP;
 }
 
+static int add_window(struct ha_rma *rma, struct ha_rma_window *w)
+{
+	struct ha_rma_source *s;
+	int err = 0;
+
+	pthread_mutex_lock(&rma->lock);
+	rma->window[w->number] = w;
+	rma->gpu += w->type != HA_MEM_HOST;
+	TAILQ_FOREACH(s, &rma->sources, link)
+	if (offer_window(s, w))
+		err = ha_rma_fail(rma, -ENOMEM, "a window cannot be registered");
+	pthread_mutex_unlock(&rma->lock);
+	return err;
+}
+
 int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint64_t offset, int fd,
 		    unsigned flags, struct ha_rma_window **out)
 {
-	struct ha_rma_window *w = new_window(data, size, type, offset, fd, flags);
-	struct ha_rma_source *s;
-	int err;
+	struct ha_rma_window *w;
+	uint32_t number;
+	int err = take_number(rma, &number);
 
 	*out = NULL;
+	if (err)
+		return err;
+	w = new_window(data, size, type, offset, fd, flags);
 	if (!w)
 		return -ENOMEM;
+	w->number = number;
 	err = fd >= 0 && w->fd < 0 ? -errno : find_reach(w);
 	if (!err)
 		err = ha_hold_mr(rma->ctx, rma->listen->dev, data, size, type, offset, fd, flags,
@@ -181,15 +210,7 @@ int ha_rma_register(struct ha_rma *rma, void *data, size_t size, int type, uint6
 		ha_rma_window_free(w);
 		return err;
 	}
-	pthread_mutex_lock(&rma->lock);
-	err = add_number(rma, w);
-	if (err)
-		ha_rma_window_free(w);
-	else
-		TAILQ_FOREACH(s, &rma->sources, link)
-	if (offer_window(s, w))
-		err = ha_rma_fail(rma, -ENOMEM, "a window cannot be registered");
-	pthread_mutex_unlock(&rma->lock);
+	err = add_window(rma, w);
 	if (!err)
 		*out = w;
 	return err;

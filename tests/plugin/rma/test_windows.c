@@ -2,7 +2,8 @@
 /*
  * Windows that come and go while something else happens: the port that the communicator listens on
  * comes back or its device dies before one is registered; one is given back while a read behind
- * data goes through it, or before a get of it has its answer.
+ * data goes through it, or before a get of it has its answer. One is refused at one rank: the next
+ * has the same number everywhere all the same, or puts would go to another buffer.
  */
 #include "plugin/rma/comm.h"
 
@@ -43,6 +44,7 @@ static struct {
 	struct ibv_sge sge;
 } flush = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static _Thread_local bool ours;
+static _Thread_local bool refuse; /* what this thread registers */
 
 static bool is_first(const struct ibv_context *context)
 {
@@ -66,6 +68,8 @@ static int reg_mr(const struct ha_verbs_ops *v, struct ibv_pd *pd, void *addr, s
 {
 	if (atomic_load(&device_dead) && is_first(pd->context))
 		return -EIO;
+	if (refuse)
+		return -ENOMEM;
 	return below.reg_mr(v, pd, addr, length, iova, access, mr);
 }
 
@@ -275,6 +279,56 @@ static void test_answer(void)
 	close_ranks(2);
 }
 
+/* Two more windows at each rank, of which the first is the one that is put into. */
+static void put_after_refusal(uint8_t *const memory[RANKS])
+{
+	struct ha_rma_window *w[RANKS];
+	struct ha_rma_put put = { .rank = 1, .size = 64, .signal = HA_RMA_INC };
+	uint8_t *other;
+	struct ha_rma_op *op;
+
+	for (int i = 0; i < RANKS; i++)
+		w[i] = register_window(i, memory[i], HA_MEM_HOST);
+	(void)register_window(0, map_pages(), HA_MEM_HOST);
+	other = map_pages();
+	(void)register_window(1, other, HA_MEM_HOST);
+	memset(memory[0], 0x5a, 64);
+	put.source = put.target = put.signals = w[0];
+	put.signal_offset = 64;
+	CHECK_INT(ha_rma_put(rma[0], &put, &op), 0);
+	for (int k = 0; !__atomic_load_n((uint64_t *)(memory[1] + 64), __ATOMIC_ACQUIRE); k++) {
+		CHECK_INT(ha_rma_progress(rma[0]), 0);
+		CHECK_INT(ha_rma_progress(rma[1]), 0);
+		CHECK(!__atomic_load_n((uint64_t *)(other + 64), __ATOMIC_ACQUIRE));
+		idle_step(k);
+	}
+	for (int i = 0; i < 64; i++)
+		CHECK_INT(memory[1][i], 0x5a);
+}
+
+/* By the NIC, or because this process cannot write it. */
+static void test_refused_at_one(void)
+{
+	uint8_t *memory[RANKS], *sealed = map_pages();
+	struct ha_rma_window *none;
+
+	CHECK_INT(mprotect(sealed, SIZE, PROT_READ), 0);
+	for (int nic = 0; nic < 2; nic++) {
+		open_ranks(RANKS);
+		for (int i = 0; i < RANKS; i++)
+			memory[i] = map_pages();
+		(void)register_window(0, map_pages(), HA_MEM_HOST);
+		refuse = nic;
+		CHECK_INT(ha_rma_register(rma[1], nic ? map_pages() : sealed, SIZE, HA_MEM_HOST, 0,
+					  -1, 1, &none),
+			  nic ? -ENOMEM : -EOPNOTSUPP);
+		CHECK(!none);
+		refuse = false;
+		put_after_refusal(memory);
+		close_ranks(RANKS);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -283,6 +337,7 @@ static const struct {
 	{ "dead_device", test_dead_device },
 	{ "given_back_beside_a_flush", test_flush },
 	{ "given_back_before_an_answer", test_answer },
+	{ "refused_at_one", test_refused_at_one },
 };
 
 int main(int argc, char **argv)
