@@ -162,13 +162,18 @@ static int look_at_all(struct ha_rma *rma)
 	return err;
 }
 
-int ha_rma_progress(struct ha_rma *rma)
+static bool is_look_due(const struct ha_rma *rma)
 {
 	uint64_t looked = atomic_load_explicit(&rma->looked, memory_order_relaxed);
+
+	return ha_clock_now(rma->ctx->clock) - looked >= HA_RMA_LOOK_NS;
+}
+
+int ha_rma_progress(struct ha_rma *rma)
+{
 	int err;
 
-	if (ha_clock_now(rma->ctx->clock) - looked < HA_RMA_LOOK_NS ||
-	    pthread_mutex_trylock(&rma->lock))
+	if (!is_look_due(rma) || pthread_mutex_trylock(&rma->lock))
 		return ha_rma_error(rma);
 	err = look_at_all(rma);
 	pthread_mutex_unlock(&rma->lock);
@@ -178,18 +183,20 @@ int ha_rma_progress(struct ha_rma *rma)
 /*
  * Only the oldest one looks for completions: with many in flight each call would. What goes to
  * ourselves is taken here, too: NCCL's proxy, when it replays a graph, waits for such a put by
- * test alone, in the thread that calls progress.
+ * test alone, in the thread that calls progress. Any other one to ourselves looks as progress
+ * does: nobody need test the older ones, and a get is in no list while its answer is on its way.
  */
 static int move_op(struct ha_rma *rma, const struct ha_rma_op *op)
 {
 	struct ha_rma_peer *p = &rma->peer[op->rank];
+	bool own = op->rank == rma->rank;
 	int err;
 
 	if (STAILQ_FIRST(&p->posted) != op && STAILQ_FIRST(&p->waiting) != op)
-		return 0;
+		return own && is_look_due(rma) ? look_at_all(rma) : 0;
 	err = ha_rma_peer_step(rma, p);
 	p->tested = true;
-	if (!err && op->rank == rma->rank && op->state != HA_RMA_DONE)
+	if (!err && own && op->state != HA_RMA_DONE)
 		err = ha_rma_sources_step(rma);
 	return err;
 }

@@ -197,6 +197,64 @@ static void test_closing(void)
 	}
 }
 
+static void await_by_tests(struct ha_rma *rma, struct ha_rma_op *op)
+{
+	int done = 0;
+
+	for (int k = 0; !done && k < 200000; k++) {
+		CHECK_INT(ha_rma_test(rma, op, &done), 0);
+		usleep(k > 1000 ? 100 : 1);
+	}
+	CHECK(done);
+}
+
+/* Nobody calls progress. */
+static void get_from_oneself(struct team *t)
+{
+	struct team_rank *r = &t->rank[0];
+	struct ha_rma_put get = {
+		.size = 64, .source = r->gotten, .target = r->counters, .target_offset = 4096
+	};
+	struct ha_rma_op *op;
+
+	for (int i = 0; i < 10; i++) {
+		memset(r->gotten_memory, 0, 64);
+		CHECK_INT(ha_rma_get(r->rma, &get, &op), 0);
+		await_by_tests(r->rma, op);
+		CHECK(!memcmp(r->gotten_memory, (uint8_t *)r->counter_memory + 4096, 64));
+	}
+}
+
+/* Two at once, of which the caller tests only the second until that one is done. */
+static void signal_oneself_twice(struct team *t)
+{
+	struct team_rank *r = &t->rank[0];
+	struct ha_rma_put put = { .signal = HA_RMA_INC, .signals = r->counters };
+	struct ha_rma_op *op[2];
+
+	for (int i = 0; i < 10; i++) {
+		CHECK_INT(ha_rma_put(r->rma, &put, &op[0]), 0);
+		CHECK_INT(ha_rma_put(r->rma, &put, &op[1]), 0);
+		await_by_tests(r->rma, op[1]);
+		await_by_tests(r->rma, op[0]);
+	}
+}
+
+/* What goes to oneself is moved by test alone, from the first operation on, the connection too. */
+static void test_by_tests_alone(void)
+{
+	for (int i = 0; i < 4; i++) {
+		struct team t;
+
+		team_open(&t, 1, 4096, i / 2 ? HA_MEM_CUDA : HA_MEM_HOST, 30);
+		if (i % 2)
+			get_from_oneself(&t);
+		signal_oneself_twice(&t);
+		get_from_oneself(&t);
+		team_close(&t);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -211,6 +269,7 @@ static const struct {
 	{ "refused", test_refused },
 	{ "beyond", test_beyond },
 	{ "closing", test_closing },
+	{ "by_tests_alone", test_by_tests_alone },
 };
 
 int main(int argc, char **argv)
