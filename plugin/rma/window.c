@@ -70,12 +70,22 @@ static int grow_table(struct ha_rma *rma)
 	return 0;
 }
 
+static int report_full(void)
+{
+	HA_WARN(NULL,
+		"one-sided: a communicator numbers %d windows, those that were given back among "
+		"them, and these are used up: keep windows registered instead of registering them "
+		"again, or make a new communicator",
+		NUMBERS);
+	return -ENOSPC;
+}
+
 static int take_number(struct ha_rma *rma, uint32_t *number)
 {
 	int err;
 
 	pthread_mutex_lock(&rma->lock);
-	err = rma->nwindows == NUMBERS ? -ENOSPC : grow_table(rma);
+	err = rma->nwindows == NUMBERS ? report_full() : grow_table(rma);
 	if (!err) {
 		*number = rma->nwindows++;
 		rma->window[*number] = NULL;

@@ -3,7 +3,8 @@
  * Windows that come and go while something else happens: the port that the communicator listens on
  * comes back or its device dies before one is registered; one is given back while a read behind
  * data goes through it, or before a get of it has its answer. One is refused at one rank: the next
- * has the same number everywhere all the same, or puts would go to another buffer.
+ * has the same number everywhere all the same, or puts would go to another buffer. Each number is
+ * given once.
  */
 #include "plugin/rma/comm.h"
 
@@ -13,6 +14,7 @@
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
 #include "rdma/verbs/dlopen.h"
+#include "tests/base/lines.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -329,6 +331,27 @@ static void test_refused_at_one(void)
 	}
 }
 
+/* Numbers are not given a second time, which an operator can read. Empty windows are refused, and
+ * counted, in no time. */
+static void test_all_numbers(void)
+{
+	struct ha_rma_window *w;
+	void *data = map_pages();
+
+	lines_catch();
+	open_ranks(1);
+	for (int i = 0; i < 65535; i++)
+		CHECK_INT(ha_rma_register(rma[0], data, 0, HA_MEM_HOST, 0, -1, 0, &w), -EINVAL);
+	CHECK_INT(ha_rma_deregister(rma[0], register_window(0, data, HA_MEM_HOST)), 0);
+	CHECK_INT(lines_warnings(), 0);
+	CHECK_INT(ha_rma_register(rma[0], data, SIZE, HA_MEM_HOST, 0, -1, 1, &w), -ENOSPC);
+	CHECK(!w);
+	CHECK_INT(lines_warnings(), 1);
+	CHECK(lines_contain("numbers 65536 windows"));
+	CHECK(lines_contain("make a new communicator"));
+	close_ranks(1);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -338,6 +361,7 @@ static const struct {
 	{ "given_back_beside_a_flush", test_flush },
 	{ "given_back_before_an_answer", test_answer },
 	{ "refused_at_one", test_refused_at_one },
+	{ "all_numbers", test_all_numbers },
 };
 
 int main(int argc, char **argv)
