@@ -361,11 +361,17 @@ static bool is_flushed(const struct ha_collnet *c)
 
 void ha_collnet_connecting_free(struct ha_collnet *c)
 {
-	if (!c->connecting)
+	struct ha_collnet_connecting *k = c->connecting;
+
+	if (!k)
 		return;
-	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
-		incoming_close(&c->connecting->incoming[i]);
-	free(c->connecting);
+	for (unsigned i = 0; i < HA_COLLNET_LANES; i++) {
+		/* the core looks for it by the handle's place, which goes */
+		if (lane_used(c, i) && !k->dialled[i])
+			ha_connect_abandon(c->core, k->handle[i]);
+		incoming_close(&k->incoming[i]);
+	}
+	free(k);
 	c->connecting = NULL;
 }
 

@@ -105,7 +105,7 @@ static void core_end(void)
 	ha_ctx_destroy(core);
 }
 
-void team_open(struct team *t, int ranks, bool always)
+void team_begin(struct team *t, int ranks, bool always)
 {
 	static struct ha_config config;
 	struct ha_ctx_params params = { .config = &config };
@@ -115,8 +115,6 @@ void team_open(struct team *t, int ranks, bool always)
 				       .opts.traffic_class = -1 };
 	static uint8_t handle[HA_COLLNET_RANKS][HA_HANDLE_MAX];
 	void *handles[HA_COLLNET_RANKS];
-	int going = ranks;
-	double end = team_now() + TEAM_WAIT_S;
 
 	memset(t, 0, sizeof(*t));
 	p.silence_ns = team_silence_ns;
@@ -136,6 +134,14 @@ void team_open(struct team *t, int ranks, bool always)
 		CHECK_INT(ha_collnet_connect(t->listen[r], handles, ranks, r, &t->comm[r]), 0);
 		t->error[r] = -EAGAIN;
 	}
+}
+
+void team_open(struct team *t, int ranks, bool always)
+{
+	double end = team_now() + TEAM_WAIT_S;
+	int going = ranks;
+
+	team_begin(t, ranks, always);
 	while (going) {
 		for (int r = 0; r < ranks; r++) {
 			if (t->error[r] != -EAGAIN)

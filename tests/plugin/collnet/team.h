@@ -39,6 +39,8 @@ struct team {
 extern uint64_t team_silence_ns;
 /* A team that has connected, or failed to, each rank with error[r]. */
 void team_open(struct team *t, int ranks, bool always);
+/* Its ranks have each other's handles, and none has made a step. */
+void team_begin(struct team *t, int ranks, bool always);
 void team_close(struct team *t);
 /* Announces an operation of that many words; ranks post it when it is their turn. Returns its
  * number. */

@@ -4,6 +4,7 @@
  * in every state
  */
 #include "plugin/collnet/comm.h"
+#include "plugin/connect/ctx.h"
 #include "tests/plugin/collnet/team.h"
 
 #include <errno.h>
@@ -438,6 +439,20 @@ static void ended_with_eagain(void)
 	team_close(&team);
 }
 
+/* A rank that is alone gives up: of the connections that it was making nothing stays. */
+static void given_up(void)
+{
+	struct ha_ctx *core;
+
+	hub_reset();
+	team_begin(&team, 3, true);
+	core = team.comm[0]->core;
+	CHECK_INT(ha_collnet_connect_step(team.comm[0]), -EAGAIN);
+	CHECK(core->connects);
+	team_close(&team);
+	CHECK(!core->connects);
+}
+
 static void wrong_calls_refused(void)
 {
 	struct ha_collnet_op *op;
@@ -556,6 +571,7 @@ int main(int argc, char **argv)
 		{ "closing_early", closing_early }, { "refused", wrong_calls_refused },
 		{ "failed_leaves", failed_leaves }, { "ended_with_eagain", ended_with_eagain },
 		{ "hung_pilot", hung_pilot },       { "hung_join", hung_join },
+		{ "given_up", given_up },
 	};
 
 	hub_reset();
