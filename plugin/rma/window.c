@@ -150,10 +150,10 @@ static struct ha_rma_window *new_window(void *data, size_t size, int type, uint6
 	w->size = size;
 	w->type = type;
 	w->offset = offset;
-	w->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 	w->flags = flags;
 	w->reach = is_writable(data, size) ? HA_RMA_DIRECT : HA_RMA_UNREACHED;
 	LIST_INIT(&w->pages);
+	w->fd = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1; /* last: errno is the caller's */
 	return w;
 }
 
