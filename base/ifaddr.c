@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
@@ -50,19 +51,33 @@ static int is_usable(const struct ifaddrs *ifa)
 		       &((const struct sockaddr_in6 *)(const void *)ifa->ifa_addr)->sin6_addr);
 }
 
-int ha_ifaddr_list(struct ha_ifaddr *list, int max)
+static int count_usable(const struct ifaddrs *all)
+{
+	int n = 0;
+
+	for (const struct ifaddrs *ifa = all; ifa; ifa = ifa->ifa_next)
+		n += is_usable(ifa);
+	return n;
+}
+
+int ha_ifaddr_list(struct ha_ifaddr **list)
 {
 	struct ifaddrs *all;
 	int n = 0;
 
+	*list = NULL;
 	if (getifaddrs(&all))
 		return -errno;
-	for (const struct ifaddrs *ifa = all; ifa && n < max; ifa = ifa->ifa_next) {
-		struct ha_ifaddr *entry = &list[n];
+	*list = calloc((size_t)count_usable(all) + 1, sizeof(**list));
+	if (!*list) {
+		freeifaddrs(all);
+		return -ENOMEM;
+	}
+	for (const struct ifaddrs *ifa = all; ifa; ifa = ifa->ifa_next) {
+		struct ha_ifaddr *entry = &(*list)[n];
 
 		if (!is_usable(ifa))
 			continue;
-		memset(entry, 0, sizeof(*entry));
 		snprintf(entry->name, sizeof(entry->name), "%s", ifa->ifa_name);
 		memcpy(&entry->addr, ifa->ifa_addr,
 		       ifa->ifa_addr->sa_family == AF_INET ? sizeof(entry->addr.in)
@@ -76,8 +91,8 @@ int ha_ifaddr_list(struct ha_ifaddr *list, int max)
 int ha_ifaddr_select(const struct ha_config *config, struct ha_ifaddr *out)
 {
 	static const int families[] = { AF_UNSPEC, AF_INET, AF_INET6 };
-	struct ha_ifaddr list[HA_IFADDR_MAX];
-	int n = ha_ifaddr_list(list, HA_IFADDR_MAX);
+	struct ha_ifaddr *list;
+	int n = ha_ifaddr_list(&list);
 	int index;
 
 	if (n < 0) {
@@ -91,9 +106,11 @@ int ha_ifaddr_select(const struct ha_config *config, struct ha_ifaddr *out)
 			"(NCCL_SOCKET_IFNAME='%s'); set NCCL_SOCKET_IFNAME to one that all hosts "
 			"can reach",
 			n, config->socket_ifname);
+		free(list);
 		return -ENODEV;
 	}
 	*out = list[index];
+	free(list);
 	return 0;
 }
 

@@ -20,8 +20,6 @@ struct ha_ifaddr {
 	} addr; /* port 0 */
 };
 
-#define HA_IFADDR_MAX 128 /* addresses of a host that are looked at */
-
 /*
  * Pure choice among `n` addresses. ifname: text of NCCL_SOCKET_IFNAME, "" = none; then the order
  * is: names that begin with "ib", anything but docker, lo and virbr, docker, lo, virbr. family:
@@ -29,9 +27,9 @@ struct ha_ifaddr {
  */
 int ha_ifaddr_choose(const struct ha_ifaddr *list, int n, const char *ifname, int family);
 
-/* Addresses of this host's interfaces that are up, at most `max`, in the kernel's order. Count or
- * negative errno. */
-int ha_ifaddr_list(struct ha_ifaddr *list, int max);
+/* Addresses of this host's interfaces that are up, in the kernel's order; the caller frees the
+ * list. Count or negative errno, without a list then. */
+int ha_ifaddr_list(struct ha_ifaddr **list);
 
 /* Both, by NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY. -ENODEV, with a line that says what to set:
  * none fits. */

@@ -41,7 +41,8 @@ static int edit_distance(const char *a, const char *b)
 	return row[nb];
 }
 
-/* How many edits are few: a third of the characters, without the words that both names begin with. */
+/* How many edits are few: a third of the characters, without the words that both names begin with.
+ */
 static int few_edits(const char *name, const char *known)
 {
 	int same = 0, letters;

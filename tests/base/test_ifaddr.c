@@ -3,11 +3,48 @@
 #include "base/ifaddr.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 #include "base/config.h"
 #include "tests/base/lines.h"
+
+#define MANY 500
+
+static bool pretend; /* MANY addresses of eth0, and one of oob0 */
+
+int getifaddrs(struct ifaddrs **all)
+{
+	static struct sockaddr_in address[MANY + 1];
+	static struct ifaddrs entry[MANY + 1];
+	int (*libc)(struct ifaddrs **) = (int (*)(struct ifaddrs **))dlsym(RTLD_NEXT, "getifaddrs");
+
+	if (!pretend)
+		return libc(all);
+	for (int i = 0; i <= MANY; i++) {
+		address[i].sin_family = AF_INET;
+		address[i].sin_addr.s_addr =
+			htonl(i < MANY ? 0xac100000u + (unsigned)i : 0x0a000007u);
+		entry[i].ifa_name = i < MANY ? "eth0" : "oob0";
+		entry[i].ifa_flags = IFF_UP;
+		entry[i].ifa_addr = (struct sockaddr *)&address[i];
+		entry[i].ifa_next = i < MANY ? &entry[i + 1] : NULL;
+	}
+	*all = entry;
+	return 0;
+}
+
+void freeifaddrs(struct ifaddrs *all)
+{
+	void (*libc)(struct ifaddrs *) =
+		(void (*)(struct ifaddrs *))dlsym(RTLD_NEXT, "freeifaddrs");
+
+	if (!pretend)
+		libc(all);
+}
 
 static struct ha_ifaddr list[16];
 static int count;
@@ -60,12 +97,11 @@ static void best_interface_is_chosen(void)
 
 static void this_host(void)
 {
-	struct ha_ifaddr found[HA_IFADDR_MAX], out;
+	struct ha_ifaddr *found, out;
 	struct ha_config config;
-	int n = ha_ifaddr_list(found, HA_IFADDR_MAX);
 
-	CHECK(n > 0);
-	CHECK_INT(ha_ifaddr_list(found, 1), 1);
+	CHECK(ha_ifaddr_list(&found) > 0);
+	free(found);
 	ha_config_defaults(&config);
 	CHECK_INT(ha_ifaddr_select(&config, &out), 0);
 	CHECK(ha_ifaddr_len(&out) == sizeof(struct sockaddr_in) ||
@@ -81,6 +117,22 @@ static void this_host(void)
 	CHECK(lines_contain("NCCL_SOCKET_IFNAME='=nosuch0'"));
 }
 
+/* A node of a cluster of containers: hundreds of addresses, and the one that is asked for is the
+ * last. */
+static void many_addresses(void)
+{
+	struct ha_config config;
+	struct ha_ifaddr out;
+	char text[HA_IFADDR_TEXT_MAX];
+
+	ha_config_defaults(&config);
+	strcpy(config.socket_ifname, "=oob0");
+	pretend = true;
+	CHECK_INT(ha_ifaddr_select(&config, &out), 0);
+	pretend = false;
+	CHECK_TEXT(ha_ifaddr_text(&out.addr.sa, text), "10.0.0.7:0");
+}
+
 static void unknown_families_have_a_text(void)
 {
 	struct sockaddr other = { .sa_family = AF_UNIX };
@@ -93,6 +145,7 @@ int main(void)
 {
 	best_interface_is_chosen();
 	this_host();
+	many_addresses();
 	unknown_families_have_a_text();
 	return 0;
 }
