@@ -79,8 +79,9 @@ static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 	/* softroce-run's, of a NIC in user space */
 	if (strncmp(dev->pci_path, SYSFS, strlen(SYSFS)))
 		dev->pci_path[0] = 0;
-	dev->is_virtual = ha_pci_physical(root, dev->pci_path, dev->physical_path,
-					  sizeof(dev->physical_path));
+	dev->is_virtual = ha_pci_leave_subfunction(dev->pci_path);
+	dev->is_virtual |= ha_pci_physical(root, dev->pci_path, dev->physical_path,
+					   sizeof(dev->physical_path));
 	card = d->config->ib_merge_vfs ? dev->physical_path : dev->pci_path;
 	ha_pci_card_path(card, d->config->ib_merge_vfs, dev->card_path, sizeof(dev->card_path));
 	dev->numa_node = ha_pci_numa_node(root, dev->pci_path);

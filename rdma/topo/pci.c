@@ -54,6 +54,28 @@ void ha_pci_card_path(const char *path, bool merge_vfs, char *card, size_t len)
 		card[n - 3] = card[n - 4] = '0';
 }
 
+/* DRIVER.NAME.NUMBER, where the bus has it from. */
+static bool is_auxiliary(const char *folder)
+{
+	const char *first = strchr(folder, '.');
+
+	return first && strchr(first + 1, '.');
+}
+
+bool ha_pci_leave_subfunction(char *path)
+{
+	struct ha_pci_address address;
+	char *slash = strrchr(path, '/');
+
+	if (!slash || ha_pci_address(path, &address) || !is_auxiliary(slash + 1))
+		return false;
+	*slash = 0;
+	if (ha_pci_address(path, &address))
+		return true;
+	*slash = '/';
+	return false;
+}
+
 bool ha_pci_physical(const char *root, const char *path, char *physical, size_t len)
 {
 	if (*path && ha_sysfs_realpath(root, physical, len, "%s/physfn", path) == 0)

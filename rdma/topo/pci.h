@@ -38,6 +38,10 @@ uint64_t ha_pci_order(const char *path);
  */
 void ha_pci_card_path(const char *path, bool merge_vfs, char *card, size_t len);
 
+/* A sub-function is a device on the auxiliary bus below its function
+ * (".../0000:08:00.0/mlx5_core.sf.2"): its path becomes that function's. True: it was one. */
+bool ha_pci_leave_subfunction(char *path);
+
 /* The physical function of a virtual one (its "physfn" link), else `path` itself. True: it is
  * virtual. */
 bool ha_pci_physical(const char *root, const char *path, char *physical, size_t len);

@@ -195,6 +195,28 @@ static void virtual_functions(void)
 	machine_end();
 }
 
+/* Sub-functions share their function's port and cable, and are no software NICs. */
+static void sub_functions(void)
+{
+	static const char pf[] = SWITCH "/0000:3c:00.0/0000:3d:00.0";
+
+	machine_begin();
+	add_nic("mlx5_0", pf, 0, 0, fake_roce_port("10.0.0.1"));
+	add_nic("mlx5_1", SWITCH "/0000:3c:00.0/0000:3d:00.0/mlx5_core.sf.2", 0, 0,
+		fake_roce_port("10.0.0.2"));
+	add_nic("mlx5_2", SWITCH "/0000:3c:00.0/0000:3d:00.0/mlx5_core.sf.3", 0, 0,
+		fake_roce_port("10.0.0.3"));
+	discover_devices(3);
+	for (int i = 0; i < 3; i++) {
+		CHECK(!topo.devices[i].is_soft);
+		CHECK_INT(topo.devices[i].is_virtual, i > 0);
+		CHECK_TEXT(topo.devices[i].physical_path, pf);
+	}
+	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SAME_CARD);
+	CHECK_INT(ha_topo_distance(&topo, 1, 2), HA_PCI_SAME_CARD);
+	machine_end();
+}
+
 static void an_infiniband_fabric(void)
 {
 	struct fake_port xdr = fake_ib_port(17);
@@ -489,6 +511,7 @@ int main(int argc, char **argv)
 	a_dual_port_card();
 	two_nics_per_switch();
 	virtual_functions();
+	sub_functions();
 	an_infiniband_fabric();
 	a_software_nic();
 	a_software_nic_beside_softcuda(argv[1]);

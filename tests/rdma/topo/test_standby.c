@@ -12,6 +12,8 @@
 static struct machine m;
 static struct ha_standby standby;
 
+#define OWN_CARD "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"
+
 /* The first `max` standbys of a port, as names without their port 1, must be `order`. */
 static void expect_first(int max, const char *name, const char *order)
 {
@@ -133,6 +135,27 @@ static void virtual_functions(void)
 	expect_order("mlx5_2", "mlx5_5 mlx5_3 mlx5_4 mlx5_0 mlx5_1");
 	expect_order("mlx5_4", "mlx5_1 mlx5_0 mlx5_2 mlx5_3 mlx5_5");
 	CHECK(ha_standby_classify(&m.topo, 1, 2, &class));
+	CHECK_TEXT(ha_standby_class_text(&class, text, sizeof(text)), "same card and cable");
+	machine_end(&m);
+}
+
+/* Sub-functions hang on their function's cable: another card is better, however far. */
+static void sub_functions(void)
+{
+	struct ha_standby_class class;
+	char text[64];
+
+	machine_begin(&m);
+	machine_roce(&m, "mlx5_0", OWN_CARD, 0, 0x4000, "10.0.0.1");
+	machine_roce(&m, "mlx5_1", OWN_CARD "/mlx5_core.sf.2", 0, 0x4000, "10.0.0.2");
+	machine_roce(&m, "mlx5_2", OWN_CARD "/mlx5_core.sf.3", 0, 0x4000, "10.0.0.3");
+	machine_roce(&m, "mlx5_3", "/sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0", 1, 0x4001,
+		     "10.0.0.4");
+	machine_discover(&m);
+	expect_first(1, "mlx5_0", "mlx5_3");
+	expect_first(1, "mlx5_1", "mlx5_3");
+	expect_first(1, "mlx5_2", "mlx5_3");
+	CHECK(ha_standby_classify(&m.topo, 0, 1, &class));
 	CHECK_TEXT(ha_standby_class_text(&class, text, sizeof(text)), "same card and cable");
 	machine_end(&m);
 }
@@ -422,6 +445,7 @@ int main(void)
 	an_odd_port();
 	two_nics_per_switch();
 	virtual_functions();
+	sub_functions();
 	another_cable();
 	socket_direct();
 	two_fabrics();
