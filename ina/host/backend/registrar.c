@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So long a switch that nobody knows the way to is not looked for again: each search takes seconds.
+ */
+#define HIDDEN_NS (3 * HA_NS_PER_S)
+
 struct ha_registrar_lease {
 	struct ha_group_facts group;
 	unsigned rank;
@@ -31,17 +35,52 @@ static uint64_t interval_of(const struct ha_group_facts *g)
 	return g->lease_ms ? g->lease_ms * HA_NS_PER_MS / 3 : UINT64_MAX / 2;
 }
 
+static const struct ha_registrar_hidden *find_hidden(const struct ha_registrar *r, uint32_t addr)
+{
+	uint64_t now = ha_clock_now(&ha_clock_live);
+
+	for (unsigned i = 0; i < HA_REGISTRAR_HIDDEN; i++)
+		if (r->hidden[i].addr == addr && r->hidden[i].until > now)
+			return &r->hidden[i];
+	return NULL;
+}
+
+/* In the place of the one that ends first. */
+static void remember_hidden(struct ha_registrar *r, uint32_t addr, int err, const char *why)
+{
+	struct ha_registrar_hidden *place = &r->hidden[0];
+
+	for (unsigned i = 1; i < HA_REGISTRAR_HIDDEN; i++)
+		if (r->hidden[i].until < place->until)
+			place = &r->hidden[i];
+	place->addr = addr;
+	place->until = ha_clock_now(&ha_clock_live) + HIDDEN_NS;
+	place->err = err;
+	snprintf(place->why, sizeof(place->why), "%s", why);
+}
+
 /*
  * Where packets to the switch go; before the rank is taken: one that cannot reach its switch has
  * not joined.
  */
 static int find_switch(struct ha_registrar *r, struct ha_group_facts *g, char *why, size_t size)
 {
+	const struct ha_registrar_hidden *hidden;
+	int err;
+
 	if (r->switch_mac) {
 		memcpy(g->switch_mac, r->switch_mac, 6);
 		return 0;
 	}
-	return r->net->ops->neighbour(r->net, g->switch_addr, g->switch_mac, why, size);
+	hidden = find_hidden(r, g->switch_addr);
+	if (hidden) {
+		snprintf(why, size, "%s", hidden->why);
+		return hidden->err;
+	}
+	err = r->net->ops->neighbour(r->net, g->switch_addr, g->switch_mac, why, size);
+	if (err == -EHOSTUNREACH)
+		remember_hidden(r, g->switch_addr, err, why);
+	return err;
 }
 
 static void join_group(struct ha_registrar *r, struct ha_question *q)
@@ -135,8 +174,14 @@ static void report_lost_lease(struct ha_registrar *r, const struct ha_registrar_
 	ha_mailbox_send(r->control, &q->message, HA_QUESTION_LOST, q);
 }
 
-/* True: it is over. */
-static bool renew_lease(struct ha_registrar *r, struct ha_registrar_lease *lease)
+/* What renew_lease() has found. */
+enum renewal {
+	RENEWED,
+	UNANSWERED, /* nobody knows; it goes on */
+	OVER,
+};
+
+static enum renewal renew_lease(struct ha_registrar *r, struct ha_registrar_lease *lease)
 {
 	char why[320] = "", name[24];
 	int err = r->authority->ops->renew(r->authority, &lease->group, lease->rank,
@@ -145,7 +190,7 @@ static bool renew_lease(struct ha_registrar *r, struct ha_registrar_lease *lease
 	lease->due = ha_clock_now(&ha_clock_live) + interval_of(&lease->group);
 	if (err == -ECANCELED || err == -ETIMEDOUT) {
 		report_lost_lease(r, lease, err, why);
-		return true;
+		return OVER;
 	}
 	snprintf(name, sizeof(name), "group %u rank %u", lease->group.id, lease->rank);
 	if (err && !lease->doubted)
@@ -153,20 +198,38 @@ static bool renew_lease(struct ha_registrar *r, struct ha_registrar_lease *lease
 	else if (!err && lease->doubted)
 		HA_INFO(name, "its lease is renewed again");
 	lease->doubted = err != 0;
-	return false;
+	return err ? UNANSWERED : RENEWED;
 }
 
-/* The one that is due for the longest time. */
-static void renew_next(struct ha_registrar *r)
+/* The one that is due for the longest time, or NULL. */
+static struct ha_registrar_lease **find_due(struct ha_registrar *r, uint64_t now)
 {
-	uint64_t now = ha_clock_now(&ha_clock_live);
 	struct ha_registrar_lease **next = NULL;
 
 	for (struct ha_registrar_lease **at = &r->leases; *at; at = &(*at)->next)
 		if ((*at)->due <= now && (!next || (*at)->due < (*next)->due))
 			next = at;
-	if (next && renew_lease(r, *next))
-		remove_lease(next);
+	return next;
+}
+
+/*
+ * Each that is due now, once. A controller that is away is waited for once only, and the question
+ * that is next has its turn.
+ */
+static void renew_due_leases(struct ha_registrar *r)
+{
+	uint64_t now = ha_clock_now(&ha_clock_live);
+	struct ha_registrar_lease **at;
+	enum renewal renewal = RENEWED;
+
+	while (renewal != UNANSWERED && !atomic_load_explicit(&r->stop, memory_order_acquire)) {
+		at = find_due(r, now);
+		if (!at)
+			return;
+		renewal = renew_lease(r, *at);
+		if (renewal == OVER)
+			remove_lease(at);
+	}
 }
 
 static uint64_t next_due(const struct ha_registrar *r)
@@ -201,16 +264,15 @@ static void *run_registrar(void *arg)
 
 	pthread_setname_np(pthread_self(), "ina-registrar");
 	/*
-	 * In turn, for each may take seconds: no lease waits for more than one question, no
-	 * question for more than one lease.
+	 * In turn, for each may take seconds: no lease waits for more than one question, and no
+	 * question for more than one renewal that is not answered.
 	 */
 	while (!atomic_load_explicit(&r->stop, memory_order_acquire)) {
 		wait_for_work(r);
 		message = ha_mailbox_take(&r->mailbox);
 		if (message)
 			answer_question(r, message);
-		if (!atomic_load_explicit(&r->stop, memory_order_acquire))
-			renew_next(r);
+		renew_due_leases(r);
 	}
 	/* A controller that is away is not waited for once for each rank. */
 	while ((message = ha_mailbox_take(&r->mailbox))) {

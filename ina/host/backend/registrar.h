@@ -31,6 +31,16 @@ struct ha_question {
 
 struct ha_registrar_lease; /* a rank that is being renewed */
 
+/* A switch that was looked for in vain. */
+struct ha_registrar_hidden {
+	uint32_t addr;
+	uint64_t until; /* ns: not looked for again before then; 0: nothing is known */
+	int err;
+	char why[320];
+};
+
+#define HA_REGISTRAR_HIDDEN 8u
+
 struct ha_registrar {
 	struct ha_authority *authority;
 	struct ha_net *net;
@@ -40,7 +50,9 @@ struct ha_registrar {
 	_Atomic bool stop;
 	pthread_t thread;
 	bool running;
-	struct ha_registrar_lease *leases; /* the thread's own */
+	/* The thread's own. */
+	struct ha_registrar_lease *leases;
+	struct ha_registrar_hidden hidden[HA_REGISTRAR_HIDDEN];
 };
 
 /* 0 or a negative errno. r: zeroed but for authority, net, switch_mac, control. */

@@ -41,6 +41,7 @@ struct incarnation {
 	struct ha_group_facts facts;
 	uint64_t incarnation[INA_RANKS_MAX];
 	uint32_t left;
+	unsigned waited[INA_RANKS_MAX]; /* slow creations since the rank's lease was renewed */
 	bool incarnations, reset;
 };
 
@@ -61,8 +62,9 @@ struct fabric {
 	struct incarnation incarnation[INA_GROUPS];
 	uint32_t epoch[INA_GROUPS];
 	uint8_t last;
-	unsigned until_down;                     /* blocks; 0: it does not go down by itself */
-	unsigned hidden_us, searches[256], most; /* by the last byte of the backend's address */
+	unsigned until_down; /* blocks; 0: it does not go down by itself */
+	unsigned hidden_us, searches;
+	unsigned create_us, longest_wait;
 };
 
 struct authority {
@@ -285,8 +287,7 @@ static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *wh
 
 	pthread_mutex_lock(&f->lock);
 	us = f->hidden_us;
-	if (us && ++f->searches[net->addr & 255] > f->most)
-		f->most = f->searches[net->addr & 255];
+	f->searches += us != 0;
 	pthread_mutex_unlock(&f->lock);
 	memset(mac, 0x22, 6);
 	if (!us)
@@ -390,12 +391,36 @@ static int report_away(char *why, size_t size)
 	return -ECONNREFUSED;
 }
 
+static void count_wait(struct fabric *f, struct incarnation *l, unsigned rank)
+{
+	if (!l->incarnation[rank] || l->left >> rank & 1)
+		return;
+	if (++l->waited[rank] > f->longest_wait)
+		f->longest_wait = l->waited[rank];
+}
+
+/* All leases wait for a creation that takes its time. */
+static void delay_creation(struct fabric *f)
+{
+	unsigned us;
+
+	pthread_mutex_lock(&f->lock);
+	us = f->create_us;
+	for (unsigned i = 1; us && i < INA_GROUPS; i++)
+		for (unsigned rank = 0; rank < INA_RANKS_MAX; rank++)
+			count_wait(f, &f->incarnation[i], rank);
+	pthread_mutex_unlock(&f->lock);
+	if (us)
+		usleep(us);
+}
+
 static int create_group(struct ha_authority *a, const struct ina_shm_create *spec,
 			struct ha_group_facts *g, char *why, size_t size)
 {
 	struct fabric *f = fabric_of(a);
 	unsigned tries = 0;
 
+	delay_creation(f);
 	pthread_mutex_lock(&f->lock);
 	do
 		f->last = (uint8_t)(f->last % 16 + 1);
@@ -467,7 +492,7 @@ static int renew_lease(struct ha_authority *a, const struct ha_group_facts *g, u
 	int err = 0;
 
 	pthread_mutex_lock(&f->lock);
-	f->searches[g->member[rank] & 255] = 0;
+	f->incarnation[g->id].waited[rank] = 0;
 	if (f->controller_down) {
 		err = report_away(why, size);
 	} else if (f->incarnation[g->id].reset) {
@@ -609,12 +634,29 @@ void fabric_switch_hidden(struct fabric *f, unsigned us)
 
 unsigned fabric_searches(struct fabric *f)
 {
-	unsigned most;
+	unsigned searches;
 
 	pthread_mutex_lock(&f->lock);
-	most = f->most;
+	searches = f->searches;
 	pthread_mutex_unlock(&f->lock);
-	return most;
+	return searches;
+}
+
+void fabric_slow_creates(struct fabric *f, unsigned us)
+{
+	pthread_mutex_lock(&f->lock);
+	f->create_us = us;
+	pthread_mutex_unlock(&f->lock);
+}
+
+unsigned fabric_longest_wait(struct fabric *f)
+{
+	unsigned longest;
+
+	pthread_mutex_lock(&f->lock);
+	longest = f->longest_wait;
+	pthread_mutex_unlock(&f->lock);
+	return longest;
 }
 
 uint64_t fabric_hurt(struct fabric *f)

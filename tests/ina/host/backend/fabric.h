@@ -32,9 +32,12 @@ void fabric_switch_reset(struct fabric *f);
 void fabric_controller_down(struct fabric *f, bool down);
 /* Nobody finds the way to the switch any more, and each notices only after `us`; 0: all find it. */
 void fabric_switch_hidden(struct fabric *f, unsigned us);
-/* The most searches for the way that a backend has made in a row, without renewing a lease in
- * between. */
+/* Searches for the way to a switch that is hidden, by all backends. */
 unsigned fabric_searches(struct fabric *f);
+/* From now on each creation of a group takes `us`. */
+void fabric_slow_creates(struct fabric *f, unsigned us);
+/* The most slow creations of groups that any rank's lease has waited for without being renewed. */
+unsigned fabric_longest_wait(struct fabric *f);
 /* What has been dropped, repeated or delayed. */
 uint64_t fabric_hurt(struct fabric *f);
 /* Groups that have not ended. */

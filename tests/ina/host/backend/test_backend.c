@@ -399,43 +399,75 @@ static void controller_is_away(void)
 	rig_close(&r);
 }
 
-/* Many ranks cannot reach their switch, and each takes its time to notice: those of other groups
- * keep their leases meanwhile. */
+/* Creations of groups that each take their time: eight ranks of one host keep their leases
+ * meanwhile. */
 static void leases_do_not_wait_for_questions(void)
 {
-	enum { LATE = 20 };
-	uint32_t member[LATE];
-	uint8_t ticket[HA_INA_TICKET];
+	enum { CREATES = 20 };
 	struct ina_shm_message m;
-	struct rig_client late;
+	struct rig_client other;
 	struct rig r;
 	struct crew c;
 
-	rig_open(&r, &(struct rig_options) { .hosts = 2, .workers = 2 });
-	crew_open(&c, &r, 2);
-	rig_attach(&r, 0, &late);
-	for (unsigned i = 0; i < LATE; i++)
-		member[i] = RIG_ADDR(0);
-	CHECK_INT(rig_create(&late, member, LATE, ticket), 0);
-	fabric_switch_hidden(r.fabric, 60 * 1000);
-	for (unsigned i = 0; i < LATE; i++) {
-		m = (struct ina_shm_message) { .type = INA_SHM_JOIN,
+	rig_open(&r, &(struct rig_options) { .workers = 2 });
+	crew_open(&c, &r, 8);
+	rig_attach(&r, 0, &other);
+	fabric_slow_creates(r.fabric, 60 * 1000);
+	for (unsigned i = 0; i < CREATES; i++) {
+		m = (struct ina_shm_message) { .type = INA_SHM_CREATE,
 					       .serial = 100 + i,
-					       .join = { .rank = i } };
-		memcpy(m.join.ticket, ticket, HA_INA_TICKET);
-		CHECK(!ina_shm_message_send(late.shm.fd, &m, -1));
+					       .create = { .ranks = 8, .name = "slow" } };
+		memcpy(m.create.member, c.member, sizeof(m.create.member));
+		CHECK(!ina_shm_message_send(other.shm.fd, &m, -1));
 	}
-	for (unsigned i = 0; i < LATE; i++) {
-		CHECK(rig_receive(&late, &m));
-		CHECK(m.type == INA_SHM_REFUSED);
-		CHECK_INT(m.state.result, -EHOSTUNREACH);
-	}
+	for (unsigned i = 0; i < CREATES; i++)
+		CHECK(rig_receive(&other, &m));
 	/* a lease is due each 100 ms */
-	CHECK(fabric_searches(r.fabric) && fabric_searches(r.fabric) <= 4);
-	fabric_switch_hidden(r.fabric, 0);
+	CHECK(fabric_longest_wait(r.fabric) && fabric_longest_wait(r.fabric) <= 4);
+	fabric_slow_creates(r.fabric, 0);
 	crew_do(&c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 1);
-	rig_detach(&late);
+	rig_detach(&other);
 	crew_close(&c);
+	rig_close(&r);
+}
+
+/* A rank that has failed to join does not join again: `rank` is the next one that tries, of 32. */
+static unsigned join_when_found(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET],
+				unsigned rank, uint32_t *handle)
+{
+	while (rig_join(c, ticket, rank, handle)) {
+		CHECK_INT(c->state.result, -EHOSTUNREACH);
+		CHECK(++rank < INA_RANKS_MAX);
+		rig_pause(1000 * 1000);
+	}
+	return rank;
+}
+
+/* Many ranks cannot reach their switch: that is found out once for all of them, and again only when
+ * some time has passed. Then a switch that is there again is found. */
+static void hidden_switch_is_searched_for_once(void)
+{
+	enum { LATE = 20 };
+	uint32_t member[INA_RANKS_MAX], handle;
+	uint8_t ticket[HA_INA_TICKET];
+	struct rig_client late;
+	struct rig r;
+
+	rig_open(&r, &(struct rig_options) { .workers = 2 });
+	rig_attach(&r, 0, &late);
+	for (unsigned i = 0; i < INA_RANKS_MAX; i++)
+		member[i] = RIG_ADDR(0);
+	CHECK_INT(rig_create(&late, member, INA_RANKS_MAX, ticket), 0);
+	fabric_switch_hidden(r.fabric, 1000);
+	for (unsigned i = 0; i < LATE; i++) {
+		CHECK_INT(rig_join(&late, ticket, i, &handle), -EHOSTUNREACH);
+		CHECK(strstr(late.state.text, "nobody knows the way"));
+	}
+	CHECK(fabric_searches(r.fabric) && fabric_searches(r.fabric) <= LATE / 2);
+	fabric_switch_hidden(r.fabric, 0);
+	CHECK(join_when_found(&late, ticket, LATE, &handle) < INA_RANKS_MAX);
+	CHECK_INT(rig_leave(&late, handle), 0);
+	rig_detach(&late);
 	rig_close(&r);
 }
 
@@ -743,6 +775,7 @@ int main(int argc, char **argv)
 		{ "switch_has_lost_its_memory", switch_has_lost_its_memory },
 		{ "controller_is_away", controller_is_away },
 		{ "leases_do_not_wait_for_questions", leases_do_not_wait_for_questions },
+		{ "hidden_switch_is_searched_for_once", hidden_switch_is_searched_for_once },
 		{ "rank_leaves_in_the_middle", rank_leaves_in_the_middle },
 		{ "aborts_get_lost", aborts_get_lost },
 		{ "client_killed", client_killed },
