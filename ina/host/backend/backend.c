@@ -61,6 +61,18 @@ static void remove_member(struct ha_backend *b, struct ha_member *m, bool asked,
 	ha_mailbox_send(&b->balancer.mailbox, &m->remove, HA_MESSAGE_REMOVE, m);
 }
 
+/* The one that the registrar has comes back. */
+static void drop_waiting_questions(struct ha_peer *p)
+{
+	struct ha_question *q;
+
+	while ((q = STAILQ_FIRST(&p->waiting))) {
+		STAILQ_REMOVE_HEAD(&p->waiting, link);
+		p->asked--;
+		free(q);
+	}
+}
+
 static void detach_client(void *arg, struct ina_shm_peer *shm, const char *why)
 {
 	struct ha_backend *b = arg;
@@ -71,7 +83,8 @@ static void detach_client(void *arg, struct ina_shm_peer *shm, const char *why)
 		return;
 	}
 	HA_INFO("ina", "%s", why);
-	p->is_gone = true;
+	atomic_store_explicit(&p->is_gone, true, memory_order_relaxed);
+	drop_waiting_questions(p);
 	for (struct ha_member *m = b->members; m; m = m->next)
 		if (m->peer == p && !m->going)
 			/* whoever still reads its responses is told that we have gone */
@@ -103,35 +116,60 @@ static uint32_t new_handle(struct ha_backend *b)
 
 /* ---- what clients ask ---- */
 
-static struct ha_question *make_question(struct ha_peer *p, uint32_t serial)
+/* NULL: it has been refused. */
+static struct ha_question *make_question(struct ha_peer *p, enum ha_question_kind kind,
+					 uint32_t serial)
 {
-	struct ha_question *q = calloc(1, sizeof(*q));
+	struct ha_question *q;
 
+	if (p->asked >= HA_PEER_QUESTIONS) {
+		ina_shm_answer_refused(p->shm, serial, -EAGAIN,
+				       "as many questions of this process as may wait for the "
+				       "controller do so: ask again when one is answered");
+		return NULL;
+	}
+	q = calloc(1, sizeof(*q));
 	if (!q) {
 		ina_shm_answer_refused(p->shm, serial, -ENOMEM, "the backend has no memory");
 		return NULL;
 	}
+	q->kind = kind;
 	q->peer = p;
 	q->serial = serial;
 	return q;
 }
 
-static void send_question(struct ha_backend *b, struct ha_question *q, enum ha_question_kind kind)
+/* The registrar has one question of each client at most, so that they have it in turn. */
+static void send_question(struct ha_backend *b, struct ha_question *q)
 {
-	q->peer->asked++;
-	ha_mailbox_send(&b->registrar.mailbox, &q->message, kind, q);
+	if (q->peer->asked++)
+		STAILQ_INSERT_TAIL(&q->peer->waiting, q, link);
+	else
+		ha_mailbox_send(&b->registrar.mailbox, &q->message, q->kind, q);
+}
+
+/* One that the registrar had is answered. */
+static void send_next_question(struct ha_backend *b, struct ha_peer *p)
+{
+	struct ha_question *q = STAILQ_FIRST(&p->waiting);
+
+	p->asked--;
+	if (!q)
+		return;
+	STAILQ_REMOVE_HEAD(&p->waiting, link);
+	ha_mailbox_send(&b->registrar.mailbox, &q->message, q->kind, q);
 }
 
 static void create(void *arg, struct ina_shm_peer *shm, uint32_t serial,
 		   const struct ina_shm_create *spec)
 {
 	struct ha_backend *b = arg;
-	struct ha_question *q = make_question(ina_shm_peer_get(shm), serial);
+	struct ha_question *q = make_question(ina_shm_peer_get(shm), HA_QUESTION_CREATE, serial);
 
 	if (!q)
 		return;
 	q->spec = *spec;
-	send_question(b, q, HA_QUESTION_CREATE);
+	send_question(b, q);
 }
 
 /* A sentence about what is wrong for this host, or NULL. */
@@ -171,13 +209,13 @@ static void join(void *arg, struct ina_shm_peer *shm, uint32_t serial,
 		ina_shm_answer_refused(shm, serial, -EINVAL, wrong);
 		return;
 	}
-	q = make_question(ina_shm_peer_get(shm), serial);
+	q = make_question(ina_shm_peer_get(shm), HA_QUESTION_JOIN, serial);
 	if (!q)
 		return;
 	q->group = group;
 	q->rank = rank;
 	q->incarnation = b->incarnation = b->incarnation + 1 ? b->incarnation + 1 : 1;
-	send_question(b, q, HA_QUESTION_JOIN);
+	send_question(b, q);
 }
 
 static void leave(void *arg, struct ina_shm_peer *shm, uint32_t serial, uint32_t handle, int err)
@@ -346,7 +384,7 @@ static void take_question(struct ha_backend *b, struct ha_question *q, int kind)
 		end_member(b, q);
 	free(q);
 	if (p) {
-		p->asked--;
+		send_next_question(b, p);
 		forget_peer(b, p);
 	}
 }

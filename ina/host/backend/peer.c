@@ -14,6 +14,7 @@ struct ha_peer *ha_peer_create(struct ina_shm_peer *shm, unsigned workers)
 		free(p);
 		return NULL;
 	}
+	STAILQ_INIT(&p->waiting);
 	p->shm = shm;
 	p->workers = workers;
 	p->buffer = ina_shm_peer_buffer(shm, &p->buffer_bytes);

@@ -7,6 +7,12 @@
 #include "ina/host/backend/stream.h"
 #include "ina/host/shm/server.h"
 
+#include <sys/queue.h>
+
+struct ha_question;
+
+#define HA_PEER_QUESTIONS (2u * HA_INA_RANKS) /* of a client, that wait for the authority */
+
 /*
  * One request, from the moment it is taken from the ring until its response. The balancer's, but
  * for what part[] says.
@@ -40,8 +46,10 @@ struct ha_peer {
 
 	/* Control's. */
 	struct ha_peer *sibling;
-	bool is_gone;
-	unsigned asked; /* questions that the authority has not answered yet */
+	_Atomic bool is_gone; /* the registrar reads it */
+	/* Questions that have no answer yet: one is the registrar's, the others wait here. */
+	unsigned asked;
+	STAILQ_HEAD(, ha_question) waiting;
 	bool dropped_by_balancer;
 };
 

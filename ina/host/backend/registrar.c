@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ina/host/backend/net.h"
+#include "ina/host/backend/peer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -140,22 +141,26 @@ static int leave_group(struct ha_registrar *r, uint64_t incarnation)
 	return err;
 }
 
+static bool is_asker_gone(const struct ha_question *q)
+{
+	return q->peer && atomic_load_explicit(&q->peer->is_gone, memory_order_relaxed);
+}
+
 static void answer_question(struct ha_registrar *r, struct ha_message *message)
 {
 	struct ha_question *q = message->what;
 
-	switch (message->kind) {
-	case HA_QUESTION_CREATE:
-		create_group(r, q);
-		break;
-	case HA_QUESTION_JOIN:
-		join_group(r, q);
-		break;
-	default:
+	if (message->kind == HA_QUESTION_LEAVE) {
 		leave_group(r, q->incarnation);
 		free(q);
 		return;
 	}
+	if (is_asker_gone(q))
+		q->err = -ENOTCONN;
+	else if (message->kind == HA_QUESTION_CREATE)
+		create_group(r, q);
+	else
+		join_group(r, q);
 	ha_mailbox_send(r->control, &q->message, message->kind, q);
 }
 

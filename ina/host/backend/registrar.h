@@ -8,6 +8,8 @@
 
 #include "ina/host/backend/authority.h"
 
+#include <sys/queue.h>
+
 enum ha_question_kind {
 	HA_QUESTION_CREATE = 100,
 	HA_QUESTION_JOIN,
@@ -19,6 +21,8 @@ enum ha_question_kind {
 /* From control and back, in memory of malloc's. */
 struct ha_question {
 	struct ha_message message;
+	enum ha_question_kind kind;
+	STAILQ_ENTRY(ha_question) link; /* control's: it waits for the peer's former ones */
 	struct ha_peer *peer;
 	uint32_t serial;
 	unsigned rank;

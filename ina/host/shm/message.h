@@ -13,7 +13,8 @@
  *                                STATE handle, errno, sentence: the group has ended
  *                                REFUSED without a serial, and the end: what this client did wrong
  *
- * An answer has its question's serial. Any number of questions may wait.
+ * An answer has its question's serial. Several questions may wait; ha-backend refuses with -EAGAIN
+ * beyond 64 of a client (HA_PEER_QUESTIONS).
  */
 #ifndef INA_SHM_MESSAGE_H
 #define INA_SHM_MESSAGE_H

@@ -47,9 +47,9 @@ struct incarnation {
 
 struct fabric {
 	pthread_mutex_t lock; /* everything */
-	pthread_cond_t work;
+	pthread_cond_t work, controller;
 	pthread_t thread;
-	bool stop, down, controller_down;
+	bool stop, down, controller_down, controller_hangs;
 	struct ha_group_defaults defaults;
 	struct fabric_faults faults;
 	uint64_t dice, hurt;
@@ -422,6 +422,8 @@ static int create_group(struct ha_authority *a, const struct ina_shm_create *spe
 
 	delay_creation(f);
 	pthread_mutex_lock(&f->lock);
+	while (f->controller_hangs)
+		pthread_cond_wait(&f->controller, &f->lock);
 	do
 		f->last = (uint8_t)(f->last % 16 + 1);
 	while (f->incarnation[f->last].incarnations && ++tries < 16);
@@ -554,6 +556,7 @@ struct fabric *fabric_open(const struct ha_group_defaults *defaults)
 	CHECK(f->slot);
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->work, NULL);
+	pthread_cond_init(&f->controller, NULL);
 	f->defaults = *defaults;
 	f->dice = 42;
 	f->in.fd = -1;
@@ -623,6 +626,14 @@ void fabric_controller_down(struct fabric *f, bool down)
 	pthread_mutex_lock(&f->lock);
 	f->controller_down = down;
 	pthread_mutex_unlock(&f->lock);
+}
+
+void fabric_controller_hangs(struct fabric *f, bool hangs)
+{
+	pthread_mutex_lock(&f->lock);
+	f->controller_hangs = hangs;
+	pthread_mutex_unlock(&f->lock);
+	pthread_cond_broadcast(&f->controller);
 }
 
 void fabric_switch_hidden(struct fabric *f, unsigned us)

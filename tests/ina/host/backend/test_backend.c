@@ -431,6 +431,82 @@ static void leases_do_not_wait_for_questions(void)
 	rig_close(&r);
 }
 
+static void send_create(struct rig_client *c, uint32_t serial)
+{
+	struct ina_shm_message m = { .type = INA_SHM_CREATE,
+				     .serial = serial,
+				     .create = { .ranks = 2,
+						 .member = { RIG_ADDR(0), RIG_ADDR(0) },
+						 .name = "one of many" } };
+
+	CHECK(!ina_shm_message_send(c->shm.fd, &m, -1));
+}
+
+/* The controller does not answer, and a client asks without end: it is refused at once beyond what
+ * may wait, and another client's question has its turn after one of these, not after all. */
+static void client_asks_without_end(void)
+{
+	enum { QUESTIONS = 4000, WAITING = 2 * HA_INA_RANKS };
+	struct rig_client greedy, other;
+	struct ina_shm_message m;
+	struct rig r;
+
+	rig_open(&r, &(struct rig_options) { .workers = 2 });
+	rig_attach(&r, 0, &greedy);
+	rig_attach(&r, 0, &other);
+	fabric_controller_hangs(r.fabric, true);
+	for (unsigned i = 1; i <= QUESTIONS; i++) {
+		send_create(&greedy, i);
+		if (i <= WAITING)
+			continue;
+		CHECK(rig_receive(&greedy, &m));
+		CHECK_INT(m.serial, i);
+		CHECK(m.type == INA_SHM_REFUSED && strstr(m.state.text, "questions"));
+		CHECK_INT(m.state.result, -EAGAIN);
+	}
+	send_create(&other, 1);
+	fabric_controller_hangs(r.fabric, false);
+	CHECK(rig_receive(&other, &m));
+	CHECK(m.type == INA_SHM_TICKET); /* there are 16 groups, which the first client asks for */
+	for (unsigned i = 1; i <= WAITING; i++) {
+		CHECK(rig_receive(&greedy, &m));
+		CHECK_INT(m.serial, i);
+	}
+	rig_detach(&greedy);
+	rig_detach(&other);
+	rig_close(&r);
+}
+
+/* Clients that go while their questions wait: nobody asks the controller for them. */
+static void questions_of_who_has_gone(void)
+{
+	uint32_t member[2] = { RIG_ADDR(0), RIG_ADDR(0) };
+	uint8_t ticket[HA_INA_TICKET];
+	struct rig_client first, gone;
+	struct ina_shm_message m;
+	struct rig r;
+
+	rig_open(&r, &(struct rig_options) { .workers = 2 });
+	rig_attach(&r, 0, &first);
+	fabric_controller_hangs(r.fabric, true);
+	send_create(&first, 1000);
+	for (unsigned i = 0; i < 8; i++) {
+		rig_attach(&r, 0, &gone);
+		for (uint32_t serial = 1; serial <= 4; serial++)
+			send_create(&gone, serial);
+		rig_detach(&gone);
+	}
+	rig_attach(&r, 0, &gone); /* what came before it has been seen */
+	rig_detach(&gone);
+	fabric_controller_hangs(r.fabric, false);
+	CHECK(rig_receive(&first, &m));
+	CHECK(m.type == INA_SHM_TICKET);
+	CHECK_INT(rig_create(&first, member, 2, ticket), 0);
+	CHECK_INT(fabric_groups(r.fabric), 2);
+	rig_detach(&first);
+	rig_close(&r);
+}
+
 /* A rank that has failed to join does not join again: `rank` is the next one that tries, of 32. */
 static unsigned join_when_found(struct rig_client *c, const uint8_t ticket[HA_INA_TICKET],
 				unsigned rank, uint32_t *handle)
@@ -775,6 +851,8 @@ int main(int argc, char **argv)
 		{ "switch_has_lost_its_memory", switch_has_lost_its_memory },
 		{ "controller_is_away", controller_is_away },
 		{ "leases_do_not_wait_for_questions", leases_do_not_wait_for_questions },
+		{ "client_asks_without_end", client_asks_without_end },
+		{ "questions_of_who_has_gone", questions_of_who_has_gone },
 		{ "hidden_switch_is_searched_for_once", hidden_switch_is_searched_for_once },
 		{ "rank_leaves_in_the_middle", rank_leaves_in_the_middle },
 		{ "aborts_get_lost", aborts_get_lost },
