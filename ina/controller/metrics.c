@@ -74,7 +74,8 @@ void ha_controller_metrics(const struct ha_service *s, const struct ha_server_co
 	print_counter(out, "calls_crowded", c->crowded,
 		      "Calls refused because there were too many at once.");
 	print_counter(out, "calls_slow", c->slow,
-		      "Calls ended because their request did not come.");
+		      "Calls ended because their request did not come, or their answer was not "
+		      "taken.");
 	print_counter(out, "calls_cancelled", c->cancelled,
 		      "Calls whose client did not wait for the answer.");
 	print_gauge(out, "calls_in_progress", c->in_progress, "Calls that have not ended.");

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOW_NS (10 * HA_NS_PER_S)    /* for a request to be there whole */
+#define SLOW_NS (10 * HA_NS_PER_S)    /* for a request to be there whole, an answer to be taken */
 #define BATCH 256                     /* calls that share a commit */
 #define STILL_NS (100 * HA_NS_PER_MS) /* between two looks at the clock: it stood still */
 #define MEMORY (64u << 20)            /* bytes for gRPC's buffers */
@@ -48,7 +48,7 @@ struct call {
 	grpc_byte_buffer *request, *response;
 	grpc_slice text;
 	int cancelled;
-	uint64_t began;
+	uint64_t since; /* when it began to be received, then to be sent, ns */
 	char host[HA_TENANT_NAME];
 	struct ha_caller caller;
 	struct ha_reply reply;
@@ -183,7 +183,7 @@ static void begin_call(struct call *c)
 	grpc_op close = { .op = GRPC_OP_RECV_CLOSE_ON_SERVER },
 		receive = { .op = GRPC_OP_RECV_MESSAGE };
 
-	c->began = ha_clock_now(&ha_clock_live);
+	c->since = ha_clock_now(&ha_clock_live);
 	c->next = s->calls;
 	c->link = &s->calls;
 	if (s->calls)
@@ -257,7 +257,7 @@ static void process_request(struct call *c)
 
 /* ---- answering ---- */
 
-static void send_answer(struct call *c)
+static void send_answer(struct call *c, uint64_t now)
 {
 	grpc_op ops[3] = { { .op = GRPC_OP_SEND_INITIAL_METADATA },
 			   { .op = GRPC_OP_SEND_STATUS_FROM_SERVER },
@@ -265,6 +265,7 @@ static void send_answer(struct call *c)
 	size_t n = 2;
 
 	c->phase = SENDING;
+	c->since = now;
 	ops[1].data.send_status_from_server.status = (grpc_status_code)c->reply.status;
 	if (c->reply.status) {
 		c->text = grpc_slice_from_copied_string(c->reply.message);
@@ -343,22 +344,33 @@ static void answer_all(struct ha_server *s, const char *failure)
 			ha_reply_fail(&c->reply, HA_CALL_UNAVAILABLE, "%s", failure);
 		s->count.waiting += c->phase == WAITING;
 		if (c->phase == READY)
-			send_answer(c);
+			send_answer(c, now);
 	}
 }
 
-/* Clients that begin and do not go on. */
+static bool waits_for_client(const struct call *c)
+{
+	return c->phase == RECEIVING || c->phase == SENDING;
+}
+
+/*
+ * Clients that begin and do not go on, or leave no room for their answer: others would be refused
+ * for them.
+ */
 static void look_for_slow(struct ha_server *s, uint64_t now)
 {
 	if (now < s->next_look)
 		return;
 	s->next_look = now + HA_NS_PER_S;
 	for (struct call *c = s->calls; c; c = c->next)
-		if (c->phase == RECEIVING && now - c->began > SLOW_NS) {
+		if (waits_for_client(c) && now > c->since + SLOW_NS) {
 			s->count.slow++;
-			grpc_call_cancel_with_status(c->call, GRPC_STATUS_DEADLINE_EXCEEDED,
-						     "the request did not come within 10 s", NULL);
-			c->began = now;
+			grpc_call_cancel_with_status(
+				c->call, GRPC_STATUS_DEADLINE_EXCEEDED,
+				c->phase == RECEIVING ? "the request did not come within 10 s"
+						      : "the answer was not taken within 10 s",
+				NULL);
+			c->since = now;
 		}
 }
 
