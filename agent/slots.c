@@ -171,9 +171,21 @@ static int claim_slot(struct ha_slots *s, const struct mpib_register *m)
 		s->slot[at].src = m->sout_src_ip;
 		s->slot[at].dst = m->sout_dst_ip;
 	}
-	s->slot[at].sup_src = m->sup_src_ip;
-	s->slot[at].sup_dst = m->sup_dst_ip;
 	return at;
+}
+
+/*
+ * After a registration: the first one says which addresses the flow's standby has, or the first
+ * that knows them. What other processes say of the same flow changes nothing.
+ */
+static void set_standby(struct ha_slot *slot, const struct mpib_register *m)
+{
+	bool known = slot->sup_src || slot->sup_dst;
+
+	if (known && slot->refs > 1)
+		return;
+	slot->sup_src = m->sup_src_ip;
+	slot->sup_dst = m->sup_dst_ip;
 }
 
 /* A flow that got its first registration: the hint is there before the answer. */
@@ -212,6 +224,7 @@ uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner,
 			release_slot(s, (unsigned)at);
 		return MPIB_STATUS_NO_SLOT;
 	}
+	set_standby(&s->slot[at], m);
 	if (s->slot[at].refs == 1)
 		write_first_hint(s, (unsigned)at);
 	*slot = (uint32_t)at;

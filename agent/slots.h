@@ -24,7 +24,8 @@
 struct ha_registration;
 
 struct ha_slot {
-	uint32_t src, dst, sup_src, sup_dst; /* network byte order; src and dst 0: free */
+	uint32_t src, dst;         /* network byte order; both 0: free */
+	uint32_t sup_src, sup_dst; /* of the first registration that knew them */
 	uint32_t refs;
 	uint32_t value;      /* as in the hints file */
 	uint64_t keep_until; /* of a slot without a registration */

@@ -244,6 +244,59 @@ static void what_was_left_is_taken_over(void)
 	ha_slots_close(&s);
 }
 
+static uint32_t register_standby(struct ha_owner *owner, uint32_t conn_id, uint32_t sup)
+{
+	struct mpib_register m = make_register(conn_id, 7);
+	uint32_t at;
+
+	m.sup_src_ip = sup;
+	m.sup_dst_ip = sup ? sup + 1 : 0;
+	CHECK_INT(ha_slots_register(&s, owner, &m, &at), MPIB_STATUS_OK);
+	return at;
+}
+
+/* The addresses of a flow's standby are those that it was registered with first, whatever other
+ * processes say of it. */
+static void the_standby_is_the_first_ones(void)
+{
+	struct mpib_register refused = make_register(9, 7);
+	struct ha_owner *me, *other;
+	uint32_t at, none;
+	unsigned n;
+
+	open_slots();
+	me = ha_owner_get(&s, getpid(), 0);
+	other = ha_owner_get(&s, getppid(), 0);
+	at = register_standby(me, 1, 0);
+	CHECK_INT(s.slot[at].sup_src, 0);
+	register_standby(me, 2, 100); /* it was not known yet */
+	CHECK_INT(s.slot[at].sup_src, 100);
+	CHECK_INT(s.slot[at].sup_dst, 101);
+	register_standby(other, 1, 0);
+	CHECK_INT(s.slot[at].sup_src, 100);
+	register_standby(other, 2, 200);
+	CHECK_INT(s.slot[at].sup_src, 100);
+	CHECK_INT(s.slot[at].sup_dst, 101);
+	CHECK_INT(ha_slots_deregister(&s, me, 2), MPIB_STATUS_OK);
+	CHECK_INT(ha_slots_deregister(&s, other, 1), MPIB_STATUS_OK);
+	CHECK_INT(ha_slots_deregister(&s, other, 2), MPIB_STATUS_OK);
+	CHECK_INT(ha_slots_deregister(&s, me, 1), MPIB_STATUS_OK);
+	CHECK_INT(register_standby(me, 1, 300), at); /* everybody had left it */
+	CHECK_INT(s.slot[at].sup_src, 300);
+	/* a registration that fails changes nothing */
+	ha_slots_close(&s);
+	open_slots();
+	me = ha_owner_get(&s, getpid(), 0);
+	at = register_standby(me, 1, 0);
+	n = s.nregistrations;
+	s.nregistrations = HA_SLOTS_REGISTRATIONS;
+	refused.sup_src_ip = 400;
+	CHECK_INT(ha_slots_register(&s, me, &refused, &none), MPIB_STATUS_NO_SLOT);
+	s.nregistrations = n;
+	CHECK_INT(s.slot[at].sup_src, 0);
+	ha_slots_close(&s);
+}
+
 int main(void)
 {
 	connections_of_a_flow_share_a_slot();
@@ -254,5 +307,6 @@ int main(void)
 	a_dead_process_holds_nothing();
 	a_process_out_of_sight_is_its_socket();
 	what_was_left_is_taken_over();
+	the_standby_is_the_first_ones();
 	return 0;
 }
