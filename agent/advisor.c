@@ -195,4 +195,5 @@ void ha_advisor_close(struct ha_advisor *a)
 {
 	ha_rules_free(&a->manual);
 	ha_rules_free(&a->fixed);
+	ha_ports_close(&a->ports);
 }

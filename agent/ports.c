@@ -218,97 +218,155 @@ void ha_ports_look(struct ha_ports *ports, uint64_t now)
 		read_port(ports, &ports->port[i], now);
 }
 
-/* ---- finding ---- */
+/* ---- the tables of addresses ---- */
 
-typedef bool (*entry_fn)(struct ha_ports *ports, const char *name, struct ha_port *found,
-			 const char *wanted);
+typedef void (*entry_fn)(struct ha_ports *ports, const char *name, struct ha_port_place *at);
 
-/* Calls fn for the entries of a folder of sysfs until one is what is wanted. */
-static bool find_entry(struct ha_ports *ports, const char *folder, entry_fn fn,
-		       struct ha_port *found, const char *wanted)
+/* Calls fn for the entries of a folder of sysfs. */
+static void each_entry(struct ha_ports *ports, const char *folder, entry_fn fn,
+		       struct ha_port_place *at)
 {
 	char path[512];
 	struct dirent *entry;
-	bool done = false;
 	DIR *list;
 
 	snprintf(path, sizeof(path), "%s%s", ports->root, folder);
 	list = opendir(path);
-	while (list && !done && (entry = readdir(list)) != NULL)
-		if (entry->d_name[0] != '.' && strlen(entry->d_name) < sizeof(found->device))
-			done = fn(ports, entry->d_name, found, wanted);
+	while (list && (entry = readdir(list)) != NULL)
+		if (entry->d_name[0] != '.' && strlen(entry->d_name) < sizeof(at->device))
+			fn(ports, entry->d_name, at);
 	if (list)
 		closedir(list);
-	return done;
 }
 
-/* A port of found->device: does its GID table have the address? */
-static bool port_has(struct ha_ports *ports, const char *name, struct ha_port *found,
-		     const char *wanted)
+/* Without memory the address is not this host's until the next reading. */
+static void add_place(struct ha_ports *ports, const struct ha_port_place *at)
+{
+	struct ha_port_place *grown;
+	unsigned room = ports->room ? ports->room * 2 : 64;
+
+	if (ports->nplaces == ports->room) {
+		grown = realloc(ports->place, room * sizeof(*grown));
+		if (!grown)
+			return;
+		ports->place = grown;
+		ports->room = room;
+	}
+	ports->place[ports->nplaces++] = *at;
+}
+
+/* The IPv4 address of a GID as sysfs prints it; 0: it has none. Network byte order. */
+static uint32_t parse_gid(const char *text)
+{
+	static const char mapped[] = "0000:0000:0000:0000:0000:ffff:";
+	unsigned high, low;
+
+	if (strncmp(text, mapped, sizeof(mapped) - 1) ||
+	    sscanf(text + sizeof(mapped) - 1, "%4x:%4x", &high, &low) != 2)
+		return 0;
+	return htonl(high << 16 | low);
+}
+
+static void read_gids(struct ha_ports *ports, const char *name, struct ha_port_place *at)
 {
 	char text[64];
 
-	found->number = atoi(name);
-	for (int i = 0; i < GIDS_MAX; i++) {
+	at->number = atoi(name);
+	for (at->gid = 0; at->gid < GIDS_MAX; at->gid++) {
 		int len = ha_sysfs_read(ports->root, text, sizeof(text),
-					"/sys/class/infiniband/%s/ports/%d/gids/%d", found->device,
-					found->number, i);
+					"/sys/class/infiniband/%s/ports/%d/gids/%d", at->device,
+					at->number, at->gid);
 
 		if (len == -ENOENT)
 			break;
-		if (len <= 0 || strcmp(text, wanted))
-			continue;
-		ha_sysfs_read(ports->root, found->interface, sizeof(found->interface),
-			      "/sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/%d", found->device,
-			      found->number, i);
-		return true;
+		at->ip = len > 0 ? parse_gid(text) : 0;
+		if (at->ip)
+			add_place(ports, at);
 	}
-	return false;
 }
 
-static bool device_has(struct ha_ports *ports, const char *name, struct ha_port *found,
-		       const char *wanted)
+static void read_device(struct ha_ports *ports, const char *name, struct ha_port_place *at)
 {
 	char folder[128];
 
-	snprintf(found->device, sizeof(found->device), "%.63s", name);
+	snprintf(at->device, sizeof(at->device), "%.63s", name);
 	snprintf(folder, sizeof(folder), "/sys/class/infiniband/%s/ports", name);
-	return find_entry(ports, folder, port_has, found, wanted);
+	each_entry(ports, folder, read_gids, at);
 }
 
-static bool first_device(struct ha_ports *ports, const char *name, struct ha_port *found,
-			 const char *wanted)
+/* Interfaces of this host (IP over InfiniBand, or no RDMA at all). */
+static void read_interfaces(struct ha_ports *ports)
 {
-	snprintf(found->device, sizeof(found->device), "%.63s", name);
-	found->number = (int)ha_sysfs_number(ports->root, 0, "/sys/class/net/%s/dev_port",
-					     found->interface) +
-			1;
-	return true;
-}
-
-/* An interface of this host (IP over InfiniBand, or no RDMA at all). */
-static bool find_interface(struct ha_ports *ports, uint32_t ip, struct ha_port *found)
-{
-	struct ifaddrs *all, *at;
-	char folder[128];
+	struct ifaddrs *all;
 
 	if (*ports->root || getifaddrs(&all))
-		return false;
-	for (at = all; at; at = at->ifa_next) {
+		return;
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
 		const struct sockaddr_in *in =
-			(const struct sockaddr_in *)(const void *)at->ifa_addr;
+			(const struct sockaddr_in *)(const void *)i->ifa_addr;
+		struct ha_port_place at = { 0 };
 
-		if (in && in->sin_family == AF_INET && in->sin_addr.s_addr == ip)
-			break;
+		if (!in || in->sin_family != AF_INET)
+			continue;
+		at.ip = in->sin_addr.s_addr;
+		snprintf(at.interface, sizeof(at.interface), "%s", i->ifa_name);
+		add_place(ports, &at);
 	}
-	if (at)
-		snprintf(found->interface, sizeof(found->interface), "%s", at->ifa_name);
 	freeifaddrs(all);
-	if (!*found->interface)
-		return false;
-	snprintf(folder, sizeof(folder), "/sys/class/net/%s/device/infiniband", found->interface);
-	find_entry(ports, folder, first_device, found, "");
-	return true;
+}
+
+/* Ports of RDMA come first: an address that is both is found there. */
+static void read_tables(struct ha_ports *ports, uint64_t now)
+{
+	struct ha_port_place at = { 0 };
+
+	ports->nplaces = 0;
+	each_entry(ports, "/sys/class/infiniband", read_device, &at);
+	read_interfaces(ports);
+	ports->tables_read = true;
+	ports->read_at = now;
+}
+
+/* ---- finding ---- */
+
+static const struct ha_port_place *find_place(const struct ha_ports *ports, uint32_t ip)
+{
+	for (unsigned i = 0; i < ports->nplaces; i++)
+		if (ports->place[i].ip == ip)
+			return &ports->place[i];
+	return NULL;
+}
+
+static void take_device(struct ha_ports *ports, const char *name, struct ha_port_place *at)
+{
+	if (!*at->device)
+		snprintf(at->device, sizeof(at->device), "%.63s", name);
+}
+
+/* The port of an address, with both of its names as far as it has them. */
+static struct ha_port name_port(struct ha_ports *ports, const struct ha_port_place *place)
+{
+	struct ha_port found = { .number = place->number };
+	struct ha_port_place of_interface = { 0 };
+	char folder[128];
+
+	snprintf(found.device, sizeof(found.device), "%s", place->device);
+	snprintf(found.interface, sizeof(found.interface), "%s", place->interface);
+	if (*found.device) {
+		ha_sysfs_read(ports->root, found.interface, sizeof(found.interface),
+			      "/sys/class/infiniband/%s/ports/%d/gid_attrs/ndevs/%d", found.device,
+			      found.number, place->gid);
+		return found;
+	}
+	snprintf(folder, sizeof(folder), "/sys/class/net/%s/device/infiniband", found.interface);
+	each_entry(ports, folder, take_device, &of_interface);
+	if (!*of_interface.device)
+		return found;
+	snprintf(found.device, sizeof(found.device), "%s", of_interface.device);
+	found.number = (int)ha_sysfs_number(ports->root, 0, "/sys/class/net/%s/dev_port",
+					    found.interface) +
+		       1;
+	return found;
 }
 
 /* Names go into JSON and metrics, and back into paths: what is neither letter, digit nor one of
@@ -336,20 +394,20 @@ static int find_or_add_port(struct ha_ports *ports, const struct ha_port *found)
 	return (int)ports->n++;
 }
 
+/* In the tables, which are read again when that was long ago. */
 static int search_port(struct ha_ports *ports, uint32_t ip, uint64_t now)
 {
-	struct ha_port found = { 0 };
-	uint32_t host = ntohl(ip);
-	char gid[64];
+	const struct ha_port_place *place = find_place(ports, ip);
+	struct ha_port found;
 	int at;
 
-	snprintf(gid, sizeof(gid), "0000:0000:0000:0000:0000:ffff:%04x:%04x", host >> 16,
-		 host & 0xffff);
-	if (!find_entry(ports, "/sys/class/infiniband", device_has, &found, gid)) {
-		memset(&found, 0, sizeof(found));
-		if (!find_interface(ports, ip, &found))
-			return -1;
+	if (!place && (!ports->tables_read || now - ports->read_at >= HA_PORTS_AGAIN_NS)) {
+		read_tables(ports, now);
+		place = find_place(ports, ip);
 	}
+	if (!place)
+		return -1;
+	found = name_port(ports, place);
 	at = find_or_add_port(ports, &found);
 	if (at >= 0 && !ports->port[at].looks)
 		read_port(ports, &ports->port[at], now);
@@ -358,26 +416,29 @@ static int search_port(struct ha_ports *ports, uint32_t ip, uint64_t now)
 
 int ha_ports_find(struct ha_ports *ports, uint32_t ip, uint64_t now)
 {
-	struct ha_port_address *a = NULL;
+	int port;
 
-	for (unsigned i = 0; i < ports->naddresses && !a; i++)
+	if (!ip)
+		return -1;
+	for (unsigned i = 0; i < ports->naddresses; i++)
 		if (ports->address[i].ip == ip)
-			a = &ports->address[i];
-	if (!ip || (a && (a->port >= 0 || now - a->checked < HA_PORTS_AGAIN_NS)))
-		return ip ? a->port : -1;
-	if (!a && ports->naddresses < HA_PORTS_ADDRESSES)
-		a = &ports->address[ports->naddresses++];
-	else if (!a)
-		/* somebody else's is looked for again */
-		a = &ports->address[ip % HA_PORTS_ADDRESSES];
-	a->ip = ip;
-	a->checked = now;
-	a->port = search_port(ports, ip, now);
-	return a->port;
+			return ports->address[i].port;
+	port = search_port(ports, ip, now);
+	if (port >= 0 && ports->naddresses < HA_PORTS_ADDRESSES)
+		ports->address[ports->naddresses++] = (struct ha_port_address) { ip, port };
+	return port;
 }
 
 void ha_ports_open(struct ha_ports *ports, const char *root)
 {
 	memset(ports, 0, sizeof(*ports));
 	snprintf(ports->root, sizeof(ports->root), "%s", root);
+}
+
+void ha_ports_close(struct ha_ports *ports)
+{
+	free(ports->place);
+	ports->place = NULL;
+	ports->nplaces = 0;
+	ports->room = 0;
 }

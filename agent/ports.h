@@ -15,7 +15,7 @@
 
 #define HA_PORTS_MAX 64
 #define HA_PORTS_ADDRESSES 256
-/* an address that was not found is looked for again */
+/* the tables of addresses are read again for one that is not in them, no more often than this */
 #define HA_PORTS_AGAIN_NS UINT64_C(5000000000)
 
 enum ha_port_counter {
@@ -42,10 +42,18 @@ struct ha_port {
 	unsigned looks;
 };
 
+/* An address that was found; its port stays the same when the tables lose it. */
 struct ha_port_address {
 	uint32_t ip;
-	int port;         /* -1: not here */
-	uint64_t checked; /* ns */
+	int port;
+};
+
+/* An address of this host as the tables of GIDs and interfaces have it. */
+struct ha_port_place {
+	uint32_t ip;        /* network byte order */
+	char device[64];    /* of RDMA; "" = none */
+	int number, gid;    /* of the device's port, and in its table */
+	char interface[32]; /* where there is no device */
 };
 
 struct ha_ports {
@@ -54,11 +62,16 @@ struct ha_ports {
 	unsigned n;
 	struct ha_port_address address[HA_PORTS_ADDRESSES];
 	unsigned naddresses;
+	struct ha_port_place *place;
+	unsigned nplaces, room;
+	bool tables_read;
+	uint64_t read_at; /* ns: the tables */
 };
 
 extern const char *const ha_port_counter_names[HA_PORT_COUNTERS];
 
 void ha_ports_open(struct ha_ports *ports, const char *root);
+void ha_ports_close(struct ha_ports *ports);
 /* Index of the port with this address (network byte order), or -1. */
 int ha_ports_find(struct ha_ports *ports, uint32_t ip, uint64_t now);
 /* Read every port that was found. now: ns. */

@@ -9,9 +9,25 @@
 #include "tests/agent/host.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 
 static const char *folder;
+
+/* ---- how often a folder of sysfs was read ---- */
+
+static unsigned folders_read;
+
+DIR *__real_opendir(const char *name);
+DIR *__wrap_opendir(const char *name);
+
+DIR *__wrap_opendir(const char *name)
+{
+	folders_read++;
+	return __real_opendir(name);
+}
+
+/* ---- tests ---- */
 
 /* In words of four bytes; not the interface's, which misses RDMA. */
 static void check_first_look(const struct ha_port *p)
@@ -66,6 +82,7 @@ static void ports_of_mlx5(void)
 	tree_remove(&t);
 	ha_ports_look(&ports, 6 * HA_NS_PER_S); /* the host has lost them all: nobody falls over */
 	CHECK(!p[0].up && !p[1].up);
+	ha_ports_close(&ports);
 }
 
 static void other_drivers(void)
@@ -85,6 +102,7 @@ static void other_drivers(void)
 	CHECK_INT(p[1].count[HA_PORT_ECN], 11);
 	CHECK_INT(p[1].count[HA_PORT_PAUSES], 9);
 	CHECK_INT(p[1].count[HA_PORT_RETRANSMITS], 12);
+	ha_ports_close(&ports);
 	tree_remove(&t);
 }
 
@@ -101,7 +119,56 @@ static void many_addresses(void)
 	CHECK_INT(ha_ports_find(&ports, inet_addr("10.0.0.1"), 0), -1);
 	for (uint32_t i = 1; i < 2000; i++)
 		CHECK_INT(ha_ports_find(&ports, htonl(i), 0), -1);
-	CHECK_INT(ports.naddresses, HA_PORTS_ADDRESSES);
+	ha_ports_close(&ports);
+	tree_remove(&t);
+}
+
+enum { DEVICES = 8, GIDS = 256, FLOWS = 255 };
+
+static void lay_many_gids(struct tree *t)
+{
+	char path[128], text[64];
+
+	tree_make(t);
+	for (unsigned d = 0; d < DEVICES; d++)
+		for (unsigned i = 0; i < GIDS; i++) {
+			snprintf(path, sizeof(path),
+				 "/sys/class/infiniband/mlx5_%u/ports/1/gids/%u", d, i);
+			snprintf(text, sizeof(text), "0000:0000:0000:0000:0000:ffff:0a%02x:%04x\n",
+				 d, i + 1);
+			tree_file(t, path, text);
+		}
+}
+
+/* As the policy does in each look: both addresses of each flow. */
+static void look_for_foreign_flows(struct ha_ports *ports, uint64_t now)
+{
+	for (uint32_t i = 1; i <= FLOWS; i++) {
+		CHECK_INT(ha_ports_find(ports, htonl(0xc0a80000 + i), now), -1);
+		CHECK_INT(ha_ports_find(ports, htonl(0xc0a90000 + i), now), -1);
+	}
+}
+
+/* Flows of addresses that are not this host's: the tables of all ports are read once for all of
+ * them, not once for each address. */
+static void foreign_addresses_cost_one_look(void)
+{
+	static struct ha_ports ports;
+	struct tree t;
+
+	lay_many_gids(&t);
+	ha_ports_open(&ports, t.root);
+	folders_read = 0;
+	look_for_foreign_flows(&ports, 0);
+	CHECK_INT(folders_read, 1 + DEVICES);
+	look_for_foreign_flows(&ports, HA_NS_PER_S);
+	CHECK_INT(folders_read, 1 + DEVICES);
+	CHECK_INT(ha_ports_find(&ports, inet_addr("10.7.1.0"), HA_NS_PER_S), 0); /* the last GID */
+	CHECK_TEXT(ports.port[0].device, "mlx5_7");
+	look_for_foreign_flows(&ports, HA_PORTS_AGAIN_NS);
+	look_for_foreign_flows(&ports, HA_PORTS_AGAIN_NS);
+	CHECK_INT(folders_read, 2 * (1 + DEVICES));
+	ha_ports_close(&ports);
 	tree_remove(&t);
 }
 
@@ -124,6 +191,7 @@ static void the_live_loopback(void)
 	err = ha_ethtool_each("", "lo", count_names, &n); /* no driver behind it */
 	CHECK(!err || err == -EOPNOTSUPP || err == -EPERM);
 	CHECK(ha_ethtool_each("", "no-such-device", count_names, &n) < 0);
+	ha_ports_close(&ports);
 }
 
 int main(int argc, char **argv)
@@ -133,6 +201,7 @@ int main(int argc, char **argv)
 	ports_of_mlx5();
 	other_drivers();
 	many_addresses();
+	foreign_addresses_cost_one_look();
 	the_live_loopback();
 	return 0;
 }
