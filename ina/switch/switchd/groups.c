@@ -194,16 +194,110 @@ static void end_missing(struct ina_groups *g, const struct ina_group_config *wan
 			end_locked(g, (uint8_t)id, g->config[id].epoch);
 }
 
-/* Those that have ended give way. */
-static void make_room(struct ina_groups *g, const struct ina_group_config *wanted,
-		      const struct ina_group_config *c)
+/* What becomes of a group of the file. */
+enum fate {
+	ABSENT,  /* it is not in the file */
+	KEPT,    /* it is as the file says */
+	MOVED,   /* to be installed */
+	REFUSED, /* cannot be: what there was of this number goes on */
+};
+
+struct plan {
+	/* [INA_GROUPS], by number, id 0 where there is none */
+	const struct ina_group_config *wanted;
+	enum fate fate[INA_GROUPS];
+	int err[INA_GROUPS]; /* of those that are refused */
+	const char *why[INA_GROUPS];
+};
+
+static bool have_common_slots(const struct ina_group_config *a, const struct ina_group_config *b)
+{
+	return a->base < b->base + b->len && b->base < a->base + a->len;
+}
+
+static void refuse_group(struct plan *p, unsigned id, int err, const char *why)
+{
+	p->fate[id] = REFUSED;
+	p->err[id] = err;
+	p->why[id] = why ? why : strerror(-err);
+}
+
+/* By itself, whatever slots others have. */
+static void judge_group(struct ina_groups *g, struct plan *p, unsigned id)
+{
+	const struct ina_group_config *c = &p->wanted[id];
+	const char *why = NULL;
+	int err;
+
+	p->fate[id] = c->id ? MOVED : ABSENT;
+	if (!c->id)
+		return;
+	if (g->live[id] && is_same_config(c, &g->config[id])) {
+		p->fate[id] = KEPT;
+		return;
+	}
+	err = ina_switch_check(&g->all->core[0]->sw, c, &why);
+	if (err && err != -EEXIST)
+		refuse_group(p, id, err, why);
+}
+
+/* Of a group that is live: it leaves its slots to others, for it has ended or moves. */
+static bool gives_way(const struct ina_groups *g, const struct plan *p, unsigned id)
+{
+	return p->fate[id] == MOVED || (p->fate[id] == ABSENT && g->from_file[id]);
+}
+
+/* Does a group have slots that `id` is to get, before it and after it? */
+static bool is_in_the_way(const struct ina_groups *g, const struct plan *p, unsigned id,
+			  unsigned other)
+{
+	const struct ina_group_config *c = &p->wanted[id];
+
+	if (other == id)
+		return false;
+	if (g->live[other] && !gives_way(g, p, other) && have_common_slots(c, &g->config[other]))
+		return true;
+	return other < id && p->fate[other] == MOVED && have_common_slots(c, &p->wanted[other]);
+}
+
+/* True: a group was refused, whose slots may be in the way of others now. */
+static bool refuse_blocked(const struct ina_groups *g, struct plan *p)
+{
+	bool refused = false;
+
+	for (unsigned id = 1; id < INA_GROUPS; id++)
+		for (unsigned other = 1; p->fate[id] == MOVED && other < INA_GROUPS; other++)
+			if (is_in_the_way(g, p, id, other)) {
+				refuse_group(p, id, -EEXIST,
+					     "another group has some of these slots");
+				refused = true;
+			}
+	return refused;
+}
+
+/* Those that have ended, and those that are still to move. */
+static void make_room(struct ina_groups *g, const struct plan *p, const struct ina_group_config *c)
+{
+	for (unsigned id = 1; id < INA_GROUPS; id++)
+		if (id != c->id && g->live[id] && gives_way(g, p, id) &&
+		    have_common_slots(c, &g->config[id]))
+			remove_locked(g, (uint8_t)id, g->config[id].epoch);
+}
+
+static void install_moved(struct ina_groups *g, struct plan *p)
 {
 	for (unsigned id = 1; id < INA_GROUPS; id++) {
-		const struct ina_group_config *o = &g->config[id];
+		const char *why = NULL;
+		int err;
 
-		if (g->live[id] && g->from_file[id] && !wanted[id].id &&
-		    o->base < c->base + c->len && c->base < o->base + o->len)
-			remove_locked(g, (uint8_t)id, o->epoch);
+		if (p->fate[id] != MOVED)
+			continue;
+		make_room(g, p, &p->wanted[id]);
+		err = install_locked(g, &p->wanted[id], &why);
+		if (err)
+			refuse_group(p, id, err, why);
+		else
+			g->from_file[id] = true;
 	}
 }
 
@@ -211,27 +305,22 @@ static void make_room(struct ina_groups *g, const struct ina_group_config *wante
 static int apply_groups(struct ina_groups *g, const struct ina_group_config *wanted, char *why,
 			size_t size)
 {
-	int first = 0;
+	struct plan p = { .wanted = wanted };
 
 	pthread_mutex_lock(&g->lock);
 	end_missing(g, wanted);
-	for (unsigned id = 1; id < INA_GROUPS; id++) {
-		const struct ina_group_config *c = &wanted[id];
-		const char *text = NULL;
-		int err;
-
-		if (!c->id || (g->live[id] && is_same_config(c, &g->config[id])))
-			continue;
-		make_room(g, wanted, c);
-		err = install_locked(g, c, &text);
-		if (err && !first)
-			snprintf(why, size, "group %u: %s", id, text ? text : strerror(-err));
-		first = first ? first : err;
-		if (!err)
-			g->from_file[id] = true;
-	}
+	for (unsigned id = 1; id < INA_GROUPS; id++)
+		judge_group(g, &p, id);
+	while (refuse_blocked(g, &p))
+		;
+	install_moved(g, &p);
 	pthread_mutex_unlock(&g->lock);
-	return first;
+	for (unsigned id = 1; id < INA_GROUPS; id++)
+		if (p.fate[id] == REFUSED) {
+			snprintf(why, size, "group %u: %s", id, p.why[id]);
+			return p.err[id];
+		}
+	return 0;
 }
 
 int ina_groups_load(struct ina_groups *g, const char *path, bool *read, char *why, size_t size)
