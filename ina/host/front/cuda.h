@@ -43,7 +43,7 @@ struct ina_cuda_copy {
 /* The calling thread's current device gets its streams, the buffer is registered: both once. */
 int ina_cuda_use(struct ina_cuda_buffer *b, void *memory, size_t bytes,
 		 struct ina_cuda_stream **stream, char why[CUDA_WHY]);
-/* Nothing is being copied any more. */
+/* Nothing is being copied any more. From a thread of ours: its current device changes. */
 void ina_cuda_drop(struct ina_cuda_buffer *b);
 
 /* An event where the caller's stream is now. */

@@ -233,6 +233,8 @@ void *ina_front_daemon(void *arg)
 		else
 			wait_for_work(ctx);
 	}
+	/* Here, for it changes the thread's current device: whoever closes keeps theirs. */
+	ina_cuda_drop(&ctx->cuda);
 	pthread_cond_broadcast(&ctx->changed);
 	pthread_mutex_unlock(&ctx->lock);
 	return NULL;

@@ -257,7 +257,6 @@ void ha_ina_close(struct ha_ina *ctx)
 	if (ctx->thread_runs)
 		pthread_join(ctx->thread, NULL);
 	ctx->thread_runs = false;
-	ina_cuda_drop(&ctx->cuda);
 	ina_shm_client_close(&ctx->client);
 	if (ctx->kick >= 0)
 		close(ctx->kick);

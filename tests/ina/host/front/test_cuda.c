@@ -373,11 +373,39 @@ static void real_runtime_is_tried(void)
 	ha_ina_close(ina);
 }
 
+/* With softcuda: whoever closes a context goes on with the device that it had. */
+static void closing_keeps_the_device(void)
+{
+	void *library = dlopen("libcudart.so", RTLD_NOW | RTLD_LOCAL), *memory = NULL;
+	int (*use)(int), (*get)(int *), (*allocate)(void **, size_t), device = -1;
+	struct ha_ina_request q = on_gpu();
+	struct ha_ina_group *g;
+	struct ha_ina *ina;
+
+	CHECK(library);
+	use = (int (*)(int))find_call(library, "cudaSetDevice");
+	get = (int (*)(int *))find_call(library, "cudaGetDevice");
+	allocate = (int (*)(void **, size_t))find_call(library, "cudaMalloc");
+	ina = open_loopback();
+	g = group_or_die(ina, 2, 0);
+	for (int d = 0; d < 2; d++) {
+		CHECK_INT(use(d), 0);
+		CHECK_INT(allocate(&memory, sizeof(small)), 0);
+		q.in = q.out = memory;
+		CHECK_INT(run_request(ina, g, &q), 0);
+	}
+	CHECK_INT(use(0), 0);
+	ha_ina_group_leave(g);
+	ha_ina_close(ina);
+	CHECK_INT(get(&device), 0);
+	CHECK_INT(device, 0);
+}
+
 static const struct named_test tests[] = {
 	{ "order", stream_order_is_kept },     { "mixed", mixed_memory_in_flight },
 	{ "copy_fails", copy_fails },          { "record_fails", record_fails },
 	{ "freed", operation_is_freed_early }, { "old", old_runtime_is_refused },
-	{ "real", real_runtime_is_tried },
+	{ "real", real_runtime_is_tried },     { "device", closing_keeps_the_device },
 };
 
 int main(int argc, char **argv)
