@@ -42,10 +42,12 @@ struct ha_daemon {
 	uint64_t beats, restored; /* restored: how often removed files were made again */
 	int stop;
 	bool alias_refused; /* said once */
+	bool rules_unread;  /* the file of rules is one that could not be read */
 };
 
 #define HA_AGENT_CONTROL "control" /* beside the registration socket */
 #define HA_AGENT_RULES "rules"
+#define HA_AGENT_RULES_BAD "rules.bad" /* could not be read, and was replaced */
 
 /* 0, or an exit status after one line on stderr. */
 int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options);

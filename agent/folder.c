@@ -110,7 +110,18 @@ static int write_all(int fd, mode_t mode, const void *data, size_t size)
 			return n ? -errno : -EIO;
 		at += (size_t)n;
 	}
-	return 0;
+	return fsync(fd) ? -errno : 0;
+}
+
+/*
+ * A rename, and its way to the disk: with the machine's power goes either nothing or the last
+ * change. Some file systems have no fsync for directories.
+ */
+int ha_folder_rename(const struct ha_folder *folder, const char *from, const char *to)
+{
+	if (renameat(folder->fd, from, folder->fd, to))
+		return -errno;
+	return fsync(folder->fd) && errno != EINVAL ? -errno : 0;
 }
 
 int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mode, const void *data,
@@ -127,8 +138,8 @@ int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mod
 	err = write_all(fd, mode, data, size);
 	if (close(fd) && !err)
 		err = -errno;
-	if (!err && renameat(folder->fd, temp, folder->fd, name))
-		err = -errno;
+	if (!err)
+		err = ha_folder_rename(folder, temp, name);
 	if (err)
 		unlinkat(folder->fd, temp, 0);
 	return err;

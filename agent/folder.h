@@ -29,9 +29,11 @@ int ha_folder_lock(const struct ha_folder *folder);
 /* A listening Unix stream socket of that name and mode, in place of what was there. Descriptor or
  * negative errno. */
 int ha_folder_listen(const struct ha_folder *folder, const char *name, mode_t mode);
-/* Replace the file by `size` bytes. 0 or negative errno. */
+/* Replace the file by `size` bytes, which are on the disk before it. 0 or negative errno. */
 int ha_folder_write(const struct ha_folder *folder, const char *name, mode_t mode, const void *data,
 		    size_t size);
+/* Another name, in place of what had it. 0 or negative errno. */
+int ha_folder_rename(const struct ha_folder *folder, const char *from, const char *to);
 /* "name" is still the file with this inode, in the directory that has this path now. */
 bool ha_folder_holds(const struct ha_folder *folder, const char *name, ino_t inode);
 /* Inode behind the name in the directory; 0: there is none. */

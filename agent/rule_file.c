@@ -9,13 +9,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Before the first one of ours takes its place. */
+static int keep_unread(struct ha_daemon *d)
+{
+	int err = ha_folder_rename(&d->folder, HA_AGENT_RULES, HA_AGENT_RULES_BAD);
+
+	if (err && err != -ENOENT)
+		return err;
+	d->rules_unread = false;
+	if (!err)
+		HA_WARN("agent",
+			"%s/%s, which could not be read, is called %s now: correct it and set its "
+			"rules again (ha agent set)",
+			d->folder.path, HA_AGENT_RULES, HA_AGENT_RULES_BAD);
+	return 0;
+}
+
 int ha_rule_file_save(struct ha_daemon *d)
 {
 	char *text = NULL;
 	size_t len = 0;
-	FILE *out = open_memstream(&text, &len);
-	int err;
+	int err = d->rules_unread ? keep_unread(d) : 0;
+	FILE *out;
 
+	if (err)
+		return err;
+	out = open_memstream(&text, &len);
 	if (!out)
 		return -ENOMEM;
 	fputs("# Written by ha-agent; change it with `ha agent set` and `ha agent unset`.\n", out);
@@ -52,7 +71,8 @@ void ha_rule_file_load(struct ha_daemon *d)
 	snprintf(path, sizeof(path), "%s/%s", d->folder.path, HA_AGENT_RULES);
 	if (!ha_folder_inode(&d->folder, HA_AGENT_RULES))
 		return;
-	if (ha_rules_load(&d->advisor.manual, path, why, sizeof(why)))
+	d->rules_unread = ha_rules_load(&d->advisor.manual, path, why, sizeof(why)) != 0;
+	if (d->rules_unread)
 		HA_WARN("agent", "%s: %s; no rule by hand is in force", path, why);
 	else
 		HA_INFO("agent", "%s: %zu rules by hand", path, d->advisor.manual.n);
