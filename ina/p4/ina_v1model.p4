@@ -104,7 +104,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
     register<bit<32>>(SLOTS) psn_of;
     register<bit<32>>(SLOTS) seen_by;
     register<bit<STATE_BITS>>(SLOTS) state_of;
-    register<bit<33>>(SLOTS) incarnation;  /* 1 and the epoch of the group that used the slot last */
+    register<bit<41>>(SLOTS) incarnation;  /* 1, number and epoch of the group that used the slot last: epochs count for each number */
     register<bit<33>>(GROUPS) over; /* 1 and the epoch of the group's incarnation that an abort ended */
 #define WORD_REGISTER(n) register<bit<32>>(SLOTS) word##n;
     FOR_WORDS(WORD_REGISTER)
@@ -278,13 +278,13 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
             bit<32> psn;
             bit<32> seen;
             bit<STATE_BITS> packed;
-            bit<33> whose;
+            bit<41> whose;
             state_t s;
             psn_of.read(psn, at);
             seen_by.read(seen, at);
             state_of.read(packed, at);
             incarnation.read(whose, at);
-            if (whose != (1w1 ++ meta.epoch)) {
+            if (whose != (1w1 ++ hdr.ina.group ++ meta.epoch)) {
                 /* Open since this incarnation began: the first psn from first_psn on that belongs here. */
                 psn = meta.first_psn + ((hdr.ina.psn - meta.first_psn) & meta.mask);
                 seen = 0;
@@ -378,7 +378,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 psn_of.write(at, hdr.ina.psn);
                 seen_by.write(at, seen);
                 state_of.write(at, s.done ++ s.filled ++ s.marked ++ s.coll ++ s.root ++ s.flags ++ s.exponent);
-                incarnation.write(at, (1w1 ++ meta.epoch));
+                incarnation.write(at, (1w1 ++ hdr.ina.group ++ meta.epoch));
                 if (s.done == 0) {
                     exit;
                 }

@@ -47,7 +47,7 @@ static struct ina_frame make_frame(const struct play *p, uint8_t coll, uint8_t r
 			       .ecn = INA_ECT1,
 			       .extended = p->group.extended,
 			       .coll = coll,
-			       .group = 7,
+			       .group = p->group.id,
 			       .rank = rank,
 			       .root = root,
 			       .psn = psn };
@@ -345,6 +345,28 @@ static void play_lapsed(const struct ina_case_sink *sink, bool extended)
 	emit_contribution(&p, INA_ALL_REDUCE, 0, 1, 0);
 }
 
+/*
+ * Another group gets the slots of one that has ended, and has the same epoch, which counts for each
+ * number: nobody is answered with the former one's sums, and no contribution of its is added.
+ */
+static void play_reused(const struct ina_case_sink *sink, bool extended)
+{
+	struct play p = begin_case(sink, extended, 2, 4, 0);
+
+	for (uint32_t psn = 0; psn < 2; psn++)
+		emit_all_ranks(&p, INA_ALL_REDUCE, 0, psn);
+	emit_contribution(&p, INA_ALL_REDUCE, 0, 0, 2);
+	sink->remove(sink->arg, &p.group);
+	p.group.id = 8;
+	sink->install(sink->arg, &p.group);
+	for (uint32_t psn = 0; psn < 6; psn++)
+		for (uint8_t rank = 0; rank < 2; rank++) {
+			struct ina_frame f = make_frame(&p, INA_ALL_REDUCE, 0, rank, psn);
+
+			emit_words(&p, f, (int32_t)(7000 + 10 * psn + rank), 1);
+		}
+}
+
 static void put_checksum(uint8_t *b)
 {
 	uint32_t sum = 0;
@@ -428,6 +450,7 @@ const struct ina_case ina_cases[] = {
 	  play_epochs },
 	{ "aborted", "a rank ends the group", false, true, play_aborted },
 	{ "lapsed", "the lease ends", true, true, play_lapsed },
+	{ "reused", "another group in the slots of one that has ended", true, true, play_reused },
 	{ "malformed", "bytes that are no frame", false, true, play_malformed },
 	{ "workers", "four streams of each rank", true, true, play_workers },
 };

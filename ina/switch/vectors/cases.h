@@ -18,12 +18,13 @@ extern const uint8_t ina_case_mac[6]; /* the switch's */
 /* Takes what happens in a case, in its order. */
 struct ina_case_sink {
 	void (*install)(void *arg, const struct ina_group_config *group);
-	void (*lapse)(void *arg, const struct ina_group_config *group); /* its lease ends */
+	void (*lapse)(void *arg, const struct ina_group_config *group);  /* its lease ends */
+	void (*remove)(void *arg, const struct ina_group_config *group); /* its slots are free */
 	void (*packet)(void *arg, unsigned port, const uint8_t *bytes, size_t len);
 	void *arg;
 };
 
-/* A case has one group, and begins on an empty switch. */
+/* A case has one group at a time, and begins on an empty switch. */
 struct ina_case {
 	const char *name, *help;
 	bool old, extended; /* the kinds of frame that it can be played with */

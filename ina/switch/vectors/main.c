@@ -21,6 +21,7 @@ struct out {
 	uint64_t now;
 	FILE *stf, *pcap, *list;
 	uint32_t frames;
+	unsigned nodes; /* of multicast, in this case */
 };
 
 /* ---- STF ---- */
@@ -43,8 +44,9 @@ static uint64_t mac_number(const uint8_t mac[6])
 }
 
 /* The tables of ina/p4/ina_v1model.p4. */
-static void stf_group(FILE *f, const struct ina_group_config *c)
+static void stf_group(struct out *o, const struct ina_group_config *c)
 {
+	FILE *f = o->stf;
 	uint32_t each = c->len / c->workers, all = UINT32_MAX >> (32 - c->ranks);
 
 	fprintf(f, "# group %u, epoch %u: %u ranks, %u workers, %s frames, slots %u to %u\n", c->id,
@@ -65,7 +67,8 @@ static void stf_group(FILE *f, const struct ina_group_config *c)
 	}
 	fprintf(f, "mc_mgrp_create %u\n", c->id);
 	for (unsigned i = 0; i < c->ranks; i++)
-		fprintf(f, "mc_node_create %u %u\nmc_node_associate %u %u\n", i, i, c->id, i);
+		fprintf(f, "mc_node_create %u %u\nmc_node_associate %u %u\n", i, i, c->id,
+			o->nodes++);
 }
 
 /* ---- pcap (the classic format, microseconds, Ethernet) ---- */
@@ -111,7 +114,7 @@ static void install_group(void *arg, const struct ina_group_config *group)
 		exit(1);
 	}
 	if (o->stf)
-		stf_group(o->stf, group);
+		stf_group(o, group);
 }
 
 static void end_lease(void *arg, const struct ina_group_config *group)
@@ -121,6 +124,16 @@ static void end_lease(void *arg, const struct ina_group_config *group)
 	ina_switch_renew(&o->sw, group->id, group->epoch, o->now);
 	if (o->stf)
 		fprintf(o->stf, "# its lease ends\nadd lapsed group:%u end_group()\n", group->id);
+}
+
+/* STF takes nothing out of a table; entries that nobody's packets meet do no harm. */
+static void remove_group(void *arg, const struct ina_group_config *group)
+{
+	struct out *o = arg;
+
+	ina_switch_remove(&o->sw, group->id, group->epoch);
+	if (o->stf)
+		fprintf(o->stf, "# group %u is over, and its slots are another's\n", group->id);
 }
 
 static void write_answer(struct out *o, const struct ina_verdict *v, uint8_t rank)
@@ -161,8 +174,13 @@ static void play_packet(void *arg, unsigned port, const uint8_t *bytes, size_t l
 
 static void run_case(struct out *o, const struct ina_case *c, bool extended)
 {
-	const struct ina_case_sink sink = { install_group, end_lease, play_packet, o };
+	const struct ina_case_sink sink = { .install = install_group,
+					    .lapse = end_lease,
+					    .remove = remove_group,
+					    .packet = play_packet,
+					    .arg = o };
 
+	o->nodes = 0;
 	ina_switch_init(&o->sw, INA_CASE_SWITCH, ina_case_mac, o->slot, INA_CASE_SLOTS);
 	c->run(&sink, extended);
 }

@@ -80,9 +80,18 @@ static void end_lease(void *arg, const struct ina_group_config *group)
 	switch_rig_reload(&r);
 }
 
+/* The living switch learns of it by the next group's file, in which it is not any more. */
+static void remove_group(void *arg, const struct ina_group_config *group)
+{
+	CHECK_INT(ina_switch_remove(&o.sw, group->id, group->epoch + epoch_offset), 0);
+}
+
 static void play_case(const struct ina_case *c, bool extended)
 {
-	static const struct ina_case_sink sink = { install_group, end_lease, play_packet, NULL };
+	static const struct ina_case_sink sink = { .install = install_group,
+						   .lapse = end_lease,
+						   .remove = remove_group,
+						   .packet = play_packet };
 
 	o.playing = c->name;
 	oracle_forget(&o);

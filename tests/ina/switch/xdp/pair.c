@@ -50,6 +50,12 @@ void pair_lapse(struct pair *p, const struct ina_group_config *c)
 	CHECK_INT(ina_xdp_renew(p->xdp, c->id, c->epoch, 1), err);
 }
 
+void pair_remove(struct pair *p, const struct ina_group_config *c)
+{
+	CHECK_INT(ina_xdp_remove(p->xdp, c->id, c->epoch),
+		  ina_switch_remove(&p->core, c->id, c->epoch));
+}
+
 /* A program on some bytes; they become what it has made of them. */
 static uint32_t run_program(int program, uint8_t *bytes, size_t *len)
 {

@@ -25,6 +25,7 @@ void pair_close(struct pair *p);
 /* 0 or an errno, both the same. */
 int pair_install(struct pair *p, const struct ina_group_config *config);
 void pair_lapse(struct pair *p, const struct ina_group_config *config);
+void pair_remove(struct pair *p, const struct ina_group_config *config);
 /* At least 14 bytes. What the core says about it; *fault first. */
 struct ina_verdict pair_send(struct pair *p, const uint8_t *bytes, size_t len,
 			     enum ina_fault *fault);

@@ -30,6 +30,11 @@ static void end_lease(void *arg, const struct ina_group_config *group)
 	pair_lapse(&p, group);
 }
 
+static void remove_group(void *arg, const struct ina_group_config *group)
+{
+	pair_remove(&p, group);
+}
+
 static void send_packet(void *arg, unsigned port, const uint8_t *bytes, size_t len)
 {
 	enum ina_fault fault;
@@ -39,7 +44,10 @@ static void send_packet(void *arg, unsigned port, const uint8_t *bytes, size_t l
 
 static void cases_are_played(void)
 {
-	const struct ina_case_sink sink = { install_group, end_lease, send_packet, NULL };
+	const struct ina_case_sink sink = { .install = install_group,
+					    .lapse = end_lease,
+					    .remove = remove_group,
+					    .packet = send_packet };
 	unsigned played = 0;
 	uint64_t packets = 0;
 
@@ -56,7 +64,7 @@ static void cases_are_played(void)
 		pair_close(&p);
 		played++;
 	}
-	CHECK_INT(played, 34);
+	CHECK_INT(played, 36);
 	printf("%u cases, %llu packets\n", played, (unsigned long long)packets);
 }
 
