@@ -28,6 +28,7 @@ struct ha_clock;
 struct ha_verbs_ops;
 struct ha_oob_ops;
 struct ha_hookup_ops;
+struct ha_topo_known;
 struct mpib_hint_shm;
 
 struct ha_ctx;
@@ -49,9 +50,9 @@ struct ha_ctx_params {
 	/* default: threads (hookup.h); without a service thread the calls themselves */
 	const struct ha_hookup_ops *hookups;
 	void *hookups_arg;
-	/* Labels of devices that were counted before: these are the reported ones, in this
+	/* Devices that were counted before: these are the reported ones, in this
 	 * order. */
-	const char *const *known;
+	const struct ha_topo_known *known;
 	int nknown;
 	/* default: the file of HA_NCCL_AGENT_HINTS, and its agent is told of connections */
 	const struct mpib_hint_shm *hints;

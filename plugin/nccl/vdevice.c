@@ -5,6 +5,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/fused.h"
 #include "plugin/nccl/resident.h"
+#include "rdma/topo/device.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +26,7 @@ struct set {
 static struct {
 	int n;
 	char label[PORTS_MAX][LABEL_MAX];
-	const char *in_order[PORTS_MAX];
+	struct ha_topo_known known[PORTS_MAX];
 } ports;
 
 static struct {
@@ -37,24 +38,27 @@ static struct {
 	bool current; /* they exist in the present context; false: in an earlier one */
 } made = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-int ha_vdevice_ports(const char *const **labels)
+int ha_vdevice_ports(const struct ha_topo_known **known)
 {
-	*labels = ports.in_order;
+	*known = ports.known;
 	return ha_resident_by_nccl() ? ports.n : 0;
 }
 
-static void remember_ports(const struct ha_ctx *core)
+static void remember_ports(struct ha_ctx *core)
 {
+	struct ha_dev_props props;
 	const char *label;
 
 	for (ports.n = 0; ports.n < PORTS_MAX && (label = ha_ctx_port(core, ports.n)) != NULL;
 	     ports.n++) {
 		snprintf(ports.label[ports.n], LABEL_MAX, "%s", label);
-		ports.in_order[ports.n] = ports.label[ports.n];
+		ports.known[ports.n].label = ports.label[ports.n];
+		if (!ha_ctx_device(core, ports.n, &props))
+			ports.known[ports.n].speed_mbps = props.speed_mbps;
 	}
 }
 
-void ha_vdevice_begin(const struct ha_ctx *core)
+void ha_vdevice_begin(struct ha_ctx *core)
 {
 	remember_ports(core);
 	pthread_mutex_lock(&made.lock);

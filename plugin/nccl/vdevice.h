@@ -26,11 +26,11 @@
 
 enum ha_vdevice_table { HA_VDEVICE_NET, HA_VDEVICE_COLLNET, HA_VDEVICE_TABLES };
 
-/* For the parameters of a new context: the ports that NCCL counts on, by label; none where it
- * counts anew. Returns how many. */
-int ha_vdevice_ports(const char *const **labels);
+/* For the parameters of a new context: the ports that NCCL counts on; none where it counts anew.
+ * Returns how many. */
+int ha_vdevice_ports(const struct ha_topo_known **known);
 /* It is there: what was fused in an earlier one is remembered, and not yet counted. */
-void ha_vdevice_begin(const struct ha_ctx *core);
+void ha_vdevice_begin(struct ha_ctx *core);
 /* Ports, and what this table has fused of them. */
 int ha_vdevice_count(const struct ha_ctx *core, enum ha_vdevice_table table);
 /* devs[n] as one device. -EINVAL when one has no PCI path, else what ha_ctx_fuse returns. */

@@ -428,7 +428,7 @@ static int find_label(const struct ha_topo *topo, const char *label)
 	return -1;
 }
 
-int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n)
+int ha_topo_number(struct ha_topo *topo, const struct ha_topo_known *known, int n)
 {
 	bool placed[HA_TOPO_PORTS_MAX] = { false };
 	struct ha_topo_device *list;
@@ -440,21 +440,24 @@ int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n)
 	if (!list)
 		return -ENOMEM;
 	for (; at < n; at++) {
-		int i = find_label(topo, labels[at]);
+		int i = find_label(topo, known[at].label);
 
 		if (i < 0 || placed[i]) {
 			HA_WARN(NULL,
 				"%s is gone, and NCCL counts on it as device %d: start the "
 				"process anew",
-				labels[at], at);
+				known[at].label, at);
 			free(list);
 			return -ENODEV;
 		}
 		placed[i] = true;
 		list[at] = topo->devices[i];
-		if (!list[at].up)
-			HA_INFO(labels[at],
-				"device %d is down; what begins on it goes over another", at);
+		if (list[at].up)
+			continue;
+		HA_INFO(known[at].label, "device %d is down; what begins on it goes over another",
+			at);
+		if (known[at].speed_mbps > 0)
+			list[at].speed_mbps = known[at].speed_mbps;
 	}
 	for (int i = 0; i < topo->nports; i++)
 		if (!placed[i])

@@ -97,12 +97,19 @@ struct ha_topo {
  */
 int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *config,
 		     struct ha_topo *topo);
+/* A port that was reported before. */
+struct ha_topo_known {
+	const char *label; /* "mlx5_0:1" */
+	int speed_mbps;    /* as it was then */
+};
+
 /*
- * Number the list as `labels` does ("mlx5_0:1", n of them): these ports are the reported ones, in
- * this order, up or not, and all others are listed behind. For whoever has counted before and does
- * not count again. -ENODEV: one is not there at all, and the log said which; -ENOMEM.
+ * Number the list as `known` does (n of them): these ports are the reported ones, in this order, up
+ * or not, and all others are listed behind. One that is down has the speed of before: its own is
+ * that of a port without a link. For whoever has counted before and does not count again. -ENODEV:
+ * one is not there at all, and the log said which; -ENOMEM.
  */
-int ha_topo_number(struct ha_topo *topo, const char *const *labels, int n);
+int ha_topo_number(struct ha_topo *topo, const struct ha_topo_known *known, int n);
 /* Close every context. Objects made in them must be gone. */
 void ha_topo_release(struct ha_topo *topo);
 

@@ -9,6 +9,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/fused.h"
+#include "rdma/topo/device.h"
 #include "rdma/verbs/dlopen.h"
 
 #include <pthread.h>
@@ -58,7 +59,7 @@ static int resolve_device(void)
 
 int main(void)
 {
-	static const char *const known[] = { "soft0:1", "soft1:1" };
+	static const struct ha_topo_known known[] = { { "soft0:1", 0 }, { "soft1:1", 0 } };
 	static struct ha_config config;
 	struct ha_ctx_params params = { .config = &config, .known = known, .nknown = 2 };
 	pthread_t thread;

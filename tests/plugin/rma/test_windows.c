@@ -7,6 +7,7 @@
  * given once.
  */
 #include "plugin/rma/comm.h"
+#include "rdma/topo/device.h"
 
 #include "base/check.h"
 #include "base/config.h"
@@ -119,7 +120,7 @@ static int take_hot(const struct ha_verbs_ops *v, struct ibv_context *context,
 
 static void open_ranks(int n)
 {
-	static const char *const known[] = { "soft0:1", "soft1:1" };
+	static const struct ha_topo_known known[] = { { "soft0:1", 0 }, { "soft1:1", 0 } };
 	static struct ha_config config;
 	static uint8_t handle[RANKS][HA_HANDLE_MAX];
 	struct ha_ctx_params params = {

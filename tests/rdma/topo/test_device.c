@@ -355,8 +355,10 @@ static void user_space_software_nics(void)
  * one that has come since is behind. */
 static void numbers_of_before(void)
 {
-	static const char *const before[] = { "mlx5_0:1", "mlx5_1:1", "mlx5_2:1" };
-	static const char *const gone[] = { "mlx5_0:1", "mlx5_7:1" };
+	static const struct ha_topo_known before[] = { { "mlx5_0:1", 400000 },
+						       { "mlx5_1:1", 400000 },
+						       { "mlx5_2:1", 400000 } };
+	static const struct ha_topo_known gone[] = { { "mlx5_0:1", 400000 }, { "mlx5_7:1", 0 } };
 	static const char *const names[] = { "mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3" };
 
 	machine_begin();
@@ -365,6 +367,7 @@ static void numbers_of_before(void)
 	add_nic("mlx5_1", SWITCH "/0000:3c:02.0/0000:3f:00.1", 0, 0, fake_roce_port("10.0.1.1"));
 	add_nic("mlx5_0", SWITCH "/0000:3c:02.0/0000:3f:00.0", 0, 0, fake_roce_port("10.0.0.1"));
 	devices[3].ports[0].state = IBV_PORT_DOWN;
+	devices[3].ports[0].speed = 4; /* without a link: QDR */
 	discover_devices(3);
 	CHECK_INT(ha_topo_number(&topo, gone, 2), -ENODEV);
 	CHECK(lines_contain("mlx5_7:1 is gone, and NCCL counts on it as device 1"));
@@ -375,6 +378,8 @@ static void numbers_of_before(void)
 	for (int i = 0; i < 4; i++)
 		CHECK_TEXT(topo.devices[i].name, names[i]);
 	CHECK(!topo.devices[0].up && topo.devices[1].up);
+	for (int i = 0; i < 3; i++) /* for good: whoever asks once is told this */
+		CHECK_INT(topo.devices[i].speed_mbps, 400000);
 	CHECK_INT(topo.devices[0].card_port, 0);
 	CHECK_INT(topo.devices[1].card_port, 1);
 	machine_end();
