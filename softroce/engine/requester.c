@@ -94,6 +94,8 @@ void sr_requester_complete_locals(struct sr_qp *qp)
 	/* Up to the head: after a rewind the tail may have passed what is being sent. */
 	while (qp->sq.tail != qp->sq.head && (sr_sq_at(&qp->sq, qp->sq.tail)->flags & SR_SEND_DONE))
 		sr_complete_send(qp, IBV_WC_SUCCESS);
+	if ((int32_t)(qp->sq.cur - qp->sq.tail) < 0)
+		qp->sq.cur = qp->sq.tail;
 }
 
 void sr_requester_start_timer(struct sr_qp *qp)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory windows: what they grant, to whom, until when; binding and invalidating in the order of
  * the send queue. */
+#include "softroce/engine/nic.h"
+#include "softroce/engine/packet.h"
+#include "softroce/engine/qp.h"
+#include "softroce/engine/rc.h"
 #include "tests/softroce/engine_pair.h"
 #include <errno.h>
 #include <string.h>
@@ -298,6 +302,58 @@ static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 	pair_close(&b.p);
 }
 
+static bool drop_all(void *arg, struct sr_memwire_port *from, uint8_t *packet, uint32_t *len)
+{
+	(void)arg;
+	(void)from;
+	(void)packet;
+	(void)len;
+	return false;
+}
+
+/* A write, and a bind behind it that is done: the write's acknowledgement comes late, when the
+ * write has just been sent again and the bind is next. What is sent next is never behind what is
+ * done. */
+static void acknowledged_after_a_rewind(void)
+{
+	struct sr_path path = { .ttl = 64, .sport = 0xc000 };
+	uint8_t packet[64], *aeth;
+	struct ibv_send_wr write, bind;
+	struct ibv_sge list;
+	struct sr_qp *qp;
+	struct bed b;
+
+	open_bed_of(&b, IBV_MW_TYPE_1, 4);
+	qp = b.p.end[1].qp;
+	sr_memwire_set_tap(b.p.mw, drop_all, NULL);
+	list = make_sge(&b.p.end[1], 0, 64);
+	write = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
+	set_remote_address(&write, &b.p.end[0], 0);
+	bind = (struct ibv_send_wr) { .wr_id = 2,
+				      .opcode = IBV_WR_BIND_MW,
+				      .send_flags = IBV_SEND_SIGNALED,
+				      .bind_mw = { &b.public,
+						   sr_mr_rkey(b.mw),
+						   { &b.region, address_of(&b.p.end[1], 0), 64,
+						     REMOTE } } };
+	CHECK_EQ(post_wr(&b.p, 1, &write), 0);
+	CHECK_EQ(post_wr(&b.p, 1, &bind), 0);
+	run_for(&b.p, 1000);
+	CHECK_EQ(qp->sq.cur - qp->sq.tail, 2);
+	sr_requester_rewind(qp);
+	CHECK_EQ(sr_requester_transmit(qp, 1), 1);
+	CHECK_EQ(qp->sq.cur - qp->sq.tail, 1);
+	aeth = make_packet(packet, SR_OP_ACK, qp->qpn, b.p.opt.psn[1], false, 0);
+	memcpy(aeth, "\x1f\0\0\1", 4); /* one message, no credits */
+	memcpy(path.src, &b.p.end[1].gid, 16);
+	memcpy(path.dst, &b.p.end[0].gid, 16);
+	sr_nic_receive(b.p.end[1].nic, b.p.end[1].nic->now, &path, packet,
+		       (uint32_t)(aeth - packet) + 4);
+	CHECK_EQ(qp->sq.tail, qp->sq.head);
+	CHECK_EQ(qp->sq.cur, qp->sq.head);
+	pair_close(&b.p);
+}
+
 int main(void)
 {
 	window_grants_access(IBV_MW_TYPE_1);
@@ -308,6 +364,7 @@ int main(void)
 	type_two();
 	only_its_queue_pair(false);
 	only_its_queue_pair(true);
+	acknowledged_after_a_rewind();
 	in_order(128, 0, 5000);
 	in_order(4, 0, 5000);
 	/* Longer than the sender waits before it goes back; and more than the wire takes at once,
