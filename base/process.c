@@ -40,13 +40,6 @@ uint64_t ha_process_space(void)
 	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
 }
 
-bool ha_process_ended(pid_t pid, uint64_t start, uint64_t space)
-{
-	/* Without /proc we find nobody, not even ourselves, and know nothing. */
-	return space && space == ha_process_space() && ha_process_start(getpid()) &&
-	       ha_process_start(pid) != start;
-}
-
 bool ha_process_expand(const char *path, char *out, size_t size)
 {
 	size_t at = 0;

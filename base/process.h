@@ -13,9 +13,6 @@
 uint64_t ha_process_start(pid_t pid);
 /* Inode of our pid namespace: process numbers mean something within it only. 0 = unknown. */
 uint64_t ha_process_space(void);
-/* Of the process that was `pid` and started at `start` in the namespace `space`: it is known to
- * have ended. */
-bool ha_process_ended(pid_t pid, uint64_t start, uint64_t space);
 /* path with %h, %p and %u replaced (host, process, user), %% = %. false: it does not fit. */
 bool ha_process_expand(const char *path, char *out, size_t size);
 

@@ -111,6 +111,8 @@ static const char *find_state(const struct ha_status_found *f)
 {
 	if (f->ended)
 		return "ended";
+	if (f->silent)
+		return "silent";
 	return f->foreign ? "foreign" : "running";
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/status_read.h"
 
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/process.h"
+#include "base/process_list.h"
 #include "base/utf8.h"
 
 #include <dirent.h>
@@ -17,6 +19,9 @@
 
 #define ATTEMPTS 50    /* copies of a page that keeps changing */
 #define PAGES_MAX 4096 /* processes of one user that are looked at */
+/* Without connections the service thread writes every 60 s (SLEEP_MAX_NS in service.c), with them
+ * every second: three such times, because it may have to wait for a processor. */
+#define SILENT_NS (180 * HA_NS_PER_S)
 
 /* ---- one page ---- */
 
@@ -191,12 +196,32 @@ int ha_status_events(const struct ha_status_page *page, int order[HA_STATUS_EVEN
 
 /* ---- all of them ---- */
 
-static void judge_process(struct ha_status_found *f)
+bool ha_status_is_silent(const struct ha_status_page *page, uint64_t now)
+{
+	return page->totals.updated_mono + SILENT_NS < now;
+}
+
+static void judge_process(struct ha_status_found *f, struct ha_process_list *processes)
 {
 	const struct ha_status_header *h = &f->page->header;
+	const struct ha_process_name name = { (pid_t)h->pid, h->start_ticks, h->pid_space };
+	enum ha_process_state state = ha_process_find(processes, &name, &f->pid);
 
 	f->foreign = !h->pid_space || h->pid_space != ha_process_space();
-	f->ended = ha_process_ended((pid_t)h->pid, h->start_ticks, h->pid_space);
+	f->ended = state == HA_PROCESS_ENDED;
+	f->silent = state == HA_PROCESS_UNKNOWN &&
+		    ha_status_is_silent(f->page, ha_clock_now(&ha_clock_live));
+}
+
+/* When all are read: ha_process_find() wants it so. */
+static void judge_processes(struct ha_status_found *found, size_t n)
+{
+	struct ha_process_list processes = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		if (found[i].page)
+			judge_process(&found[i], &processes);
+	ha_process_list_free(&processes);
 }
 
 /* false: nothing to show. */
@@ -215,10 +240,8 @@ static bool look_at(int dir, const char *name, struct ha_status_found *f)
 	f->page = malloc(sizeof(*f->page));
 	err = f->page ? ha_status_read(fd, f->page, &f->why) : -ENOMEM;
 	close(fd);
-	if (!err) {
-		judge_process(f);
+	if (!err)
 		return true;
-	}
 	free(f->page);
 	f->page = NULL;
 	if (!*f->why || err == -ENOMEM)
@@ -255,6 +278,7 @@ static int scan_pages(DIR *list, struct ha_status_found **found, size_t *n)
 		}
 		*n += look_at(dirfd(list), entry->d_name, &all[*n]);
 	}
+	judge_processes(all, *n);
 	if (*n)
 		qsort(all, *n, sizeof(*all), by_pid);
 	*found = all;

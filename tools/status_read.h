@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* The page in the file fd. -EPROTO: it is none, and *why says so; -EAGAIN: it is being made; else
  * what the system says. */
@@ -21,13 +22,25 @@ int ha_status_read(int fd, struct ha_status_page *page, const char **why);
 /* Events, oldest first: indices into page->event. Returns how many. */
 int ha_status_events(const struct ha_status_page *page, int order[HA_STATUS_EVENTS]);
 
+/* Its process has written nothing for longer than one that runs ever does. `now`: CLOCK_MONOTONIC,
+ * ns. */
+bool ha_status_is_silent(const struct ha_status_page *page, uint64_t now);
+
 struct ha_status_found {
 	struct ha_status_page *page; /* NULL: refused, `why` says why */
 	const char *why;
 	bool ended;   /* its process has ended without taking the page away */
-	bool foreign; /* another pid namespace: whether the process runs cannot be told from here */
+	bool foreign; /* its process is in another pid namespace */
+	bool silent;  /* and cannot be seen from here, and writes nothing: ha_status_is_silent() */
+	pid_t pid;    /* of the process, here; 0: it cannot be seen, or has ended */
 	char name[64];
 };
+
+/* Its process runs, as far as can be told. */
+static inline bool ha_status_runs(const struct ha_status_found *f)
+{
+	return f->page && !f->ended && !f->silent;
+}
 
 struct ha_config;
 

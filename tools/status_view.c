@@ -185,6 +185,8 @@ static const char *describe_state(const struct ha_status_found *f)
 {
 	if (f->ended)
 		return ", ENDED without closing";
+	if (f->silent)
+		return ", in another container, SILENT: it has ended or is stopped";
 	return f->foreign ? ", in another container" : "";
 }
 

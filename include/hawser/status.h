@@ -74,10 +74,12 @@ struct ha_status_totals {
 	/* calls that found their connection in the service thread's hands and returned "not now",
 	 * modulo 2^32; 0 on pages of versions that did not count */
 	uint32_t kept_out;
-	uint64_t updated_mono; /* when the service thread last looked at the connections */
-	uint64_t lines_lost;   /* of HA_NCCL_EVENTS: could not be written */
-	uint64_t next_event;   /* number of the event to come; the last HA_STATUS_EVENTS are kept */
-	uint64_t events[32];   /* by enum ha_event_kind */
+	/* When the service thread last looked at the connections: every second; without any, every
+	 * 60 s. Not while the process is stopped; without a service thread, when it calls. */
+	uint64_t updated_mono;
+	uint64_t lines_lost; /* of HA_NCCL_EVENTS: could not be written */
+	uint64_t next_event; /* number of the event to come; the last HA_STATUS_EVENTS are kept */
+	uint64_t events[32]; /* by enum ha_event_kind */
 };
 
 struct ha_status_device {

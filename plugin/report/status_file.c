@@ -8,11 +8,13 @@
 #include "plugin/report/status_file.h"
 
 #include "base/process.h"
+#include "base/process_list.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,31 +59,92 @@ static int open_directory(const char *dir)
 	return fd;
 }
 
-static bool is_stale(int dir, const char *name)
+/* ---- what dead processes left ---- */
+
+struct found {
+	char name[NAME_MAX + 1];
+	struct ha_process_name maker; /* all zero: its maker died before there was a header */
+};
+
+/* false: it is no page, or about to be one. */
+static bool read_maker(int dir, const char *name, struct ha_process_name *maker)
 {
 	struct ha_status_header h;
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
-	bool stale = false;
+	bool good;
 
 	if (fd < 0)
 		return false;
 	memset(&h, 0, sizeof(h));
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && read(fd, &h, sizeof(h)) >= 0) {
-		if (h.magic == HA_STATUS_MAGIC)
-			stale = ha_process_ended((pid_t)h.pid, h.start_ticks, h.pid_space);
-		else
-			stale = !h.magic && st.st_mtime + UNBORN_SECONDS < time(NULL);
-	}
+	good = !fstat(fd, &st) && S_ISREG(st.st_mode) && read(fd, &h, sizeof(h)) >= 0;
 	close(fd);
-	return stale;
+	if (!good || (h.magic && h.magic != HA_STATUS_MAGIC))
+		return false;
+	*maker = (struct ha_process_name) { (pid_t)h.pid, h.start_ticks, h.pid_space };
+	if (h.magic)
+		return true;
+	*maker = (struct ha_process_name) { 0 };
+	return st.st_mtime + UNBORN_SECONDS < time(NULL);
+}
+
+/* Room for one more, or NULL. */
+static struct found *grow_found(struct found **found, size_t n)
+{
+	struct found *more = *found;
+
+	if (!(n & (n - 1))) { /* a power of two: it is full */
+		more = realloc(*found, (n ? 2 * n : 1) * sizeof(*more));
+		if (!more)
+			return NULL;
+		*found = more;
+	}
+	return &more[n];
+}
+
+static size_t find_pages(DIR *list, struct found **found)
+{
+	struct dirent *entry;
+	struct found *one;
+	size_t n = 0;
+
+	*found = NULL;
+	while ((entry = readdir(list)) != NULL) {
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		one = grow_found(found, n);
+		if (!one)
+			break; /* the next process cleans the rest */
+		if (!read_maker(dirfd(list), entry->d_name, &one->maker))
+			continue;
+		snprintf(one->name, sizeof(one->name), "%s", entry->d_name);
+		n++;
+	}
+	return n;
+}
+
+/* All are read before anybody is looked for: ha_process_find() wants it so. */
+static void remove_ended(DIR *list)
+{
+	struct ha_process_list processes = { 0 };
+	struct found *found;
+	size_t n = find_pages(list, &found);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ha_process_name *maker = &found[i].maker;
+		pid_t here;
+
+		if (!maker->pid || ha_process_find(&processes, maker, &here) == HA_PROCESS_ENDED)
+			unlinkat(dirfd(list), found[i].name, 0);
+	}
+	ha_process_list_free(&processes);
+	free(found);
 }
 
 static void remove_stale(int dir)
 {
 	int again = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = again < 0 ? NULL : fdopendir(again);
-	struct dirent *entry;
 
 	if (!list) {
 		if (again >= 0)
@@ -89,14 +152,13 @@ static void remove_stale(int dir)
 		return;
 	}
 	if (!flock(dir, LOCK_EX | LOCK_NB)) {
-		while ((entry = readdir(list)) != NULL)
-			if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-			    is_stale(dir, entry->d_name))
-				unlinkat(dir, entry->d_name, 0);
+		remove_ended(list);
 		flock(dir, LOCK_UN);
 	}
 	closedir(list);
 }
+
+/* ---- our own ---- */
 
 static int create_file(int dir, char *name, size_t size)
 {

@@ -17,9 +17,9 @@ struct ha_status_file {
 
 /*
  * Make a page in `dir` (made too, for its user alone, if only its last part is missing) and fill
- * its header. Stale pages of this pid namespace are removed on the way. started_wall, started_mono:
- * ns. Errors: -EPERM: the directory is another user's or open to others; -EEXIST: every name of
- * this process is taken; else what the system says (-ENOSPC: no room).
+ * its header. Pages of processes that are known to have ended are removed on the way. started_wall,
+ * started_mono: ns. Errors: -EPERM: the directory is another user's or open to others; -EEXIST:
+ * every name of this process is taken; else what the system says (-ENOSPC: no room).
  */
 int ha_status_file_open(struct ha_status_file *f, const char *dir, uint64_t started_wall,
 			uint64_t started_mono);

@@ -97,6 +97,17 @@ status
 	fail "refused with a reason"
 rm -rf "$TMP"/pages/100000*
 
+# of a process that cannot be seen from here, and whose page nobody has written to for long: of pid_space and updated_mono 0 is left
+cp "$page" "$TMP/pages/1000007"
+for at in 24 472; do dd if=/dev/zero of="$TMP/pages/1000007" bs=1 seek=$at count=8 conv=notrunc 2>/dev/null; done
+status --json
+json '[p["state"] for p in s["processes"]] == ["running"] * 2 + ["silent"]' || fail "a silent process, as JSON"
+status
+[ "$(grep -c 'SILENT: it has ended or is stopped' "$TMP/out")" -eq 1 ] || fail "a silent process"
+timeout 800 "$HA" top -b -n 1 >"$TMP/out" 2>"$TMP/err"
+grep -q 'processes: 2, 0 ended' "$TMP/out" || fail "a silent process, in ha top"
+rm "$TMP/pages/1000007"
+
 # killed: the pages stay and say so, until the next process starts
 pids=$(ls "$TMP/pages")
 kill -9 $pids

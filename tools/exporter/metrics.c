@@ -116,7 +116,7 @@ static void add_port(struct sum *sum, unsigned port)
 static void sum_devices(const struct watcher *w, struct sums *sums)
 {
 	for (unsigned i = 0; i < w->processes; i++)
-		for (int k = 0; k < HA_STATUS_DEVICES && !w->process[i]->ended; k++) {
+		for (int k = 0; k < HA_STATUS_DEVICES && watcher_runs(w->process[i]); k++) {
 			const struct ha_status_device *d = &w->process[i]->page.device[k];
 			struct sum *sum = d->seq && *d->name ? find_sum(sums, d->name) : NULL;
 
@@ -152,7 +152,7 @@ static void sum_jobs(const struct watcher *w, struct sums *sums)
 {
 	for (unsigned i = 0; i < w->processes; i++) {
 		const struct watcher_process *p = w->process[i];
-		struct sum *sum = p->ended || !p->counted ? NULL : find_sum(sums, p->job);
+		struct sum *sum = watcher_runs(p) ? find_sum(sums, p->job) : NULL;
 
 		if (!sum)
 			continue;

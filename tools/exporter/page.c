@@ -105,7 +105,7 @@ static void draw_processes(const struct watcher *w, struct drawn *d)
 	for (unsigned i = 0; i < w->processes; i++) {
 		const struct ha_status_page *page = &w->process[i]->page;
 
-		if (w->process[i]->ended)
+		if (!watcher_runs(w->process[i]))
 			continue;
 		for (int k = 0; k < HA_STATUS_DEVICES; k++) {
 			const struct ha_status_device *device = &page->device[k];
@@ -323,7 +323,7 @@ static void print_processes(const struct watcher *w, FILE *out)
 	fprintf(out, "<h2>Processes</h2>\n<table id=\"processes\"><tr><th>job<th>process<th>program"
 		     "<th>connections<th>without standby<th>failovers<th>longest stall</tr>\n");
 	for (unsigned i = 0; i < w->processes; i++)
-		if (w->process[i]->counted && !w->process[i]->ended)
+		if (watcher_runs(w->process[i]))
 			print_process(w->process[i], out);
 	fprintf(out, "</table>\n");
 }

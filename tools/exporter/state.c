@@ -14,27 +14,40 @@ static json_t *counter_json(const struct counter *c)
 			 c->label[0], "b", c->label[1], "value", c->value);
 }
 
-static json_t *process_json(const struct watcher_process *p)
+static json_t *process_json(unsigned pid, uint64_t start, uint64_t next_event)
 {
-	const struct ha_status_header *h = &p->page.header;
+	return json_pack("{s:I, s:I, s:I}", "pid", (json_int_t)pid, "start", (json_int_t)start,
+			 "next", (json_int_t)next_event);
+}
 
-	return json_pack("{s:I, s:I, s:I}", "pid", (json_int_t)h->pid, "start",
-			 (json_int_t)h->start_ticks, "next", (json_int_t)p->next_event);
+static json_t *processes_json(const struct watcher *w)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < w->processes; i++) {
+		const struct watcher_process *p = w->process[i];
+
+		if (p->counted)
+			json_array_append_new(all, process_json(p->page.header.pid,
+								p->page.header.start_ticks,
+								p->next_event));
+	}
+	for (unsigned i = 0; i < w->lefts; i++)
+		json_array_append_new(all, process_json(w->left[i].pid, w->left[i].start,
+							w->left[i].next_event));
+	return all;
 }
 
 int watcher_save(const struct watcher *w, const char *path)
 {
-	json_t *all = json_object(), *counters = json_array(), *processes = json_array();
+	json_t *all = json_object(), *counters = json_array();
 	char fresh[PATH_MAX];
 	int err = 0;
 
 	for (size_t i = 0; i < w->counters.n; i++)
 		json_array_append_new(counters, counter_json(&w->counters.list[i]));
-	for (unsigned i = 0; i < w->processes; i++)
-		if (w->process[i]->counted)
-			json_array_append_new(processes, process_json(w->process[i]));
 	json_object_set_new(all, "counters", counters);
-	json_object_set_new(all, "processes", processes);
+	json_object_set_new(all, "processes", processes_json(w));
 	if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
 		err = -ENAMETOOLONG;
 	else if (json_dump_file(all, fresh, JSON_COMPACT | JSON_REAL_PRECISION(17)) ||
@@ -69,7 +82,7 @@ int watcher_load(struct watcher *w, const char *path)
 	json_array_foreach(json_object_get(all, "counters"), i, one) load_counter(w, one);
 	json_array_foreach(json_object_get(all, "processes"), i, one)
 	{
-		if (w->marks == WATCHER_PROCESSES)
+		if (w->marks == WATCHER_PROCESSES + WATCHER_LEFT)
 			break;
 		w->mark[w->marks++] = (struct watcher_mark) {
 			(unsigned)json_integer_value(json_object_get(one, "pid")),

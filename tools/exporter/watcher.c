@@ -32,6 +32,26 @@ static const char *find_variable(const char *environment, size_t size, const cha
 	return NULL;
 }
 
+/* Of a process of the page's owner alone: what a page says of itself may be another's number. */
+static ssize_t read_environment(const struct watcher_process *p, char *environment, size_t size)
+{
+	struct stat owner;
+	char path[64];
+	ssize_t n = 0;
+	int fd;
+
+	if (!p->here)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)p->here);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (!fstat(fd, &owner) && owner.st_uid == p->uid)
+		n = read(fd, environment, size - 1);
+	close(fd);
+	return n;
+}
+
 /* By what the launchers set; the program's name where there is none, or it may not be read. */
 static void name_job(struct watcher_process *p)
 {
@@ -39,17 +59,9 @@ static void name_job(struct watcher_process *p)
 					     "TORCHELASTIC_RUN_ID", "HOSTNAME_POD" };
 	static char environment[ENVIRONMENT_MAX];
 	const char *job = NULL;
-	char path[64];
-	ssize_t n = 0;
-	int fd;
+	ssize_t n = read_environment(p, environment, sizeof(environment));
 
 	snprintf(p->job, sizeof(p->job), "%s", p->page.header.program);
-	snprintf(path, sizeof(path), "/proc/%u/environ", p->page.header.pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	n = read(fd, environment, sizeof(environment) - 1);
-	close(fd);
 	if (n <= 0)
 		return;
 	environment[n] = 0;
@@ -168,8 +180,8 @@ static void go_on_from_mark(struct watcher *w, struct watcher_process *p)
 {
 	const struct ha_status_header *h = &p->page.header;
 
-	name_job(p);
 	p->counted = true;
+	name_job(p);
 	for (unsigned i = 0; i < w->marks; i++)
 		if (w->mark[i].pid == h->pid && w->mark[i].start == h->start_ticks) {
 			p->next_event = w->mark[i].next_event;
@@ -184,10 +196,55 @@ static void go_on_from_mark(struct watcher *w, struct watcher_process *p)
 	counters_add(&w->counters, COUNTER_PROCESSES, NULL, NULL, 1);
 }
 
+/* ---- whether a process runs ---- */
+
+/* Its number in our pid namespace, if it can be seen. */
+static enum ha_process_state seek_process(struct watcher *w, struct watcher_process *p)
+{
+	const struct ha_status_header *h = &p->page.header;
+	const struct ha_process_name name = { (pid_t)h->pid, h->start_ticks, h->pid_space };
+
+	return ha_process_find(&w->list, &name, &p->here);
+}
+
+/* Of one that was counted in an earlier look: this one's list is newer. */
+static bool has_ended(struct watcher *w, struct watcher_process *p)
+{
+	if (p->here)
+		return ha_process_start(p->here) != p->page.header.start_ticks;
+	if (p->sought)
+		return false; /* it cannot be seen */
+	p->sought = true;
+	if (seek_process(w, p) == HA_PROCESS_ENDED)
+		return true;
+	name_job(p);
+	return false;
+}
+
 /* ---- pages ---- */
 
-/* false: its file is gone, or is no page. `messages`: since the last look. */
-static bool read_process(struct watcher *w, struct watcher_process *p, double seconds,
+/* Since the last look. */
+static double seconds_since(const struct watcher *w, uint64_t now)
+{
+	return w->looked ? (double)(now - w->looked) / 1e9 : 0;
+}
+
+/* false: there is no room. */
+static bool remember_left(struct watcher *w, const struct watcher_process *p)
+{
+	if (w->lefts == WATCHER_LEFT)
+		return false;
+	w->left[w->lefts++] = (struct watcher_left) { .inode = p->inode,
+						      .pid = p->page.header.pid,
+						      .start = p->page.header.start_ticks,
+						      .next_event = p->next_event,
+						      .found = true };
+	return true;
+}
+
+/* false: its file is gone, or is no page, or was counted to its end. `messages`: since the last
+ * look. */
+static bool read_process(struct watcher *w, struct watcher_process *p, uint64_t now,
 			 double *messages)
 {
 	struct stat file;
@@ -198,9 +255,7 @@ static bool read_process(struct watcher *w, struct watcher_process *p, double se
 	if (p->ended) /* all of it has been counted; its file keeps the place */
 		return !unlinked;
 	/* Asked before the page is read: what an ended process has counted is in it. */
-	ended = p->counted &&
-		ha_process_ended((pid_t)p->page.header.pid, p->page.header.start_ticks,
-				 p->page.header.pid_space);
+	ended = p->counted && has_ended(w, p);
 	err = ha_status_read(p->fd, &p->page, &why);
 	if (err == -EAGAIN) /* it is being made */
 		return !unlinked;
@@ -208,37 +263,52 @@ static bool read_process(struct watcher *w, struct watcher_process *p, double se
 		w->refused += !unlinked;
 		return false;
 	}
-	if (!p->counted)
+	if (!p->counted) {
+		seek_process(w, p);
 		go_on_from_mark(w, p);
+	}
 	count_events(w, p);
 	*messages += count_messages(w, p);
 	p->ended = ended;
-	if (!ended && !unlinked)
-		count_unprotected(w, p, seconds);
-	return !unlinked;
+	p->silent = !p->here && ha_status_is_silent(&p->page, now);
+	if (!unlinked && watcher_runs(p))
+		count_unprotected(w, p, seconds_since(w, now));
+	return !unlinked && !(ended && remember_left(w, p));
 }
 
-static bool is_known(const struct watcher *w, const struct stat *file)
+static bool is_known(struct watcher *w, ino_t inode)
 {
 	for (unsigned i = 0; i < w->processes; i++)
-		if (w->process[i]->inode == file->st_ino)
+		if (w->process[i]->inode == inode)
 			return true;
+	for (unsigned i = 0; i < w->lefts; i++)
+		if (w->left[i].inode == inode) {
+			w->left[i].found = true;
+			return true;
+		}
 	return false;
+}
+
+/* A failure to open: only those that have nothing to do with the file hide what is there. */
+static void note_failure(struct watcher *w)
+{
+	w->partial |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
 }
 
 static void open_page(struct watcher *w, int folder, const char *name, uid_t uid)
 {
-	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	struct watcher_process *p = NULL;
+	struct watcher_process *p;
 	struct stat file;
+	int fd;
 
-	if (fd < 0)
+	if (fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) || !S_ISREG(file.st_mode) ||
+	    is_known(w, file.st_ino) || w->processes == WATCHER_PROCESSES)
 		return;
-	if (!fstat(fd, &file) && S_ISREG(file.st_mode) && !is_known(w, &file) &&
-	    w->processes < WATCHER_PROCESSES)
-		p = calloc(1, sizeof(*p));
+	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	p = fd < 0 || fstat(fd, &file) || !S_ISREG(file.st_mode) ? NULL : calloc(1, sizeof(*p));
 	if (!p) {
-		close(fd);
+		if (fd >= 0)
+			close(fd);
 		return;
 	}
 	p->fd = fd;
@@ -256,8 +326,10 @@ static void look_into(struct watcher *w, const char *path)
 	struct stat folder;
 	DIR *list;
 
-	if (fd < 0)
+	if (fd < 0) {
+		note_failure(w);
 		return;
+	}
 	list = fstat(fd, &folder) || folder.st_mode & (S_IWGRP | S_IWOTH) ? NULL : fdopendir(fd);
 	if (!list) {
 		close(fd);
@@ -283,8 +355,10 @@ static void look_everywhere(struct watcher *w)
 	}
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - w->pattern), w->pattern);
 	list = opendir(*parent ? parent : "/");
-	if (!list)
+	if (!list) {
+		note_failure(w);
 		return;
+	}
 	while ((entry = readdir(list))) {
 		size_t length = (size_t)(user - slash - 1);
 
@@ -304,18 +378,34 @@ static void drop_process(struct watcher *w, unsigned i)
 	w->process[i] = w->process[--w->processes];
 }
 
+/* Of a page that is left over and has been removed now nothing needs to be known. */
+static void forget_left(struct watcher *w)
+{
+	for (unsigned i = 0; i < w->lefts && !w->partial;) {
+		if (w->left[i].found)
+			i++;
+		else
+			w->left[i] = w->left[--w->lefts];
+	}
+}
+
 void watcher_look(struct watcher *w, uint64_t now)
 {
-	double seconds = w->looked ? (double)(now - w->looked) / 1e9 : 0, messages = 0;
+	double seconds = seconds_since(w, now), messages = 0;
 
 	w->refused = 0;
+	w->partial = false;
+	for (unsigned i = 0; i < w->lefts; i++)
+		w->left[i].found = false;
 	look_everywhere(w);
+	forget_left(w);
 	for (unsigned i = 0; i < w->processes;) {
-		if (read_process(w, w->process[i], seconds, &messages))
+		if (read_process(w, w->process[i], now, &messages))
 			i++;
 		else
 			drop_process(w, i);
 	}
+	ha_process_list_free(&w->list);
 	w->rate[w->looks++ % WATCHER_SAMPLES] = seconds > 0 ? messages / seconds : 0;
 	w->looked = now;
 }

@@ -28,7 +28,7 @@ int frame_look(struct frame *f, const char *dir, const char *sysfs)
 	if (err)
 		return err;
 	for (size_t i = 0; i < f->n; i++)
-		if (f->found[i].page && !f->found[i].ended)
+		if (ha_status_runs(&f->found[i]))
 			add_ports(f, f->found[i].page);
 	ha_port_bytes_read(f->port, f->ports, sysfs);
 	return 0;

@@ -96,8 +96,10 @@ static void count_process(struct sums *sums, const struct frame *f, const struct
 		sums->ended++;
 		return;
 	}
+	if (f->found[p].silent)
+		return;
 	sums->processes++;
-	count_job(sums, (pid_t)page->header.pid);
+	count_job(sums, f->found[p].pid);
 	for (int i = 0; i < HA_STATUS_CONNECTIONS; i++) {
 		const struct ha_status_connection *c = &page->connection[i];
 		double rate = is_open(c) ? frame_message_rate(f, before, p, i) : -1;
@@ -272,7 +274,7 @@ static size_t collect_connections(struct row *rows, const struct frame *f,
 	for (size_t p = 0; p < f->n; p++) {
 		const struct ha_status_page *page = f->found[p].page;
 
-		if (!is_shown(&f->found[p], s) || f->found[p].ended)
+		if (!is_shown(&f->found[p], s) || !ha_status_runs(&f->found[p]))
 			continue;
 		for (int i = 0; i < HA_STATUS_CONNECTIONS; i++) {
 			double rate;

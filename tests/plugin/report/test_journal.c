@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/process_list.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
@@ -403,10 +404,24 @@ static void expanded_paths(void)
 	CHECK(ha_process_expand("1234567", out, 8));
 }
 
-/* Pages of dead processes go, those of living ones and of other namespaces stay; what is no page of
- * ours stays too. */
+/* Whether the page's process is known to have ended; if it is in another namespace, that takes a
+ * test in the first one. */
+static bool is_known_to_have_ended(const struct ha_status_header *h)
+{
+	const struct ha_process_name name = { (pid_t)h->pid, h->start_ticks, h->pid_space };
+	struct ha_process_list list = { 0 };
+	pid_t here;
+	bool ended = ha_process_find(&list, &name, &here) == HA_PROCESS_ENDED;
+
+	ha_process_list_free(&list);
+	return ended;
+}
+
+/* Pages of processes that are known to have ended go, those of living ones and of namespaces that
+ * cannot be seen stay; what is no page of ours stays too. */
 static void stale_pages(void)
 {
+	bool known;
 	struct ha_status_file f;
 	char path[128];
 	int status, fd;
@@ -423,10 +438,11 @@ static void stale_pages(void)
 	CHECK_INT(nfound, 1);
 	CHECK(found[0].page && found[0].ended);
 	CHECK_INT(found[0].page->header.pid, child);
-	/* The same number, but another namespace: nothing is known of it. */
+	/* The same number, but another namespace. */
 	snprintf(path, sizeof(path), "%s/%d", pages, child);
 	fd = open(path, O_RDWR);
 	found[0].page->header.pid_space++;
+	known = is_known_to_have_ended(&found[0].page->header);
 	CHECK_INT(pwrite(fd, found[0].page, sizeof(struct ha_status_header), 0),
 		  sizeof(struct ha_status_header));
 	snprintf(path, sizeof(path), "%s/123.x", pages);
@@ -434,8 +450,8 @@ static void stale_pages(void)
 	CHECK_INT(ha_status_file_open(&f, pages, 1, 1), 0);
 	ha_status_scan_free(found, nfound);
 	CHECK_INT(ha_status_scan(pages, &found, &nfound), 0);
-	CHECK_INT(nfound, 2);
-	CHECK(found[0].foreign != found[1].foreign);
+	CHECK_INT(nfound, known ? 1 : 2);
+	CHECK(known || found[0].foreign != found[1].foreign);
 	/* Back in ours, it goes; so does the empty file once it is old enough. */
 	for (size_t i = 0; i < nfound; i++)
 		if (found[i].foreign) {

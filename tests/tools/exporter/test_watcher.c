@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The watcher over pages that are made here: of processes that cannot be seen. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/process.h"
+#include "tests/base/folder.h"
+#include "tools/exporter/watcher.h"
+
+#define LOOK_NS HA_NS_PER_S
+#define SILENT_NS (180 * HA_NS_PER_S)
+
+static char dir[] = "/tmp/ha-watcher.XXXXXX";
+static char pattern[64];
+static struct watcher w;
+static uint64_t now = 1000 * HA_NS_PER_S;
+
+static void path_of(char path[128], unsigned uid, const char *name)
+{
+	snprintf(path, 128, "%s/pages-%u", dir, uid);
+	CHECK(!mkdir(path, 0700) || errno == EEXIST);
+	if (!geteuid())
+		CHECK_INT(chown(path, uid, uid), 0);
+	snprintf(path, 128, "%s/pages-%u/%s", dir, uid, name);
+}
+
+static void write_page(unsigned uid, const char *name, const struct ha_status_page *page)
+{
+	char path[128];
+	int fd;
+
+	path_of(path, uid, name);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0);
+	CHECK_INT(pwrite(fd, page, sizeof(*page), 0), sizeof(*page));
+	close(fd);
+}
+
+/* A page of this process, or of one in a pid namespace that nobody here is in. */
+static struct ha_status_page *make_page(uint64_t space)
+{
+	struct ha_status_page *page = calloc(1, sizeof(*page));
+
+	page->header = (struct ha_status_header) { .magic = HA_STATUS_MAGIC,
+						   .version = HA_STATUS_VERSION,
+						   .size = sizeof(*page),
+						   .pid = (uint32_t)getpid(),
+						   .pid_space = space,
+						   .start_ticks = ha_process_start(getpid()),
+						   .program = "test" };
+	page->totals.seq = 2;
+	page->totals.updated_mono = now;
+	return page;
+}
+
+static void look(uint64_t ns)
+{
+	now += ns;
+	watcher_look(&w, now);
+}
+
+static unsigned count_running(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w.processes; i++)
+		n += watcher_runs(w.process[i]);
+	return n;
+}
+
+/* So that each test begins with nothing. */
+static void prepare_watcher(void)
+{
+	watcher_close(&w);
+	folder_remove(dir);
+	CHECK_INT(mkdir(dir, 0755), 0);
+	watcher_open(&w, pattern);
+}
+
+/* A process that cannot be seen counts as long as its page does not say the contrary: it writes at
+ * least once a minute, and goes on to count when it was only stopped. */
+static void unseen_process(void)
+{
+	struct ha_status_page *page = make_page(0);
+
+	prepare_watcher();
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	CHECK_INT(count_running(), 1);
+	look(SILENT_NS - 2 * LOOK_NS);
+	CHECK_INT(count_running(), 1);
+	look(2 * LOOK_NS);
+	CHECK_INT(count_running(), 0);
+	page->totals.updated_mono = now;
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	CHECK_INT(count_running(), 1);
+	free(page);
+}
+
+/* One that can be seen counts for as long as it is there: it may be stopped, or idle. */
+static void seen_process(void)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+
+	prepare_watcher();
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	look(10 * SILENT_NS);
+	CHECK_INT(count_running(), 1);
+	free(page);
+}
+
+/* A page whose process has ended takes no place, and is not counted again. */
+static void ended_process(void)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+	char path[128];
+
+	prepare_watcher();
+	page->header.start_ticks++;
+	write_page(0, "7", page);
+	for (int i = 0; i < 4; i++)
+		look(LOOK_NS);
+	CHECK_INT(w.processes, 0);
+	CHECK_INT(w.lefts, 1);
+	for (size_t i = 0; i < w.counters.n; i++)
+		if (w.counters.list[i].family == COUNTER_PROCESSES)
+			CHECK(w.counters.list[i].value == 1);
+	path_of(path, 0, "7");
+	CHECK_INT(unlink(path), 0);
+	look(LOOK_NS);
+	CHECK_INT(w.lefts, 0);
+	free(page);
+}
+
+/* What a page says of itself is not believed when it comes to whose environment is read. */
+static void others_environment(void)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+
+	prepare_watcher();
+	write_page(65533, "7", page);
+	look(LOOK_NS);
+	CHECK_INT(count_running(), 1);
+	CHECK_TEXT(w.process[0]->job, geteuid() ? "4711" : "test");
+	write_page(geteuid(), "8", page);
+	look(LOOK_NS);
+	CHECK_TEXT(w.process[1]->job, "4711");
+	free(page);
+}
+
+int main(int argc, char **argv)
+{
+	/* The kernel shows a process's environment as it was when it began. */
+	if (!getenv("SLURM_JOB_ID")) {
+		setenv("SLURM_JOB_ID", "4711", 1);
+		execv("/proc/self/exe", argv);
+	}
+	CHECK(mkdtemp(dir));
+	snprintf(pattern, sizeof(pattern), "%s/pages-%%u", dir);
+	unseen_process();
+	seen_process();
+	ended_process();
+	others_environment();
+	watcher_close(&w);
+	folder_remove(dir);
+	return 0;
+}
