@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -227,11 +228,24 @@ static int serve_http(struct exporter *x)
 	return 0;
 }
 
+/* One for each page, also where a service has few unless it asks for more. */
+static void allow_descriptors(void)
+{
+	struct rlimit files;
+	rlim_t wanted = WATCHER_PROCESSES + WATCHER_SPARE;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= wanted)
+		return;
+	files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
 static int run_exporter(struct exporter *x)
 {
 	const struct options *o = &x->options;
 	int err, status;
 
+	allow_descriptors();
 	watcher_open(&x->watcher, o->dir);
 	x->watcher.report = reporter_write;
 	x->watcher.user = &x->reporter;

@@ -260,6 +260,11 @@ void metrics_print(const struct watcher *w, const struct reporter *r, enum metri
 	print_head("hawser_exporter_pages_refused", "gauge",
 		   "Files among the status pages that are none, or another version's.", form, out);
 	fprintf(out, "hawser_exporter_pages_refused %u\n", w->refused);
+	print_head("hawser_exporter_pages_unplaced", "gauge",
+		   "Status pages that are not counted for want of room: too many of one user, no "
+		   "descriptors or no memory.",
+		   form, out);
+	fprintf(out, "hawser_exporter_pages_unplaced %u\n", w->unplaced);
 	print_head("hawser_exporter_series_refused", "counter",
 		   "Counts without a series of their own, because there are too many.", form, out);
 	fprintf(out, "hawser_exporter_series_refused_total %" PRIu64 "\n", w->counters.refused);

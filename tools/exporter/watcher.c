@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +18,13 @@
 
 void watcher_open(struct watcher *w, const char *pattern)
 {
-	*w = (struct watcher) { .pattern = pattern };
+	struct rlimit files;
+	rlim_t places = WATCHER_PROCESSES;
+
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < places + WATCHER_SPARE)
+		places = files.rlim_cur < 2 * WATCHER_SPARE ? WATCHER_SPARE
+							    : files.rlim_cur - WATCHER_SPARE;
+	*w = (struct watcher) { .pattern = pattern, .places = (unsigned)places };
 }
 
 /* ---- whose job a process is ---- */
@@ -229,12 +236,35 @@ static double seconds_since(const struct watcher *w, uint64_t now)
 	return w->looked ? (double)(now - w->looked) / 1e9 : 0;
 }
 
+/* ---- places ---- */
+
+/* For one more of a user who has `mine` of `all` that are taken, `most` there are. A user gets half
+ * of what the others leave, so that something is left for whoever comes. */
+static bool has_room(unsigned mine, unsigned all, unsigned most)
+{
+	return mine < (most - (all - mine)) / 2;
+}
+
+static bool has_place(const struct watcher *w, uid_t uid)
+{
+	unsigned mine = 0;
+
+	for (unsigned i = 0; i < w->processes; i++)
+		mine += w->process[i]->uid == uid;
+	return has_room(mine, w->processes, w->places);
+}
+
 /* false: there is no room. */
 static bool remember_left(struct watcher *w, const struct watcher_process *p)
 {
-	if (w->lefts == WATCHER_LEFT)
+	unsigned mine = 0;
+
+	for (unsigned i = 0; i < w->lefts; i++)
+		mine += w->left[i].uid == p->uid;
+	if (!has_room(mine, w->lefts, WATCHER_LEFT))
 		return false;
 	w->left[w->lefts++] = (struct watcher_left) { .inode = p->inode,
+						      .uid = p->uid,
 						      .pid = p->page.header.pid,
 						      .start = p->page.header.start_ticks,
 						      .next_event = p->next_event,
@@ -289,33 +319,58 @@ static bool is_known(struct watcher *w, ino_t inode)
 	return false;
 }
 
-/* A failure to open: only those that have nothing to do with the file hide what is there. */
-static void note_failure(struct watcher *w)
+/* Of a failure to open: it has nothing to do with the file. */
+static bool is_shortage(int error)
 {
-	w->partial |= errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+	return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+/* false: its maker has not come so far, and perhaps never will. */
+static bool is_made(int fd)
+{
+	uint64_t magic;
+
+	return pread(fd, &magic, sizeof(magic), 0) == (ssize_t)sizeof(magic) && magic;
+}
+
+/* Takes the descriptor; false: no memory. */
+static bool add_process(struct watcher *w, int fd, ino_t inode, const char *name, uid_t uid)
+{
+	struct watcher_process *p = calloc(1, sizeof(*p));
+
+	if (!p) {
+		close(fd);
+		return false;
+	}
+	p->fd = fd;
+	p->inode = inode;
+	p->uid = uid;
+	snprintf(p->name, sizeof(p->name), "%.63s", name);
+	w->process[w->processes++] = p;
+	return true;
 }
 
 static void open_page(struct watcher *w, int folder, const char *name, uid_t uid)
 {
-	struct watcher_process *p;
 	struct stat file;
 	int fd;
 
 	if (fstatat(folder, name, &file, AT_SYMLINK_NOFOLLOW) || !S_ISREG(file.st_mode) ||
-	    is_known(w, file.st_ino) || w->processes == WATCHER_PROCESSES)
+	    !file.st_size || is_known(w, file.st_ino))
 		return;
-	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	p = fd < 0 || fstat(fd, &file) || !S_ISREG(file.st_mode) ? NULL : calloc(1, sizeof(*p));
-	if (!p) {
-		if (fd >= 0)
-			close(fd);
+	if (!has_place(w, uid)) {
+		w->unplaced++;
 		return;
 	}
-	p->fd = fd;
-	p->inode = file.st_ino;
-	p->uid = uid;
-	snprintf(p->name, sizeof(p->name), "%.63s", name);
-	w->process[w->processes++] = p;
+	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0) {
+		w->unplaced += is_shortage(errno);
+		return;
+	}
+	if (fstat(fd, &file) || !S_ISREG(file.st_mode) || !is_made(fd))
+		close(fd);
+	else
+		w->unplaced += !add_process(w, fd, file.st_ino, name, uid);
 }
 
 /* A directory of pages: its owner's alone. */
@@ -323,11 +378,12 @@ static void look_into(struct watcher *w, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct dirent *entry;
+	unsigned files = 0;
 	struct stat folder;
 	DIR *list;
 
 	if (fd < 0) {
-		note_failure(w);
+		w->partial |= is_shortage(errno);
 		return;
 	}
 	list = fstat(fd, &folder) || folder.st_mode & (S_IWGRP | S_IWOTH) ? NULL : fdopendir(fd);
@@ -335,9 +391,14 @@ static void look_into(struct watcher *w, const char *path)
 		close(fd);
 		return;
 	}
-	while ((entry = readdir(list)))
-		if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9')
+	while ((entry = readdir(list))) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		if (files++ < WATCHER_FILES)
 			open_page(w, dirfd(list), entry->d_name, folder.st_uid);
+		else
+			w->unplaced++;
+	}
 	closedir(list);
 }
 
@@ -356,7 +417,7 @@ static void look_everywhere(struct watcher *w)
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - w->pattern), w->pattern);
 	list = opendir(*parent ? parent : "/");
 	if (!list) {
-		note_failure(w);
+		w->partial |= is_shortage(errno);
 		return;
 	}
 	while ((entry = readdir(list))) {
@@ -393,7 +454,7 @@ void watcher_look(struct watcher *w, uint64_t now)
 {
 	double seconds = seconds_since(w, now), messages = 0;
 
-	w->refused = 0;
+	w->refused = w->unplaced = 0;
 	w->partial = false;
 	for (unsigned i = 0; i < w->lefts; i++)
 		w->left[i].found = false;

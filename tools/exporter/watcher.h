@@ -17,10 +17,12 @@
 #include "include/hawser/status.h"
 #include "tools/exporter/counters.h"
 
-#define WATCHER_PROCESSES 1024
-#define WATCHER_LEFT 4096   /* pages of processes that have ended, which nobody has removed */
-#define WATCHER_RECENT 256  /* events that are remembered, of all processes */
-#define WATCHER_SAMPLES 120 /* looks whose rates are remembered */
+#define WATCHER_PROCESSES 2048 /* places: a user has half of what the others leave */
+#define WATCHER_LEFT 4096      /* pages of processes that have ended, which nobody has removed */
+#define WATCHER_FILES 4096     /* of a directory that are looked at */
+#define WATCHER_SPARE 128      /* descriptors that are for anything but pages */
+#define WATCHER_RECENT 256     /* events that are remembered, of all processes */
+#define WATCHER_SAMPLES 120    /* looks whose rates are remembered */
 #define WATCHER_JOB 64
 
 struct watcher_connection {
@@ -53,6 +55,7 @@ struct watcher_event {
 /* A page that has been counted to its end. Kept, so that it is not counted again. */
 struct watcher_left {
 	ino_t inode;
+	uid_t uid;
 	unsigned pid;
 	uint64_t start, next_event;
 	bool found; /* in this look */
@@ -69,6 +72,8 @@ struct watcher {
 	struct counters counters;
 	struct watcher_process *process[WATCHER_PROCESSES];
 	unsigned processes;
+	unsigned places; /* for processes; fewer than WATCHER_PROCESSES where descriptors are few */
+	unsigned unplaced; /* pages without a place in the last look: they are not counted */
 	struct watcher_left left[WATCHER_LEFT];
 	unsigned lefts;
 	struct ha_process_list list; /* of this look */

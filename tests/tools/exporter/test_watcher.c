@@ -15,6 +15,7 @@
 
 #define LOOK_NS HA_NS_PER_S
 #define SILENT_NS (180 * HA_NS_PER_S)
+#define FILES 1100 /* more than one user may have */
 
 static char dir[] = "/tmp/ha-watcher.XXXXXX";
 static char pattern[64];
@@ -71,6 +72,15 @@ static unsigned count_running(void)
 
 	for (unsigned i = 0; i < w.processes; i++)
 		n += watcher_runs(w.process[i]);
+	return n;
+}
+
+static unsigned count_running_of(uid_t uid)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w.processes; i++)
+		n += watcher_runs(w.process[i]) && w.process[i]->uid == uid;
 	return n;
 }
 
@@ -156,6 +166,40 @@ static void others_environment(void)
 	free(page);
 }
 
+/* A file with so much of a page in it, the rest being zero. */
+static void write_start(unsigned uid, unsigned number, const struct ha_status_page *page,
+			size_t size)
+{
+	char path[128], name[16];
+	int fd;
+
+	snprintf(name, sizeof(name), "%u", number);
+	path_of(path, uid, name);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0);
+	CHECK_INT(pwrite(fd, page, size, 0), size);
+	CHECK_INT(ftruncate(fd, size ? sizeof(*page) : 0), 0);
+	close(fd);
+}
+
+/* However many files one user makes: another one's page is counted. What finds no room is said. */
+static void others_files(size_t size)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+
+	prepare_watcher();
+	for (unsigned i = 1; i <= FILES; i++)
+		write_start(65533, i, page, size);
+	look(LOOK_NS);
+	look(LOOK_NS);
+	write_page(65532, "1", page);
+	look(LOOK_NS);
+	CHECK_INT(count_running_of(65532), 1);
+	if (size == sizeof(struct ha_status_header))
+		CHECK_INT(w.unplaced, FILES - count_running_of(65533));
+	free(page);
+}
+
 int main(int argc, char **argv)
 {
 	/* The kernel shows a process's environment as it was when it began. */
@@ -169,6 +213,11 @@ int main(int argc, char **argv)
 	seen_process();
 	ended_process();
 	others_environment();
+	if (!geteuid()) { /* who may give files away */
+		others_files(0);
+		others_files(sizeof(uint32_t)); /* no page */
+		others_files(sizeof(struct ha_status_header));
+	}
 	watcher_close(&w);
 	folder_remove(dir);
 	return 0;
