@@ -194,6 +194,43 @@ int ha_status_events(const struct ha_status_page *page, int order[HA_STATUS_EVEN
 	return n;
 }
 
+/* One of the numbers from..to-1, none of which is on the page, is still to come: what is in its
+ * place is older. A newer one has overwritten it, as have all that are a whole table behind. */
+static bool is_one_to_come(const struct ha_status_page *page, uint64_t from, uint64_t to,
+			   uint64_t newest)
+{
+	uint64_t i = newest >= HA_STATUS_EVENTS ? newest - HA_STATUS_EVENTS + 1 : 0;
+
+	for (i = i > from ? i : from; i < to; i++) {
+		const struct ha_status_event *e = &page->event[i % HA_STATUS_EVENTS];
+
+		if (!e->seq || e->number < i)
+			return true;
+	}
+	return false;
+}
+
+int ha_status_events_from(const struct ha_status_page *page, uint64_t next, bool last,
+			  int order[HA_STATUS_EVENTS], uint64_t *missed)
+{
+	int n = ha_status_events(page, order), taken = 0;
+	uint64_t newest = n ? page->event[order[n - 1]].number : 0;
+
+	*missed = 0;
+	for (int i = 0; i < n; i++) {
+		uint64_t number = page->event[order[i]].number;
+
+		if (number < next)
+			continue;
+		if (!last && is_one_to_come(page, next, number, newest))
+			break;
+		*missed += number - next;
+		next = number + 1;
+		order[taken++] = order[i];
+	}
+	return taken;
+}
+
 /* ---- all of them ---- */
 
 bool ha_status_is_silent(const struct ha_status_page *page, uint64_t now)

@@ -26,6 +26,14 @@ int ha_status_events(const struct ha_status_page *page, int order[HA_STATUS_EVEN
  * ns. */
 bool ha_status_is_silent(const struct ha_status_page *page, uint64_t now);
 
+/*
+ * The events from number `next` on that can be taken now, oldest first. An event that was put in
+ * its place after that place was read is none yet: it and what comes after it wait for the next
+ * look, unless this is the `last` one. *missed: so many were overwritten before.
+ */
+int ha_status_events_from(const struct ha_status_page *page, uint64_t next, bool last,
+			  int order[HA_STATUS_EVENTS], uint64_t *missed);
+
 struct ha_status_found {
 	struct ha_status_page *page; /* NULL: refused, `why` says why */
 	const char *why;

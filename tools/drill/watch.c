@@ -59,15 +59,15 @@ static struct watch_process *find_process(struct watch *w, pid_t pid)
 
 static int take_events(struct watch *w, struct watch_process *p, const struct ha_status_page *page)
 {
-	int order[HA_STATUS_EVENTS], n = ha_status_events(page, order);
+	int order[HA_STATUS_EVENTS], n;
+	uint64_t missed;
 
+	n = ha_status_events_from(page, p->next_event, !p->seen, order, &missed);
+	if (p->next_event)
+		w->missed += missed;
 	for (int i = 0; i < n; i++) {
 		const struct ha_status_event *e = &page->event[order[i]];
 
-		if (e->number < p->next_event)
-			continue;
-		if (p->next_event && e->number > p->next_event)
-			w->missed += e->number - p->next_event;
 		p->next_event = e->number + 1;
 		if (grow_array((void **)&w->events, &w->events_room, w->events_count,
 			       sizeof(*w->events)))

@@ -131,18 +131,17 @@ static void count_event(struct watcher *w, const struct watcher_process *p,
 		w->report(w->user, kept);
 }
 
-static void count_events(struct watcher *w, struct watcher_process *p)
+static void count_events(struct watcher *w, struct watcher_process *p, bool last)
 {
-	int order[HA_STATUS_EVENTS], n = ha_status_events(&p->page, order);
+	int order[HA_STATUS_EVENTS], n;
+	uint64_t missed;
 
+	n = ha_status_events_from(&p->page, p->next_event, last, order, &missed);
+	if (missed)
+		counters_add(&w->counters, COUNTER_MISSED, NULL, NULL, (double)missed);
 	for (int i = 0; i < n; i++) {
 		const struct ha_status_event *e = &p->page.event[order[i]];
 
-		if (e->number < p->next_event)
-			continue;
-		if (e->number > p->next_event)
-			counters_add(&w->counters, COUNTER_MISSED, NULL, NULL,
-				     (double)(e->number - p->next_event));
 		count_event(w, p, e);
 		p->next_event = e->number + 1;
 	}
@@ -297,7 +296,7 @@ static bool read_process(struct watcher *w, struct watcher_process *p, uint64_t 
 		seek_process(w, p);
 		go_on_from_mark(w, p);
 	}
-	count_events(w, p);
+	count_events(w, p, ended || unlinked);
 	*messages += count_messages(w, p);
 	p->ended = ended;
 	p->silent = !p->here && ha_status_is_silent(&p->page, now);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 
 #define LOOK_NS HA_NS_PER_S
 #define SILENT_NS (180 * HA_NS_PER_S)
-#define FILES 1100 /* more than one user may have */
+#define DESCRIPTORS 400 /* with which one user may have some 130 pages */
 
 static char dir[] = "/tmp/ha-watcher.XXXXXX";
 static char pattern[64];
@@ -84,6 +85,15 @@ static unsigned count_running_of(uid_t uid)
 	return n;
 }
 
+static double count_of(enum counter_family family)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < w.counters.n; i++)
+		sum += w.counters.list[i].family == family ? w.counters.list[i].value : 0;
+	return sum;
+}
+
 /* So that each test begins with nothing. */
 static void prepare_watcher(void)
 {
@@ -140,9 +150,7 @@ static void ended_process(void)
 		look(LOOK_NS);
 	CHECK_INT(w.processes, 0);
 	CHECK_INT(w.lefts, 1);
-	for (size_t i = 0; i < w.counters.n; i++)
-		if (w.counters.list[i].family == COUNTER_PROCESSES)
-			CHECK(w.counters.list[i].value == 1);
+	CHECK_INT(count_of(COUNTER_PROCESSES), 1);
 	path_of(path, 0, "7");
 	CHECK_INT(unlink(path), 0);
 	look(LOOK_NS);
@@ -166,6 +174,68 @@ static void others_environment(void)
 	free(page);
 }
 
+static void put_event(struct ha_status_page *page, uint64_t number)
+{
+	page->event[number % HA_STATUS_EVENTS] = (struct ha_status_event) {
+		.seq = 2, .kind = HA_EVENT_PROTECTED, .number = number, .rail = -1
+	};
+	page->totals.next_event = number + 1;
+}
+
+/* An event whose place was read before it was there, and the next one's afterwards: it is counted
+ * when it is seen. The page has n events before, from number `first` on. */
+static void early_read(uint64_t first, unsigned n)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+
+	prepare_watcher();
+	for (unsigned i = 0; i < n; i++)
+		put_event(page, first + i);
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	put_event(page, first + n + 1);
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	put_event(page, first + n);
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	look(LOOK_NS);
+	CHECK_INT(count_of(COUNTER_EVENTS), n + 2);
+	CHECK_INT(count_of(COUNTER_MISSED), first);
+	free(page);
+}
+
+/* Events that have been overwritten before anybody looked are missed; so is one that is torn, once
+ * its process has ended. */
+static void missed_events(void)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+
+	prepare_watcher();
+	put_event(page, 0);
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	for (uint64_t i = 3; i < 3 + HA_STATUS_EVENTS; i++)
+		put_event(page, i);
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	CHECK_INT(count_of(COUNTER_EVENTS), 1 + HA_STATUS_EVENTS);
+	CHECK_INT(count_of(COUNTER_MISSED), 2);
+	put_event(page, 1000); /* nothing that is older is still there, or ever will be */
+	for (uint64_t i = 1; i < HA_STATUS_EVENTS; i++)
+		page->event[(1000 + i) % HA_STATUS_EVENTS].seq = 1;
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	CHECK_INT(count_of(COUNTER_EVENTS), 1 + HA_STATUS_EVENTS);
+	page->header.start_ticks++;
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	look(LOOK_NS);
+	CHECK_INT(count_of(COUNTER_EVENTS), 2 + HA_STATUS_EVENTS);
+	CHECK_INT(count_of(COUNTER_MISSED), 1000 - 1 - HA_STATUS_EVENTS);
+	free(page);
+}
+
 /* A file with so much of a page in it, the rest being zero. */
 static void write_start(unsigned uid, unsigned number, const struct ha_status_page *page,
 			size_t size)
@@ -183,12 +253,12 @@ static void write_start(unsigned uid, unsigned number, const struct ha_status_pa
 }
 
 /* However many files one user makes: another one's page is counted. What finds no room is said. */
-static void others_files(size_t size)
+static void others_files(unsigned files, size_t size)
 {
 	struct ha_status_page *page = make_page(ha_process_space());
 
 	prepare_watcher();
-	for (unsigned i = 1; i <= FILES; i++)
+	for (unsigned i = 1; i <= files; i++)
 		write_start(65533, i, page, size);
 	look(LOOK_NS);
 	look(LOOK_NS);
@@ -196,12 +266,14 @@ static void others_files(size_t size)
 	look(LOOK_NS);
 	CHECK_INT(count_running_of(65532), 1);
 	if (size == sizeof(struct ha_status_header))
-		CHECK_INT(w.unplaced, FILES - count_running_of(65533));
+		CHECK_INT(w.unplaced, files - count_running_of(65533));
 	free(page);
 }
 
 int main(int argc, char **argv)
 {
+	const struct rlimit few = { DESCRIPTORS, DESCRIPTORS };
+
 	/* The kernel shows a process's environment as it was when it began. */
 	if (!getenv("SLURM_JOB_ID")) {
 		setenv("SLURM_JOB_ID", "4711", 1);
@@ -213,10 +285,14 @@ int main(int argc, char **argv)
 	seen_process();
 	ended_process();
 	others_environment();
+	early_read(0, 6);
+	early_read(1000, HA_STATUS_EVENTS);
+	missed_events();
 	if (!geteuid()) { /* who may give files away */
-		others_files(0);
-		others_files(sizeof(uint32_t)); /* no page */
-		others_files(sizeof(struct ha_status_header));
+		others_files(1100, 0);
+		CHECK_INT(setrlimit(RLIMIT_NOFILE, &few), 0);
+		others_files(300, sizeof(uint32_t)); /* no page */
+		others_files(300, sizeof(struct ha_status_header));
 	}
 	watcher_close(&w);
 	folder_remove(dir);
