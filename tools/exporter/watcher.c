@@ -220,9 +220,9 @@ static bool has_ended(struct watcher *w, struct watcher_process *p)
 		return ha_process_start(p->here) != p->page.header.start_ticks;
 	if (p->sought)
 		return false; /* it cannot be seen */
-	p->sought = true;
 	if (seek_process(w, p) == HA_PROCESS_ENDED)
 		return true;
+	p->sought = true;
 	name_job(p);
 	return false;
 }
@@ -271,6 +271,18 @@ static bool remember_left(struct watcher *w, const struct watcher_process *p)
 	return true;
 }
 
+/* 0, or a negative errno: what was read before stays. */
+static int read_page(struct watcher_process *p)
+{
+	static struct ha_status_page page;
+	const char *why;
+	int err = ha_status_read(p->fd, &page, &why);
+
+	if (!err)
+		p->page = page;
+	return err;
+}
+
 /* false: its file is gone, or is no page, or was counted to its end. `messages`: since the last
  * look. */
 static bool read_process(struct watcher *w, struct watcher_process *p, uint64_t now,
@@ -278,14 +290,15 @@ static bool read_process(struct watcher *w, struct watcher_process *p, uint64_t 
 {
 	struct stat file;
 	bool unlinked = fstat(p->fd, &file) || !file.st_nlink, ended;
-	const char *why;
 	int err;
 
 	if (p->ended) /* all of it has been counted; its file keeps the place */
 		return !unlinked;
 	/* Asked before the page is read: what an ended process has counted is in it. */
 	ended = p->counted && has_ended(w, p);
-	err = ha_status_read(p->fd, &p->page, &why);
+	err = read_page(p);
+	if (err == -ENOMEM) /* later: what it holds is not counted yet */
+		return true;
 	if (err == -EAGAIN) /* it is being made */
 		return !unlinked;
 	if (err) {

@@ -23,6 +23,16 @@ static char pattern[64];
 static struct watcher w;
 static uint64_t now = 1000 * HA_NS_PER_S;
 
+static bool no_memory; /* for anything large */
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return no_memory && size > sizeof(struct ha_status_page) ? NULL : __real_malloc(size);
+}
+
 static void path_of(char path[128], unsigned uid, const char *name)
 {
 	snprintf(path, 128, "%s/pages-%u", dir, uid);
@@ -236,6 +246,52 @@ static void missed_events(void)
 	free(page);
 }
 
+/* A look without memory: nothing is counted, nobody is given up, and what the gauges say stays. */
+static void short_of_memory(void)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+
+	prepare_watcher();
+	put_event(page, 0);
+	page->totals.connections = 1;
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	no_memory = true;
+	look(LOOK_NS);
+	no_memory = false;
+	CHECK_INT(count_running(), 1);
+	CHECK_INT(w.refused, 0);
+	CHECK_INT(w.process[0]->page.totals.connections, 1);
+	look(LOOK_NS);
+	CHECK_INT(count_of(COUNTER_PROCESSES), 1);
+	CHECK_INT(count_of(COUNTER_EVENTS), 1);
+	free(page);
+}
+
+/* One that has ended, removed its page and cannot be read at once is counted to its end. */
+static void short_of_memory_at_the_end(void)
+{
+	struct ha_status_page *page = make_page(ha_process_space());
+	char path[128];
+
+	prepare_watcher();
+	page->header.start_ticks++;
+	put_event(page, 0);
+	write_page(0, "7", page);
+	look(LOOK_NS);
+	put_event(page, 1);
+	write_page(0, "7", page);
+	path_of(path, 0, "7");
+	CHECK_INT(unlink(path), 0);
+	no_memory = true;
+	look(LOOK_NS);
+	no_memory = false;
+	look(LOOK_NS);
+	CHECK_INT(count_of(COUNTER_EVENTS), 2);
+	CHECK_INT(w.processes, 0);
+	free(page);
+}
+
 /* A file with so much of a page in it, the rest being zero. */
 static void write_start(unsigned uid, unsigned number, const struct ha_status_page *page,
 			size_t size)
@@ -288,6 +344,8 @@ int main(int argc, char **argv)
 	early_read(0, 6);
 	early_read(1000, HA_STATUS_EVENTS);
 	missed_events();
+	short_of_memory();
+	short_of_memory_at_the_end();
 	if (!geteuid()) { /* who may give files away */
 		others_files(1100, 0);
 		CHECK_INT(setrlimit(RLIMIT_NOFILE, &few), 0);
