@@ -10,24 +10,24 @@ set -eu
 usage() { echo "usage: install.sh FROM TO | --remove TO" >&2; exit 2; }
 [ $# = 2 ] || usage
 
-# What the file of names lists: it, and the folders that are empty then.
+# What the file of names lists, and the folders below FOLDER that are empty then.
 remove_listed() { # FOLDER LIST
 	while read -r file; do
 		rm -f "$1/$file"
 	done <"$2"
-	find "$1" -depth -type d -empty -delete
+	find "$1" -mindepth 1 -depth -type d -empty -delete
 }
 
 if [ "$1" = --remove ]; then
 	to=$2
-	if [ ! -e "$to/.installed" ]; then
-		echo "hawser is not in $to: no .installed there" >&2
-		exit 1
+	if [ ! -e "$to/.installed" ]; then # removed before, by a pod that was started again
+		echo "hawser is not in $to: no .installed there, nothing to remove"
+		exit
 	fi
-	work=$(mktemp -d)
-	mv "$to/.installed" "$work/list"
-	remove_listed "$to" "$work/list"
-	rm -r "$work"
+	remove_listed "$to" "$to/.installed"
+	# The list goes last: a removal that is ended before can be repeated.
+	rm "$to/.installed"
+	rmdir "$to" 2>/dev/null || true # what another has put there stays
 	echo "hawser is no longer in $to"
 	exit
 fi
