@@ -85,14 +85,32 @@ static int ip_run(int fd, int onto, const char *const *words)
 
 #define IP(fd, onto, ...) ip_run(fd, onto, (const char *const[]) { __VA_ARGS__, NULL })
 
-static int save_network(int fd, const char *family, const char *what, const char *netdev)
+static int save_addresses6(int fd, const char *netdev)
 {
 	if (ftruncate(fd, 0))
 		return -errno;
-	if (!strcmp(what, "address"))
-		return IP(fd, STDOUT_FILENO, family, "address", "save", "dev", netdev, "scope",
-			  "global");
-	return IP(fd, STDOUT_FILENO, family, "route", "save", "dev", netdev);
+	return IP(fd, STDOUT_FILENO, "-6", "address", "save", "dev", netdev, "scope", "global");
+}
+
+/* Of every table: taken down, the interface loses its routes in each. */
+static int save_routes4(int fd, const char *netdev)
+{
+	if (ftruncate(fd, 0))
+		return -errno;
+	return IP(fd, STDOUT_FILENO, "-4", "route", "save", "table", "all", "dev", netdev);
+}
+
+/*
+ * Without those of type local, anycast and multicast, which the kernel makes of the addresses: it
+ * does so when an address has passed its duplicate address detection, and one that was restored
+ * before would stay when the address is removed.
+ */
+static int save_routes6(int fd, const char *netdev)
+{
+	if (ftruncate(fd, 0))
+		return -errno;
+	return IP(fd, STDOUT_FILENO, "-6", "route", "save", "table", "all", "type", "unicast",
+		  "dev", netdev);
 }
 
 /* An empty file is nothing to restore. */
@@ -103,9 +121,8 @@ static int restore_network(int fd, const char *family, const char *what)
 
 int port_take_down(const char *netdev, struct fault_saved *saved)
 {
-	if (save_network(saved->routes4, "-4", "route", netdev) ||
-	    save_network(saved->routes6, "-6", "route", netdev) ||
-	    save_network(saved->addresses6, "-6", "address", netdev))
+	if (save_routes4(saved->routes4, netdev) || save_routes6(saved->routes6, netdev) ||
+	    save_addresses6(saved->addresses6, netdev))
 		return -EIO;
 	return IP(-1, 0, "link", "set", "dev", netdev, "down");
 }

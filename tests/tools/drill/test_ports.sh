@@ -22,6 +22,10 @@ for i in 0 1; do
 	ip -6 address add fd00:119:$i::1/64 dev port$i nodad
 	ip route add 10.120.$i.0/24 via 10.119.$i.9 dev port$i
 	ip -6 route add fd00:120:$i::/64 via fd00:119:$i::9 dev port$i
+	ip route add 10.121.$i.0/24 via 10.119.$i.9 dev port$i table 101
+	ip route add default via 10.119.$i.9 dev port$i table $((102 + i))
+	ip route add multicast 239.119.$i.0/24 dev port$i table 101
+	ip -6 route add fd00:121:$i::/64 via fd00:119:$i::9 dev port$i table 101
 	folder=$TMP/sysfs/sys/class/infiniband/soft$i/ports/1
 	mkdir -p "$folder/gid_attrs/ndevs" "$folder/counters"
 	echo port$i >"$folder/gid_attrs/ndevs/0"
@@ -31,14 +35,16 @@ done
 # What the interfaces have, without what the kernel makes by itself and counts.
 state() {
 	ip -o address show scope global | awk '{ print $2, $4 }' | sort
-	ip route show | sed 's/ linkdown//' | sort
-	ip -6 route show | grep -v fe80 | sed 's/ linkdown//; s/ pref medium//' | sort
+	ip -4 route show table all | sed 's/ linkdown//' | sort
+	ip -6 route show table all | grep -v fe80 | sed 's/ linkdown//; s/ pref medium//' | sort
 	ip -o link show | sed 's/^[0-9]*: //; s/ .*state / /; s/ mode.*//' | sort
 }
 await "carriers" sh -c '[ "$(ip -o link show up | grep -c LOWER_UP)" = 5 ]'
 await "addresses without duplicates" sh -c "! ip -6 address show | grep -q tentative"
 state >"$TMP/before"
-grep -q 10.120.1.0 "$TMP/before" || fail "the test's own routes"
+for route in 10.120.1.0 10.121.1.0 239.119.1.0 fd00:121:1:: 'default via 10.119.0.9 dev port0 table 102'; do
+	grep -q "$route" "$TMP/before" || fail "the test's own routes: $route"
+done
 
 # A software NIC's address is one process's, so each rank is started with its own. What is to be noticed is the port's event: on a
 # busy machine the path's silence was, before the event came.
