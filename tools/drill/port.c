@@ -36,24 +36,6 @@ bool port_is_up(const char *netdev)
 	return up;
 }
 
-/* /proc/net/route: "iface destination gateway flags refcnt use metric mask ...", in hexadecimal. */
-bool port_has_default_route(const char *netdev)
-{
-	FILE *file = fopen("/proc/net/route", "re");
-	unsigned destination, gateway, flags, mask;
-	char line[256], name[64];
-	bool found = false;
-
-	if (!file)
-		return false;
-	while (!found && fgets(line, sizeof(line), file))
-		found = sscanf(line, "%63s %x %x %x %*d %*d %*d %x", name, &destination, &gateway,
-			       &flags, &mask) == 5 &&
-			!strcmp(name, netdev) && !destination && !mask;
-	fclose(file);
-	return found;
-}
-
 /*
  * Runs ip(8) with its standard input or output in `fd`; -1: neither. 0 or -EIO. What it says while
  * it restores is dropped: the kernel has put back some of it by itself, and that "File exists".
@@ -84,6 +66,52 @@ static int ip_run(int fd, int onto, const char *const *words)
 }
 
 #define IP(fd, onto, ...) ip_run(fd, onto, (const char *const[]) { __VA_ARGS__, NULL })
+
+/* Whether ip's text has "dev NETDEV": a line per route, or below it one per next hop. */
+static bool names_interface(FILE *text, const char *netdev)
+{
+	char line[512];
+
+	while (fgets(line, sizeof(line), text)) {
+		char *save, *word = strtok_r(line, " \t\n", &save);
+
+		while (word && strcmp(word, "dev"))
+			word = strtok_r(NULL, " \t\n", &save);
+		word = word ? strtok_r(NULL, " \t\n", &save) : NULL;
+		if (word && !strcmp(word, netdev))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Of table main: those of other tables are for traffic that rules choose, on hosts with several
+ * NICs often one for each. (/proc/net/route names one next hop only, /proc/net/ipv6_route no
+ * table.) What cannot be known counts as yes.
+ */
+static bool has_default_route(const char *family, const char *netdev)
+{
+	int fd = port_memory();
+	FILE *text = fd < 0 ? NULL : fdopen(fd, "r");
+	bool found = true;
+
+	if (!text) {
+		if (fd >= 0)
+			close(fd);
+		return true;
+	}
+	if (!IP(fd, STDOUT_FILENO, family, "route", "show", "default")) {
+		rewind(text);
+		found = names_interface(text, netdev);
+	}
+	fclose(text);
+	return found;
+}
+
+bool port_has_default_route(const char *netdev)
+{
+	return has_default_route("-4", netdev) || has_default_route("-6", netdev);
+}
 
 static int save_addresses6(int fd, const char *netdev)
 {

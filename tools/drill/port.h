@@ -12,7 +12,7 @@ int port_memory(void);
 
 /* It is there, and administratively up. */
 bool port_is_up(const char *netdev);
-/* The default route leads over it: who logs in from elsewhere would be cut off. */
+/* A default route, IPv4 or IPv6, leads over it: who logs in from elsewhere would be cut off. */
 bool port_has_default_route(const char *netdev);
 
 /* 0, or -EIO with ip's own words on standard error. */

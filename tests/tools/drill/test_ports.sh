@@ -77,6 +77,22 @@ for d in drills:
 END
 await "everything as it was" sh -c "$(declare -f state); state | cmp - '$TMP/before'"
 
+# The way to the machine is left alone: by IPv4 or IPv6, also where several ports share the default route; not one of a table of its own.
+refused() {
+	local rc=0
+	"${drill[@]}" --yes-take-ports-down --before 200ms --hold 200ms >"$TMP/drill.out" 2>"$TMP/drill.err" || rc=$?
+	grep -q "default route leads over $1" "$TMP/drill.err" || fail "the way to the machine is not seen: $2: $rc"
+}
+ip -6 route add default via fd00:119:1::9 dev port1
+refused port1 "IPv6"
+! grep -q 'default route leads over port0' "$TMP/drill.err" || fail "port0 has no default route in main"
+ip -6 route del default via fd00:119:1::9 dev port1
+ip route add default nexthop via 10.119.0.9 dev port0 nexthop via 10.119.1.9 dev port1
+refused port1 "the second of two next hops"
+grep -q 'default route leads over port0' "$TMP/drill.err" || fail "the first of two next hops"
+ip route del default
+await "everything as it was" sh -c "$(declare -f state); state | cmp - '$TMP/before'"
+
 # Killed in the middle.
 ip route add default via 10.119.1.9 dev port1
 state >"$TMP/before"
