@@ -203,6 +203,22 @@ static int64_t protected_at(const struct drill_run *run, const struct drill *d, 
 	return at ? at : seen;
 }
 
+/* Of a job that goes on. */
+static void judge_protection(struct drill_run *run, struct drill *d, bool again)
+{
+	d->verdict = again ? DRILL_SURVIVED : DRILL_UNPROTECTED;
+	if (!again)
+		snprintf(d->why, sizeof(d->why), "%u connections not protected: %s",
+			 run->watch.unprotected, ha_event_cause_text(run->watch.cause));
+	if (!again && is_stopped(run))
+		give_up(run, d, "");
+	if (!d->undo_error)
+		return;
+	d->verdict = DRILL_NOT_PUT_BACK;
+	snprintf(d->why, sizeof(d->why), "it could not be put back at first: %s",
+		 strerror(-d->undo_error));
+}
+
 static void judge_drill(struct drill_run *run, struct drill *d, bool again)
 {
 	for (size_t i = 0; i < run->watch.events_count; i++)
@@ -214,15 +230,9 @@ static void judge_drill(struct drill_run *run, struct drill *d, bool again)
 		d->verdict = DRILL_LOST;
 		snprintf(d->why, sizeof(d->why), "%s",
 			 d->lost ? "a connection has ended with an error" : "the job has ended");
-	} else if (again) {
-		d->verdict = DRILL_SURVIVED;
-	} else {
-		d->verdict = DRILL_UNPROTECTED;
-		snprintf(d->why, sizeof(d->why), "%u connections not protected: %s",
-			 run->watch.unprotected, ha_event_cause_text(run->watch.cause));
-		if (is_stopped(run))
-			give_up(run, d, "");
+		return;
 	}
+	judge_protection(run, d, again);
 }
 
 /* Takes away, watches, puts back. False: it could not be taken away. */
@@ -233,17 +243,19 @@ static bool hold_fault(struct drill_run *run, struct drill *d)
 	d->taken = watch_now();
 	err = guard_apply(&run->guard, &d->fault, d->taken + run->options->hold_ns + LATE_NS);
 	if (err) {
-		snprintf(d->why, sizeof(d->why), "cannot take it away: %s", strerror(-err));
+		snprintf(d->why, sizeof(d->why), "cannot take it away: %s",
+			 err == -EALREADY ? "what was taken away before could not be put back"
+					  : strerror(-err));
 		d->verdict = DRILL_NOT_DONE;
 		d->taken = 0;
 		return false;
 	}
 	(void)watch_until(run, watch_now() + run->options->hold_ns);
 	d->put_back = watch_now();
-	err = guard_undo(&run->guard);
-	if (err)
-		fprintf(stderr, "ha drill: %s: cannot be put back: %s\n", d->target,
-			strerror(-err));
+	d->undo_error = guard_undo(&run->guard);
+	if (d->undo_error)
+		fprintf(stderr, "ha drill: %s: cannot be put back: %s; it is tried again\n",
+			d->target, strerror(-d->undo_error));
 	return true;
 }
 

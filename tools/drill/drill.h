@@ -21,8 +21,9 @@
 enum drill_verdict {
 	DRILL_NOT_DONE, /* `why` says why */
 	DRILL_SURVIVED,
-	DRILL_UNPROTECTED, /* the job goes on, but was not protected again in time */
-	DRILL_LOST,        /* a connection has ended, or the job */
+	DRILL_UNPROTECTED,  /* the job goes on, but was not protected again in time */
+	DRILL_NOT_PUT_BACK, /* not at once, at least: `why` says why */
+	DRILL_LOST,         /* a connection has ended, or the job */
 };
 
 struct drill {
@@ -33,7 +34,8 @@ struct drill {
 	char why[128];
 	/* CLOCK_MONOTONIC ns; 0: it did not come to that */
 	int64_t taken, put_back, again;
-	bool lapsed; /* a connection was not protected for a while */
+	int undo_error; /* negative errno: it could not be put back at first */
+	bool lapsed;    /* a connection was not protected for a while */
 	bool noticed;
 	struct watch_event first; /* when noticed */
 	unsigned failovers, lost; /* connections */

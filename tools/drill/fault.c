@@ -131,8 +131,6 @@ int fault_apply(const struct fault *fault, struct fault_saved *saved)
 {
 	int err = 0;
 
-	for (unsigned i = 0; i < fault->places; i++)
-		saved->touched[i] = false;
 	for (unsigned i = 0; i < fault->places && !err; i++)
 		err = place_apply(fault, saved, i);
 	return err;

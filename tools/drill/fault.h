@@ -50,7 +50,8 @@ const char *fault_name(enum fault_kind kind);
 int fault_saved_open(struct fault_saved *saved);
 void fault_saved_close(struct fault_saved *saved);
 
-/* 0, or the first failure as a negative errno; what was changed until then is in `saved`. */
+/* Nothing in `saved` is touched before. 0, or the first failure as a negative errno; what was
+ * changed until then is in `saved`. */
 int fault_apply(const struct fault *fault, struct fault_saved *saved);
 /* Puts back what was touched. A place that is gone needs nothing. 0, or the first failure. */
 int fault_undo(const struct fault *fault, struct fault_saved *saved);

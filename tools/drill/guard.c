@@ -10,18 +10,24 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-/*
- * Written by the drill between two requests, by the guard within one. The places of `saved` that
- * are touched say what is still to be put back.
- */
+#define RETRY_NS ((int64_t)HA_NS_PER_S)
+#define END_NS ((int64_t)(30 * HA_NS_PER_S)) /* of tries, once the drill has ended */
+
 struct guard_memory {
+	/* written by the drill, before it asks */
+	struct fault wanted;
+	int64_t wanted_until;
+	/* The guard's, and the drill's once the guard is gone. The places of `saved` that are
+	 * touched say what is still to be put back: as long as there is one, `fault` stays. */
 	struct fault fault;
 	struct fault_saved saved;
-	int64_t until;
+	int64_t until; /* CLOCK_MONOTONIC ns: when the guard acts, or tries again, by itself */
+	bool failed;   /* the last undo */
 };
 
 enum request { REQUEST_APPLY, REQUEST_UNDO };
@@ -34,28 +40,64 @@ static bool is_pending(const struct guard_memory *memory)
 	return false;
 }
 
+/* 0, also when there is nothing to undo; else it is to be tried again at `until`. */
+static int undo_pending(struct guard_memory *memory)
+{
+	int err = 0;
+
+	if (is_pending(memory))
+		err = fault_undo(&memory->fault, &memory->saved);
+	memory->failed = err != 0;
+	if (err)
+		memory->until = (int64_t)ha_clock_now(&ha_clock_live) + RETRY_NS;
+	return err;
+}
+
 /* ---- the guard's process ---- */
 
+/* Of many tries in a row, the first and the one that succeeds are said. */
 static void undo_alone(struct guard_memory *memory, const char *why)
 {
+	bool again = memory->failed;
 	int err;
 
 	if (!is_pending(memory))
 		return;
-	err = fault_undo(&memory->fault, &memory->saved);
-	fprintf(stderr, "ha drill: %s; what it had taken away %s%s\n", why,
-		err ? "could not be put back: " : "has been put back", err ? strerror(-err) : "");
+	err = undo_pending(memory);
+	if (!err)
+		fprintf(stderr, "ha drill: %s; what it had taken away has been put back\n",
+			again ? "tried again" : why);
+	else if (!again)
+		fprintf(stderr,
+			"ha drill: %s; what it had taken away could not be put back: %s; it is "
+			"tried again\n",
+			why, strerror(-err));
 }
 
-static int serve_one(struct guard_memory *memory, enum request request)
+static void undo_at_end(struct guard_memory *memory)
+{
+	int64_t until = (int64_t)ha_clock_now(&ha_clock_live) + END_NS;
+
+	undo_alone(memory, "the drill has ended in the middle");
+	while (is_pending(memory) && (int64_t)ha_clock_now(&ha_clock_live) < until) {
+		nanosleep(&(struct timespec) { .tv_sec = RETRY_NS / (int64_t)HA_NS_PER_S }, NULL);
+		undo_alone(memory, "the drill has ended in the middle");
+	}
+	if (is_pending(memory))
+		fprintf(stderr, "ha drill: given up; what it had taken away is not put back\n");
+}
+
+static int serve_apply(struct guard_memory *memory)
 {
 	int err;
 
-	if (request == REQUEST_UNDO)
-		return fault_undo(&memory->fault, &memory->saved);
+	if (undo_pending(memory))
+		return -EALREADY;
+	memory->fault = memory->wanted;
+	memory->until = memory->wanted_until;
 	err = fault_apply(&memory->fault, &memory->saved);
 	if (err)
-		(void)fault_undo(&memory->fault, &memory->saved);
+		(void)undo_pending(memory);
 	return err;
 }
 
@@ -84,11 +126,11 @@ static void serve_requests(int fd, struct guard_memory *memory)
 		}
 		if (n < 0 || recv(fd, &request, sizeof(request), 0) != sizeof(request))
 			break;
-		err = serve_one(memory, request);
+		err = request == REQUEST_APPLY ? serve_apply(memory) : undo_pending(memory);
 		if (send(fd, &err, sizeof(err), MSG_NOSIGNAL) != sizeof(err))
 			break;
 	}
-	undo_alone(memory, "the drill has ended in the middle");
+	undo_at_end(memory);
 }
 
 static void become_guard(int fd, struct guard_memory *memory)
@@ -158,11 +200,11 @@ int guard_apply(struct guard *guard, const struct fault *fault, int64_t until)
 {
 	int err;
 
-	guard->memory->fault = *fault;
-	guard->memory->until = until;
+	guard->memory->wanted = *fault;
+	guard->memory->wanted_until = until;
 	err = ask_guard(guard, REQUEST_APPLY);
 	if (err == -EPIPE)
-		(void)fault_undo(&guard->memory->fault, &guard->memory->saved);
+		(void)undo_pending(guard->memory);
 	return err;
 }
 
@@ -171,7 +213,7 @@ int guard_undo(struct guard *guard)
 	int err = ask_guard(guard, REQUEST_UNDO);
 
 	if (err == -EPIPE)
-		err = fault_undo(&guard->memory->fault, &guard->memory->saved);
+		err = undo_pending(guard->memory);
 	return err;
 }
 
@@ -185,6 +227,8 @@ int guard_close(struct guard *guard)
 	close(guard->fd);
 	guard->fd = -1;
 	waitpid(guard->pid, NULL, 0);
+	if (!is_pending(guard->memory))
+		err = 0; /* by the guard, in the end */
 	fault_saved_close(&guard->memory->saved);
 	munmap(guard->memory, sizeof(*guard->memory));
 	return err;

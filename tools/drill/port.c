@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_addr.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "tools/drill/fault.h"
 
 #define ARGUMENTS_MAX 12
+#define DETECTION_MS 10000 /* of duplicate addresses, at most */
 
 int port_memory(void)
 {
@@ -147,6 +149,43 @@ static int restore_network(int fd, const char *family, const char *what)
 	return lseek(fd, 0, SEEK_END) > 0 ? IP(fd, STDIN_FILENO, family, what, "restore") : 0;
 }
 
+/* /proc/net/if_inet6: "address index length scope flags name", in hexadecimal. */
+static bool has_tentative_address(const char *netdev)
+{
+	FILE *file = fopen("/proc/net/if_inet6", "re");
+	char line[256], name[64];
+	bool found = false;
+	unsigned flags;
+
+	if (!file)
+		return false;
+	while (!found && fgets(line, sizeof(line), file))
+		found = sscanf(line, "%*s %*x %*x %*x %x %63s", &flags, name) == 2 &&
+			!strcmp(name, netdev) && flags & IFA_F_TENTATIVE &&
+			!(flags & IFA_F_DADFAILED);
+	fclose(file);
+	return found;
+}
+
+static void await_addresses(const char *netdev)
+{
+	for (int i = 0; i < DETECTION_MS / 50 && has_tentative_address(netdev); i++)
+		usleep(50000);
+}
+
+/* A route that names its source is refused until duplicate address detection has passed the
+ * address, a second or two after the port has its carrier. */
+static int restore_routes6(int fd, const char *netdev)
+{
+	bool early = has_tentative_address(netdev);
+	int err = restore_network(fd, "-6", "route");
+
+	if (!err || !early)
+		return err;
+	await_addresses(netdev);
+	return restore_network(fd, "-6", "route");
+}
+
 int port_take_down(const char *netdev, struct fault_saved *saved)
 {
 	if (save_routes4(saved->routes4, netdev) || save_routes6(saved->routes6, netdev) ||
@@ -166,5 +205,5 @@ int port_put_back(const char *netdev, struct fault_saved *saved)
 		err = restore_network(saved->addresses6, "-6", "address");
 	if (!err)
 		err = restore_network(saved->routes4, "-4", "route");
-	return err ? err : restore_network(saved->routes6, "-6", "route");
+	return err ? err : restore_routes6(saved->routes6, netdev);
 }

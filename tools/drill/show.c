@@ -13,7 +13,7 @@
 const char *drill_verdict_text(enum drill_verdict verdict)
 {
 	static const char *const texts[] = { "not done", "survived", "not protected again",
-					     "LOST" };
+					     "not put back", "LOST" };
 
 	return texts[verdict];
 }
@@ -101,6 +101,8 @@ void drill_print(const struct drill *d, FILE *out)
 	fprintf(out, "  sent again       %" PRIu64 " bytes in %" PRIu64 " requests\n", d->bytes,
 		d->requests);
 	print_bandwidth(d, out);
+	if (d->undo_error)
+		fprintf(out, "  put back         NOT at once: %s\n", strerror(-d->undo_error));
 	print_protection(d, out);
 	fflush(out);
 }

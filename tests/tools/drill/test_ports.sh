@@ -26,6 +26,7 @@ for i in 0 1; do
 	ip route add default via 10.119.$i.9 dev port$i table $((102 + i))
 	ip route add multicast 239.119.$i.0/24 dev port$i table 101
 	ip -6 route add fd00:121:$i::/64 via fd00:119:$i::9 dev port$i table 101
+	ip -6 address add fd00:119:$i::77/64 dev port$i
 	folder=$TMP/sysfs/sys/class/infiniband/soft$i/ports/1
 	mkdir -p "$folder/gid_attrs/ndevs" "$folder/counters"
 	echo port$i >"$folder/gid_attrs/ndevs/0"
@@ -41,8 +42,12 @@ state() {
 }
 await "carriers" sh -c '[ "$(ip -o link show up | grep -c LOWER_UP)" = 5 ]'
 await "addresses without duplicates" sh -c "! ip -6 address show | grep -q tentative"
+# Of an address that detects duplicates: refused as long as it does.
+for i in 0 1; do
+	ip -6 route add fd00:122:$i::/64 via fd00:119:$i::9 dev port$i src fd00:119:$i::77
+done
 state >"$TMP/before"
-for route in 10.120.1.0 10.121.1.0 239.119.1.0 fd00:121:1:: 'default via 10.119.0.9 dev port0 table 102'; do
+for route in 10.120.1.0 10.121.1.0 239.119.1.0 fd00:121:1:: fd00:122:1:: 'default via 10.119.0.9 dev port0 table 102'; do
 	grep -q "$route" "$TMP/before" || fail "the test's own routes: $route"
 done
 
@@ -92,6 +97,61 @@ refused port1 "the second of two next hops"
 grep -q 'default route leads over port0' "$TMP/drill.err" || fail "the first of two next hops"
 ip route del default
 await "everything as it was" sh -c "$(declare -f state); state | cmp - '$TMP/before'"
+
+# An ip(8) that fails to restore: once where stub/once is there, as long as stub/always is.
+mkdir "$TMP/stub"
+cat >"$TMP/stub/ip" <<END
+#!/bin/sh
+case "\$*" in
+*"route restore")
+	echo >>"$TMP/stub/tries"
+	! rm "$TMP/stub/once" 2>/dev/null || exit 1
+	[ ! -e "$TMP/stub/always" ] || exit 1 ;;
+esac
+exec "$(command -v ip)" "\$@"
+END
+chmod +x "$TMP/stub/ip"
+failing=(env "PATH=$TMP/stub:$PATH" "${drill[@]}" --yes-take-ports-down)
+
+# What could not be put back at first is put back before the next drill, and said.
+touch "$TMP/stub/once"
+rc=0
+"${failing[@]}" --before 200ms --hold 200ms --json="$TMP/drill.json" >"$TMP/drill.out" 2>"$TMP/drill.err" || rc=$?
+state | cmp - "$TMP/before" || fail "what failed once was not put back"
+[ $rc = 1 ] || fail "status $rc where it could not be put back at first"
+grep -q '^1 of 2 drills survived' "$TMP/drill.out" || fail "no sum"
+grep -q '"verdict": "not put back"' "$TMP/drill.json" || fail "the report of what was not put back"
+
+# A drill that hangs: the guard tries again and again, but not without a pause.
+touch "$TMP/stub/always"
+rm -f "$TMP/stub/tries"
+"${failing[@]}" --before 200ms --hold 200ms >"$TMP/drill.out" 2>"$TMP/drill.err" &
+DRILL=$!
+await "a port that is down" sh -c "ip -o link show port0 | grep -q 'state DOWN'"
+kill -STOP "$DRILL"
+await "the guard's first try" test -s "$TMP/stub/tries"
+sleep 2
+tries=$(wc -l <"$TMP/stub/tries")
+[ "$tries" -le 6 ] || fail "$tries tries in two seconds"
+[ "$(grep -c 'could not be put back' "$TMP/drill.err")" = 1 ] || fail "it is said more than once"
+rm "$TMP/stub/always"
+await "the guard to put back at last" sh -c "$(declare -f state); state | cmp - '$TMP/before'"
+kill -KILL "$DRILL"
+wait "$DRILL" 2>/dev/null || true
+DRILL=
+
+# A drill that is killed: the same.
+touch "$TMP/stub/always"
+rm -f "$TMP/stub/tries"
+"${failing[@]}" --before 200ms --hold 600s >"$TMP/drill.out" 2>"$TMP/drill.err" &
+DRILL=$!
+await "a port that is down" sh -c "ip -o link show port0 | grep -q 'state DOWN'"
+kill -KILL "$DRILL"
+wait "$DRILL" 2>/dev/null || true
+DRILL=
+await "the guard's first try" test -s "$TMP/stub/tries"
+rm "$TMP/stub/always"
+await "the guard to put back after the drill" sh -c "$(declare -f state); state | cmp - '$TMP/before'"
 
 # Killed in the middle.
 ip route add default via 10.119.1.9 dev port1
