@@ -15,7 +15,7 @@
 
 #include "softroce/control.h"
 
-#define FAULT_PLACES 64
+#define FAULT_PLACES 256 /* a rail's: a NIC of each process */
 
 enum fault_kind { FAULT_CUT, FAULT_DROP, FAULT_RATE, FAULT_PORT };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What can be taken away from a job: NICs and rails of software NICs, ports of real ones. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +73,8 @@ static void plan_nic(struct drill_run *run, const struct ha_port_bytes *device)
 		add_place(&d->fault, device);
 	}
 }
+
+static_assert(FAULT_PLACES >= WATCH_PROCESSES, "a rail has a place in each process");
 
 /* The NICs of one name of all processes, as behind one leaf switch. */
 static void plan_rail(struct drill_run *run, const struct ha_port_bytes *device)

@@ -17,7 +17,7 @@
 #include "tools/port_bytes.h"
 
 #define WATCH_PROCESSES 256
-#define WATCH_DEVICES 64
+#define WATCH_DEVICES (WATCH_PROCESSES * HA_STATUS_DEVICES)
 
 struct watch_process {
 	pid_t pid;
