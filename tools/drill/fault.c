@@ -136,11 +136,12 @@ int fault_apply(const struct fault *fault, struct fault_saved *saved)
 	return err;
 }
 
+/* Backwards: what was changed twice gets what was there before the first change. */
 int fault_undo(const struct fault *fault, struct fault_saved *saved)
 {
 	int first = 0;
 
-	for (unsigned i = 0; i < fault->places; i++) {
+	for (unsigned i = fault->places; i-- > 0;) {
 		struct change change = { .fault = fault, .before = &saved->before[i] };
 		int err;
 

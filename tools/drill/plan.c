@@ -35,15 +35,22 @@ static struct drill *add_drill(struct drill_run *run, enum fault_kind kind)
 	return d;
 }
 
+static bool has_place(const struct fault *fault, const struct fault_place *place)
+{
+	for (unsigned i = 0; i < fault->places; i++)
+		if (fault->place[i].pid == place->pid &&
+		    !strcmp(fault->place[i].device, place->device))
+			return true;
+	return false;
+}
+
 static void add_place(struct fault *fault, const struct ha_port_bytes *device)
 {
-	struct fault_place *place = &fault->place[fault->places];
+	struct fault_place place = { .pid = (uint32_t)device->pid };
 
-	if (fault->places == FAULT_PLACES)
-		return;
-	device_of(device, place->device, sizeof(place->device));
-	place->pid = (uint32_t)device->pid;
-	fault->places++;
+	device_of(device, place.device, sizeof(place.device));
+	if (fault->places < FAULT_PLACES && !has_place(fault, &place))
+		fault->place[fault->places++] = place;
 }
 
 /* ---- software NICs ---- */

@@ -94,13 +94,22 @@ static void take_connections(struct watch *w, const struct ha_status_page *page)
 	}
 }
 
+static bool has_device(const struct watch *w, pid_t pid, const char *name)
+{
+	for (unsigned i = 0; i < w->devices; i++)
+		if (w->device[i].pid == pid && !strcmp(w->device[i].name, name))
+			return true;
+	return false;
+}
+
+/* A process has a page for each plugin that it has loaded, with the same NICs. */
 static void take_devices(struct watch *w, pid_t pid, const struct ha_status_page *page)
 {
 	for (int i = 0; i < HA_STATUS_DEVICES && w->devices < WATCH_DEVICES; i++) {
 		const struct ha_status_device *d = &page->device[i];
 		struct ha_port_bytes *mine = &w->device[w->devices];
 
-		if (!d->seq || !*d->name)
+		if (!d->seq || !*d->name || has_device(w, pid, d->name))
 			continue;
 		*mine = (struct ha_port_bytes) { .pid = pid };
 		memcpy(mine->name, d->name, sizeof(mine->name));

@@ -106,11 +106,30 @@ static void test_rail_of_many_processes(void)
 		remove_page(children[i], 1);
 }
 
+/* A NIC that is on two pages of its process is one NIC. */
+static void test_nic_on_two_pages(void)
+{
+	const struct drill_options options = { .cut = true, .rails = true };
+
+	for (int i = 0; i < 2; i++)
+		for (int number = 1; number <= 2; number++)
+			write_page(children[i], number);
+	plan_job(&options);
+	CHECK_INT(run.count, 4);
+	CHECK_INT(run.drills[0].fault.places, 1);
+	check_rail(&run.drills[2], 2);
+	watch_close(&run.watch);
+	for (int i = 0; i < 2; i++)
+		for (int number = 1; number <= 2; number++)
+			remove_page(children[i], number);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(folder));
 	start_children();
 	test_rail_of_many_processes();
+	test_nic_on_two_pages();
 	CHECK(!rmdir(folder));
 	for (int i = 0; i < PROCESSES; i++)
 		kill(children[i], SIGKILL);
