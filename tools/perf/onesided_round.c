@@ -10,6 +10,9 @@
 #include "tools/job/rendezvous.h"
 
 #define LOOK_NS 5000000
+/* Whose filling takes longer than a barrier: ranks that have filled begin together then, so that
+ * none waits for another's filling in its measured time. */
+#define BARRIER_BYTES ((size_t)256 << 10)
 
 /* Counters, by the rank at the other end: data came from it, it has taken ours, ours came back. */
 enum { DATA, TAKEN, BACK, KINDS };
@@ -189,8 +192,6 @@ static int send_cells(struct ha_round *r, int to, bool each)
 			put.signal_op = HA_GIN_INC;
 		else if (last)
 			put.signal_op = HA_GIN_ADD;
-		if (r->check)
-			fill_cell(r->side->data + at, put.size, seed);
 		r->sent += put.size;
 		err = ha_side_put(r->side, &put);
 	}
@@ -216,10 +217,8 @@ static int run_put(struct ha_round *r, bool each)
 		err = send_cells(r, to, each);
 	if (!err)
 		err = await_counter(r, counter_of(r, DATA, from), (i + 1) * steps, true);
-	for (int k = 0; k < r->options->steps && !err && r->check; k++)
-		compare_cell(r, IN, from, k, seed_of(r, from, r->place->rank, k));
 	check_count(r, counter_of(r, DATA, from), steps, HA_ROUND_SETS - 1);
-	return err ? err : signal_to(r, from, TAKEN, 1);
+	return err;
 }
 
 static int run_get(struct ha_round *r)
@@ -227,22 +226,15 @@ static int run_get(struct ha_round *r)
 	int from = next_rank(r), err = 0;
 
 	for (int k = 0; k < r->options->steps && !err; k++) {
-		uint64_t seed = seed_of(r, from, 0, k), at = cell_at(r, IN, from, k);
 		struct ha_gin_put get = { .rank = from,
-					  .source_offset = at,
+					  .source_offset = cell_at(r, IN, from, k),
 					  .target_offset = cell_at(r, OUT, r->place->rank, k),
 					  .size = r->bytes };
 
-		if (r->check)
-			memset(r->side->data + at, 0x5a, size_of(r, seed));
 		r->sent += get.size;
 		err = ha_side_get(r->side, &get);
 	}
-	if (!err)
-		err = await_counter(r, counter_of(r, BACK, from), 0, true);
-	for (int k = 0; k < r->options->steps && !err && r->check; k++)
-		compare_cell(r, IN, from, k, seed_of(r, from, 0, k));
-	return err;
+	return err ? err : await_counter(r, counter_of(r, BACK, from), 0, true);
 }
 
 /* Everything that came from one rank goes back to it. */
@@ -278,40 +270,137 @@ static int run_moe(struct ha_round *r)
 		int from = (me + ranks - d) % ranks;
 
 		err = await_counter(r, counter_of(r, DATA, from), (i + 1) * steps, false);
-		for (int k = 0; k < r->options->steps && !err && r->check; k++)
-			compare_cell(r, IN, from, k, seed_of(r, from, me, k));
 		if (!err)
 			err = send_back(r, from);
 	}
 	for (int from = 0; from < ranks && !err; from++) {
 		err = await_counter(r, counter_of(r, BACK, from), i + 1, true);
-		for (int k = 0; k < r->options->steps && !err && r->check; k++)
-			compare_cell(r, RETURNED, from, k, seed_of(r, me, from, k));
 		check_count(r, counter_of(r, DATA, from), steps, 1);
 		check_count(r, counter_of(r, BACK, from), 1, 0);
 	}
 	return err;
 }
 
-int ha_round_run(struct ha_round *r)
+/* ---- what is checked: before and behind what is measured ---- */
+
+/* What goes to one rank. */
+static void fill_puts(struct ha_round *r, int to)
 {
+	for (int k = 0; k < r->options->steps; k++) {
+		uint64_t seed = seed_of(r, r->place->rank, to, k);
+
+		fill_cell(r->side->data + cell_at(r, OUT, to, k), size_of(r, seed), seed);
+	}
+}
+
+/* What a get is to replace. */
+static void wipe_gets(struct ha_round *r)
+{
+	for (int k = 0; k < r->options->steps; k++)
+		memset(r->side->data + cell_at(r, IN, next_rank(r), k), 0x5a, r->bytes);
+}
+
+static void fill_round(struct ha_round *r)
+{
+	int me = r->place->rank, ranks = r->place->ranks;
+
+	if (r->kind == HA_ONE_SIDED_GET)
+		wipe_gets(r);
+	else if (r->kind != HA_ONE_SIDED_MOE)
+		fill_puts(r, next_rank(r));
+	for (int d = 0; d < ranks && r->kind == HA_ONE_SIDED_MOE; d++)
+		fill_puts(r, (me + d) % ranks);
+}
+
+/* What came from one rank and, moe, has come back from it: nobody writes there before the next
+ * iteration but one, which needs what this rank sends in the next. */
+static void compare_rank(struct ha_round *r, int from)
+{
+	int me = r->place->rank, to = r->kind == HA_ONE_SIDED_GET ? 0 : me;
+
+	for (int k = 0; k < r->options->steps; k++)
+		compare_cell(r, IN, from, k, seed_of(r, from, to, k));
+	for (int k = 0; k < r->options->steps && r->kind == HA_ONE_SIDED_MOE; k++)
+		compare_cell(r, RETURNED, from, k, seed_of(r, me, from, k));
+}
+
+static void compare_round(struct ha_round *r)
+{
+	int ranks = r->place->ranks;
+
+	if (r->kind == HA_ONE_SIDED_GET)
+		compare_rank(r, next_rank(r));
+	else if (r->kind != HA_ONE_SIDED_MOE)
+		compare_rank(r, previous_rank(r));
+	for (int from = 0; from < ranks && r->kind == HA_ONE_SIDED_MOE; from++)
+		compare_rank(r, from);
+}
+
+static bool is_large(const struct ha_round *r)
+{
+	size_t cells = (size_t)peers_of(r->kind, r->place->ranks) * (size_t)r->options->steps;
+
+	return cells * r->bytes >= BARRIER_BYTES;
+}
+
+/* `part` of the checking; others wait for this rank's progress where it takes long. */
+static int check_round(struct ha_round *r, void (*part)(struct ha_round *r), bool together)
+{
+	int64_t begin = ha_monotonic_ns();
 	int err = 0;
 
-	r->moved = ha_monotonic_ns();
+	if (is_large(r))
+		ha_side_leave(r->side);
+	part(r);
+	r->check_ns += (uint64_t)(ha_monotonic_ns() - begin);
+	if (is_large(r) && together)
+		err = ha_rendezvous_barrier(r->rendezvous);
+	if (is_large(r) && !err)
+		err = ha_side_return(r->side);
+	return err;
+}
+
+/* ---- an iteration ---- */
+
+static int run_exchange(struct ha_round *r)
+{
 	switch (r->kind) {
 	case HA_ONE_SIDED_PUT:
 	case HA_ONE_SIDED_PUTSIGNAL:
-		err = run_put(r, r->kind == HA_ONE_SIDED_PUTSIGNAL);
-		break;
+		return run_put(r, r->kind == HA_ONE_SIDED_PUTSIGNAL);
 	case HA_ONE_SIDED_GET:
-		err = run_get(r);
-		break;
+		return run_get(r);
 	case HA_ONE_SIDED_MOE:
-		err = run_moe(r);
-		break;
+		return run_moe(r);
 	case HA_TWO_SIDED:
-		err = ha_fault(-EINVAL, "not a one-sided operation");
+		break;
 	}
+	return ha_fault(-EINVAL, "not a one-sided operation");
+}
+
+/* The previous rank may write there again. */
+static int give_back(struct ha_round *r)
+{
+	if (r->kind == HA_ONE_SIDED_PUT || r->kind == HA_ONE_SIDED_PUTSIGNAL)
+		return signal_to(r, previous_rank(r), TAKEN, 1);
+	return 0;
+}
+
+int ha_round_run(struct ha_round *r)
+{
+	int err = r->check ? check_round(r, fill_round, true) : 0;
+	int64_t begin = ha_monotonic_ns();
+
+	r->moved = begin;
+	if (!err)
+		err = run_exchange(r);
+	r->took = (uint64_t)(ha_monotonic_ns() - begin);
+	if (!err && r->check)
+		err = check_round(r, compare_round, false);
+	begin = ha_monotonic_ns();
+	if (!err)
+		err = give_back(r);
+	r->took += (uint64_t)(ha_monotonic_ns() - begin);
 	r->side->iterations++;
 	r->verified += r->check;
 	return err;

@@ -12,7 +12,8 @@
  * the previous rank's have come and ours are done. get: `steps` gets from the next rank. moe:
  * `steps` puts of unequal sizes to every rank, itself too (dispatch), each of which sends back what
  * it got (combine). A counter that goes beyond what was sent is a wrong one, and so is every byte
- * that is not the iteration's.
+ * that is not the iteration's. Cells are filled before an iteration's time begins and compared
+ * after it has ended.
  */
 #define HA_ROUND_SETS 2 /* of cells, in turn: a rank may be an iteration ahead of the next one */
 
@@ -25,6 +26,8 @@ struct ha_round {
 	size_t bytes;                   /* of a put */
 	bool check;                     /* fill and compare this iteration */
 	uint64_t wrong, verified, sent; /* words and counters; iterations; bytes */
+	uint64_t took;                  /* ns, the last iteration, without filling and comparing */
+	uint64_t check_ns;              /* filling and comparing, all iterations */
 	int64_t moved, looked;
 };
 

@@ -159,6 +159,9 @@ static int check_other_table(const struct perf_options *o)
 					 unknown);
 	if (o->dev == HA_DEV_ALL || o->dev == HA_DEV_FUSED)
 		return ha_program_refuse(&program, "%s takes one device", o->operation->name);
+	if (o->operation->one_sided && !o->run.iters && !o->run.duration_ns)
+		return ha_program_refuse(&program, "%s measures nothing with -n 0",
+					 o->operation->name);
 	return o->operation->collnet ? check_collnet(o) : 0;
 }
 
