@@ -5,11 +5,21 @@
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 
-#define LINGER_MS 500 /* for the news of another rank's end, before and after blaming oneself */
+#define LINGER_MS 500 /* for the news of another rank's end, before blaming oneself */
+
+static void cause_tell(const struct ha_place *place, const char *program, const char *cause)
+{
+	fflush(stdout);
+	if (place->last_words)
+		snprintf(place->last_words, HA_LAST_WORDS, "%s", cause);
+	else
+		fprintf(stderr, "%s: rank %d: %s\n", program, place->rank, cause);
+}
 
 /*
  * A failure: was it another rank's? The first look lets the news of a death overtake the errors
- * that it causes; the second lets rank 0 choose one of several ranks that failed alike.
+ * that it causes; then rank 0 chooses one of several ranks that failed alike. Ranks that are not
+ * forked here leave when that one has said why, not before: their launcher may end it with them.
  */
 enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha_place *place,
 			       const char *program)
@@ -17,19 +27,16 @@ enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha
 	char cause[1024];
 
 	snprintf(cause, sizeof(cause), "%s", ha_fault_text());
-	if (rendezvous && !ha_rendezvous_linger(rendezvous, LINGER_MS)) {
-		ha_rendezvous_abort(rendezvous);
-		if (place->rank)
-			(void)ha_rendezvous_linger(rendezvous, LINGER_MS);
-	}
-	if (!ha_rendezvous_reports(rendezvous))
+	if (rendezvous && !ha_rendezvous_linger(rendezvous, LINGER_MS))
+		ha_rendezvous_offer(rendezvous);
+	if (!ha_rendezvous_reports(rendezvous)) {
+		if (!place->forked)
+			ha_rendezvous_follow(rendezvous);
 		return HA_EXIT_FOLLOWED;
-	fflush(stdout);
+	}
 	if (ha_fault_text()[0])
 		snprintf(cause, sizeof(cause), "%s", ha_fault_text());
-	if (place->last_words)
-		snprintf(place->last_words, HA_LAST_WORDS, "%s", cause);
-	else
-		fprintf(stderr, "%s: rank %d: %s\n", program, place->rank, cause);
+	cause_tell(place, program, cause);
+	ha_rendezvous_abort(rendezvous);
 	return HA_EXIT_FAILED;
 }

@@ -20,8 +20,12 @@
 #define FRAME_DATA 1u           /* followed by size bytes */
 #define FRAME_ABORT 2u          /* the sender of the frame's rank failed and has said why */
 #define FRAME_LOST 3u           /* the rank named in the frame is gone without a word */
+#define FRAME_REPORT 4u         /* of all ranks that failed the receiver is to say why */
 /* a barrier may take so many times the timeout: ranks verify at different speed */
 #define STUCK_FACTOR 5
+#define ANSWER_MS 5000 /* for rank 0 to choose; it looks often, unless a plugin's call holds it */
+#define END_MS 3000    /* for the rank that says why to do so, and to leave */
+#define UNSEEN_MS 500  /* the same, where its end cannot be seen */
 
 /* First words on a connection, from both ends. */
 struct hello {
@@ -44,9 +48,9 @@ struct ha_rendezvous {
 	struct ha_place place;
 	int *sockets; /* rank 0: of every rank, own -1; others: [0] only */
 	int timeout_ms;
-	int culprit;  /* -1: nobody failed */
+	int culprit;  /* -1: nobody failed; this rank: it is to say why */
 	bool lost;    /* the culprit vanished */
-	bool leaving; /* this rank has told the others that it failed: their going is no news */
+	bool offered; /* rank 0 knows that this rank failed: its going is no news */
 };
 
 /* The host behind a connection may vanish without a FIN: the kernel finds out within ~10 s. */
@@ -125,20 +129,20 @@ static int bytes_receive(int fd, void *data, size_t size, int64_t deadline)
 
 /* ---- somebody failed ---- */
 
-static void send_culprit(struct ha_rendezvous *r, uint32_t kind, int culprit)
+static void send_notice(struct ha_rendezvous *r, int to, uint32_t kind, int culprit)
 {
 	struct frame frame = { .kind = kind, .rank = (uint32_t)culprit };
 
-	if (r->place.rank) {
-		if (r->sockets[0] >= 0)
-			(void)bytes_send(r->sockets[0], &frame, sizeof(frame),
-					 ha_monotonic_ms() + 100);
-		return;
-	}
+	if (r->sockets[to] >= 0)
+		(void)bytes_send(r->sockets[to], &frame, sizeof(frame), ha_monotonic_ms() + 100);
+}
+
+/* In rank 0. */
+static void send_culprit(struct ha_rendezvous *r, uint32_t kind, int culprit)
+{
 	for (int i = 1; i < r->place.ranks; i++)
-		if (i != culprit && r->sockets[i] >= 0)
-			(void)bytes_send(r->sockets[i], &frame, sizeof(frame),
-					 ha_monotonic_ms() + 100);
+		if (i != culprit)
+			send_notice(r, i, kind, culprit);
 }
 
 static int record_failure(struct ha_rendezvous *r, int culprit, bool lost)
@@ -150,6 +154,8 @@ static int record_failure(struct ha_rendezvous *r, int culprit, bool lost)
 	ha_fault_clear();
 	if (!r->place.rank)
 		send_culprit(r, lost ? FRAME_LOST : FRAME_ABORT, culprit);
+	if (!r->place.rank && !lost)
+		send_notice(r, culprit, FRAME_REPORT, culprit);
 	return ha_fault(-ECONNABORTED, "rank %d %s", culprit,
 			lost ? "ended before the run did (its process died or its host is gone)"
 			     : "failed");
@@ -158,8 +164,14 @@ static int record_failure(struct ha_rendezvous *r, int culprit, bool lost)
 /* What a frame that is no data means. */
 static int frame_failed(struct ha_rendezvous *r, const struct frame *frame, int from)
 {
+	int culprit = r->place.rank ? (int)frame->rank : from;
+
 	if (frame->kind == FRAME_ABORT || frame->kind == FRAME_LOST)
-		return record_failure(r, (int)frame->rank, frame->kind == FRAME_LOST);
+		return record_failure(r, culprit, frame->kind == FRAME_LOST);
+	if (frame->kind == FRAME_REPORT && r->offered) {
+		r->culprit = r->place.rank;
+		return -ECONNABORTED;
+	}
 	return ha_fault(-EPROTO, "rank %d sent something that is no message of this program", from);
 }
 
@@ -181,7 +193,7 @@ static int socket_peek(struct ha_rendezvous *r, int rank)
 		return 0;
 	n = recv(r->sockets[rank], &frame, sizeof(frame), MSG_PEEK | MSG_DONTWAIT);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		return r->leaving ? 0 : record_failure(r, rank, true);
+		return r->offered ? -EPIPE : record_failure(r, rank, true);
 	if (n == (ssize_t)sizeof(frame) && frame.kind != FRAME_DATA)
 		return frame_failed(r, &frame, rank);
 	return 0;
@@ -213,17 +225,37 @@ int ha_rendezvous_linger(struct ha_rendezvous *r, int milliseconds)
 	return err;
 }
 
+void ha_rendezvous_offer(struct ha_rendezvous *r)
+{
+	if (!r->place.rank || r->culprit >= 0 || r->sockets[0] < 0)
+		return;
+	r->offered = true;
+	send_notice(r, 0, FRAME_ABORT, r->place.rank);
+	(void)ha_rendezvous_linger(r, ANSWER_MS);
+}
+
 void ha_rendezvous_abort(struct ha_rendezvous *r)
 {
-	if (!r || r->culprit >= 0)
+	if (!r || r->place.rank || r->culprit >= 0)
 		return;
-	r->leaving = true;
-	send_culprit(r, FRAME_ABORT, r->place.rank);
+	r->culprit = 0;
+	send_culprit(r, FRAME_ABORT, 0);
+}
+
+void ha_rendezvous_follow(struct ha_rendezvous *r)
+{
+	int from = r->place.rank ? 0 : r->culprit;
+	int64_t limit_ms = r->place.rank ? 2 * END_MS : END_MS; /* rank 0 waits itself */
+
+	if (r->lost && !r->culprit)
+		usleep(UNSEEN_MS * 1000); /* rank 1 says it, to which there is no connection */
+	else if (r->sockets[from] >= 0)
+		(void)wait_for(r->sockets[from], POLLRDHUP, ha_monotonic_ms() + limit_ms);
 }
 
 bool ha_rendezvous_reports(const struct ha_rendezvous *r)
 {
-	if (!r || r->culprit < 0)
+	if (!r || r->culprit < 0 || r->culprit == r->place.rank)
 		return true;
 	if (!r->lost || r->place.forked)
 		return false;

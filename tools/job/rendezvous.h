@@ -67,8 +67,24 @@ int ha_rendezvous_poll(struct ha_rendezvous *r);
  */
 int ha_rendezvous_linger(struct ha_rendezvous *r, int milliseconds);
 
-/* Tells the others that this rank leaves because of a fault. */
+/*
+ * After a local failure, in another rank than 0: tells rank 0, which chooses one of the ranks that
+ * failed, and waits for its choice. Nothing to do in rank 0, and when another rank's end is known.
+ */
+void ha_rendezvous_offer(struct ha_rendezvous *r);
+
+/*
+ * In rank 0, when it has said why it fails: tells the others. NULL, or another rank's end is known:
+ * nothing to do.
+ */
 void ha_rendezvous_abort(struct ha_rendezvous *r);
+
+/*
+ * In a rank that leaves because of another one: waits, some seconds at most, until that one has
+ * said why and is gone. A launcher such as mpirun ends all ranks as soon as one leaves with a
+ * failure.
+ */
+void ha_rendezvous_follow(struct ha_rendezvous *r);
 
 /*
  * Whether this rank is the one that should print the recorded fault: its own always; that of a rank
