@@ -3,6 +3,7 @@
 # Traffic of `ha perf` under HA_NCCL_POLICY=agent while ha-agent is absent, started, stopped, killed and started again: every
 # iteration is verified, the traffic goes on in each state, and each process says once what has changed. Arguments: ha, plugin, ha-agent.
 . "$(dirname "$0")/../tools/lib.sh"
+. "$(dirname "$0")/../tools/interrupt.sh"
 AGENT=$3
 export HA_NCCL_VERBS=soft HA_NCCL_POLICY=agent HA_NCCL_AGENT_STALE_MS=3000 HA_NCCL_RTO_MS=40000 HA_NCCL_HEARTBEAT_MS=10000
 export HA_NCCL_AGENT_SOCKET=$TMP/mpib/agent.sock HA_NCCL_AGENT_HINTS=$TMP/mpib/hints HA_NCCL_EVENTS=$TMP/events.%p
@@ -39,15 +40,6 @@ sent() {
 print(sum(c.get("messages", 0) for p in json.load(sys.stdin)["processes"] for c in p["connections"]))'
 }
 
-# it catches or ignores SIGINT
-minds() {
-	local mask
-	for mask in $(sed -n 's/^Sig\(Cgt\|Ign\):[ \t]*//p' "/proc/$1/status"); do
-		((0x$mask & 2)) && return
-	done
-	return 1
-}
-
 goes_on() {
 	local before now
 	before=$(sent)
@@ -60,7 +52,6 @@ goes_on() {
 }
 
 export HA_NCCL_STATUS_DIR=$TMP/status
-# a job of a shell is deaf to SIGINT otherwise
 env --default-signal=INT "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 --dev 0+1 -b 4M -e 4M --duration 500s >"$TMP/out" 2>"$TMP/err" &
 PERF=$!
 for _ in $(seq 600); do [ -n "$(ls "$TMP"/events.* 2>/dev/null)" ] && break; sleep 0.1; done
@@ -90,14 +81,7 @@ for _ in $(seq 600); do
 done
 [ "$own" -eq 2 ] || fail "the connections' own events: $own"
 ! cat "$TMP"/events.* | grep -q '"bad_hint"' || fail "a bad hint"
-ranks=$(cat /proc/$PERF/task/$PERF/children)
-for rank in $ranks; do # until the measurement has begun a rank ends by SIGINT, as by the terminal's
-	for _ in $(seq 600); do
-		minds "$rank" && break
-		sleep 0.1
-	done
-done
-kill -INT $ranks
+interrupt $PERF 2
 wait $PERF
 [ $? -eq 0 ] || fail "ha perf: $(tail -3 "$TMP/err")"
 PERF=

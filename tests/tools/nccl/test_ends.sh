@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Failures end a run with one line that names the call, the rank and what to do, and leave no process behind.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../interrupt.sh"
 
 run=(all_reduce --ranks 3 -b 1K -e 1K -n 20)
 
@@ -17,8 +18,10 @@ grep -qE '^# Out of bounds values : [1-9][0-9]* FAILED$' "$TMP/out" || fail "wro
 # a rank that is killed from outside, in the middle of a run by duration
 refused 1 'rank 1 was killed by signal 9' all_reduce --ranks 3 -b 1K -e 1K --duration 60s --at 0.3s 'kill -9 $HA_RANK_PID_1'
 # ^C ends such a run early and in order
-LD_LIBRARY_PATH=$STAND_INS timeout -s INT -k 60 2 "$HA" nccl --nccl "$STAND_INS/libnccl.so.2" all_reduce --ranks 2 -b 1K -e 1K \
-	--duration 600s >"$TMP/out" 2>"$TMP/err"
+LD_LIBRARY_PATH=$STAND_INS env --default-signal=INT "$HA" nccl --nccl "$STAND_INS/libnccl.so.2" all_reduce --ranks 2 -b 1K -e 1K \
+	--duration 600s >"$TMP/out" 2>"$TMP/err" &
+interrupt $! 2
+wait $! || fail "status after ^C"
 grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "^C"
 for pid in $(grep -oE 'Pid +[0-9]+' "$TMP/out" | grep -oE '[0-9]+'); do
 	kill -0 "$pid" 2>/dev/null && fail "process $pid is left"
