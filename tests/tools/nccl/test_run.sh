@@ -25,7 +25,7 @@ clean 1 all_reduce --ranks 2 -g 2 -b 4K -e 4K --duration 300ms -R 1
 refused 1 'does not know the registration of -R 2' all_reduce --ranks 2 -b 1K -e 1K -n 5 -R 2
 clean 4 all_reduce --ranks 2 -b 1K -e 2K -n 10 --net hawser --vs ib --rounds 5
 grep -q 'median of 5 rounds: time ' "$TMP/out" || fail "the rounds of two transports"
-clean 1 all_reduce --ranks 2 -b 64K -e 64K --duration 300ms --at 0.1s 'echo "rank 1 is $HA_RANK_PID_1"'
+clean 1 all_reduce --ranks 2 -b 64K -e 64K --duration 600s --at 0.1s 'echo "rank 1 is $HA_RANK_PID_1"; kill -INT $HA_RANK_PID_0'
 grep -qE '^rank 1 is [0-9]+$' "$TMP/err" || fail "a command of --at"
 # the network: what was asked for is what NCCL took; else its log says it, where that goes to a file; else nobody does
 grep -q '^# network: unknown: ' "$TMP/out" || fail "an unknown network"
