@@ -29,7 +29,17 @@ row, = run["results"]
 assert row["iters"] == t["iterations"] and row["verified_iters"] >= row["iters"] and row["in_place"] is None
 assert run["duration_s"] == 4
 PY
+for _ in $(seq 600); do
+	pgrep -f "^sleep $NAP\$" >/dev/null || break # it has got SIGTERM
+	sleep 0.1
+done
 pgrep -f "^sleep $NAP\$" >/dev/null && fail "a command outlives the run"
+
+# two that are due at once, since what starts them was stopped: in the order of their moments
+clean 1 sendrecv --ranks 2 -b 4K -e 4K --duration 100s --timeline "$T" --at 0 'kill -STOP $PPID; sleep 0.3; kill -CONT $PPID' \
+	--at 0.2s 'kill -INT $HA_PERF_PID_0' --at 0.1s true
+python3 -c "import json,sys; _, a, b = json.load(open(sys.argv[1]))['marks']; sys.exit(not b['begin_ns'] < a['begin_ns'])" "$T" ||
+	fail "two commands in the wrong order"
 
 # a rank that stops is a gap in all of them (in the other's from when it has read what was on its way: on a busy machine that takes a while)
 clean 1 sendrecv --ranks 2 -b 64K -e 64K --duration 4s --timeline "$T" \

@@ -118,26 +118,37 @@ static void commands_reap(struct ha_cues *cues)
 		}
 }
 
+/* The earliest that has not begun, of those at the same moment the first one; -1: all have. */
+static int find_next(const struct ha_cues *cues)
+{
+	const struct ha_cue *all = cues->options->cues;
+	int next = -1;
+
+	for (int i = 0; i < cues->options->cues_count; i++)
+		if (!cues->marks[i].begin && (next < 0 || all[i].at_ns < all[next].at_ns))
+			next = i;
+	return next;
+}
+
 /*
- * Starts what is due. Returns the time to wait for the next one, -1 when all have ended, INT64_MAX
- * when all run.
+ * Starts what is due, in the order of their moments. Returns the time to wait for the next one, -1
+ * when all have ended, INT64_MAX when all run.
  */
 static int64_t commands_start(struct ha_cues *cues, int64_t zero)
 {
-	int64_t wait = -1, left;
+	int64_t left;
+	int next;
 
-	for (int i = 0; i < cues->options->cues_count; i++) {
-		if (!cues->marks[i].begin) {
-			left = zero + cues->options->cues[i].at_ns - ha_monotonic_ns();
-			if (left <= 0)
-				command_start(cues, i);
-			else if (wait < 0 || left < wait)
-				wait = left;
-		}
-		if (wait < 0 && cues->running[i] > 0)
-			wait = INT64_MAX;
+	while ((next = find_next(cues)) >= 0) {
+		left = zero + cues->options->cues[next].at_ns - ha_monotonic_ns();
+		if (left > 0)
+			return left;
+		command_start(cues, next);
 	}
-	return wait;
+	for (int i = 0; i < cues->options->cues_count; i++)
+		if (cues->running[i] > 0)
+			return INT64_MAX;
+	return -1;
 }
 
 static void run_cues(struct ha_cues *cues, const sigset_t *signals)
