@@ -25,3 +25,6 @@ interrupt() {
 	done
 	kill -INT "$1" $ranks
 }
+
+# The last command of --at: ^C at the measurement, once all other commands have ended.
+END_RUN='while [ "$(wc -w <"/proc/$PPID/task/$PPID/children")" -gt 1 ]; do sleep 0.1; done; kill -INT $HA_RANK_PID_0'

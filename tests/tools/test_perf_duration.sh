@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # --duration: every iteration verified at full pace; --timeline: every byte in it, gaps; --at: commands and their marks.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/interrupt.sh"
 
 T=$TMP/timeline.json
 # (the run is longer than it need be: what is started early must have ended before the end, on a busy machine too)
@@ -42,12 +43,12 @@ python3 -c "import json,sys; _, a, b = json.load(open(sys.argv[1]))['marks']; sy
 	fail "two commands in the wrong order"
 
 # a rank that stops is a gap in all of them (in the other's from when it has read what was on its way: on a busy machine that takes a while)
-clean 1 sendrecv --ranks 2 -b 64K -e 64K --duration 4s --timeline "$T" \
-	--at 0.3s 'kill -STOP $HA_PERF_PID_1; sleep 2; kill -CONT $HA_PERF_PID_1'
+clean 1 sendrecv --ranks 2 -b 64K -e 64K --duration 100s --timeline "$T" \
+	--at 0.3s 'kill -STOP $HA_PERF_PID_1; sleep 2; kill -CONT $HA_PERF_PID_1' --at 0.4s "$END_RUN"
 python3 - "$T" <<'PY' || fail "the gap"
 import json, sys
 t = json.load(open(sys.argv[1]))
-mark, = t["marks"]
+mark, _ = t["marks"]
 for r in t["ranks"]:  # there may be longer ones: the machine's own
     assert any(length >= 1e9 and at <= mark["end_ns"] and at + length >= mark["begin_ns"] + 1.98e9 for at, length in r["gaps"]), r
     assert r["longest_gap_ns"] >= 1e9, r
