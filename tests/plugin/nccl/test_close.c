@@ -29,8 +29,9 @@ static void half_connected(struct rig *rig, int steps)
 	void *listen, *send = NULL, *recv = NULL;
 
 	OK(rig->plugin.abi->listen(&rig->plugin, 0, handle, &listen));
-	for (int i = 0; i < steps && !send; i++) {
-		OK(rig->plugin.abi->connect(&rig->plugin, 0, handle, &send));
+	for (int i = 0; i < steps && !send && result == ncclSuccess; i++) {
+		/* it may give up at once: on a busy machine the time for it is over */
+		result = rig->plugin.abi->connect(&rig->plugin, 0, handle, &send);
 		if (i & 1 && !recv)
 			OK(rig->plugin.abi->accept(&rig->plugin, listen, &recv));
 		usleep(100);
