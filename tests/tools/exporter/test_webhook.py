@@ -52,7 +52,6 @@ def each_event(scene):
     scene.fail_over(port)
     check_same(scene, plain, port)
     check_same(scene, safe, port)
-    first = safe.count()
     check({"failed_over", "device", "recovered", "not_protected"} <= {e["event"] for e in events_of(plain)}, events_of(plain))
     for event in events_of(plain):
         check(event["host"] == os.uname().nodename and event["time"].endswith("Z"), event)
@@ -65,8 +64,10 @@ def each_event(scene):
     scene.fail_over(port)
     check_same(scene, safe, port)
     tokens = [r.headers["Authorization"] for r in safe.requests]
-    check(set(tokens[:first]) == {"Bearer first"} and safe.requests[0].headers["X-Team"] == "network", tokens)
-    check(set(tokens[first:]) == {"Bearer second"}, tokens)
+    # (an event of the first failover may come late, with either)
+    first = tokens.count("Bearer first")
+    check(0 < first < len(tokens) and tokens == ["Bearer first"] * first + ["Bearer second"] * (len(tokens) - first), tokens)
+    check(safe.requests[0].headers["X-Team"] == "network", safe.requests[0].headers)
     # Who looks once sends what the pages have.
     once = Receiver(lambda r: DONE)
     subprocess.run([scene.exporter, "--once", "--journal", "none", "--dir", scene.path("pages"), "--webhook",
