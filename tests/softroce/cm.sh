@@ -20,7 +20,7 @@ finish() {
 }
 trap finish EXIT
 
-both() {
+both() { # SECONDS between the server's address and the client
 	timeout 800 "$build/softroce-run" "${server_words[@]}" >"$log/server.log" 2>&1 &
 	server=$!
 	local hex
@@ -30,7 +30,7 @@ both() {
 		kill -0 $server 2>/dev/null || break
 		sleep 0.05
 	done
-	sleep 0.3
+	sleep "$1"
 	timeout 800 "$build/softroce-run" "${client_words[@]}" >"$log/client.log" 2>&1
 	client_rc=$?
 	[ $client_rc = 0 ] || kill $server 2>/dev/null
@@ -40,11 +40,13 @@ both() {
 	[ $client_rc = 0 ] && [ $server_rc = 0 ]
 }
 
-# On a busy machine a server may not listen yet, and perftest may not find out how fast the processor's clock is.
-for _ in 1 2 3 4 5 6; do
-	both && break
-	cat "$log"/*.log | grep -qE "REJECTED|refused|Connection reset|Can't produce a report" || break
-	echo "again: $(cat "$log"/*.log | grep -E "REJECTED|refused|reset|Can't" | head -1)"
+# On a busy machine a server may not listen yet, which each program says in its own words (udaddy gets UNREACHABLE with the status
+# of a refusal, perftest event 8), and perftest may not find out how fast the processor's clock is.
+again="REJECTED|UNREACHABLE[,;] error: 1\b|CM event bl blka 8|rpoll: Success|refused|Connection reset|Can't produce a report"
+for pause in 0.3 0.6 1.2 2.4 4.8 9.6; do
+	both $pause && break
+	cat "$log"/*.log | grep -qE "$again" || break
+	echo "again: $(cat "$log"/*.log | grep -E "$again" | head -1)"
 done
 if [ $client_rc != 0 ] || [ $server_rc != 0 ] || ! cat "$log/client.log" | grep -qE "$pattern"; then
 	echo "${client_words[*]}: exit $client_rc (client), $server_rc (server); expected '$pattern'"
