@@ -95,6 +95,15 @@ static void register_side(struct ha_bundle *b, struct pair_side *side)
 	CHECK_INT(ha_reg_mr(b, side->data, SIZE, HA_MEM_HOST, 0, -1, 0, &side->mr), 0);
 }
 
+/* From now on: for a tenth of a second and one more. */
+static void wait_briefly(struct ha_ctx *ctx)
+{
+	pthread_mutex_lock(&ctx->drive);
+	ctx->config.force_ib_timeout = 8;
+	ctx->config.rto_ms = 100;
+	pthread_mutex_unlock(&ctx->drive);
+}
+
 int main(void)
 {
 	struct pair_side from, to;
@@ -104,9 +113,8 @@ int main(void)
 
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
 	setenv("HA_NCCL_SILENCE_MS", "0", 1);
-	setenv("HA_NCCL_FORCE_IB_TIMEOUT", "8", 1);
-	setenv("HA_NCCL_RTO_MS", "100", 1);      /* and a second: so long is waited */
-	setenv("HA_NCCL_MAX_RETRIES", "100", 1); /* and the connection goes on for longer */
+	setenv("HA_NCCL_FORCE_IB_TIMEOUT", "20", 1);
+	setenv("HA_NCCL_MAX_RETRIES", "100", 1); /* the connection outlasts the drain */
 	lines_catch();
 	library = pair_open_library(change_hot);
 	pair_open_over(&pair, 0, library);
@@ -117,6 +125,7 @@ int main(void)
 	sent = send_small(&from);
 	CHECK_INT(sent->done, 1);
 	pair_finish(&pair, sent);
+	wait_briefly(pair.ctx);
 	CHECK(!pthread_create(&holder, NULL, hold_lock, NULL));
 	ha_ctx_drain(pair.ctx);
 	atomic_store(&drained, true);
