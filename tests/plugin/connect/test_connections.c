@@ -35,7 +35,7 @@ static void sleep_briefly(void)
 }
 
 /* late: that a peer's process is gone is the socket's news, before its NIC's, however late the
- * driver gets a processor. */
+ * driver gets a processor; nor is a path missed that is there, about which messages are sent. */
 static struct ha_ctx *context_of(bool thread, bool late)
 {
 	struct ha_config config;
@@ -179,7 +179,7 @@ static void die_with_all_read(struct ha_ctx *ctx, const struct ha_send *send)
 static void child_sends(int in, int out, enum ending how)
 {
 	char handle[HA_HANDLE_MAX], byte;
-	struct ha_ctx *ctx = create_context(true);
+	struct ha_ctx *ctx = context_of(true, how == DEATH);
 	struct ha_send *send = NULL;
 
 	CHECK_INT(read(in, handle, sizeof(handle)), sizeof(handle));
