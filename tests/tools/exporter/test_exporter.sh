@@ -3,6 +3,7 @@
 # hawser-exporter beside a job whose NIC is cut: what it counts outlives the job and itself; the formats are what Prometheus reads;
 # the journal gets entries with fields. Arguments: hawser-exporter, ha, the plugin.
 set -euo pipefail
+. "$(dirname "$0")/../interrupt.sh"
 exporter=$1 ha=$2 plugin=$3
 tmp=$(mktemp -d)
 pids=()
@@ -60,12 +61,15 @@ await() {
 }
 
 start
-timeout 800 "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 6s --at 2s "'$ha' cut soft0" \
+env --default-signal=INT "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 600s --at 2s "'$ha' cut soft0" \
 	--at 4s "'$ha' heal soft0" >"$tmp/job.log" 2>&1 &
 job=$!
 pids+=("$job")
 await -ge 'hawser_plugin_connections{' 1
 await -ge 'hawser_plugin_messages_total{direction="send"}' 1
+await -ge 'hawser_plugin_failovers_total{' 1
+await -ge 'hawser_plugin_events_total{event="recovered"' 1
+interrupt "$job" 2
 wait "$job" || fail "the job: $(tail -3 "$tmp/job.log")"
 # the job is gone, with its pages; what it counted is not
 await -eq 'hawser_plugin_connections{' 0
