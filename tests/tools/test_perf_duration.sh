@@ -73,7 +73,7 @@ done
 clean 1 allreduce -b 64K -e 64K --duration 50s --timeline "$T" --at 0.3s 'kill -INT $HA_PERF_PID_0'
 python3 -c "import json,sys; sys.exit(json.load(open(sys.argv[1]))['ranks'][0]['end_ns'] > 20e9)" "$T" || fail "SIGINT"
 
-TESTSOCK_FAULT=drop:60 refused 1 'nothing has moved for 2 s' sendrecv -b 64K -e 64K --duration 60s -T 2 --at 0.9s 'sleep 99'
+TESTSOCK_FAULT=drop:60 refused 1 'nothing has moved for 6 s' sendrecv -b 64K -e 64K --duration 60s -T 6 --at 0.9s 'sleep 99'
 for wrong in '--duration x' '--duration 5h' '--timeline-step 1us' '--progress often' '--at soon true'; do
 	# shellcheck disable=SC2086
 	refused 2 ' takes .*, not ' allreduce -b 8 -e 8 $wrong

@@ -7,8 +7,8 @@ PORT=$((20000 + $$ % 55 * 40)) # up to 30 of them; tests/softroce/capture.py, fo
 # both NAME ENV0 ENV1: two processes with these settings make one run, reported by the first
 both() {
 	local name=$1
-	env $3 "$HA" perf allreduce --plugin "$PLUGIN" -b 8 -e 64K -f 90 -n 2 -T 20 >"$TMP/out1" 2>"$TMP/err" &
-	env $2 "$HA" perf allreduce --plugin "$PLUGIN" -b 8 -e 64K -f 90 -n 2 -T 20 >"$TMP/out" 2>>"$TMP/err" || fail "$name, rank 0"
+	env $3 "$HA" perf allreduce --plugin "$PLUGIN" -b 8 -e 64K -f 90 -n 2 -T 300 >"$TMP/out1" 2>"$TMP/err" &
+	env $2 "$HA" perf allreduce --plugin "$PLUGIN" -b 8 -e 64K -f 90 -n 2 -T 300 >"$TMP/out" 2>>"$TMP/err" || fail "$name, rank 0"
 	wait $! || fail "$name, rank 1"
 	grep -q "2 ranks ($name)" "$TMP/out" || fail "$name is not in the header"
 	grep -q '^# Out of bounds values : 0 OK$' "$TMP/out" || fail "$name: no clean footer"

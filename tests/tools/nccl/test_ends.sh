@@ -11,7 +11,7 @@ TESTNCCL_FAULT=call:1:7 refused 1 'ncclAllReduce on rank 1: internal error \(3\)
 TESTNCCL_FAULT=async:1:9 refused 1 'ncclAllReduce on rank 1: remote process exited or there was a network error \(6\)' "${run[@]}"
 TESTNCCL_FAULT=die:2:5 refused 1 'rank 2 was killed by signal 9' "${run[@]}"
 TESTNCCL_FAULT=die:0:5 refused 1 'rank 0 was killed by signal 9' "${run[@]}"
-TESTNCCL_FAULT=hang:1:6 refused 1 'nothing has moved for 2 s in ncclAllReduce' "${run[@]}" -T 2
+TESTNCCL_FAULT=hang:1:6 refused 1 'nothing has moved for 6 s in ncclAllReduce' "${run[@]}" -T 6
 TESTNCCL_FAULT=corrupt:1 nccl "${run[@]}"
 [ $STATUS -eq 1 ] || fail "status $STATUS with wrong elements"
 grep -qE '^# Out of bounds values : [1-9][0-9]* FAILED$' "$TMP/out" || fail "wrong elements in the footer"
