@@ -64,22 +64,27 @@ summed 1 "sums of 4 ranks are made by the switch" --ranks 4 -b 12M -e 12M -n 3 -
 grep -q 'go on over the rails\|go over the rails' "$TMP/out" "$TMP/err" && fail "it left the switch"
 
 # killed in the middle, and back: every result is right, all ranks have the same bits, and the switch is used again
-cat >"$TMP/again" <<END
-"$TMP/backend" >/dev/null 2>&1
+cat >"$TMP/await" <<END
+#!/bin/bash
+# LINES PATTERN: until the run in the foreground has said so
+until [ "\$(cat "$TMP/out" "$TMP/err" | grep -c -- "\$2")" -ge "\$1" ]; do sleep 0.1; done
 END
+chmod +x "$TMP/await"
+switch='sums of 3 ranks are made by the switch'
 # (the moment may lie between two operations: that one is in the middle of one is for --die-at below)
-summed 1 "the switch has left us" --ranks 3 -b 3M -e 3M --buffsize 40M --duration 5s \
-	--at 1s "kill -9 \$(cat $TMP/pid)" --at 2s "sh $TMP/again"
-[ "$(cat "$TMP/out" "$TMP/err" | grep -c 'sums of 3 ranks are made by the switch')" -eq 6 ] || fail "it did not come back to the switch"
+summed 1 "the switch has left us" --ranks 3 -b 3M -e 3M --buffsize 40M --duration 600s \
+	--at 1s "$TMP/await 3 '$switch'; kill -9 \$(cat $TMP/pid); sleep 1; $TMP/backend >/dev/null 2>&1" \
+	--at 1s "$TMP/await 6 '$switch'; sleep 0.5; kill -INT \$HA_RANK_PID_0"
+[ "$(cat "$TMP/out" "$TMP/err" | grep -c "$switch")" -ge 6 ] || fail "it did not come back to the switch"
 grep -q '^ha perf' "$TMP/err" && fail "a line about an error"
 end_backend
 
 # the backend and the rails of two ranks at once
 rm -f "$TMP/pid"
 backend
-summed 1 "the switch has left us" --ranks 3 -b 6M -e 6M --buffsize 32M --duration 4s \
-	--at 1s "kill -9 \$(cat $TMP/pid); ha cut soft0:\$HA_PERF_PID_0; ha cut soft0:\$HA_PERF_PID_2"
-grep -q 'failed over' "$TMP/out" "$TMP/err" || fail "no rail failed over"
+summed 1 "failed over" --ranks 3 -b 6M -e 6M --buffsize 32M --duration 600s \
+	--at 1s "$TMP/await 3 '$switch'; kill -9 \$(cat $TMP/pid); ha cut soft0:\$HA_PERF_PID_0; ha cut soft0:\$HA_PERF_PID_2" \
+	--at 1s "$TMP/await 1 'the switch has left us'; $TMP/await 1 'failed over'; sleep 0.5; kill -INT \$HA_RANK_PID_0"
 end_backend
 
 # its own faults: a group that ends, one that falls silent, one whose backend dies when some have the answer, one that cannot be had
