@@ -19,7 +19,7 @@
 #define HELLO_MAGIC 0x68617266u /* "harf" */
 #define FRAME_DATA 1u           /* followed by size bytes */
 #define FRAME_ABORT 2u          /* the sender of the frame's rank failed and has said why */
-#define FRAME_LOST 3u           /* the rank named in the frame is gone without a word */
+#define FRAME_LOST 3u           /* the rank named in the frame is gone and has said nothing */
 #define FRAME_REPORT 4u         /* of all ranks that failed the receiver is to say why */
 /* a barrier may take so many times the timeout: ranks verify at different speed */
 #define STUCK_FACTOR 5
