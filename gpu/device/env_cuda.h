@@ -79,12 +79,24 @@ HA_GPU_FN uint64_t ha_gpu_add(uint64_t *p, uint64_t v)
 }
 
 /*
+ * A store to a device's register is always performed and never combined with others: PTX 8.2, which
+ * came with CUDA 12.2. Before, a relaxed store is the nearest.
+ */
+#if defined(__CUDACC_VER_MAJOR__) && \
+	(__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 2))
+#define HA_GPU_PTX_ST_REGISTER "st.mmio.relaxed.sys.global.u64"
+#else
+#define HA_GPU_PTX_ST_REGISTER "st.relaxed.sys.global.u64"
+#endif
+
+/*
  * The fence orders the doorbell record and the entries before the register, which may lie behind
  * another bridge than memory.
  */
 HA_GPU_FN void ha_gpu_mmio(uint64_t *p, uint64_t v)
 {
-	asm volatile("fence.sc.sys;\n\tst.relaxed.sys.u64 [%0], %1;" ::"l"(p),
+	asm volatile("fence.sc.sys;\n\t" HA_GPU_PTX_ST_REGISTER
+		     " [%0], %1;" ::"l"(__cvta_generic_to_global(p)),
 		     "l"((unsigned long long)v)
 		     : "memory");
 }

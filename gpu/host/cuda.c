@@ -171,6 +171,7 @@ void ha_gpu_cuda_close(struct ha_gpu_cuda *c)
 		leave_context();
 	}
 	pthread_mutex_destroy(&c->lock);
+	free(c->page);
 	dlclose(c->library);
 	memset(c, 0, sizeof(*c));
 }
@@ -229,12 +230,29 @@ static void pinned_free(void *self, void *memory, size_t bytes)
 
 /* ---- doorbell pages: queue pairs may share one, CUDA registers a page once ---- */
 
-static int find_page(struct ha_gpu_cuda *c, uint64_t page)
+static struct ha_gpu_cuda_page *find_page(struct ha_gpu_cuda *c, uint64_t page)
 {
-	for (int i = 0; i < HA_GPU_CUDA_PAGES; i++)
+	for (unsigned i = 0; i < c->npages; i++)
 		if (c->page[i].page == page)
-			return i;
-	return -ENOSPC;
+			return &c->page[i];
+	return NULL;
+}
+
+/* A free entry of the table, which is made twice as long where there is none. */
+static struct ha_gpu_cuda_page *free_page(struct ha_gpu_cuda *c)
+{
+	unsigned had = c->npages, more = had ? had : 64;
+	struct ha_gpu_cuda_page *p = find_page(c, 0);
+
+	if (p)
+		return p;
+	p = realloc(c->page, (had + more) * sizeof(*p));
+	if (!p)
+		return NULL;
+	memset(p + had, 0, more * sizeof(*p));
+	c->page = p;
+	c->npages = had + more;
+	return p + had;
 }
 
 static int register_page(uint64_t page, uint64_t *device)
@@ -255,27 +273,39 @@ static int register_page(uint64_t page, uint64_t *device)
 			    "HA_GPU_PROXY=1 lets the host ring");
 }
 
+/* The entry of the page that is mapped, or is now. */
+static int map_page(struct ha_gpu_cuda *c, uint64_t page, struct ha_gpu_cuda_page **out)
+{
+	struct ha_gpu_cuda_page *p = find_page(c, page);
+	uint64_t device = 0;
+	int r;
+
+	if (!p) {
+		p = free_page(c);
+		r = p ? register_page(page, &device) : -ENOMEM;
+		if (r)
+			return r;
+		p->page = page;
+		p->device = device;
+	}
+	*out = p;
+	return 0;
+}
+
 static int map_doorbell(void *self, void *at, void **device)
 {
-	uint64_t page = (uint64_t)(uintptr_t)at & ~(page_bytes() - 1), mapped = 0;
+	uint64_t page = (uint64_t)(uintptr_t)at & ~(page_bytes() - 1);
+	struct ha_gpu_cuda_page *p;
 	struct ha_gpu_cuda *c = self;
-	int i, r = enter_context(c);
+	int r = enter_context(c);
 
 	if (r)
 		return r;
 	pthread_mutex_lock(&c->lock);
-	i = find_page(c, page);
-	if (i < 0) {
-		i = find_page(c, 0);
-		r = i < 0 ? i : register_page(page, &mapped);
-		if (!r) {
-			c->page[i].page = page;
-			c->page[i].device = mapped;
-		}
-	}
+	r = map_page(c, page, &p);
 	if (!r) {
-		c->page[i].users++;
-		*device = (void *)(uintptr_t)(c->page[i].device + ((uint64_t)(uintptr_t)at - page));
+		p->users++;
+		*device = (void *)(uintptr_t)(p->device + ((uint64_t)(uintptr_t)at - page));
 	}
 	pthread_mutex_unlock(&c->lock);
 	leave_context();
@@ -286,17 +316,18 @@ static void unmap_doorbell(void *self, void *at)
 {
 	uint64_t page = (uint64_t)(uintptr_t)at & ~(page_bytes() - 1);
 	struct ha_gpu_cuda *c = self;
-	int i, error, r = enter_context(c);
+	struct ha_gpu_cuda_page *p;
+	int error, r = enter_context(c);
 
 	if (r)
 		return;
 	pthread_mutex_lock(&c->lock);
-	i = find_page(c, page);
-	if (i >= 0 && !--c->page[i].users) {
+	p = find_page(c, page);
+	if (p && !--p->users) {
 		error = cuda.host_unregister((void *)(uintptr_t)page);
 		if (error)
 			report_error(error, "cuMemHostUnregister of a doorbell page", "");
-		c->page[i].page = 0;
+		p->page = 0;
 	}
 	pthread_mutex_unlock(&c->lock);
 	leave_context();

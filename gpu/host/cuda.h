@@ -31,17 +31,19 @@
 extern "C" {
 #endif
 
-#define HA_GPU_CUDA_PAGES 256 /* doorbell pages of a process */
+/* A page of doorbell registers, as the host and the GPU have it. */
+struct ha_gpu_cuda_page {
+	uint64_t page; /* address at the host; 0: free */
+	uint64_t device;
+	unsigned users; /* doorbells on it */
+};
 
 struct ha_gpu_cuda {
 	void *library;          /* NULL: the process has it already */
 	void *context, *stream; /* the caller's; ours */
-	pthread_mutex_t lock;   /* page[] */
-	struct {
-		uint64_t page; /* address at the host; 0: free */
-		uint64_t device;
-		unsigned users; /* doorbells on it */
-	} page[HA_GPU_CUDA_PAGES];
+	pthread_mutex_t lock;   /* page[], npages */
+	struct ha_gpu_cuda_page *page;
+	unsigned npages; /* of the table, which grows; free ones too */
 	uint64_t copied; /* bytes that went to the GPU for tables */
 };
 

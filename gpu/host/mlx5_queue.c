@@ -13,6 +13,7 @@
 #include <sys/random.h>
 
 #define DRAIN_TRIES 500
+#define UAR_NC_DEDICATED (1u << 31) /* libmlx5's, from rdma-core 45 on; headers may be older */
 #define UDP_PORT_BASE 0xc000
 
 /* ---- queues ---- */
@@ -85,6 +86,28 @@ static void free_doorbell(struct ha_mlx5_qp *q)
 	m->dv.free_uar(q->uar);
 }
 
+/*
+ * Lanes of a warp that ring different queue pairs may store in one instruction, and of several
+ * stores to one address only one is sure to be carried out: each queue pair has a register of its
+ * own. NC is one of the context, for all who ask; it will do where the host rings.
+ */
+static struct mlx5dv_devx_uar *alloc_register(struct ha_mlx5_device *d, bool proxied)
+{
+	const struct ha_gpu_mlx5_dv *dv = &d->m->dv;
+	struct mlx5dv_devx_uar *uar;
+
+	errno = 0;
+	if (proxied)
+		return dv->alloc_uar(d->context, MLX5DV_UAR_ALLOC_TYPE_NC);
+	uar = dv->alloc_uar(d->context, UAR_NC_DEDICATED);
+	if (!uar)
+		uar = dv->alloc_uar(d->context, MLX5DV_UAR_ALLOC_TYPE_BF);
+	if (!uar)
+		HA_WARN(d->name, "gives no doorbell register of its own to a queue pair: install "
+				 "rdma-core 45 or newer; HA_GPU_PROXY=1 lets the host ring");
+	return uar;
+}
+
 /* A doorbell register, as device threads reach it where they ring, and as the host does. */
 static int make_doorbell(struct ha_mlx5_qp *q, bool proxied, struct ha_gpu_hw_qp *out)
 {
@@ -92,7 +115,7 @@ static int make_doorbell(struct ha_mlx5_qp *q, bool proxied, struct ha_gpu_hw_qp
 	void *page;
 	int r;
 
-	q->uar = m->dv.alloc_uar(q->pd->d->context, MLX5DV_UAR_ALLOC_TYPE_NC);
+	q->uar = alloc_register(q->pd->d, proxied);
 	if (!q->uar)
 		return errno ? -errno : -ENOMEM;
 	page = q->uar->reg_addr;

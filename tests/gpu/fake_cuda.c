@@ -10,7 +10,7 @@
 #define NO_MEMORY 2
 #define ALREADY_REGISTERED 712
 #define NOT_SUPPORTED 801
-#define RANGES 64
+#define RANGES 1024
 
 static struct fake_cuda state = { .has_context = 1, .dmabuf = 1 };
 static int context;

@@ -62,14 +62,23 @@ void fake_report_event(enum ibv_event_type type, int port)
 
 /* ---- libmlx5 ---- */
 
+#define FAKE_DEDICATED (1u << 31) /* rdma-core 45 and newer */
+#define FAKE_SHARED 1
+
 static bool is_supported(struct ibv_device *d)
 {
 	return true;
 }
 
+/* With the register that it hands out to all who ask for one of its own kind (NC). */
+struct context {
+	struct ibv_context c;
+	struct mlx5dv_devx_uar *shared;
+};
+
 static struct ibv_context *open_device(struct ibv_device *d, struct mlx5dv_context_attr *attr)
 {
-	struct ibv_context *c = fake_alloc(sizeof(*c));
+	struct ibv_context *c = fake_alloc(sizeof(struct context));
 
 	CHECK(attr->flags & MLX5DV_CONTEXT_FLAGS_DEVX);
 	c->device = d;
@@ -91,7 +100,9 @@ static int init_obj(struct mlx5dv_obj *obj, uint64_t type)
 	return 0;
 }
 
-static struct mlx5dv_devx_uar *alloc_uar(struct ibv_context *c, uint32_t flags)
+bool fake_no_dedicated, fake_no_blueflame;
+
+static struct mlx5dv_devx_uar *make_register(void)
 {
 	struct mlx5dv_devx_uar *u = fake_alloc(8192);
 
@@ -100,9 +111,29 @@ static struct mlx5dv_devx_uar *alloc_uar(struct ibv_context *c, uint32_t flags)
 	return u;
 }
 
+/* As rdma-core: NC is one register of the context, whoever asks; it ends with the context. */
+static struct mlx5dv_devx_uar *alloc_uar(struct ibv_context *c, uint32_t flags)
+{
+	struct context *context = (struct context *)c;
+
+	if (flags & MLX5DV_UAR_ALLOC_TYPE_NC) {
+		if (!context->shared) {
+			context->shared = make_register();
+			context->shared->comp_mask = FAKE_SHARED;
+		}
+		return context->shared;
+	}
+	if (flags & FAKE_DEDICATED ? fake_no_dedicated : fake_no_blueflame) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	return make_register();
+}
+
 static void free_uar(struct mlx5dv_devx_uar *u)
 {
-	fake_free(u);
+	if (u->comp_mask != FAKE_SHARED)
+		fake_free(u);
 }
 
 static int query_eqn(struct ibv_context *c, uint32_t vector, uint32_t *eqn)
@@ -225,13 +256,17 @@ static void device_list_free(V, struct ibv_device **list)
 
 static int open_plain(V, struct ibv_device *d, struct ibv_context **c)
 {
-	*c = fake_alloc(sizeof(**c));
+	*c = fake_alloc(sizeof(struct context));
 	(*c)->device = d;
 	return 0;
 }
 
 static int close_any(V, struct ibv_context *c)
 {
+	struct context *context = (struct context *)c;
+
+	if (context->shared)
+		fake_free(context->shared);
 	return fake_free(c);
 }
 

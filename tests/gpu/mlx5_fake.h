@@ -49,6 +49,9 @@ extern unsigned fake_refused_opcode;
 extern int fake_refused_errno;
 extern bool fake_device_gone;
 
+/* Registers that a context does not give: of one queue pair alone, not cached; BlueFlame. */
+extern bool fake_no_dedicated, fake_no_blueflame;
+
 /* What a port's query says, how often it was asked, and the errno that it fails with. */
 extern enum ibv_port_state fake_port_state;
 extern uint16_t fake_lid;

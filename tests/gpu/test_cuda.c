@@ -81,6 +81,28 @@ static void doorbells_are_mapped(void)
 	close_cuda();
 }
 
+/* A register of its own for each queue pair is a page for each: 127 peers, two connections to each,
+ * two NICs. 256 had room. */
+static void many_doorbells(void)
+{
+	enum { PAGES = 600 };
+	static uint8_t bar[PAGES * 4096] __attribute__((aligned(4096)));
+	void *at;
+
+	open_cuda();
+	for (unsigned i = 0; i < PAGES; i++) {
+		CHECK_INT(memory.map_doorbell(memory.self, bar + i * 4096 + 0x800, &at), 0);
+		CHECK_INT((uint64_t)(uintptr_t)at - (uint64_t)(uintptr_t)bar,
+			  FAKE_CUDA_APART + i * 4096 + 0x800);
+	}
+	CHECK_INT(fake->pages, PAGES);
+	for (unsigned i = 0; i < PAGES; i++)
+		memory.unmap_doorbell(memory.self, bar + i * 4096 + 0x800);
+	CHECK_INT(memory.map_doorbell(memory.self, bar, &at), 0);
+	memory.unmap_doorbell(memory.self, bar);
+	close_cuda();
+}
+
 static void the_gpus_own(void)
 {
 	uint64_t device, offset;
@@ -311,6 +333,7 @@ static void old_driver_is_refused(void)
 static const struct named_test tests[] = {
 	{ "another_address", another_address },
 	{ "doorbells", doorbells_are_mapped },
+	{ "many_doorbells", many_doorbells },
 	{ "the_gpus_own", the_gpus_own },
 	{ "only_the_increment", only_the_increment },
 	{ "cleared_before_it_is_filled", cleared_before_it_is_filled },

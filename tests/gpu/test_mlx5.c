@@ -287,6 +287,66 @@ static void two_processes(void)
 	CHECK_INT(fake_registered_dmabuf, exported);
 }
 
+/* All registers that the host's threads ring at, each of one queue pair alone. */
+static void check_registers(struct ha_gpu_host *h)
+{
+	const struct ha_gpu_world *w = ha_gpu_host_world(h);
+	const uint64_t *seen[16];
+	unsigned n = 0;
+
+	CHECK_INT(w->nrows, 4);
+	for (uint32_t row = 0; row < w->nrows; row++)
+		for (int path = 0; path < 2; path++) {
+			struct ha_gpu_conn *c = ha_gpu_world_any(w, row, (uint32_t)!fake_self);
+
+			seen[n++] = c->path[path].host_bf;
+			for (unsigned i = 0; i + 1 < n; i++)
+				CHECK(seen[i] != seen[n - 1]);
+		}
+	CHECK_INT(n, 8);
+}
+
+static void connect_two(struct ha_gpu_host_config *c, struct process *p)
+{
+	CHECK(!ha_gpu_host_open(c, &p->host));
+	CHECK(!ha_gpu_host_connect(p->host, 2, 2));
+	check_registers(p->host);
+	CHECK(!ha_gpu_host_finalize(p->host, 20000));
+}
+
+/* Lanes of a warp that ring different queue pairs store at once: to one address, of all queue pairs
+ * of a NIC, only one of the stores was sure to be carried out. */
+static void registers_of_their_own(void)
+{
+	run_both(connect_two);
+	CHECK_INT(fake_live, 0);
+	CHECK_INT(mapped, 0);
+}
+
+/* rdma-core before 45, or a kernel that gives none. */
+static void registers_without_dedicated_ones(void)
+{
+	fake_no_dedicated = true;
+	registers_of_their_own();
+}
+
+static void connect_without_registers(struct ha_gpu_host_config *c, struct process *p)
+{
+	CHECK(!ha_gpu_host_open(c, &p->host));
+	CHECK_INT(ha_gpu_host_connect(p->host, 1, 1), -EOPNOTSUPP);
+	CHECK(!ha_gpu_host_finalize(p->host, 20000));
+	connect_proxied(c, p);
+}
+
+/* Better none than one for all; the host, whose stores are one by one, may ring there. */
+static void no_registers(void)
+{
+	fake_no_dedicated = fake_no_blueflame = true;
+	run_both(connect_without_registers);
+	CHECK_INT(ever, 0);
+	CHECK_INT(fake_live, 0);
+}
+
 static void qp_is_not_fenced(const struct ha_gpu_hw_ops *ops, struct ha_gpu_hw_qp *qp,
 			     uint32_t *dbrec)
 {
@@ -517,6 +577,9 @@ static void old_library_is_refused(void)
 static const struct named_test tests[] = {
 	{ "two_processes", two_processes },
 	{ "proxied", proxy_maps_no_doorbell },
+	{ "registers_of_their_own", registers_of_their_own },
+	{ "registers_without_dedicated_ones", registers_without_dedicated_ones },
+	{ "no_registers", no_registers },
 	{ "priority_of_roce", priority_of_roce },
 	{ "refused_is_no_fence", refused_is_no_fence },
 	{ "port_is_asked_seldom", port_is_asked_seldom },
