@@ -36,18 +36,6 @@ struct discovery {
 	int waiting;
 };
 
-/* The last folder on the way to `path` that is a PCI function; "" when there is none. */
-static void climb_to_function(char *path)
-{
-	struct ha_pci_address address;
-
-	while (*path && !ha_pci_address(path, &address)) {
-		char *slash = strrchr(path, '/');
-
-		*(slash ? slash : path) = 0;
-	}
-}
-
 /*
  * A software NIC has no PCI function, but NCCL must be told of a place: it takes all without
  * one for a card, merges its ports, and has no room for what comes of it. The kernel's stands on a
@@ -64,7 +52,7 @@ static void stand_in_fill(const struct discovery *d, struct ha_topo_device *dev,
 		ha_sysfs_realpath(root, path, sizeof(path), "/sys/class/net/%s/device", netdev);
 	else if (*listed->ibdev_path)
 		ha_sysfs_realpath("", path, sizeof(path), "%s/device", listed->ibdev_path);
-	climb_to_function(path);
+	ha_pci_climb(path);
 	if (strlen(path) < sizeof(dev->card_path))
 		ha_pci_card_path(path, false, dev->card_path, sizeof(dev->card_path));
 }

@@ -30,6 +30,17 @@ bool ha_pci_address(const char *path, struct ha_pci_address *address)
 	return true;
 }
 
+void ha_pci_climb(char *path)
+{
+	struct ha_pci_address address;
+
+	while (*path && !ha_pci_address(path, &address)) {
+		char *slash = strrchr(path, '/');
+
+		*(slash ? slash : path) = 0;
+	}
+}
+
 uint64_t ha_pci_order(const char *path)
 {
 	struct ha_pci_address a;

@@ -28,6 +28,10 @@ struct ha_pci_address {
 
 /* The address in the last folder of `path`. False: there is none. */
 bool ha_pci_address(const char *path, struct ha_pci_address *address);
+/* Shortens `path` to the last folder on the way to it that is a PCI function; "" when there is
+ * none.
+ */
+void ha_pci_climb(char *path);
 /* Orders functions as NCCL does: domain, bus, device, function in one number; UINT64_MAX without an
  * address. */
 uint64_t ha_pci_order(const char *path);
