@@ -7,6 +7,51 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- functions of one port: a physical one and its virtual ones share a cable ---- */
+
+static bool share_cable(const struct ha_gpu_port_info *p, int a, int b)
+{
+	return p[a].card == p[b].card && p[a].port == p[b].port;
+}
+
+/* The function's place among those of its port. */
+static int place_at_cable(const struct ha_gpu_port_info *p, int i)
+{
+	int place = 0;
+
+	for (int k = 0; k < i; k++)
+		place += share_cable(p, k, i);
+	return place;
+}
+
+static bool is_first_at_cable(const struct ha_gpu_port_info *p, int i)
+{
+	return !place_at_cable(p, i);
+}
+
+static int functions_at_cable(const struct ha_gpu_port_info *p, int n, int i)
+{
+	int count = 0;
+
+	for (int k = 0; k < n; k++)
+		count += share_cable(p, k, i);
+	return count;
+}
+
+/* Of the functions at the cable of `first` the one that is for function i of another: the
+ * physical one for the physical one where these come first, and spread. */
+static int match_function(const struct ha_gpu_port_info *p, int n, int first, int i)
+{
+	int place = place_at_cable(p, i) % functions_at_cable(p, n, first);
+
+	for (int k = first; k < n; k++)
+		if (share_cable(p, k, first) && place_at_cable(p, k) == place)
+			return k;
+	return first;
+}
+
+/* ---- partners ---- */
+
 /* Ports of the card, and how many of these come before it: by their numbers. */
 static int ports_of_card(const struct ha_gpu_port_info *p, int n, int i, int *before)
 {
@@ -14,7 +59,7 @@ static int ports_of_card(const struct ha_gpu_port_info *p, int n, int i, int *be
 
 	*before = 0;
 	for (int k = 0; k < n; k++)
-		if (p[k].card == p[i].card) {
+		if (p[k].card == p[i].card && is_first_at_cable(p, k)) {
 			count++;
 			*before += p[k].port < p[i].port;
 		}
@@ -26,24 +71,32 @@ static int other_port(const struct ha_gpu_port_info *p, int n, int i, int before
 	int b;
 
 	for (int k = 0; k < n; k++)
-		if (k != i && p[k].card == p[i].card) {
+		if (p[k].card == p[i].card && is_first_at_cable(p, k)) {
 			ports_of_card(p, n, k, &b);
 			if (b == (before ^ 1))
-				return k;
+				return match_function(p, n, k, i);
 		}
 	return HA_GPU_NO_BACKUP;
+}
+
+/* Stands for its card among the cards of one port. */
+static bool is_single_card(const struct ha_gpu_port_info *p, int n, int i)
+{
+	int before;
+
+	return is_first_at_cable(p, i) && ports_of_card(p, n, i, &before) == 1;
 }
 
 /* The partner of a card of one port among such cards. */
 static int pair_of(const struct ha_gpu_port_info *p, int n, int i)
 {
-	int place = 0, at = 0, before;
+	int place = 0, at = 0;
 
-	for (int k = 0; k < i; k++)
-		place += ports_of_card(p, n, k, &before) == 1;
+	for (int k = 0; !share_cable(p, k, i); k++)
+		place += is_single_card(p, n, k);
 	for (int k = 0; k < n; k++)
-		if (ports_of_card(p, n, k, &before) == 1 && at++ == (place ^ 1))
-			return k;
+		if (is_single_card(p, n, k) && at++ == (place ^ 1))
+			return match_function(p, n, k, i);
 	return HA_GPU_NO_BACKUP;
 }
 
@@ -70,7 +123,7 @@ static int choose_backup(const struct ha_gpu_port_info *p, int n, int i, ha_gpu_
 	*how = HA_GPU_BACKUP_CHOSEN;
 	count = order(self, i, list, HA_GPU_PORTS_MAX);
 	for (int k = 0; k < count; k++)
-		if (list[k] >= 0 && list[k] < n && list[k] != i && p[list[k]].up)
+		if (list[k] >= 0 && list[k] < n && !share_cable(p, list[k], i) && p[list[k]].up)
 			return list[k];
 	return HA_GPU_NO_BACKUP;
 }
@@ -87,7 +140,8 @@ static int any_other(const struct ha_gpu_port_info *p, int n, int i, const int *
 	int best = HA_GPU_NO_BACKUP;
 
 	for (int k = 0; k < n; k++)
-		if (k != i && p[k].up && (best < 0 || is_better(p, given, i, k, best)))
+		if (!share_cable(p, k, i) && p[k].up &&
+		    (best < 0 || is_better(p, given, i, k, best)))
 			best = k;
 	return best;
 }
@@ -101,8 +155,8 @@ static void fall_back(const struct ha_gpu_port_info *p, int n, int i, int wanted
 	map->warnings++;
 	if (b < 0) {
 		HA_WARN(p[i].name,
-			"has %s and no other port is up: its connections have no backup; bring a "
-			"second port up before the start",
+			"has %s and no port at another cable is up: its connections have no "
+			"backup; bring a second port up before the start",
 			why);
 		return;
 	}

@@ -8,7 +8,9 @@
  *     another card rather than the same, and
  *     of these the one that has been given out least, with a warning; or none at all, with a
  *     warning
- *   - never a port that is down, never the port itself
+ *   - never a port that is down, never the port itself, nor another function of the same port: a
+ *     physical function and its virtual ones share a cable
+ *   - where a port has several functions, its backup's take turns: the first for the first
  *   - where somebody else has chosen (`order`), the first of his that is up
  *
  * A port that is down has no backup: it carries nothing.

@@ -26,7 +26,7 @@ extern "C" {
 struct ha_gpu_port_info {
 	char name[64]; /* "mlx5_0:1", for logs */
 	uint64_t card; /* the same for all ports of a card */
-	unsigned port; /* from 1 */
+	unsigned port; /* from 1; one port's functions, which share a cable, have the same */
 	bool up;
 };
 

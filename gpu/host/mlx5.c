@@ -3,9 +3,12 @@
 
 #include "base/log.h"
 #include "gpu/host/mlx5_objects.h"
+#include "rdma/topo/pci.h"
+#include "rdma/topo/sysfs.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,10 +93,24 @@ void ha_gpu_mlx5_fini(struct ha_gpu_mlx5 *m)
 
 /* ---- ports ---- */
 
+/* UINT64_MAX: the system does not say. */
+static uint64_t physical_function(const struct ha_gpu_mlx5 *m, const struct ibv_device *device)
+{
+	const char *root = m->sysfs_root ? m->sysfs_root : "";
+	char path[PATH_MAX], physical[PATH_MAX];
+
+	ha_sysfs_realpath(root, path, sizeof(path), "/sys/class/infiniband/%s/device",
+			  device->name);
+	ha_pci_climb(path);
+	ha_pci_physical(root, path, physical, sizeof(physical));
+	return ha_pci_order(physical);
+}
+
 static void list_device(struct ha_gpu_mlx5 *m, struct ibv_device *device,
 			struct ha_gpu_port_info *list, int max)
 {
 	struct ibv_context *context;
+	uint64_t function = physical_function(m, device);
 	struct ibv_device_attr attr;
 	struct ha_port_attr port;
 
@@ -110,24 +127,45 @@ static void list_device(struct ha_gpu_mlx5 *m, struct ibv_device *device,
 		i->up = !m->verbs->query_port(m->verbs, context, (uint8_t)p, &port) &&
 			port.attr.state == IBV_PORT_ACTIVE;
 		m->port[m->nports].device = device;
+		m->port[m->nports].function = function;
 		m->port[m->nports++].port = (uint8_t)p;
 	}
 	m->verbs->close(m->verbs, context);
 }
 
-/*
- * Functions of one card (mlx5_0 and mlx5_1 of a card with two cages) are its ports: numbered in the
- * order of the list.
- */
-static void number_functions(struct ha_gpu_port_info *list, int n)
+/* One cable: ports of one physical function with the same number, whatever virtual functions and
+ * sub-functions they belong to. Where the system does not say which function it is (a virtual one
+ * in a guest), a device stands for itself. */
+static bool is_same_cable(const struct ha_gpu_mlx5 *m, int a, int b)
 {
-	for (int i = 0; i < n; i++) {
-		unsigned place = 1;
+	return m->port[a].function != UINT64_MAX && m->port[a].function == m->port[b].function &&
+	       m->port[a].port == m->port[b].port;
+}
 
-		for (int k = 0; k < i; k++)
-			place += list[k].card == list[i].card;
-		list[i].port = place;
+/* Of the port behind this entry: as an entry before it has it, else the card's next. */
+static unsigned number_port(const struct ha_gpu_mlx5 *m, const struct ha_gpu_port_info *list, int i)
+{
+	unsigned next = 1;
+
+	for (int k = 0; k < i; k++) {
+		if (list[k].card != list[i].card)
+			continue;
+		if (is_same_cable(m, k, i))
+			return list[k].port;
+		if (list[k].port >= next)
+			next = list[k].port + 1;
 	}
+	return next;
+}
+
+/*
+ * Physical functions of one card (mlx5_0 and mlx5_1 of a card with two cages) are its ports:
+ * numbered in the order of the list.
+ */
+static void number_functions(const struct ha_gpu_mlx5 *m, struct ha_gpu_port_info *list)
+{
+	for (int i = 0; i < m->nports; i++)
+		list[i].port = number_port(m, list, i);
 }
 
 static int ports(void *hw, struct ha_gpu_port_info *list, int max)
@@ -145,7 +183,7 @@ static int ports(void *hw, struct ha_gpu_port_info *list, int max)
 	for (int i = 0; i < m->ndevices; i++)
 		if (m->dv.is_supported(m->list[i]))
 			list_device(m, m->list[i], list, max);
-	number_functions(list, m->nports);
+	number_functions(m, list);
 	return m->nports;
 }
 

@@ -63,11 +63,13 @@ struct ha_gpu_mlx5 {
 	struct ha_gpu_mlx5_dv dv;
 	struct ha_gpu_mlx5_memory memory;
 	void *library;
+	const char *sysfs_root; /* NULL: the system's (sysfs.h) */
 	struct ibv_device **list;
 	int ndevices;
 	int gid_index; /* of RoCE ports; -1: 3, the first of RoCE v2 and IPv4 on most systems */
 	struct {
 		struct ibv_device *device;
+		uint64_t function; /* its physical function, as ha_pci_order() has it */
 		uint8_t port;
 	} port[HA_GPU_PORTS_MAX];
 	int nports;

@@ -9,7 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-struct ibv_device fake_device[NICS] = { { .name = "mlx5_0" }, { .name = "mlx5_1" } };
+struct ibv_device fake_device[DEVICES_MAX] = { { .name = "mlx5_0" }, { .name = "mlx5_1" },
+					       { .name = "mlx5_2" }, { .name = "mlx5_3" },
+					       { .name = "mlx5_4" }, { .name = "mlx5_5" },
+					       { .name = "mlx5_6" }, { .name = "mlx5_7" } };
+int fake_ndevices = NICS;
+uint64_t fake_one_card;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct fake_obj fake_object[OBJECTS];
 unsigned fake_nobjects;
@@ -240,12 +245,12 @@ const struct ha_gpu_mlx5_dv fake_dv = { is_supported, open_device, init_obj,    
 
 static int device_list(V, struct ibv_device ***list, int *n)
 {
-	struct ibv_device **l = fake_alloc((NICS + 1) * sizeof(*l));
+	struct ibv_device **l = fake_alloc((DEVICES_MAX + 1) * sizeof(*l));
 
-	for (int i = 0; i < NICS; i++)
+	for (int i = 0; i < fake_ndevices; i++)
 		l[i] = &fake_device[i];
 	*list = l;
-	*n = NICS;
+	*n = fake_ndevices;
 	return 0;
 }
 
@@ -275,6 +280,8 @@ static int query_device(V, struct ibv_context *c, struct ibv_device_attr *attr)
 	memset(attr, 0, sizeof(*attr));
 	attr->phys_port_cnt = 1;
 	attr->sys_image_guid = 0x100 + (uint64_t)(c->device - fake_device);
+	if (fake_one_card)
+		attr->sys_image_guid = fake_one_card;
 	return 0;
 }
 

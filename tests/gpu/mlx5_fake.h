@@ -13,6 +13,7 @@
 
 #define PES 2
 #define NICS 2
+#define DEVICES_MAX 8
 #define OBJECTS 128
 
 struct fake_obj {
@@ -25,7 +26,9 @@ struct fake_obj {
 extern const struct ha_gpu_mlx5_dv fake_dv;
 extern struct ha_verbs_ops fake_verbs;
 
-extern struct ibv_device fake_device[NICS];
+extern struct ibv_device fake_device[DEVICES_MAX];
+extern int fake_ndevices;      /* NICS, unless a test wants others */
+extern uint64_t fake_one_card; /* the system image GUID of all; 0: each has its own */
 extern struct fake_obj fake_object[OBJECTS];
 extern unsigned fake_nobjects;
 extern long fake_live;         /* objects and pieces of memory that exist */

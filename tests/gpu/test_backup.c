@@ -109,6 +109,42 @@ static void never_down(void)
 	}
 }
 
+/* make_functions: two characters for each, card and port: functions of one port (a physical one and
+ * its virtual ones) share a cable. All are up. */
+static int make_functions(const char *text)
+{
+	int n = 0;
+
+	memset(list, 0, sizeof(list));
+	for (; text[2 * n]; n++) {
+		snprintf(list[n].name, sizeof(list[n].name), "card-%.2s.%d", text + 2 * n, n);
+		list[n].card = (uint64_t)text[2 * n];
+		list[n].port = (unsigned)(text[2 * n + 1] - '0');
+		list[n].up = true;
+	}
+	return n;
+}
+
+/* A function's backup was another function of the same port, without a warning: one cable took
+ * both. */
+static void functions_of_one_port(void)
+{
+	enum { NONE = HA_GPU_NO_BACKUP };
+
+	/* with a card of one port beside it; with the other port of the card */
+	expect_map(make_functions("a1a1a1b1"), (int[]) { 3, 3, 3, 0 }, 0);
+	CHECK_INT(map.how[1], HA_GPU_BACKUP_PAIR);
+	expect_map(make_functions("a1a1a1a2"), (int[]) { 3, 3, 3, 0 }, 0);
+	CHECK_INT(map.how[1], HA_GPU_BACKUP_PORT);
+	/* the physical one backs up the physical one, each virtual one one of the other port's */
+	expect_map(make_functions("a1a2a1a1a2a2"), (int[]) { 1, 0, 4, 5, 2, 3 }, 0);
+	expect_map(make_functions("a1a1b1b1c1d1"), (int[]) { 2, 3, 0, 1, 5, 4 }, 0);
+	/* nothing but one cable: none, and a warning for each */
+	expect_map(make_functions("a1a1a1"), (int[]) { NONE, NONE, NONE }, 3);
+	/* an odd card falls back to another cable, never to its own */
+	expect_map(make_functions("a1a1b1b1c1c1"), (int[]) { 2, 3, 0, 1, 0, 1 }, 2);
+}
+
 static int fill_order(const void *self, int port, int order[], int max)
 {
 	static const int to[] = { 0, 99, 3, 2 };
@@ -128,6 +164,9 @@ static void somebody_elses_choice(void)
 	list[3].up = false;
 	CHECK(!ha_gpu_backup_map(list, n, fill_order, NULL, &map));
 	CHECK_INT(map.of[0], 2);
+	n = make_functions("a1b1c1a1"); /* the first of his lies at the same cable */
+	CHECK(!ha_gpu_backup_map(list, n, fill_order, NULL, &map));
+	CHECK_INT(map.of[0], 2);
 }
 
 static const struct named_test tests[] = {
@@ -137,6 +176,7 @@ static const struct named_test tests[] = {
 	{ "dead_at_the_start", dead_at_the_start },
 	{ "spread", choices_are_spread },
 	{ "never_down", never_down },
+	{ "functions_of_one_port", functions_of_one_port },
 	{ "somebody_elses_choice", somebody_elses_choice },
 };
 

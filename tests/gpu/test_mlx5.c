@@ -4,11 +4,13 @@
  * it: which commands go out in which order, what they carry from one process to the other, and that
  * everything made is destroyed. No NIC: nothing is executed.
  */
+#include "gpu/host/backup.h"
 #include "gpu/host/host.h"
 #include "gpu/host/mlx5.h"
 #include "gpu/host/stream.h"
 #include "tests/gpu/mlx5_fake.h"
 #include "tests/ina/switch/named.h"
+#include "tests/rdma/topo/tree.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -451,6 +453,62 @@ static void wait_for_port(void *port, enum ha_gpu_port state)
 		sched_yield();
 }
 
+#define PCI "/sys/devices/pci0000:00/0000:00:01.0/0000:08:00."
+
+/* A card of two ports: physical functions 0 and 1, virtual ones 2 and 3 of the first, 4 of the
+ * second; a sub-function of the second. */
+static void make_card(struct tree *t)
+{
+	static const char *const place[] = { PCI "0", PCI "2", PCI "3",
+					     PCI "1", PCI "4", PCI "1/mlx5_core.sf.2" };
+	char name[16];
+
+	tree_make(t);
+	for (int i = 0; i < 6; i++) {
+		snprintf(name, sizeof(name), "mlx5_%d", i);
+		tree_nic(t, name, place[i], 0);
+	}
+	tree_link(t, PCI "2/physfn", PCI "0");
+	tree_link(t, PCI "3/physfn", PCI "0");
+	tree_link(t, PCI "4/physfn", PCI "1");
+	fake_ndevices = 6;
+	fake_one_card = 0xabcd;
+}
+
+/* Virtual functions have their card's system image GUID, as its other ports have: each was a port
+ * of its own, and the first virtual function the backup of its physical one. */
+static void virtual_functions(void)
+{
+	static const unsigned port[] = { 1, 1, 1, 2, 2, 2 };
+	static const int backup[] = { 3, 4, 5, 0, 1, 2 };
+	struct ha_gpu_port_info list[HA_GPU_PORTS_MAX];
+	struct ha_gpu_mlx5 m = { .verbs = &fake_verbs, .dv = fake_dv };
+	struct ha_gpu_backup_map map;
+	struct tree t;
+
+	make_card(&t);
+	m.sysfs_root = t.root;
+	CHECK_INT(ha_gpu_mlx5_ops.ports(&m, list, HA_GPU_PORTS_MAX), 6);
+	CHECK(!ha_gpu_backup_map(list, 6, NULL, NULL, &map));
+	for (int i = 0; i < 6; i++) {
+		CHECK_INT(list[i].port, port[i]);
+		CHECK_INT(map.of[i], backup[i]);
+	}
+	CHECK_INT(map.warnings, 0);
+	/* the first port alone, with its virtual functions */
+	fake_verbs.device_list_free(&fake_verbs, m.list);
+	m.list = NULL;
+	fake_ndevices = 3;
+	CHECK_INT(ha_gpu_mlx5_ops.ports(&m, list, HA_GPU_PORTS_MAX), 3);
+	CHECK(!ha_gpu_backup_map(list, 3, NULL, NULL, &map));
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(map.of[i], HA_GPU_NO_BACKUP);
+	CHECK_INT(map.warnings, 3);
+	fake_verbs.device_list_free(&fake_verbs, m.list);
+	tree_remove(&t);
+	CHECK_INT(fake_live, 0);
+}
+
 /* A query is a command to the firmware, and every step of every connection sent one. */
 static void port_is_asked_seldom(void)
 {
@@ -580,6 +638,7 @@ static const struct named_test tests[] = {
 	{ "registers_of_their_own", registers_of_their_own },
 	{ "registers_without_dedicated_ones", registers_without_dedicated_ones },
 	{ "no_registers", no_registers },
+	{ "virtual_functions", virtual_functions },
 	{ "priority_of_roce", priority_of_roce },
 	{ "refused_is_no_fence", refused_is_no_fence },
 	{ "port_is_asked_seldom", port_is_asked_seldom },
