@@ -13,7 +13,7 @@
  *                           what lets it read it
  *   ha_gpu_store(p, v)      64 bit, release, system scope
  *   ha_gpu_store_sc(p, v)   the same, and visible before any later access of this thread
- *   ha_gpu_store32(p, v)    32 bit, release, system scope
+ *   ha_gpu_store32(p, v)    32 bit, release, system scope: a doorbell record, which a NIC reads
  *   ha_gpu_cas(p, &old, v)  64 bit, acquire and release; false: old is what was found
  *   ha_gpu_or(p, v), ha_gpu_add(p, v)   64 bit, acquire and release; return what was there before
  *   ha_gpu_mmio(p, v)       64 bit to a doorbell register, after everything this thread wrote or

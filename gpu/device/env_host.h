@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * env_host.h - env.h for the host compiler: C11 atomics, no fences of their own (sanitizers do not
- * see those)
+ * env_host.h - env.h for the host compiler: C11 atomics; between threads no fences of their own
+ * (sanitizers do not see those)
  *
  * A GPU thread is whatever runs the code. Without more it is a thread with the system's clock and a
  * warp of one lane. gpu/emu/ gives it a warp (threads that meet at a barrier) and, in HA_GPU_SIM
@@ -22,6 +22,19 @@
 #define HA_GPU_STEP() ha_gpu_emu_step()
 #else
 #define HA_GPU_STEP() ((void)0)
+#endif
+
+/*
+ * Barriers that a NIC takes part in, beside the atomics, which order for threads: on AArch64 it
+ * observes memory from the outer shareable domain, and a store to a register may stay in the
+ * processor.
+ */
+#if defined(__aarch64__)
+#define HA_GPU_STORES_BEFORE() __asm__ volatile("dmb oshst" ::: "memory")
+#define HA_GPU_REGISTER_WRITTEN() __asm__ volatile("dsb st" ::: "memory")
+#else
+#define HA_GPU_STORES_BEFORE() ((void)0)
+#define HA_GPU_REGISTER_WRITTEN() ((void)0)
 #endif
 
 HA_GPU_FN uint64_t ha_gpu_load(const uint64_t *p)
@@ -57,6 +70,7 @@ HA_GPU_FN void ha_gpu_store_sc(uint64_t *p, uint64_t v)
 HA_GPU_FN void ha_gpu_store32(uint32_t *p, uint32_t v)
 {
 	HA_GPU_STEP();
+	HA_GPU_STORES_BEFORE();
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
@@ -81,7 +95,9 @@ HA_GPU_FN uint64_t ha_gpu_add(uint64_t *p, uint64_t v)
 HA_GPU_FN void ha_gpu_mmio(uint64_t *p, uint64_t v)
 {
 	HA_GPU_STEP();
+	HA_GPU_STORES_BEFORE();
 	__atomic_store_n(p, v, __ATOMIC_SEQ_CST);
+	HA_GPU_REGISTER_WRITTEN();
 }
 
 HA_GPU_FN void ha_gpu_store_block(void *p, const uint64_t w[8])
