@@ -25,16 +25,22 @@
 #endif
 
 /*
- * Barriers that a NIC takes part in, beside the atomics, which order for threads: on AArch64 it
+ * Barriers that a NIC takes part in, beside the atomics, which order for threads. AArch64: it
  * observes memory from the outer shareable domain, and a store to a register may stay in the
- * processor.
+ * processor. x86: a register may be mapped write-combining (BlueFlame's); memory keeps its order.
  */
 #if defined(__aarch64__)
-#define HA_GPU_STORES_BEFORE() __asm__ volatile("dmb oshst" ::: "memory")
-#define HA_GPU_REGISTER_WRITTEN() __asm__ volatile("dsb st" ::: "memory")
+#define HA_GPU_BEFORE_RECORD() __asm__ volatile("dmb oshst" ::: "memory")
+#define HA_GPU_BEFORE_REGISTER() __asm__ volatile("dmb oshst" ::: "memory")
+#define HA_GPU_AFTER_REGISTER() __asm__ volatile("dsb st" ::: "memory")
+#elif defined(__x86_64__)
+#define HA_GPU_BEFORE_RECORD() ((void)0)
+#define HA_GPU_BEFORE_REGISTER() __asm__ volatile("sfence" ::: "memory")
+#define HA_GPU_AFTER_REGISTER() __asm__ volatile("sfence" ::: "memory")
 #else
-#define HA_GPU_STORES_BEFORE() ((void)0)
-#define HA_GPU_REGISTER_WRITTEN() ((void)0)
+#define HA_GPU_BEFORE_RECORD() __sync_synchronize()
+#define HA_GPU_BEFORE_REGISTER() __sync_synchronize()
+#define HA_GPU_AFTER_REGISTER() __sync_synchronize()
 #endif
 
 HA_GPU_FN uint64_t ha_gpu_load(const uint64_t *p)
@@ -70,7 +76,7 @@ HA_GPU_FN void ha_gpu_store_sc(uint64_t *p, uint64_t v)
 HA_GPU_FN void ha_gpu_store32(uint32_t *p, uint32_t v)
 {
 	HA_GPU_STEP();
-	HA_GPU_STORES_BEFORE();
+	HA_GPU_BEFORE_RECORD();
 	__atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
@@ -92,12 +98,14 @@ HA_GPU_FN uint64_t ha_gpu_add(uint64_t *p, uint64_t v)
 	return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST);
 }
 
+/* A plain store: a sequentially consistent one is a locked exchange on x86, which reads the
+ * register of the NIC, too, and takes the bus lock for it. */
 HA_GPU_FN void ha_gpu_mmio(uint64_t *p, uint64_t v)
 {
 	HA_GPU_STEP();
-	HA_GPU_STORES_BEFORE();
-	__atomic_store_n(p, v, __ATOMIC_SEQ_CST);
-	HA_GPU_REGISTER_WRITTEN();
+	HA_GPU_BEFORE_REGISTER();
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+	HA_GPU_AFTER_REGISTER();
 }
 
 HA_GPU_FN void ha_gpu_store_block(void *p, const uint64_t w[8])
