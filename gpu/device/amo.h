@@ -24,13 +24,13 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_post_mail(struct ha_gpu_conn *c, uint64_t of
 	};
 	const struct ha_gpu_path *p;
 	struct ha_gpu_slots s;
-	enum ha_gpu_result r = ha_gpu_reserve(c, 2, deadline, &s);
+	enum ha_gpu_result r = ha_gpu_reserve(c, 1 + ha_gpu_signal_entries(c), deadline, &s);
 
 	if (r != HA_GPU_DONE)
 		return r;
 	p = ha_gpu_active_path(c);
 	ha_gpu_write_inline(c, p, ha_gpu_entry_index(&s, 0), p->mail + offset, p->mail_key, word,
-			    16);
+			    16, 0);
 	ha_gpu_publish_signal(c, p, &s, 1, slot, 1);
 	ha_gpu_ring(c);
 	return HA_GPU_DONE;

@@ -25,6 +25,11 @@
  * entry is one, and quiet() posts one. With proof_every = 0 an acknowledgement is believed (tail
  * follows cons).
  *
+ * A read waits for what was written to the same device, no more. Where the peer's memory is apart
+ * (a GPU's, the mailbox is the host's) proofs read the mailbox and the memory in turns, and prove
+ * what lies before the last of each; quiet() posts one of each; and a signal waits for a read of
+ * the memory, or its receiver could see it before the data.
+ *
  * cons and tail carry the epoch, which counts the switches of path. A thread that read a completion
  * before a switch and reports it after fails its compare-and-swap. tail carries FROZEN too, while
  * the agent switches.
@@ -168,6 +173,11 @@ struct ha_gpu_conn {
 	uint32_t proof_every;
 	uint32_t proxied; /* 1: the host rings */
 	uint32_t chunk;   /* log2 of the bytes that one key covers */
+	/*
+	 * 1: the peer's memory lies behind another bridge than its mailbox (it is a GPU's): what is
+	 * written to both keeps no order, and a read of one proves nothing of the other
+	 */
+	uint32_t apart;
 	/* first address of our and of the peer's registered memory */
 	uint64_t local, remote;
 	uint64_t local_bytes, remote_bytes; /* of them */

@@ -131,7 +131,9 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_get(struct ha_gpu_conn *c, void *local, uint
 		return HA_GPU_DONE;
 	r = ha_gpu_post_move(c, HA_GPU_OP_READ, (uint64_t)(uintptr_t)local, remote, bytes, 0, limit,
 			     &last);
-	return r == HA_GPU_DONE ? ha_gpu_wait_read(c, last, deadline) : r;
+	if (r != HA_GPU_DONE)
+		return r;
+	return c->apart ? ha_gpu_prove(c, deadline) : ha_gpu_wait_read(c, last, deadline);
 }
 
 /*
@@ -208,11 +210,12 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_nbi_warp(struct ha_gpu_conn *c, uint64_t
 /* The first `bytes` of what the words hold, for remote memory under this key. */
 HA_GPU_FN void ha_gpu_write_inline(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 				   uint64_t index, uint64_t remote, uint32_t rkey,
-				   const uint32_t word[7], unsigned bytes)
+				   const uint32_t word[7], unsigned bytes, unsigned flags)
 {
 	struct ha_gpu_wqe e;
 
-	ha_gpu_wqe_inline(&e, p->qpn, ha_gpu_hw_index(p, index), HA_GPU_WQE_SIGNALED, word, bytes);
+	ha_gpu_wqe_inline(&e, p->qpn, ha_gpu_hw_index(p, index), HA_GPU_WQE_SIGNALED | flags, word,
+			  bytes);
 	ha_gpu_wqe_remote(&e, remote, rkey);
 	ha_gpu_write_entry(c, p, index, &e);
 }
@@ -243,7 +246,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_put_inline(struct ha_gpu_conn *c, uint64_t r
 		return r;
 	p = ha_gpu_active_path(c);
 	ha_gpu_write_inline(c, p, ha_gpu_entry_index(&s, 0), remote, ha_gpu_rkey_of(c, p, remote),
-			    word, bytes);
+			    word, bytes, 0);
 	ha_gpu_publish(c, &s);
 	if (!(how & HA_GPU_LATER))
 		ha_gpu_ring(c);
@@ -276,26 +279,13 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fence(struct ha_gpu_conn *c, uint64_t limit)
  * already. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_quiet(struct ha_gpu_conn *c, uint64_t limit)
 {
-	uint64_t deadline = ha_gpu_deadline_of(limit);
-	const struct ha_gpu_path *p;
-	struct ha_gpu_slots s;
-	enum ha_gpu_result r;
+	uint64_t deadline = ha_gpu_deadline_of(limit), end = ha_gpu_load(&c->ready);
 
-	s.first = ha_gpu_load(&c->ready);
-	if ((ha_gpu_load(&c->tail) & HA_GPU_INDEX) == s.first)
+	if ((ha_gpu_load(&c->tail) & HA_GPU_INDEX) == end)
 		return HA_GPU_DONE;
-	if (ha_gpu_load(&c->last_proof) == s.first)
-		return ha_gpu_wait_read(c, s.first - 1, deadline);
-	r = ha_gpu_reserve(c, 1, deadline, &s);
-	if (r != HA_GPU_DONE)
-		return r;
-	p = ha_gpu_active_path(c);
-	ha_gpu_write_proof(c, p, ha_gpu_entry_index(&s, 0));
-	ha_gpu_await_turn(c, &s);
-	ha_gpu_store(&c->last_proof, ha_gpu_entry_index(&s, 0) + 1);
-	ha_gpu_publish(c, &s);
-	ha_gpu_ring(c);
-	return ha_gpu_wait_read(c, ha_gpu_entry_index(&s, 0), deadline);
+	if (ha_gpu_load(&c->last_proof) == end)
+		return ha_gpu_wait_read(c, end - 1, deadline);
+	return ha_gpu_prove(c, deadline);
 }
 
 #endif

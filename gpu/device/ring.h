@@ -50,7 +50,8 @@ HA_GPU_FN void ha_gpu_advance_tail(struct ha_gpu_conn *c, uint64_t cons, uint64_
 
 /*
  * What cons proves by itself: up to the last fixed proof below it, or all of it where
- * acknowledgements are believed.
+ * acknowledgements are believed. Where the peer's memory is apart, up to the one before that: the
+ * two have read one place each.
  */
 HA_GPU_FN uint64_t ha_gpu_proved_index(const struct ha_gpu_conn *c, uint64_t cons)
 {
@@ -58,7 +59,10 @@ HA_GPU_FN uint64_t ha_gpu_proved_index(const struct ha_gpu_conn *c, uint64_t con
 
 	if (!HA_GPU_PROTECTED || !c->proof_every)
 		return i;
-	return i & ~(uint64_t)(c->proof_every - 1);
+	i &= ~(uint64_t)(c->proof_every - 1);
+	if (!c->apart)
+		return i;
+	return i > c->proof_every ? i - c->proof_every : 0;
 }
 
 /* An error completion, in the epoch of `cons`. */
@@ -323,19 +327,50 @@ HA_GPU_FN void ha_gpu_write_entry(const struct ha_gpu_conn *c, const struct ha_g
 	ha_gpu_write_nth(c, p, index - ha_gpu_base_of(p), e);
 }
 
+/* What a proof reads. */
+enum ha_gpu_place { HA_GPU_AT_MAIL, HA_GPU_AT_MEMORY };
+
 /*
- * A read of eight bytes of the peer's mailbox: what comes back proves that all before it is in
- * memory.
+ * A read of eight bytes at the peer: what comes back proves that all before it that was written to
+ * the same device is there. Where the peer's memory is not apart its mailbox stands for both.
  */
 HA_GPU_SLOW void ha_gpu_write_proof(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
-				    uint64_t index)
+				    uint64_t index, enum ha_gpu_place place)
 {
 	struct ha_gpu_wqe e;
 
 	ha_gpu_wqe_read(&e, p->qpn, ha_gpu_hw_index(p, index), HA_GPU_WQE_SIGNALED);
-	ha_gpu_wqe_remote(&e, p->mail, p->mail_key);
+	if (place == HA_GPU_AT_MEMORY)
+		ha_gpu_wqe_remote(&e, c->remote, p->rkey[0]);
+	else
+		ha_gpu_wqe_remote(&e, p->mail, p->mail_key);
 	ha_gpu_wqe_data(&e, 4, (uint64_t)(uintptr_t)&c->scratch[0], p->scratch_key, 8);
 	ha_gpu_write_entry(c, p, index, &e);
+}
+
+/* Of a proof that is due: the places in turns. */
+HA_GPU_FN void ha_gpu_write_fixed_proof(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+					uint64_t index)
+{
+	bool memory = c->apart && index & c->proof_every;
+
+	ha_gpu_write_proof(c, p, index, memory ? HA_GPU_AT_MEMORY : HA_GPU_AT_MAIL);
+}
+
+/* The proofs of all places. */
+HA_GPU_FN unsigned ha_gpu_count_proofs(const struct ha_gpu_conn *c)
+{
+	return 1 + c->apart;
+}
+
+/* One of each place, into as many entries; returns the last one's index. */
+HA_GPU_FN uint64_t ha_gpu_write_proofs(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
+				       const struct ha_gpu_slots *s)
+{
+	ha_gpu_write_proof(c, p, ha_gpu_entry_index(s, 0), HA_GPU_AT_MAIL);
+	if (c->apart)
+		ha_gpu_write_proof(c, p, ha_gpu_entry_index(s, 1), HA_GPU_AT_MEMORY);
+	return ha_gpu_entry_index(s, c->apart);
 }
 
 /* The proof that is due among them, by who reserved them. */
@@ -343,7 +378,7 @@ HA_GPU_FN void ha_gpu_write_due(const struct ha_gpu_conn *c, const struct ha_gpu
 				const struct ha_gpu_slots *s, unsigned n)
 {
 	if (s->end - s->first > n)
-		ha_gpu_write_proof(c, p, s->at > s->first ? s->first : s->first + s->skip);
+		ha_gpu_write_fixed_proof(c, p, s->at > s->first ? s->first : s->first + s->skip);
 }
 
 /* The gate: what ends below it finds room, and no proof among its entries. Nobody needs it to be
@@ -452,7 +487,8 @@ HA_GPU_FN void ha_gpu_publish(struct ha_gpu_conn *c, const struct ha_gpu_slots *
 	ha_gpu_store_sc(&c->ready, s->end);
 }
 
-/* Until the entry `index`, a read, is done and everything before it. */
+/* Until the entry `index` is done and everything before it: a read, where the peer's memory is
+ * apart the last of the proofs of all places. */
 HA_GPU_FN enum ha_gpu_result ha_gpu_wait_read(struct ha_gpu_conn *c, uint64_t index,
 					      uint64_t deadline)
 {
@@ -472,6 +508,23 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_wait_read(struct ha_gpu_conn *c, uint64_t in
 		if (ha_gpu_now() > deadline)
 			return ha_gpu_raise_alarm(c);
 	}
+}
+
+/* Posts proofs of all places and waits for them. */
+HA_GPU_FN enum ha_gpu_result ha_gpu_prove(struct ha_gpu_conn *c, uint64_t deadline)
+{
+	struct ha_gpu_slots s;
+	enum ha_gpu_result r = ha_gpu_reserve(c, ha_gpu_count_proofs(c), deadline, &s);
+	uint64_t last;
+
+	if (r != HA_GPU_DONE)
+		return r;
+	last = ha_gpu_write_proofs(c, ha_gpu_active_path(c), &s);
+	ha_gpu_await_turn(c, &s);
+	ha_gpu_store(&c->last_proof, last + 1);
+	ha_gpu_publish(c, &s);
+	ha_gpu_ring(c);
+	return ha_gpu_wait_read(c, last, deadline);
 }
 
 #endif

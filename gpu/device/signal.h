@@ -10,7 +10,8 @@
  *
  * A signal comes after the data that was posted before it on the same connection. (Not because two
  * NICs kept an order: while one carries data no other carries the signal; before a path takes over,
- * the old one is fenced at both ends.)
+ * the old one is fenced at both ends.) Where the peer's memory is apart from its mailbox (conn.h)
+ * the signal is posted behind a read of that memory and waits for it: a round trip.
  */
 #ifndef HA_GPU_SIGNAL_H
 #define HA_GPU_SIGNAL_H
@@ -33,15 +34,25 @@ HA_GPU_FN void ha_gpu_write_signal(struct ha_gpu_conn *c, const struct ha_gpu_pa
 	uint32_t word[7] = { (uint32_t)sum, (uint32_t)(sum >> 32), 0, 0, 0, 0, 0 };
 
 	c->sent[slot] = sum;
-	ha_gpu_write_inline(c, p, index, ha_gpu_slot_address(c, p, slot), p->mail_key, word, 8);
+	ha_gpu_write_inline(c, p, index, ha_gpu_slot_address(c, p, slot), p->mail_key, word, 8,
+			    c->apart ? (unsigned)HA_GPU_WQE_FENCE : 0);
 }
 
+/* Entries of a signal: itself, and where the peer's memory is apart the read before it. */
+HA_GPU_FN unsigned ha_gpu_signal_entries(const struct ha_gpu_conn *c)
+{
+	return 1 + c->apart;
+}
+
+/* Into the entries from our `which`-th on. */
 HA_GPU_FN void ha_gpu_publish_signal(struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 				     const struct ha_gpu_slots *s, unsigned which, unsigned slot,
 				     uint64_t add)
 {
+	if (HA_GPU_RARE(c->apart))
+		ha_gpu_write_proof(c, p, ha_gpu_entry_index(s, which), HA_GPU_AT_MEMORY);
 	ha_gpu_await_turn(c, s);
-	ha_gpu_write_signal(c, p, ha_gpu_entry_index(s, which), slot, add);
+	ha_gpu_write_signal(c, p, ha_gpu_entry_index(s, which + c->apart), slot, add);
 	ha_gpu_publish(c, s);
 }
 
@@ -59,7 +70,7 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_signal(struct ha_gpu_conn *c, unsigned slot,
 
 	if (slot >= HA_GPU_SIGNALS_USER || !add)
 		return HA_GPU_REFUSED;
-	r = ha_gpu_reserve_within(c, 1, limit, &deadline, &s);
+	r = ha_gpu_reserve_within(c, ha_gpu_signal_entries(c), limit, &deadline, &s);
 	if (r != HA_GPU_DONE)
 		return r;
 	p = ha_gpu_active_path(c);

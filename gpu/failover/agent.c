@@ -421,6 +421,7 @@ static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
 {
 	struct ha_gpu_conn *c = a->conn;
 	uint64_t ready = ha_gpu_load(&c->ready), resv = ready, tail;
+	unsigned n = ha_gpu_count_proofs(c);
 	struct ha_gpu_slots s;
 
 	if (a->proof && index_of(cons) >= a->proof) {
@@ -430,14 +431,13 @@ static void prove_idle(struct ha_gpu_agent *a, uint64_t cons)
 	tail = index_of(ha_gpu_load(&c->tail));
 	if (a->proof || index_of(cons) != ready || tail == ready)
 		return;
-	ha_gpu_slots_at(c, &s, ready, 1);
+	ha_gpu_slots_at(c, &s, ready, n);
 	if (s.end - tail > c->nwqes || !ha_gpu_cas(&c->resv, &resv, s.end))
 		return;
-	ha_gpu_write_due(c, ha_gpu_active_path(c), &s, 1);
-	ha_gpu_write_proof(c, ha_gpu_active_path(c), ha_gpu_entry_index(&s, 0));
+	ha_gpu_write_due(c, ha_gpu_active_path(c), &s, n);
+	a->proof = ha_gpu_write_proofs(c, ha_gpu_active_path(c), &s) + 1;
 	ha_gpu_publish(c, &s);
 	ha_gpu_ring_now(c);
-	a->proof = ha_gpu_entry_index(&s, 0) + 1;
 	a->count.proofs++;
 }
 

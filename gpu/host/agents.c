@@ -89,7 +89,7 @@ static void fill_entry(struct ha_gpu_conn *c, const struct ha_gpu_path *p, uint6
 	struct ha_gpu_wqe e;
 
 	if (c->proof_every && (index & (c->proof_every - 1)) == c->proof_every - 1) {
-		ha_gpu_write_proof(c, p, index);
+		ha_gpu_write_fixed_proof(c, p, index);
 		return;
 	}
 	ha_gpu_wqe_nop(&e, p->qpn, ha_gpu_hw_index(p, index), HA_GPU_WQE_SIGNALED);

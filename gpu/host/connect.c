@@ -276,6 +276,7 @@ static void describe_conn(struct ha_gpu_host *h, const struct ha_gpu_row *row, i
 	c->proof_every = (uint32_t)s->proof_every;
 	c->proxied = (uint32_t)s->proxied;
 	c->chunk = (uint32_t)s->chunk_log;
+	c->apart = h->heap[pe].apart;
 	c->local = (uint64_t)(uintptr_t)h->config.heap;
 	c->local_bytes = h->config.heap_bytes;
 	c->remote = h->heap[pe].address;

@@ -351,16 +351,33 @@ static int export_range(uint64_t from, size_t bytes, int *fd, uint64_t *offset)
 	return 0;
 }
 
+/* In the context. */
+static bool is_of_device(uint64_t at)
+{
+	int type = 0;
+
+	return !cuda.pointer_get(&type, ATTRIBUTE_MEMORY_TYPE, at) && type == MEMORY_DEVICE;
+}
+
+static bool is_device(void *self, const void *address)
+{
+	bool yes;
+
+	if (enter_context(self))
+		return false;
+	yes = is_of_device((uint64_t)(uintptr_t)address);
+	leave_context();
+	return yes;
+}
+
 static int dmabuf(void *self, void *address, size_t bytes, int *fd, uint64_t *offset)
 {
 	uint64_t at = (uint64_t)(uintptr_t)address;
-	int type = 0, r = enter_context(self);
+	int r = enter_context(self);
 
 	if (r)
 		return r;
-	r = cuda.pointer_get(&type, ATTRIBUTE_MEMORY_TYPE, at) || type != MEMORY_DEVICE
-		    ? -EOPNOTSUPP
-		    : export_range(at, bytes, fd, offset);
+	r = is_of_device(at) ? export_range(at, bytes, fd, offset) : -EOPNOTSUPP;
 	leave_context();
 	return r;
 }
@@ -372,7 +389,8 @@ void ha_gpu_cuda_memory(struct ha_gpu_cuda *c, struct ha_gpu_mlx5_memory *memory
 						.free = pinned_free,
 						.map_doorbell = map_doorbell,
 						.unmap_doorbell = unmap_doorbell,
-						.dmabuf = dmabuf };
+						.dmabuf = dmabuf,
+						.is_device = is_device };
 }
 
 /* ---- the GPU's copy of the rows ---- */

@@ -11,7 +11,8 @@
  *       pinned host memory: agents (host threads) read and write them, too
  *   the heap
  *       the caller's: cuMemAlloc()ed or pinned; a NIC reaches the GPU's by dma-buf, or through
- *       nvidia-peermem where dma-buf is not to be had
+ *       nvidia-peermem where dma-buf is not to be had. Where it is the GPU's, signals wait for a
+ *       read of it (conn.h, apart): mailboxes are behind another bridge
  *   a copy of the rows (struct ha_gpu_world)
  *       the GPU's, so that a kernel finds its connection without asking over PCIe
  *

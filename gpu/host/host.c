@@ -100,6 +100,13 @@ static int compare_setting(const char *variable, uint32_t here, uint32_t there, 
 	return -EINVAL;
 }
 
+/* A proof of it is a read of eight bytes. */
+static bool is_heap_apart(const struct ha_gpu_host *h)
+{
+	return h->ops->is_apart && h->config.heap_bytes >= 8 &&
+	       h->ops->is_apart(h->config.hw, h->config.heap);
+}
+
 static int exchange_heaps(struct ha_gpu_host *h, int n, int status)
 {
 	const struct ha_gpu_settings *s = &h->config.settings;
@@ -109,7 +116,9 @@ static int exchange_heaps(struct ha_gpu_host *h, int n, int status)
 				       status,
 				       n,
 				       (uint32_t)s->chunk_log,
-				       (uint32_t)s->backup };
+				       (uint32_t)s->backup,
+				       is_heap_apart(h),
+				       0 };
 	int r;
 
 	h->heap = calloc((size_t)h->pes, sizeof(*h->heap));

@@ -110,6 +110,11 @@ struct ha_gpu_hw_ops {
 	int (*mem_alloc)(void *hw, size_t bytes, void **memory);
 	void (*mem_free)(void *hw, void *memory, size_t bytes);
 	/*
+	 * The memory lies behind another bridge than what mem_alloc gives (conn.h): it is a GPU's.
+	 * NULL: none does.
+	 */
+	bool (*is_apart)(void *hw, const void *memory);
+	/*
 	 * Such memory (page-aligned, as mem_alloc gives it) for queues and doorbell records of a
 	 * device.
 	 */

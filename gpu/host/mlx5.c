@@ -315,6 +315,13 @@ static void mem_free(void *hw, void *memory, size_t bytes)
 	m->memory.free(m->memory.self, memory, bytes);
 }
 
+static bool is_apart(void *hw, const void *memory)
+{
+	struct ha_gpu_mlx5 *m = hw;
+
+	return m->memory.is_device && m->memory.is_device(m->memory.self, memory);
+}
+
 static int buf_map(void *device, void *memory, size_t bytes, void **out)
 {
 	struct ha_mlx5_device *d = device;
@@ -407,6 +414,7 @@ const struct ha_gpu_hw_ops ha_gpu_mlx5_ops = {
 	.pd_free = pd_free,
 	.mem_alloc = mem_alloc,
 	.mem_free = mem_free,
+	.is_apart = is_apart,
 	.buf_map = buf_map,
 	.buf_unmap = buf_unmap,
 	.mr_reg = mr_reg,

@@ -56,6 +56,8 @@ struct ha_gpu_mlx5_memory {
 	 * -EOPNOTSUPP: it is none, or there are none; then it is registered like any other. NULL:
 	 * the same of all memory. */
 	int (*dmabuf)(void *self, void *address, size_t bytes, int *fd, uint64_t *offset);
+	/* It is the GPU's own, however it is registered. NULL: none is. */
+	bool (*is_device)(void *self, const void *address);
 };
 
 struct ha_gpu_mlx5 {

@@ -95,6 +95,7 @@ struct ha_gpu_peer_heap {
 	uint64_t address, bytes, chunks;
 	int32_t status, nslots;
 	uint32_t chunk_log, backup; /* settings that must be the same everywhere */
+	uint32_t apart, unused;     /* conn.h */
 };
 
 struct ha_gpu_host {

@@ -3,6 +3,7 @@
 
 #include "gpu/device/wqe.h"
 #include "gpu/soft/lock.h"
+#include "gpu/soft/posted.h"
 #include "gpu/soft/send.h"
 
 #include <errno.h>
@@ -266,6 +267,8 @@ static int change_state(struct soft_qp *qp, enum soft_state to, uint32_t peer_ni
 {
 	if (qp->kind == SOFT_DCT && to != SOFT_ERR)
 		return -EINVAL;
+	if (to == SOFT_RESET || to == SOFT_ERR)
+		soft_posted_flush(qp->nic);
 	if (to == SOFT_RESET) {
 		to_reset(qp);
 		return 0;
@@ -354,6 +357,7 @@ bool soft_nic_step(struct soft_nic *n)
 		return false;
 	n->idle_steps = 0;
 	worked = soft_land_due(n);
+	worked |= soft_posted_land(n);
 	for (uint64_t i = 0; i < ha_gpu_load(&n->nqps); i++) {
 		soft_lock(&n->qp[i].sq_lock);
 		worked |= soft_send_step(&n->qp[i]);
@@ -418,6 +422,8 @@ void soft_nic_heal(struct soft_nic *n)
 		ha_gpu_store(&n->qp[i].broken, !ha_gpu_load(&n->qp[i].destroyed));
 		soft_unlock(&n->qp[i].rx_lock);
 	}
+	if (gone)
+		soft_posted_drop(n);
 	if (gone || !__atomic_load_n(&n->link, __ATOMIC_RELAXED))
 		move_on(n);
 	ha_gpu_store(&n->link_back_ns, 0);

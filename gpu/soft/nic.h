@@ -41,6 +41,9 @@ extern "C" {
 #define SOFT_MRS_MAX 64
 #define SOFT_HELD_MAX 64
 #define SOFT_HELD_BYTES 4096
+#define SOFT_APART_MAX 2
+#define SOFT_POSTED_MAX 32
+#define SOFT_POSTED_BYTES 256 /* longer writes do not come late */
 
 enum soft_state { SOFT_RESET, SOFT_INIT, SOFT_RTR, SOFT_RTS, SOFT_ERR };
 
@@ -103,6 +106,17 @@ struct soft_qp {
 	unsigned forget;
 };
 
+/* Written by a NIC to memory that is apart, and not there yet: posted.h. */
+struct soft_posted_write {
+	uint64_t due_ns, to, bytes;
+	uint8_t data[SOFT_POSTED_BYTES] __attribute__((aligned(8)));
+};
+
+struct soft_posted {
+	uint64_t lock, head, tail;
+	struct soft_posted_write write[SOFT_POSTED_MAX];
+};
+
 struct soft_nic {
 	struct soft_fabric *fabric;
 	uint32_t number;
@@ -126,6 +140,7 @@ struct soft_nic {
 	struct soft_mr mr[SOFT_MRS_MAX];
 	uint64_t nmrs;
 	uint64_t stop; /* 1: soft_nic_run() returns */
+	struct soft_posted posted;
 	struct {
 		uint64_t completions, errors, flushes, repeated, dropped, held_landed;
 	} count;
@@ -148,7 +163,11 @@ struct soft_held {
 struct soft_fabric {
 	size_t bytes, used;
 	uint32_t nnics;
-	bool moves;          /* a port that comes back has another address */
+	bool moves; /* a port that comes back has another address */
+	struct {
+		uint64_t from, bytes;
+	} apart[SOFT_APART_MAX]; /* posted.h */
+	uint64_t late_ns;
 	uint64_t alloc_lock; /* used */
 	uint64_t held_lock, nheld;
 	struct soft_held held[SOFT_HELD_MAX];

@@ -3,6 +3,7 @@
 
 #include "gpu/device/wqe.h"
 #include "gpu/soft/lock.h"
+#include "gpu/soft/posted.h"
 
 #include <string.h>
 
@@ -43,28 +44,6 @@ const struct soft_mr *soft_mr_find(const struct soft_nic *n, uint32_t key, uint6
 			       address - mr->address <= mr->bytes - bytes
 		       ? mr
 		       : NULL;
-}
-
-/*
- * Words one by one where somebody may be looking at them; the rest as it comes, with the scheduler
- * in between.
- */
-static void copy_data(uint64_t to, uint64_t from, uint64_t bytes)
-{
-	uint64_t half = bytes / 2;
-
-	if (!((to | from | bytes) & 7) && bytes <= 32) {
-		for (uint64_t i = 0; i < bytes; i += 8)
-			ha_gpu_store((uint64_t *)(uintptr_t)(to + i),
-				     ha_gpu_load((const uint64_t *)(uintptr_t)(from + i)));
-		return;
-	}
-	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, half);
-#ifdef HA_GPU_SIM
-	ha_gpu_emu_step();
-#endif
-	memcpy((void *)(uintptr_t)(to + half), (const void *)(uintptr_t)(from + half),
-	       bytes - half);
 }
 
 static bool is_write(enum ha_gpu_opcode op)
@@ -159,13 +138,15 @@ static enum outcome execute_request(struct soft_qp *peer, const struct request *
 			return NOT_READY;
 		peer->rq_ci++;
 	}
+	if (r->op == HA_GPU_OP_READ || r->op == HA_GPU_OP_FETCH_ADD)
+		soft_posted_order(peer->nic, r->remote);
 	if (r->op == HA_GPU_OP_READ)
-		copy_data(r->local, r->remote, r->bytes);
+		soft_copy_data(r->local, r->remote, r->bytes);
 	else if (r->op == HA_GPU_OP_FETCH_ADD)
 		*answer = ha_gpu_add((uint64_t *)(uintptr_t)r->remote, r->add);
 	else
-		copy_data(r->remote, r->in_entry ? (uint64_t)(uintptr_t)r->data : r->local,
-			  r->bytes);
+		soft_posted_write(peer->nic, r->remote,
+				  r->in_entry ? (uint64_t)(uintptr_t)r->data : r->local, r->bytes);
 	if (r->op == HA_GPU_OP_WRITE_IMM)
 		soft_complete(peer, &peer->receive, HA_GPU_CQE_RESP_WRITE_IMM, 0,
 			      (uint16_t)(peer->rq_ci - 1), (uint32_t)r->bytes, r->imm);

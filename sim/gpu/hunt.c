@@ -465,6 +465,8 @@ void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_optio
 	hunt_begin(fabric, seed);
 	fabric->moves = o->moves;
 	configure_pair(&c, o->dc);
+	if (o->apart)
+		hunt_set_apart(&c);
 	pair_make(&run.pair, fabric, &c);
 	run.base = ha_gpu_fibers_random();
 	run.streams = 1 + (unsigned)draw_below(STREAMS);

@@ -25,6 +25,7 @@ struct hunt_options {
 	bool verbose;
 	bool dc;    /* dynamically connected */
 	bool moves; /* a port that comes back has another address */
+	bool apart; /* the memory of both ends comes late: a GPU's, posted.h */
 };
 
 struct hunt_kind {
@@ -33,6 +34,10 @@ struct hunt_kind {
 };
 extern const struct hunt_kind hunt_kinds[];
 extern const int hunt_nkinds;
+
+/* Of a pair whose memory is apart; what is not there when its NIC dies is lost, so acknowledgements
+ * are not believed. */
+void hunt_set_apart(struct pair_config *c);
 
 /*
  * Faults for four NICs, two ends with two paths; also how slow the NICs are. believed:

@@ -76,6 +76,8 @@ static const struct ha_option rows[] = {
 	{ "enough", 0, NULL, "ends with the first that is bad", HA_FLAG(enough) },
 	{ "dc", 0, NULL, "dynamically connected", HA_FLAG(hunt.dc) },
 	{ "moves", 0, NULL, "a port that comes back has another address", HA_FLAG(hunt.moves) },
+	{ "apart", 0, NULL, "what is written to the peer's memory comes late, as to a GPU's",
+	  HA_FLAG(hunt.apart) },
 	{ "verbose", 0, NULL, "a line for every seed", HA_FLAG(hunt.verbose) },
 	{ 0 },
 };

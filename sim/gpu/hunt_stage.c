@@ -36,6 +36,12 @@ void hunt_configure(struct pair_config *c)
 	c->agent.failback = draw_below(2);
 }
 
+void hunt_set_apart(struct pair_config *c)
+{
+	c->proof_every = 16;
+	c->late_ns = US + draw_below(40) * US;
+}
+
 static void run_nic(void *arg)
 {
 	soft_nic_run(arg);

@@ -269,6 +269,8 @@ void hunt_run(struct soft_fabric *fabric, uint64_t seed, const struct hunt_optio
 	hunt_begin(fabric, seed);
 	fabric->moves = o->moves;
 	configure_run(&run, &c);
+	if (o->apart)
+		hunt_set_apart(&c);
 	pair_make(&run.pair, fabric, &c);
 	hunt_script(fabric, o, !c.proof_every);
 	hunt_populate(&run.pair);

@@ -28,6 +28,8 @@
 	X(ACK_IS_PLACED, "ack-is-placed", "an acknowledgement counts as placement")                \
 	X(TRUST_IDLE, "trust-idle", "what was acknowledged last is not proved while nobody posts") \
 	X(NO_RECHECK, "no-recheck", "who finds the doorbell taken trusts that its entry is rung")  \
+	X(NO_FLUSH, "no-flush", "a signal does not wait for data in memory that is apart")         \
+	X(ONE_PLACE, "one-place", "a read of the mailbox proves data in memory that is apart")     \
 	X(LAZY_BELL, "lazy-bell", "a thread that waits rings nothing: a batch stays in the ring")
 
 enum ha_gpu_mutation {

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "gpu/soft/lock.h"
+#include "gpu/soft/posted.h"
 
 #include <errno.h>
 
@@ -77,6 +78,9 @@ static void make_memory(struct pair *p, unsigned e, const struct pair_config *c)
 	conn->proof_every = c->proof_every;
 	conn->proxied = c->proxied;
 	conn->chunk = c->chunk;
+	conn->apart = c->late_ns != 0;
+	if (c->late_ns)
+		soft_posted_apart(p->fabric, end->heap, c->heap_bytes, c->late_ns);
 	conn->local = (uint64_t)(uintptr_t)end->heap;
 	conn->local_bytes = c->heap_bytes;
 }

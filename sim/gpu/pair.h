@@ -21,6 +21,11 @@ struct pair_config {
 	bool dc;             /* initiators and targets instead of connected queue pairs */
 	uint32_t chunk;      /* log2 bytes */
 	uint32_t heap_bytes; /* of each end */
+	/*
+	 * what is written to the heaps comes so late, in its order (gpu/soft/posted.h), and the
+	 * connections know that they are apart; 0: at once
+	 */
+	uint64_t late_ns;
 	struct ha_gpu_agent_config agent;
 };
 

@@ -121,6 +121,8 @@ static void the_gpus_own(void)
 	CHECK_INT(fake->synced, 1); /* a copy and a NIC may not pass each other */
 	close(fd);
 	CHECK_INT(memory.alloc(memory.self, 4096, &host), 0);
+	CHECK(memory.is_device(memory.self, (void *)(uintptr_t)(device + 5000)));
+	CHECK(!memory.is_device(memory.self, host) && !memory.is_device(memory.self, &offset));
 	CHECK_INT(memory.dmabuf(memory.self, host, 4096, &fd, &offset), -EOPNOTSUPP);
 	/* nothing that CUDA knows */
 	CHECK_INT(memory.dmabuf(memory.self, &offset, 8, &fd, &offset), -EOPNOTSUPP);

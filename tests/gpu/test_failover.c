@@ -219,6 +219,72 @@ static void acknowledged_not_placed(void)
 	scene_end();
 }
 
+/* ---- the peer's memory is a GPU's: data come there late, signals to the host's memory at once. A
+ * signal was seen before its data ---- */
+static void late_data_body(void *arg)
+{
+	for (uint64_t i = 1; i <= 40; i++) {
+		scene_put(5, i);
+		CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
+		CHECK_INT(ha_gpu_wait(scene.b, 0, i, HA_GPU_FOREVER), HA_GPU_DONE);
+		CHECK_INT(*scene_word(1, 5), i);
+	}
+}
+
+static void signal_after_late_data(void)
+{
+	scene.config.late_ns = 50 * US;
+	scene_begin();
+	scene_run(late_data_body);
+	scene_end();
+}
+
+/* ---- the same: a read of the host's memory proved what had not come to the GPU's ---- */
+static void quiet_body(void *arg)
+{
+	for (unsigned i = 0; i < 40; i++)
+		scene_put(i, 100 + i);
+	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
+	for (unsigned i = 0; i < 40; i++)
+		CHECK_INT(*scene_word(1, i), 100 + i);
+	scene_put(50, 7);
+	CHECK_INT(ha_gpu_get(scene.a, scene_word(0, 60), pair_remote(&scene.pair, 0, 8 * 50), 8,
+			     HA_GPU_FOREVER),
+		  HA_GPU_DONE);
+	CHECK_INT(*scene_word(0, 60), 7);
+}
+
+static void quiet_after_late_data(void)
+{
+	scene.config.late_ns = 50 * US;
+	scene_begin();
+	scene_run(quiet_body);
+	scene_end();
+}
+
+/* ---- the same, and the peer's NIC dies with what it has acknowledged: it is posted again ---- */
+static void late_data_dies_body(void *arg)
+{
+	for (unsigned i = 0; i < 36; i++)
+		scene_put(i, 200 + i);
+	while ((ha_gpu_poll(scene.a) & HA_GPU_INDEX) < 36)
+		ha_gpu_pause();
+	scene_strike(0, (struct soft_fault) { .then = SOFT_THEN_PEER_DIES });
+	CHECK_INT(ha_gpu_signal(scene.a, 0, 1, 0, HA_GPU_FOREVER), HA_GPU_DONE);
+	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_DONE);
+	for (unsigned i = 0; i < 36; i++)
+		CHECK_INT(*scene_word(1, i), 200 + i);
+}
+
+static void late_data_dies(void)
+{
+	scene.config.late_ns = 400 * US;
+	scene_begin();
+	scene_run(late_data_dies_body);
+	CHECK_INT(scene.pair.end[0].agent.count.switches, 1);
+	scene_end();
+}
+
 /* ---- a NIC that is slow, not dead: time limits pass, suspicion comes and goes, nothing is
  * switched ---- */
 static void starved_body(void *arg)
@@ -408,6 +474,9 @@ static const struct named_test tests[] = {
 	{ "overrun", ring_is_not_overrun },
 	{ "late_after_flap", late_after_flap },
 	{ "acknowledged_not_placed", acknowledged_not_placed },
+	{ "signal_after_late_data", signal_after_late_data },
+	{ "quiet_after_late_data", quiet_after_late_data },
+	{ "late_data_dies", late_data_dies },
 	{ "starved", slow_nic_is_kept },
 	{ "unfinished_kernel", unfinished_kernel },
 	{ "both_down", both_down },

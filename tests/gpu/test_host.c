@@ -568,7 +568,7 @@ static void signal_of_an_older_incarnation(void)
 	word[0] = (uint32_t)c->sent[HA_GPU_SIGNAL_ASK];
 	ha_gpu_write_inline(c, ha_gpu_active_path(c), ha_gpu_entry_index(&s, 1),
 			    ha_gpu_slot_address(c, ha_gpu_active_path(c), HA_GPU_SIGNAL_ASK),
-			    ha_gpu_active_path(c)->mail_key, word, 8);
+			    ha_gpu_active_path(c)->mail_key, word, 8, 0);
 	CHECK(ha_gpu_host_repair(job.pe[0].host) >= 2);
 	CHECK_INT(add_there(7), 105);
 	CHECK_INT(*(uint64_t *)(job.pe[1].heap + 8), 112);
@@ -654,7 +654,7 @@ static void finalize_while_an_agent_posts(void)
 	start_job(2, 2, job_connect_1_1);
 	c = find_conn(0, 0, 1);
 	CHECK_INT(ha_gpu_reserve(c, 1, SECOND, &reserved), HA_GPU_DONE);
-	ha_gpu_write_proof(c, ha_gpu_active_path(c), ha_gpu_entry_index(&reserved, 0));
+	ha_gpu_write_proofs(c, ha_gpu_active_path(c), &reserved);
 	CHECK(!pthread_create(&agent, NULL, publish_later, c));
 	limit_ms[0] = limit_ms[1] = 20000;
 	job_all(&job, finalize_soon);

@@ -62,6 +62,13 @@ static int dmabuf(void *unused, void *address, size_t bytes, int *fd, uint64_t *
 	return *fd < 0 ? -EIO : 0;
 }
 
+static bool gpu_heap[PES];
+
+static bool is_device(void *unused, const void *address)
+{
+	return gpu_heap[fake_self] && address == heap[fake_self];
+}
+
 struct process {
 	struct ha_gpu_host *host;
 	struct ha_gpu_bootstrap b;
@@ -74,7 +81,8 @@ static const struct ha_gpu_mlx5_memory memory = { .alloc = alloc,
 						  .free = free_memory,
 						  .map_doorbell = map_doorbell,
 						  .unmap_doorbell = unmap_doorbell,
-						  .dmabuf = dmabuf };
+						  .dmabuf = dmabuf,
+						  .is_device = is_device };
 
 /* What entries carry names the peer's target, with its key, over the way that the kernel has
  * found. */
@@ -287,6 +295,38 @@ static void two_processes(void)
 	CHECK_INT(mapped, 0);
 	CHECK_INT(exported, PES * NICS * 2);
 	CHECK_INT(fake_registered_dmabuf, exported);
+}
+
+static void connect_apart(struct ha_gpu_host_config *c, struct process *p)
+{
+	const struct ha_gpu_path *path;
+	const struct ha_gpu_wqe *e;
+	struct ha_gpu_conn *conn;
+
+	CHECK(!ha_gpu_host_open(c, &p->host));
+	CHECK(!ha_gpu_host_connect(p->host, 1, 1));
+	conn = ha_gpu_world_any(ha_gpu_host_world(p->host), 0, (uint32_t)!fake_self);
+	CHECK_INT(conn->apart, gpu_heap[!fake_self]);
+	CHECK_INT(ha_gpu_signal(conn, 0, 1, 0, 0), HA_GPU_DONE);
+	path = &conn->path[0];
+	e = (const struct ha_gpu_wqe *)(const void *)path->wqe;
+	if (conn->apart) {
+		CHECK_INT(ha_gpu_wqe_opcode(e), HA_GPU_OP_READ);
+		CHECK_INT(ha_gpu_wqe_raddr(e), conn->remote);
+		CHECK_INT((uint32_t)e->w[3], path->rkey[0]);
+		e++;
+	}
+	CHECK_INT(ha_gpu_wqe_opcode(e), HA_GPU_OP_WRITE);
+	CHECK_INT(!!(ha_gpu_wqe_flags(e) & HA_GPU_WQE_FENCE), conn->apart);
+	CHECK_INT(ha_gpu_host_finalize(p->host, 100), -ETIMEDOUT);
+}
+
+/* Signals lie in the host's memory, and data in one rank's GPU: who writes there knows it. */
+static void gpu_memory_is_apart(void)
+{
+	gpu_heap[1] = true;
+	run_both(connect_apart);
+	CHECK_INT(fake_live, 0);
 }
 
 /* All registers that the host's threads ring at, each of one queue pair alone. */
@@ -639,6 +679,7 @@ static const struct named_test tests[] = {
 	{ "registers_without_dedicated_ones", registers_without_dedicated_ones },
 	{ "no_registers", no_registers },
 	{ "virtual_functions", virtual_functions },
+	{ "gpu_memory_is_apart", gpu_memory_is_apart },
 	{ "priority_of_roce", priority_of_roce },
 	{ "refused_is_no_fence", refused_is_no_fence },
 	{ "port_is_asked_seldom", port_is_asked_seldom },
