@@ -47,7 +47,7 @@ static int few_edits(const char *name, const char *known)
 {
 	int same = 0, letters;
 
-	if (!strncmp(known, name, strlen(name)))
+	if (strlen(name) > 2 * NEAR_ENOUGH && !strncmp(known, name, strlen(name)))
 		return NEAR_ENOUGH; /* its unit is missing */
 	for (int i = 0; name[i] && name[i] == known[i]; i++)
 		if (name[i] == '_')
