@@ -17,6 +17,10 @@ struct ha_call_channel {
 	grpc_completion_queue *queue;
 };
 
+/* Flags of a call. */
+#define UNTIL_CONNECTED \
+	(GRPC_INITIAL_METADATA_WAIT_FOR_READY | GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET)
+
 /* gRPC's own lines would come between ours; what is wrong is in the call's status. */
 static void no_line(gpr_log_func_args *args)
 {
@@ -119,7 +123,7 @@ static void set_internal_error(struct ha_call_answer *a, const char *text)
 }
 
 void ha_call(struct ha_call_channel *c, const char *method, const uint8_t *bytes, size_t len,
-	     unsigned deadline_ms, struct ha_call_answer *a)
+	     unsigned deadline_ms, bool waits, struct ha_call_answer *a)
 {
 	gpr_timespec deadline = gpr_time_add(gpr_now(GPR_CLOCK_REALTIME),
 					     gpr_time_from_millis(deadline_ms, GPR_TIMESPAN));
@@ -137,6 +141,7 @@ void ha_call(struct ha_call_channel *c, const char *method, const uint8_t *bytes
 	};
 
 	memset(a, 0, sizeof(*a));
+	ops[0].flags = waits ? UNTIL_CONNECTED : 0;
 	grpc_metadata_array_init(&first);
 	grpc_metadata_array_init(&last);
 	ops[1].data.send_message.send_message = request;

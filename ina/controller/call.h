@@ -5,6 +5,7 @@
 
 #include "ina/controller/tls.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ha_call_channel;
@@ -21,7 +22,12 @@ struct ha_call_answer {
 	size_t len;
 };
 
+/*
+ * `waits`: where there is no connection the call waits until the deadline for one; else it fails at
+ * once. A connection comes about only while a call waits, since nobody else polls its socket (gRPC
+ * itself does so every 5 s): calls that fail at once, one after the other, may never see one.
+ */
 void ha_call(struct ha_call_channel *channel, const char *method, const uint8_t *bytes, size_t len,
-	     unsigned deadline_ms, struct ha_call_answer *answer);
+	     unsigned deadline_ms, bool waits, struct ha_call_answer *answer);
 
 #endif

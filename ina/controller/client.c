@@ -128,12 +128,12 @@ static int call_method(struct ha_ina_client *c, const char *method, const Protob
 		return -ENOMEM;
 	}
 	protobuf_c_message_pack(request, bytes);
-	ha_call(c->channel, method, bytes, len, c->options.deadline_ms, &a);
+	ha_call(c->channel, method, bytes, len, c->options.deadline_ms, false, &a);
 	while (c->options.patient && a.status == UNAVAILABLE && left_ms(until) > AGAIN_MS) {
 		struct ha_call_answer next;
 
 		pause_ms(AGAIN_MS);
-		ha_call(c->channel, method, bytes, len, left_ms(until), &next);
+		ha_call(c->channel, method, bytes, len, left_ms(until), true, &next);
 		if (next.status == DEADLINE) /* what was wrong says more than that time is up */
 			break;
 		a = next;

@@ -14,9 +14,10 @@
 #include <string.h>
 #include <time.h>
 
-#define WAIT_MS 500 /* for a change of the table */
-#define SOON_MS 10  /* while a group waits for something */
-#define AWAY_MS 200 /* between two attempts to reach the controller */
+#define WAIT_MS 500      /* for a change of the table */
+#define SOON_MS 10       /* while a group waits for something */
+#define AWAY_MS 200      /* between two attempts to reach the controller, */
+#define DEADLINE_MS 2000 /* each of which waits so long for it */
 #define LINGER_S 30
 
 /* What the follower has told the switch about a number. */
@@ -256,7 +257,10 @@ struct ina_follow *ina_follow_start(const struct ina_follow_options *options,
 	f->wait_ms = WAIT_MS;
 	while (!f->incarnation)
 		ha_random_bytes(&f->incarnation, sizeof(f->incarnation));
-	f->client = ha_ina_client_open(&options->client, why, size);
+	f->options.client.patient = true;
+	if (!f->options.client.deadline_ms)
+		f->options.client.deadline_ms = DEADLINE_MS;
+	f->client = ha_ina_client_open(&f->options.client, why, size);
 	if (f->client && !pthread_create(&f->thread, NULL, run_follower, f))
 		return f;
 	if (f->client) {

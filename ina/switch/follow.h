@@ -51,7 +51,7 @@ struct ina_follow;
  */
 struct ina_follow *ina_follow_start(const struct ina_follow_options *options,
 				    const struct ina_follow_ops *ops, char *why, size_t size);
-/* Takes up to half a second. */
+/* Takes up to half a second, two where the controller is away. */
 void ina_follow_stop(struct ina_follow *f);
 /* Has the controller answered since the start? */
 bool ina_follow_answered(const struct ina_follow *f);

@@ -10,11 +10,14 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 /* none ends by itself while this test runs: each end is another table for the switch */
 #define LEASE_MS 600000
+
+#define RENEW_MS 3000 /* a call waits so long */
 
 static struct rig r;
 static const uint32_t members[] = { 0x0a000003, 0x0a000001, 0x0a000002 };
@@ -145,6 +148,49 @@ static void controller_is_down(void)
 	CHECK(ha_clock_now(&ha_clock_live) - began < 60 * HA_NS_PER_S);
 	ha_ina_client_close(c);
 	ha_ina_client_close(patient);
+}
+
+/* Renews, as it were, until there is an answer. */
+struct renewing {
+	struct ha_ina_client *client;
+	atomic_bool is_back;
+	unsigned missed; /* calls that found no controller though it was there when they began */
+};
+
+static void *list_until_answered(void *arg)
+{
+	struct renewing *w = arg;
+	bool is_back;
+
+	for (;;) {
+		is_back = atomic_load(&w->is_back);
+		if (!ha_ina_client_list(w->client, no_page, NULL))
+			return NULL;
+		w->missed += is_back;
+	}
+}
+
+/* Who calls again and again while the controller is restarted is answered when it is there: leases
+ * end that are not renewed then. */
+static void controller_comes_back(void)
+{
+	for (int i = 0; i < 3; i++) {
+		struct renewing w = { .client = rig_client(&r, RENEW_MS, true) };
+		pthread_t thread;
+
+		CHECK_INT(ha_ina_client_list(w.client, no_page, NULL), 0);
+		CHECK_INT(rig_stop(&r, SIGTERM), 0);
+		CHECK(!pthread_create(&thread, NULL, list_until_answered, &w));
+		usleep(1000 * RENEW_MS + 500000 * (i + 1));
+		rig_start(&r,
+			  NULL); /* (no other call meanwhile: it would poll for this one, too) */
+		usleep(200000);
+		atomic_store(&w.is_back, true);
+		CHECK(!pthread_join(thread, NULL));
+		CHECK_INT(w.missed, 0);
+		ha_ina_client_close(w.client);
+		rig_await(&r);
+	}
 }
 
 static void controller_hangs(void)
@@ -389,6 +435,7 @@ int main(int argc, char **argv)
 	rig_start(&r, NULL);
 	rig_await(&r);
 	controller_is_there();
+	controller_comes_back();
 	ranks_join_once();
 	controller_hangs();
 	stood_still();
