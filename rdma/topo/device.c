@@ -478,8 +478,8 @@ void ha_topo_release(struct ha_topo *topo)
  * lock. */
 static void store_attributes(struct ha_topo_device *d, const struct ha_topo_device *now)
 {
-	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): padding that differs costs a store
-	 */
+	/* Padding that differs costs a store. */
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 	if (!memcmp(&d->port_attr, &now->port_attr, sizeof(d->port_attr)) &&
 	    d->is_ethernet == now->is_ethernet && d->speed_mbps == now->speed_mbps)
 		return;
