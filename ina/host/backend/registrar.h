@@ -35,7 +35,7 @@ struct ha_question {
 
 struct ha_registrar_lease; /* a rank that is being renewed */
 
-/* A switch that was looked for in vain. */
+/* A switch that did not answer. */
 struct ha_registrar_hidden {
 	uint32_t addr;
 	uint64_t until; /* ns: not looked for again before then; 0: nothing is known */
