@@ -4,6 +4,7 @@
 #include "base/check.h"
 
 #include "base/config.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/verbs/dlopen.h"
 
 #include <stdio.h>
@@ -138,6 +139,18 @@ void pair_finish(struct pair *p, struct ha_request *req)
 		pair_idle(p, k);
 	}
 	CHECK(done);
+}
+
+void pair_flush(struct pair *p, const struct pair_side *recv, int size)
+{
+	struct ha_request *flush;
+	void *data = recv->data;
+	struct ha_mr *mr = recv->mr;
+
+	CHECK_INT(ha_iflush(p->recv, 1, &data, &size, &mr, &flush), 0);
+	CHECK(flush);
+	CHECK(flush->pending);
+	pair_finish(p, flush);
 }
 
 static bool advance_messages(struct pair *p, struct pair_side *s, struct pair_side *r, size_t size)

@@ -46,6 +46,8 @@ void *pair_alloc(size_t size);
 void pair_idle(struct pair *p, int k);
 /* Until the request is done. */
 void pair_finish(struct pair *p, struct ha_request *req);
+/* Flushes what was received, and waits until something has answered: a read, or a fence's end. */
+void pair_flush(struct pair *p, const struct pair_side *recv, int size);
 
 /* n messages of `size` bytes, one after the other; the first byte counts, and is looked at. */
 void pair_messages(struct pair *p, struct pair_side *send, struct pair_side *recv, int n,

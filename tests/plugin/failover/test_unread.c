@@ -5,7 +5,7 @@
  * queue: data that the sender took for delivered was missing, and the connection ended (data_lost).
  */
 #include "base/check.h"
-#include "softroce/control.h"
+#include "tests/plugin/kill_nic.h"
 #include "tests/plugin/pair.h"
 
 #include <stdio.h>
@@ -41,24 +41,6 @@ static void send_all(void)
 	}
 }
 
-static void kill_it(struct sr_faults *faults, void *arg)
-{
-	faults->kill = 1;
-}
-
-static void kill_first(void)
-{
-	struct sr_control_entry *entry;
-	char selector[64];
-	int n;
-
-	snprintf(selector, sizeof(selector), "soft0:%d", (int)getpid());
-	entry = sr_control_list(selector, &n);
-	CHECK_INT(n, 1);
-	CHECK_INT(sr_control_change(entry, kill_it, NULL), 0);
-	free(entry);
-}
-
 static void take_all(void)
 {
 	char record[HA_RECORD_SIZE];
@@ -84,7 +66,7 @@ int main(void)
 	setenv("HA_NCCL_SILENCE_MS", "0", 1);
 	pair_open_one_sided(&p, 0);
 	send_all();
-	kill_first();
+	kill_first_nic();
 	take_all();
 	pair_close(&p);
 	return 0;

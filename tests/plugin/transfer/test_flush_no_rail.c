@@ -5,7 +5,7 @@
  * was an error (-ENOTCONN), for ever.
  */
 #include "base/check.h"
-#include "softroce/control.h"
+#include "tests/plugin/kill_nic.h"
 #include "tests/plugin/pair.h"
 
 #include "plugin/transfer/bundle.h"
@@ -32,43 +32,12 @@ static int create_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd, struct ibv
 	return below.create_qp(v, pd, init, qp);
 }
 
-static void kill_it(struct sr_faults *faults, void *arg)
-{
-	faults->kill = 1;
-}
-
-static void kill_first(void)
-{
-	struct sr_control_entry *entry;
-	char selector[64];
-	int n;
-
-	snprintf(selector, sizeof(selector), "soft0:%d", (int)getpid());
-	entry = sr_control_list(selector, &n);
-	CHECK_INT(n, 1);
-	CHECK_INT(sr_control_change(entry, kill_it, NULL), 0);
-	free(entry);
-}
-
 static void await_no_rail(struct pair *p)
 {
 	for (int k = 0; atomic_load(&((struct ha_bundle *)p->recv)->registered.rails); k++) {
 		CHECK(k < PAIR_TRIES_MAX);
 		pair_idle(p, k);
 	}
-}
-
-static void flush_received(struct pair *p, const struct pair_side *to)
-{
-	struct ha_request *flush;
-	void *data = to->data;
-	struct ha_mr *mr = to->mr;
-	int size = SIZE;
-
-	CHECK_INT(ha_iflush(p->recv, 1, &data, &size, &mr, &flush), 0);
-	CHECK(flush);
-	CHECK(flush->pending);
-	pair_finish(p, flush);
 }
 
 int main(void)
@@ -82,7 +51,7 @@ int main(void)
 	library->create_qp = create_qp;
 	atomic_store(&refuse, true);
 	pair_open_over(&p, 0, library);
-	kill_first();
+	kill_first_nic();
 	await_no_rail(&p);
 	CHECK_INT(ha_reg_mr((struct ha_bundle *)p.recv, to.data, SIZE, HA_MEM_CUDA, 0, -1, 0,
 			    &to.mr),
@@ -94,7 +63,7 @@ int main(void)
 	atomic_store(&refuse, false);
 	for (int i = 0; i < MESSAGES; i++) {
 		pair_messages(&p, &from, &to, 1, SIZE);
-		flush_received(&p, &to);
+		pair_flush(&p, &to, SIZE);
 	}
 	pair_close(&p);
 	ha_verbs_close_library(library);

@@ -55,20 +55,6 @@ static void fail_first_path(struct pair *p)
 		  0);
 }
 
-/* Something answers for each flush: a read, or the end of a fence. */
-static void flush_received(struct pair *p, const struct pair_side *to)
-{
-	struct ha_request *flush;
-	void *data = to->data;
-	struct ha_mr *mr = to->mr;
-	int size = SIZE;
-
-	CHECK_INT(ha_iflush(p->recv, 1, &data, &size, &mr, &flush), 0);
-	CHECK(flush);
-	CHECK(flush->pending);
-	pair_finish(p, flush);
-}
-
 static void register_buffers(struct pair *p, struct pair_side *from, struct pair_side *to)
 {
 	from->data = pair_alloc(SIZE);
@@ -85,7 +71,7 @@ static void transfer_and_flush(struct pair *p, struct pair_side *from, struct pa
 {
 	for (int i = 0; i < n; i++) {
 		pair_messages(p, from, to, 1, SIZE);
-		flush_received(p, to);
+		pair_flush(p, to, SIZE);
 	}
 }
 

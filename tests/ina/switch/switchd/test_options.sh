@@ -69,17 +69,7 @@ printf 'group 1 epoch 1 slots 0 16 members 1.1.1.1 1.1.1.2\n' >"$top/groups"
 "$program" "${good[@]}" --idle-us=100 --shared "$memif" --groups="$top/groups" >"$top/out" 2>"$top/err" &
 switch=$!
 trap 'kill "$switch" 2>/dev/null || true; rm -rf "$top"' EXIT
-# says SENTENCE: within a minute
-says() {
-	for _ in $(seq 600); do
-		! grep -qF -- "$1" "$top/err" || return 0
-		kill -0 "$switch" 2>/dev/null || break
-		sleep 0.1
-	done
-	echo "ha-switch did not say '$1' but:" >&2
-	cat "$top/err" >&2
-	exit 1
-}
+. "$(dirname "$0")/says.sh"
 says 'metrics on port'
 printf 'group 1 epoch 2 slots 0 16 members 1.1.1.1 1.1.1.2\ngroup\n' >"$top/groups"
 kill -HUP "$switch"

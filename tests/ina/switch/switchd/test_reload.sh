@@ -11,17 +11,7 @@ groups() {
 	printf 'group %s members 1.1.1.1 1.1.1.2\n' "$@" >"$top/groups"
 }
 
-# says SENTENCE: within a minute
-says() {
-	for _ in $(seq 600); do
-		! grep -qF -- "$1" "$top/err" || return 0
-		kill -0 "$switch" 2>/dev/null || break
-		sleep 0.1
-	done
-	echo "ha-switch did not say '$1' but:" >&2
-	cat "$top/err" >&2
-	exit 1
-}
+. "$(dirname "$0")/says.sh"
 
 # reload "NUMBER ..."...: the file is read again
 reload() {
