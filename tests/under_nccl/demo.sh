@@ -18,7 +18,7 @@ fail() {
 }
 
 demo() {
-	timeout 800 "$ROOT/scripts/demo-nccl" --ranks 2 --size 256K --seconds 6 --cut 1 --heal 4.5 --nccl 2.29 --png "$TMP/demo.png" "$@" \
+	timeout 800 "$ROOT/scripts/demo-nccl" --ranks 2 --size 256K --seconds 3.2 --cut 0.6 --heal 2.6 --nccl 2.29 --png "$TMP/demo.png" "$@" \
 		>"$TMP/out" 2>&1
 }
 

@@ -144,19 +144,6 @@ class Run:
     def sent(self, nic):
         return self.sent_by(nic)[0]
 
-    def messages(self):
-        """What the plugins' connections have sent and received."""
-        def sum_of(part):
-            if isinstance(part, list):
-                return sum(sum_of(value) for value in part)
-            if isinstance(part, dict):
-                return sum(value if name == "messages" else sum_of(value) for name, value in part.items())
-            return 0
-        try:
-            return sum_of(json.loads(self.tool("status", "--json")))
-        except ValueError:
-            return 0
-
     def wait(self, what, holds):
         """Until holds(), while the job runs."""
         end = time.monotonic() + LIMIT_S
@@ -188,14 +175,21 @@ class Job(Run):
     def __init__(self, build, version, operation, *options, ranks=2, settings=None, wrapper=(), folder=None):
         super().__init__(build, lambda folder: [
             *wrapper, os.path.join(build, "ha"), "nccl", operation, "--nccl", version, "--ranks", str(ranks), "--net", "hawser",
-            "--duration", "86400s", "--json=" + os.path.join(folder, "report"), *options], settings, folder)
+            "--duration", "86400s", "--progress", "50ms", "--json=" + os.path.join(folder, "report"), *options], settings, folder)
+
+    def iteration(self):
+        """How many measured iterations rank 0 has begun, as it last said: twenty times a second, where the plugin's page with its
+        count of messages is a second old."""
+        return max(map(int, re.findall(r"^ha nccl: .* iteration (\d+)$", self.printed(), re.M)), default=0)
+
+    def wait_iterations(self, how):
+        """Until two more have begun, the first of which is over then."""
+        before = self.iteration()
+        self.wait("it goes on " + how, lambda: self.iteration() >= before + 2)
 
     def end(self):
         """As with ^C: the report. Status 0, no wrong element."""
-        # Before the measurement ^C has no report yet; so many messages the first iterations do not have.
-        self.wait("it measures", lambda: "(us)" in self.printed())
-        before = self.messages()
-        self.wait("messages are sent", lambda: self.messages() > before + 1000)
+        self.wait_iterations("before it is ended")  # before the measurement ^C has no report yet
         os.killpg(self.process.pid, signal.SIGINT)
         status = self.status()
         expect(status == 0, "ha nccl ends with %d", status)
