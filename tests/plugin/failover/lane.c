@@ -13,9 +13,8 @@ void lane_prepare(struct lane *l)
 {
 	size_t size = LANE_SLOTS * room_of(l);
 
-	l->memory = malloc(size);
+	l->memory = calloc(1, size); /* few of its pages are ever touched */
 	CHECK(l->memory, "memory");
-	memset(l->memory, 0, size);
 	for (unsigned i = 0; i < LANE_SLOTS; i++)
 		l->slot[i].data = l->memory + i * room_of(l);
 	l->mr = rig_reg(l->rig, l->comm, l->memory, size);
