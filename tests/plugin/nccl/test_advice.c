@@ -15,7 +15,7 @@
 #ifdef __SANITIZE_THREAD__ /* ten times as slow */
 #define MESSAGES 4
 #else
-#define MESSAGES 24
+#define MESSAGES 12
 #endif
 
 static char events_path[96];

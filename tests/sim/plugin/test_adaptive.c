@@ -28,6 +28,14 @@ static const char *const way_names[WAYS] = { "equal", "topology", "single", "age
 static FILE *json;
 static bool first_line = true;
 
+/* What nothing is compared with runs for the drawing alone. */
+#define JUST(way) (1u << (way))
+
+static bool runs(enum way way, unsigned compared)
+{
+	return json || compared & JUST(way);
+}
+
 static void make_stream(struct sim_scenario *sc, uint64_t key, enum way way, unsigned fast,
 			unsigned slow, unsigned bus)
 {
@@ -137,6 +145,8 @@ static void only_slows(void)
 	struct sim_result r;
 
 	for (enum way way = 0; way < WAYS; way++) {
+		if (!runs(way, JUST(SINGLE) | JUST(ADAPTIVE)))
+			continue;
 		make_stream(&sc, 2, way, FAST, SLOW, FAST);
 		sc.bus_cost[0][1] = 3;
 		run_scenario("a rail that only slows", &sc, way, &r);
@@ -160,6 +170,8 @@ static void check_fault(const char *scene, const char *name, unsigned dev, unsig
 	for (enum way way = 0; way < WAYS; way++) {
 		double before, change, meanwhile, back;
 
+		if (!runs(way, JUST(ADAPTIVE)))
+			continue;
 		make_stream(&sc, 3 + dev, way, FAST, SLOW, 0);
 		sim_plain_fault(&sc, name, 0, FAULT_MS * MS, FAULT_LENGTH_MS * MS);
 		sc.fault[0].dev = dev;
@@ -309,6 +321,8 @@ static void one_in_flight(void)
 	struct sim_result r;
 
 	for (enum way way = 0; way < WAYS; way++) {
+		if (!runs(way, JUST(TOPOLOGY) | JUST(SINGLE) | JUST(ADAPTIVE)))
+			continue;
 		make_stream(&sc, 31, way, FAST, SLOW, BUS);
 		sc.conn[0].window = 1;
 		run_scenario("one in flight", &sc, way, &r);
@@ -385,6 +399,8 @@ static void check_slow_streams(unsigned window, unsigned size)
 	struct sim_result r;
 
 	for (enum way way = SINGLE; way <= ADAPTIVE; way++) {
+		if (!runs(way, JUST(ADAPTIVE)))
+			continue;
 		slow_stream(&sc, way, window, size, BUS);
 		run_scenario("slowly, shared upstream", &sc, way, &r);
 		printf("a tenth of it all, %2u in flight: %-9s %6.1f behind %d, from 1 s on; worst "
@@ -478,6 +494,8 @@ static void in_batches(void)
 
 	/* The mean of three: one batch that begins badly is 5 % of a run. */
 	for (enum way way = EQUAL; way <= ADAPTIVE; way++) {
+		if (!runs(way, JUST(AGENT) | JUST(SINGLE) | JUST(ADAPTIVE)))
+			continue;
 		for (uint64_t key = 29; key < 32; key++) {
 			long_queues(&sc, key, way, 8);
 			sc.conn[0].batches = sc.conn[1].batches = true;

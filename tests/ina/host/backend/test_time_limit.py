@@ -32,16 +32,16 @@ def look(time_limit, seconds):
 
 def starved(d, cpu):
     """One processor for it and a dozen others: there is no news of it for far longer than the threshold, and nobody says that it hangs. Nor when it is stopped."""
-    d.HANG_S = 1.5
+    d.HANG_S = 0.75
     spinners = [subprocess.Popen(SPIN, preexec_fn=lambda: os.sched_setaffinity(0, {cpu})) for _ in range(13)]
     try:
-        time.sleep(1)  # all have begun
+        time.sleep(0.5)  # all have begun
         for what in "starved", "stopped":
             if what == "stopped":
                 spinners[0].send_signal(signal.SIGSTOP)
             time_limit = d.TimeLimit({"mine": spinners[0]})
-            counted = look(time_limit, 3)
-            print("%s: %.2f s of 3 count" % (what, counted))
+            counted = look(time_limit, 1.5)
+            print("%s: %.2f s of 1.5 count" % (what, counted))
             assert counted < d.HANG_S and not time_limit.over()
     finally:
         for p in spinners:
