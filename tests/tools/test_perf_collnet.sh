@@ -111,7 +111,7 @@ grep -q '^ha perf: rank 1 was killed by signal 9' "$TMP/err" || fail "no line ab
 
 # called wrongly
 unset NCCL_DEBUG
-for wrong in "-d int8" "-o max" "--vs x" "--json" "--dev all"; do
+for wrong in "-d int8" "-o max" "--vs x" "--json" "--dev all" "--duration 1s --compute 1ms"; do
 	timeout 800 "$HA" perf collnet --ranks 2 $wrong >"$TMP/out" 2>"$TMP/err"
 	[ $? -eq 2 ] && [ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "called with $wrong"
 done

@@ -73,8 +73,13 @@ done
 clean 1 allreduce -b 64K -e 64K --duration 50s --timeline "$T" --at 0.3s 'kill -INT $HA_PERF_PID_0'
 python3 -c "import json,sys; sys.exit(json.load(open(sys.argv[1]))['ranks'][0]['end_ns'] > 20e9)" "$T" || fail "SIGINT"
 
-TESTSOCK_FAULT=drop:60 refused 1 'nothing has moved for 6 s' sendrecv -b 64K -e 64K --duration 60s -T 6 --at 0.9s 'sleep 99'
-for wrong in '--duration x' '--duration 5h' '--timeline-step 1us' '--progress often' '--at soon true'; do
+# as a training step computes
+clean 1 allreduce -b 64K -e 64K --duration 500ms --compute 100ms --json "$TMP/run.json"
+python3 -c "import json,sys; sys.exit(not 1 <= json.load(open(sys.argv[1]))['results'][0]['iters'] <= 6)" "$TMP/run.json" || fail "--compute"
+refused 2 'needs --duration' allreduce -b 8 -e 8 --compute 1ms
+
+TESTSOCK_FAULT=drop:60 refused 1 'nothing has moved for 3 s' sendrecv -b 64K -e 64K --duration 60s -T 3 --at 0.9s 'sleep 99'
+for wrong in '--duration x' '--duration 5h' '--timeline-step 1us' '--progress often' '--at soon true' '--compute long'; do
 	# shellcheck disable=SC2086
 	refused 2 ' takes .*, not ' allreduce -b 8 -e 8 $wrong
 done

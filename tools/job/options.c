@@ -133,6 +133,9 @@ const struct ha_option ha_run_option_rows[] = {
 	{ "check-every", 0, "N",
 	  "with --duration: verify every N-th iteration, at the full pace; 0 none (1)",
 	  HA_NUMBER(check_every, 0, 100000000) },
+	{ "compute", 0, "TIME",
+	  "with --duration: sleep so long before each iteration, as a training step computes",
+	  HA_TIME(compute_ns, 1000, DAY_NS) },
 	{ "at", 0, "TIME COMMAND",
 	  "with --duration: run the shell command so long after the start; may be repeated",
 	  HA_CALL(take_cue, "a time up to 86400s, as in 10s or 500ms, 64 of them at most") },
@@ -195,6 +198,14 @@ static int check_duration(const struct ha_run_options *run, const struct ha_prog
 	return 0;
 }
 
+/* What was given that only a run by duration has. */
+static const char *needs_duration(const struct ha_run_options *run)
+{
+	if (run->timeline)
+		return "--timeline";
+	return run->compute_ns ? "--compute" : "--at";
+}
+
 int ha_run_options_check(struct ha_run_options *run, const struct ha_program *program, bool reduces)
 {
 	const struct ha_launch_options *l = &run->launch;
@@ -207,9 +218,8 @@ int ha_run_options_check(struct ha_run_options *run, const struct ha_program *pr
 	if (l->rank >= 0 && (!l->ranks || l->rank >= l->ranks || !l->rendezvous))
 		return ha_program_refuse(program,
 					 "--rank needs --ranks, larger than it, and --rendezvous");
-	if (!run->duration_ns && (l->cues_count || run->timeline))
-		return ha_program_refuse(program, "%s needs --duration",
-					 run->timeline ? "--timeline" : "--at");
+	if (!run->duration_ns && (l->cues_count || run->timeline || run->compute_ns))
+		return ha_program_refuse(program, "%s needs --duration", needs_duration(run));
 	if (run->check_all && !run->iters)
 		return ha_program_refuse(
 			program,

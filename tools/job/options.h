@@ -28,6 +28,7 @@ struct ha_run_options {
 	int64_t duration_ns; /* 0: measure iters iterations */
 	/* of a run by duration: every how many iterations one is verified; 0: none */
 	int check_every;
+	int64_t compute_ns;   /* of a run by duration: between two iterations */
 	int64_t progress_ns;  /* between two lines of progress; 0: ha_progress_print() knows */
 	const char *timeline; /* file, or NULL */
 	int64_t step_ns;      /* of the timeline's buckets */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "tools/job/cues.h"
@@ -58,6 +59,16 @@ static int start_together(const struct ha_pace *p, int64_t *zero)
 	return err;
 }
 
+static int run_iteration(const struct ha_pace *p)
+{
+	struct timespec computation = { .tv_sec = p->compute_ns / HA_NS_PER_S,
+					.tv_nsec = p->compute_ns % HA_NS_PER_S };
+
+	if (p->compute_ns)
+		nanosleep(&computation, NULL);
+	return p->iterate(p->context);
+}
+
 int ha_pace_run(const struct ha_pace *p)
 {
 	int64_t zero, begin, n = 0, took = 0;
@@ -70,7 +81,7 @@ int ha_pace_run(const struct ha_pace *p)
 			break;
 		begin = ha_monotonic_ns();
 		for (int64_t i = 0; i < n && !err; i++)
-			err = p->iterate(p->context);
+			err = run_iteration(p);
 		took = ha_monotonic_ns() - begin;
 	}
 	ha_timeline_stop(p->timeline);

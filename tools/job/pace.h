@@ -19,6 +19,7 @@ struct ha_pace {
 	struct ha_rendezvous *rendezvous;
 	const struct ha_place *place;
 	int64_t duration_ns;
+	int64_t compute_ns; /* slept before each iteration */
 	struct ha_timeline *timeline;
 	/* One iteration: 0 or a negative errno. */
 	int (*iterate)(void *context);

@@ -93,6 +93,7 @@ static int iterations_run(struct duration *d, struct ha_timeline *timeline)
 		.rendezvous = d->bench->rendezvous,
 		.place = d->bench->place,
 		.duration_ns = d->bench->options->run.duration_ns,
+		.compute_ns = d->bench->options->run.compute_ns,
 		.timeline = timeline,
 		.iterate = iteration_run,
 		.context = d,

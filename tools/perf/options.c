@@ -131,6 +131,8 @@ static const char *name_unknown_to_tables(const struct perf_options *o)
 		return "--vs";
 	if (o->run.timeline)
 		return "--timeline";
+	if (o->run.compute_ns)
+		return "--compute";
 	if (o->run.json)
 		return "--json";
 	if (o->input)
