@@ -353,9 +353,11 @@ bool soft_nic_step(struct soft_nic *n)
 		return false;
 	link_returns(n);
 	soft_fault_step(n);
-	if (n->idle_steps++ < ha_gpu_load(&n->pace))
+	if (ha_gpu_load(&n->idle_steps) < ha_gpu_load(&n->pace)) {
+		ha_gpu_store(&n->idle_steps, ha_gpu_load(&n->idle_steps) + 1);
 		return false;
-	n->idle_steps = 0;
+	}
+	ha_gpu_store(&n->idle_steps, 0);
 	worked = soft_land_due(n);
 	worked |= soft_posted_land(n);
 	for (uint64_t i = 0; i < ha_gpu_load(&n->nqps); i++) {
@@ -364,6 +366,17 @@ bool soft_nic_step(struct soft_nic *n)
 		soft_unlock(&n->qp[i].sq_lock);
 	}
 	return worked;
+}
+
+void soft_nic_starve(struct soft_nic *n)
+{
+	uint64_t seen;
+
+	ha_gpu_store(&n->pace, UINT64_MAX);
+	seen = ha_gpu_load(&n->idle_steps);
+	/* The step that is under way may have read the pace before. */
+	while (ha_gpu_load(&n->idle_steps) < seen + 2)
+		ha_gpu_pause();
 }
 
 void *soft_nic_run(void *nic)

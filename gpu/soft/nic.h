@@ -226,6 +226,8 @@ bool soft_qp_drained(struct soft_qp *qp);
 
 /* One thing, if there is one. */
 bool soft_nic_step(struct soft_nic *n);
+/* From here on it does nothing, until pace is 0 again. A thread runs it. */
+void soft_nic_starve(struct soft_nic *n);
 /*
  * Bodies of threads, until stop is set: the first looks without pause, the second sleeps a tenth of
  * a millisecond when there was nothing.

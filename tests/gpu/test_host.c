@@ -444,7 +444,7 @@ static void stopped_once(void)
 	start_job(2, 2, job_connect_1_1);
 	exchange_data();
 	c = find_conn(0, 0, 1);
-	ha_gpu_store(&job.fabric->nic[0].pace, UINT64_MAX); /* it does nothing */
+	soft_nic_starve(&job.fabric->nic[0]);
 	stops = ha_gpu_load(&f->stops);
 	CHECK_INT(ha_gpu_signal(c, 9, 1, 0, SECOND), HA_GPU_DONE);
 	for (uint64_t looks = ha_gpu_load(&f->looks); ha_gpu_load(&f->looks) < looks + 50;
@@ -622,7 +622,7 @@ static void finalize_outstanding(void)
 	memset(job.pe[0].heap, 0x77, 64);
 	job.pe[1].heap[0] = 0;
 	for (int i = 0; i < 2; i++)
-		ha_gpu_store(&job.fabric->nic[i].pace, UINT64_MAX);
+		soft_nic_starve(&job.fabric->nic[i]);
 	CHECK_INT(ha_gpu_put_nbi(c, c->remote, job.pe[0].heap, 64, 0, SECOND), HA_GPU_DONE);
 	limit_ms[0] = 100;
 	limit_ms[1] = 20000; /* it has nothing to wait for, but perhaps for a processor */

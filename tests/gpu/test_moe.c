@@ -349,7 +349,7 @@ static void unfinished_body(struct job *j, struct ha_moe_rank *r)
 	unsigned timeouts = 0;
 
 	for (int i = 0; i < HA_MOE_NICS && !r->moe->rank; i++)
-		ha_gpu_store(&r->nic[i].nic->pace, UINT64_MAX);
+		soft_nic_starve(r->nic[i].nic);
 	pthread_barrier_wait(&j->meet);
 	ha_moe_rank_input(r, 0);
 	check_refused(ha_moe_rank_combine(r, HA_MOE_BOTH, LONG));     /* nothing to return */
