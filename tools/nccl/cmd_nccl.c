@@ -10,6 +10,7 @@
 #include "tools/job/failure.h"
 #include "tools/job/fault.h"
 #include "tools/job/launch.h"
+#include "tools/job/output.h"
 #include "tools/job/rendezvous.h"
 #include "tools/job/table.h"
 #include "tools/nccl/bench.h"
@@ -169,6 +170,8 @@ static int rank_open(struct nccl_bench *b, const struct job *job,
 	const struct ha_launch_options *launch = &job->options.run.launch;
 	int err = ha_rendezvous_open(&b->rendezvous, b->place, launch->timeout_s);
 
+	if (!err && !b->place->rank)
+		err = ha_outputs_check(&job->options.run);
 	if (!err)
 		err = nccl_environment_rank(environment, &job->options, &job->probe, b->place);
 	if (!err)

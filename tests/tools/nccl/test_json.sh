@@ -51,6 +51,14 @@ TESTNCCL_FAULT=corrupt:1 nccl sendrecv --ranks 2 -b 4K -e 4K -n 1 --json
 [ $STATUS -eq 1 ] || fail "status $STATUS with wrong elements"
 python3 -c "import json,sys; o = json.load(open(sys.argv[1])); assert o['wrong'] == 1 == o['results'][0]['wrong']" "$TMP/out" ||
 	fail "wrong elements in the object"
-nccl all_reduce -b 8 -e 8 --json=/nonexistent/x.json
-[ $STATUS -eq 1 ] && grep -q 'cannot write /nonexistent/x.json' "$TMP/err" || fail "a file that cannot be written"
+# before anything is measured: no rank has loaded NCCL, only the process that looks what NCCL it is
+rm -f "$TMP/loaded"
+refused 1 '--json /nonexistent/x.json: /nonexistent: No such file or directory; name a file' \
+	all_reduce -b 8 -e 8 --ranks 1 --json=/nonexistent/x.json
+[ "$(wc -l <"$TMP/loaded")" -eq 1 ] || fail "loaded NCCL before --json was looked at"
+[ -s "$TMP/out" ] && fail "measured before --json was looked at"
+refused 1 "--json $TMP: it is a directory" all_reduce -b 8 -e 8 --ranks 2 --json="$TMP"
+[ -s "$TMP/out" ] && fail "two ranks measured before --json was looked at"
+refused 1 '--timeline /nonexistent/x: /nonexistent: No such' \
+	all_reduce -b 8 -e 8 --duration 1s --timeline /nonexistent/x
 finish
