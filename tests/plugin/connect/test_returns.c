@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Devices that fail and come back, over verbs that do nothing: who is taken for the same device,
- * what is closed when, what the log says and how often. That traffic goes over one again is
- * test_returns_traffic's and tests/tools/test_device_back.sh's to show.
+ * what is closed when, what the log says and how often. That traffic goes over one again is shown
+ * by tests/plugin/failover/test_back.c, and in virtual time by test_sim_returns.
  */
 #include "base/check.h"
 #include "plugin/connect/ctx.h"
