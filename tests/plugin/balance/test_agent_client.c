@@ -8,11 +8,14 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define FLOWS 200
+#define NOBODY 65533 /* and the next: users that own nothing here */
 
 static char dir[64], path[96];
 static int listener = -1, agent = -1; /* the agent's sockets */
@@ -371,6 +374,36 @@ static void numbers_come_round(void)
 	close_client();
 }
 
+/*
+ * Who listens decides, not whose file it is: a socket of root is trusted by everybody, another
+ * user's by that user alone.
+ */
+static void check_listener_of(uid_t listens, uid_t connects, enum ha_agent_state want)
+{
+	agent_listens();
+	CHECK(!chmod(dir, 0755) && !chmod(path, 0666));
+	CHECK(!seteuid(listens) && !listen(listener, 1) && !seteuid(0)); /* takes who it is anew */
+	open_client(1);
+	CHECK(!seteuid(connects));
+	run_round_after(0);
+	CHECK(!seteuid(0));
+	CHECK_INT(c.state, want);
+	CHECK_INT(c.fd >= 0, want != HA_AGENT_REFUSED);
+	close_client();
+}
+
+static void a_socket_of_another_user_is_refused(void)
+{
+	if (geteuid()) {
+		printf("a socket of another user: skipped, only root can make one\n");
+		return;
+	}
+	check_listener_of(NOBODY, 0, HA_AGENT_REFUSED);
+	check_listener_of(NOBODY, NOBODY + 1, HA_AGENT_REFUSED);
+	check_listener_of(NOBODY, NOBODY, HA_AGENT_IDLE);
+	check_listener_of(0, NOBODY, HA_AGENT_IDLE);
+}
+
 int main(void)
 {
 	strcpy(dir, "/tmp/hawser-client-XXXXXX");
@@ -387,5 +420,6 @@ int main(void)
 	an_agent_that_talks_nonsense_is_left();
 	an_answer_may_come_in_pieces();
 	numbers_come_round();
+	a_socket_of_another_user_is_refused();
 	return rmdir(dir) ? 1 : 0;
 }
