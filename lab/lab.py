@@ -6,6 +6,9 @@ import time
 
 from job import Job
 
+NOTHING_CAME_BACK = ("timeout", "heartbeat", "work_failed", "silence")
+BUSY = 0.3  # share of the time for which a machine waits for a processor of the host; above it a silence says nothing about a path
+
 
 class Lab:
     """`a`, `b`, `c` are the machines. A scenario calls `perf`, hurts something, and says with `must` what holds."""
@@ -118,12 +121,22 @@ class Lab:
         self.say(text)
         return at
 
-    def false_alarms(self, job):
-        """Paths suspected because nothing came back, while every machine ran."""
-        found = [e for e in job.events(event="suspected") if e["cause"] in ("timeout", "heartbeat", "work_failed")]
+    def unless_busy(self, events, moment):
+        """These events, which a pause of milliseconds may cause; none, when a machine was busy since that moment, which is of waits()."""
+        waited = self.share_waited(moment)
+        self.measure(waited=round(waited, 2))
+        if not events or waited <= BUSY:
+            return events
+        self.say("machine too busy: a machine's thread waited for a processor %d %% of the time; not judged: %s" % (100 * waited, events))
+        return []
+
+    def false_alarms(self, job, moment):
+        """Paths suspected because nothing came back, while every machine ran; for a silence, also while none was busy."""
+        found = [e for e in job.events(event="suspected") if e["cause"] in NOTHING_CAME_BACK]
         blamed = [e for e in found if not self.stood_still(e["host_ns"] - 2e9, e["host_ns"])]
         self.say("%d paths suspected, %d of them while every machine ran" % (len(found), len(blamed)))
-        return blamed
+        silent = [e for e in blamed if e["cause"] == "silence"]
+        return [e for e in blamed if e["cause"] != "silence"] + self.unless_busy(silent, moment)
 
     def around(self, job, name, machine, what, rail, off, on, hold=0.3, rest=0):
         """One fault, until it is over: hurt, wait until every end has moved, mend, wait until all is protected again. `rest` s of

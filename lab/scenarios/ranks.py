@@ -14,12 +14,13 @@ SET = "long"
 
 
 def run(lab):
+    moment = lab.waits()
     job = lab.traffic("allreduce", "64K")
     job.ranks[1].kill(19)
     time.sleep(3)
     job.ranks[1].kill(18)
     time.sleep(2)
-    alarms = lab.false_alarms(job)
+    alarms = lab.false_alarms(job, moment)
     lab.must(not alarms, "a stopped rank's paths are not suspected: %s" % [(e["machine"], e["cause"]) for e in alarms][:4])
     lab.survived(job)
     job = lab.traffic("allreduce", "64K")
