@@ -455,6 +455,16 @@ void duel_status(struct duel *d, enum duel_end end, char *text, size_t size)
 	ha_status_scan_free(found, 1);
 }
 
+void duel_status_json(struct duel *d, enum duel_end end, char *text, size_t size)
+{
+	struct ha_status_found *found = scan_status(d, end);
+	FILE *f = fmemopen(text, size, "w");
+
+	HOLDS(d, f && !ha_status_print_json(found, 1, f), "memory");
+	HOLDS(d, ftell(f) < (long)size - 1 && !fclose(f), "it is longer than %zu bytes", size);
+	ha_status_scan_free(found, 1);
+}
+
 struct ha_status_connection duel_connection(struct duel *d, enum duel_end end)
 {
 	struct ha_status_connection connection = { 0 };

@@ -120,6 +120,8 @@ int duel_logged(struct duel *d, enum duel_end end, const char *text);
 struct ha_status_connection duel_connection(struct duel *d, enum duel_end end);
 /* What `ha status` prints of it. */
 void duel_status(struct duel *d, enum duel_end end, char *text, size_t size);
+/* What `ha status --json` prints of it. */
+void duel_status_json(struct duel *d, enum duel_end end, char *text, size_t size);
 
 /* Bounded waiting, as tests/plugin/nccl/rig.h does it, for the test's own process: fails when an
  * end has died. */

@@ -153,10 +153,30 @@ static void no_second(void)
 	duel_close(&d);
 }
 
+/* Rail and plane of every NIC are known: what stands by is on another leaf switch, too. */
+static void switch_apart(void)
+{
+	const struct duel_setup setup = { .env = { "NCCL_IB_HCA==soft0:1:0,soft1:1:1",
+						   DUEL_LATE_TIMEOUTS } };
+	char json[65536];
+	struct duel d;
+
+	duel_open(&d, &setup);
+	for (int end = 0; end < ENDS; end++) {
+		duel_await_events(&d, end, EVENT("protected"),
+				  "against the loss of a NIC or a leaf switch\"", 1);
+		await_status(&d, end, " switch ");
+		duel_status_json(&d, end, json, sizeof(json));
+		HOLDS(&d, strstr(json, "\"protected_against\": \"switch\""), "%s", json);
+	}
+	duel_close(&d);
+}
+
 static const struct duel_test tests[] = {
 	{ "quiet", nothing_happens },
 	{ "cut_and_healed", cut_and_healed },
 	{ "no_second", no_second },
+	{ "switch_apart", switch_apart },
 };
 
 int main(int argc, char **argv)
