@@ -121,6 +121,30 @@ static void fused_crosswise(void)
 	duel_close(&d);
 }
 
+/*
+ * SOUT is lost at one end and SUP at the other, then the other way round: no rail has two ends that
+ * are left, and messages go between the two NICs that are. Each has its share again afterwards.
+ */
+static void mpib_crosswise(void)
+{
+	const struct duel_setup setup = { .env = { "MPIB_HCA_SOUT=soft0", "MPIB_HCA_SUP=soft1",
+						   DUEL_LATE_TIMEOUTS } };
+	struct duel d;
+
+	duel_open(&d, &setup);
+	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
+	for (int end = 0; end < ENDS; end++) {
+		duel_cut(&d, end, 0);
+		duel_cut(&d, !end, 1);
+		goes_on(&d);
+		duel_heal(&d, end, 0);
+		duel_heal(&d, !end, 1);
+		duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":5,", 1 + end);
+		duel_flow(&d, 30);
+	}
+	duel_close(&d);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct duel_test tests[] = {
@@ -129,6 +153,7 @@ int main(int argc, char **argv)
 		{ "further_standbys", further_standbys },
 		{ "crosswise", lost_crosswise },
 		{ "fused_crosswise", fused_crosswise },
+		{ "mpib_crosswise", mpib_crosswise },
 	};
 
 	return duel_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
