@@ -2,6 +2,7 @@
 /* Variables of NCCL's own transport that act on how a connection is made and on what devices
  * report. */
 #include "base/check.h"
+#include "plugin/balance/policy.h"
 #include "plugin/device/device.h"
 #include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
@@ -83,6 +84,25 @@ static void test_use_inline(void)
 }
 
 /* What a device reports is logged in any case, and ends a connection only where that is wanted. */
+/* Three queue pairs: each message over one of them, in turns, or cut over all. */
+static void test_split_data_on_qps(void)
+{
+	for (int wanted = 0; wanted < 2; wanted++) {
+		struct ha_cut cut;
+
+		prepare_world();
+		w.config.ib_qps_per_connection = 3;
+		w.config.ib_split_data_on_qps = wanted;
+		open_between(0, 0);
+		CHECK_INT(send->b.balance.ndata, 3);
+		for (uint64_t message = 0; message < 3; message++) {
+			ha_policy_cut(&send->b, message, 1 << 20, &cut);
+			CHECK_INT(cut.mask, wanted ? 7 : 1 << message);
+		}
+		world_close(&w);
+	}
+}
+
 static void test_return_async_events(void)
 {
 	for (int wanted = 0; wanted < 2; wanted++) {
@@ -198,6 +218,7 @@ int main(void)
 	test_fifo_tc();
 	test_ece_enable();
 	test_use_inline();
+	test_split_data_on_qps();
 	test_return_async_events();
 	test_subnet_at_the_connector();
 	test_subnet_at_the_listener();
