@@ -266,6 +266,8 @@ static void apply_fault(struct sr_faults *faults, void *arg)
 	faults->srq_errors += f->faults.srq_errors;
 	if (f->faults.speed)
 		faults->speed = f->faults.speed;
+	if (f->faults.rate)
+		faults->rate = f->faults.rate;
 	faults->tx.blackhole |= f->faults.tx.blackhole;
 	faults->rx.blackhole |= f->faults.rx.blackhole;
 	if (f->faults.tx.drop_ppm)
@@ -359,6 +361,11 @@ void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent)
 {
 	inject_fault(d, end, nic,
 		     (struct fault) { .faults.tx.drop_ppm = percent * (SR_PPM / 100) });
+}
+
+void duel_rate(struct duel *d, enum duel_end end, int nic, unsigned kbs)
+{
+	inject_fault(d, end, nic, (struct fault) { .faults.rate = kbs }); /* bytes per ms */
 }
 
 /* ---- what was said ---- */

@@ -93,6 +93,8 @@ void duel_fail_srqs(struct duel *d, enum duel_end end, int nic);
 /* Its port goes down and comes back with this speed. */
 void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps);
 void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent);
+/* No more leaves it than so many kB/s. */
+void duel_rate(struct duel *d, enum duel_end end, int nic, unsigned kbs);
 
 /* ---- faults of an end's process ---- */
 /* It forks, in the middle of what it does; the child stays as long as its parent. Only asks for
