@@ -146,6 +146,7 @@ static int show_topology(const struct ha_verbs_ops *verbs, const struct ha_confi
 		goto out;
 	view.utf8 = setlocale(LC_CTYPE, "") && !strcmp(nl_langinfo(CODESET), "UTF-8");
 	rc = ha_standby_compute(topo, standby) != 0;
+	ha_standby_avoid_leaf(topo, standby);
 	if (!rc && options->json)
 		rc = topo_json_print(&view, stdout) != 0;
 	else if (!rc)

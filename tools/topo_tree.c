@@ -198,8 +198,7 @@ static const char *rail_text(const struct ha_topo_device *a, const struct ha_top
 {
 	if (a->rail_id < 0 || b->rail_id < 0)
 		return "";
-	return a->rail_id == b->rail_id && a->plane_id == b->plane_id ? ", same leaf switch"
-								      : ", another leaf switch";
+	return ha_standby_shares_leaf(a, b) ? ", same leaf switch" : ", another leaf switch";
 }
 
 static void pair_print(const struct topo_view *view, int a, int width, FILE *out)

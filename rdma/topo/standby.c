@@ -388,6 +388,29 @@ int ha_standby_compute(const struct ha_topo *topo, struct ha_standby *standby)
 	return 0;
 }
 
+bool ha_standby_shares_leaf(const struct ha_topo_device *a, const struct ha_topo_device *b)
+{
+	return a->rail_id >= 0 && a->rail_id == b->rail_id && a->plane_id == b->plane_id;
+}
+
+void ha_standby_avoid_leaf(const struct ha_topo *topo, struct ha_standby *standby)
+{
+	for (int a = 0; a < standby->nports; a++) {
+		unsigned char last[N];
+		int n = 0, nlast = 0;
+
+		for (int k = 0; k < standby->count[a]; k++) {
+			unsigned char b = standby->order[a][k];
+
+			if (ha_standby_shares_leaf(&topo->devices[a], &topo->devices[b]))
+				last[nlast++] = b;
+			else
+				standby->order[a][n++] = b;
+		}
+		memcpy(standby->order[a] + n, last, (size_t)nlast);
+	}
+}
+
 bool ha_standby_is_pair(const struct ha_standby *standby, int a, int b)
 {
 	return standby->count[a] && standby->order[a][0] == b && standby->count[b] &&

@@ -73,6 +73,15 @@ struct ha_standby {
 /* Reads the list only. 0; -ENOMEM. */
 int ha_standby_compute(const struct ha_topo *topo, struct ha_standby *standby);
 
+/* Do they hang on one leaf switch, as far as NCCL_IB_HCA names rails and planes? */
+bool ha_standby_shares_leaf(const struct ha_topo_device *a, const struct ha_topo_device *b);
+
+/*
+ * As a connection takes them whose two ends are on one leaf switch (plugin/failover/choice.c): in
+ * each port's order those that share its leaf switch come last, else nothing changes.
+ */
+void ha_standby_avoid_leaf(const struct ha_topo *topo, struct ha_standby *standby);
+
 /* The first standby of `a` is `b`, and the other way round. */
 bool ha_standby_is_pair(const struct ha_standby *standby, int a, int b);
 
