@@ -252,8 +252,10 @@ static int parts_open(struct ha_daemon *d)
 	ha_slots_open(&d->slots, d->page.shm, d->started);
 	wrong = ha_advisor_open(&d->advisor, &d->slots, d->options.policy, d->options.sysfs,
 				d->started);
-	if (wrong)
-		return report_error("--policy", wrong), 2;
+	if (wrong) {
+		report_error("--policy", wrong);
+		return 2;
+	}
 	ha_rule_file_load(d);
 	err = ha_loop_open(&d->loop);
 	if (err)
@@ -262,8 +264,10 @@ static int parts_open(struct ha_daemon *d)
 	if (err)
 		return err;
 	wrong = ha_http_open(&d->http, &d->loop, metrics_print, d, d->options.metrics);
-	if (wrong)
-		return report_error("--metrics", wrong), 2;
+	if (wrong) {
+		report_error("--metrics", wrong);
+		return 2;
+	}
 	return sockets_open(d);
 }
 

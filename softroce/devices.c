@@ -176,8 +176,8 @@ static bool name_taken(const struct sr_device_spec *specs, int n, const char *na
 
 static void item_copy(char *item, const char *from, size_t len)
 {
-	while (len && isspace((unsigned char)*from))
-		from++, len--;
+	for (; len && isspace((unsigned char)*from); len--)
+		from++;
 	while (len && isspace((unsigned char)from[len - 1]))
 		len--;
 	if (len >= ITEM_MAX)

@@ -183,8 +183,13 @@ static bool cm_has(int fd)
 static int cm_open(void)
 {
 	__typeof__(softroce_cm_open) *to = OURS(softroce_cm_open);
-	int fd = to ? to() : (errno = ENOENT, -1);
+	int fd;
 
+	if (!to) {
+		errno = ENOENT;
+		return -1;
+	}
+	fd = to();
 	if (fd >= CM_FDS) {
 		OURS(softroce_cm_close)(fd);
 		errno = EMFILE;
@@ -278,9 +283,12 @@ __attribute__((visibility("default"))) int access(const char *path, int mode)
 {
 	char text[IFNAMSIZ + 16];
 
-	if (text_of(path, text, sizeof(text)))
-		return mode & (W_OK | X_OK) ? (errno = EACCES, -1) : 0;
-	return NEXT(access)(path_map(path), mode);
+	if (!text_of(path, text, sizeof(text)))
+		return NEXT(access)(path_map(path), mode);
+	if (!(mode & (W_OK | X_OK)))
+		return 0;
+	errno = EACCES;
+	return -1;
 }
 
 __attribute__((visibility("default"))) char *realpath(const char *path, char *resolved)

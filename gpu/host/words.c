@@ -326,9 +326,10 @@ static int listen_there(struct ha_gpu_bootstrap *b, struct where *me)
 		return fd;
 	ha_gpu_stream_own(fd, host, &port);
 	ha_gpu_stream_text(b->address, port, me->address);
-	return getrandom(&me->secret, sizeof(me->secret), 0) == sizeof(me->secret)
-		       ? fd
-		       : (close(fd), -EIO);
+	if (getrandom(&me->secret, sizeof(me->secret), 0) == sizeof(me->secret))
+		return fd;
+	close(fd);
+	return -EIO;
 }
 
 static int connect_all(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned limit_ms)

@@ -84,8 +84,10 @@ static int state_open(struct ha_controller *c, const struct ha_controller_option
 	char why[256] = "";
 
 	ha_settings_default(&c->settings);
-	if (o->settings && ha_settings_load(&c->settings, o->settings, why, sizeof(why)))
-		return fprintf(stderr, "ha-controller: --settings=%s: %s\n", o->settings, why), 2;
+	if (o->settings && ha_settings_load(&c->settings, o->settings, why, sizeof(why))) {
+		fprintf(stderr, "ha-controller: --settings=%s: %s\n", o->settings, why);
+		return 2;
+	}
 	c->store = ha_store_open(o->database, why, sizeof(why));
 	if (!c->store) {
 		if (folder_missing(o->database))
@@ -111,7 +113,10 @@ static int network_open(struct ha_controller *c, const struct ha_controller_opti
 	if (!c->server)
 		return print_error("--listen", why);
 	wrong = ha_http_open(&c->http, &c->loop, metrics_print, c, o->metrics);
-	return wrong ? print_error("--metrics", wrong), 2 : 0;
+	if (!wrong)
+		return 0;
+	print_error("--metrics", wrong);
+	return 2;
 }
 
 static const char *name_tls(const struct ha_tls *tls)

@@ -89,8 +89,8 @@ static int64_t payload_differs(const char *is, uint64_t key, uint32_t offset, ui
 				continue;
 		}
 		if (n == 8 ? load_word(is + i) != v : memcmp(is + i, (char *)&v + at, n) != 0) {
-			while (is[i] == ((char *)&v)[at])
-				i++, at++;
+			for (; is[i] == ((char *)&v)[at]; at++)
+				i++;
 			return offset + i;
 		}
 		i += n;

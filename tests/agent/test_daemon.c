@@ -320,7 +320,8 @@ static void directories_that_are_not_ours(struct rig *r)
 	/* A link in place of the directory, or of the file, leads nobody to somebody else's
 	 * file. */
 	CHECK(!mkdir(other, 0755));
-	rig_stop((rig_start(r, NULL), r), SIGTERM);
+	rig_start(r, NULL);
+	rig_stop(r, SIGTERM);
 	CHECK(!unlink(hints));
 	strcat(other, "/file");
 	close(open(other, O_CREAT | O_WRONLY, 0600));

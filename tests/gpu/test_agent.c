@@ -120,7 +120,10 @@ static unsigned refusals;
 
 static int refuse_fence(void *path)
 {
-	return refusals ? (refusals--, -EINVAL) : soft_path_ops.fence(path);
+	if (!refusals)
+		return soft_path_ops.fence(path);
+	refusals--;
+	return -EINVAL;
 }
 
 static void fence_refused_body(void *arg)

@@ -466,15 +466,19 @@ static void shapes_are_checked(void)
 	CHECK(ha_moe_shape_wrong(&good, 1)); /* 16 experts' signals on one connection */
 	s.experts = 63;
 	CHECK(ha_moe_shape_wrong(&s, 4));
-	s = good, s.topk = 17;
+	s = good;
+	s.topk = 17;
 	CHECK(ha_moe_shape_wrong(&s, 4));
-	s = good, s.topk = 0;
+	s = good;
+	s.topk = 0;
 	CHECK(ha_moe_shape_wrong(&s, 4));
-	s = good, s.hidden = 1032;
+	s = good;
+	s.hidden = 1032;
 	CHECK(ha_moe_shape_wrong(&s, 4));
 	s.format = HA_MOE_BF16;
 	CHECK(!ha_moe_shape_wrong(&s, 4));
-	s = good, s.tokens_max = 0;
+	s = good;
+	s.tokens_max = 0;
 	CHECK(ha_moe_shape_wrong(&s, 4));
 }
 

@@ -37,7 +37,9 @@ static void against_sorted(unsigned bits)
 
 	all = half[0] = half[1] = (struct ha_calls) { 0 };
 	for (unsigned i = 0; i < CALLS; i++) {
-		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
 		times[i] = (random >> 8 & ((UINT64_C(1) << bits) - 1)) >> i % bits;
 		ha_calls_add(&half[i % 2], times[i]);
 	}

@@ -129,7 +129,10 @@ static int open_metrics(struct daemon *d, const struct ha_backend_settings *s)
 	if (ha_loop_open(&d->loop))
 		return report_error("epoll", strerror(errno));
 	wrong = ha_http_open(&d->http, &d->loop, print_metrics, d, s->metrics);
-	return wrong ? report_error("--metrics", wrong), 2 : 0;
+	if (!wrong)
+		return 0;
+	report_error("--metrics", wrong);
+	return 2;
 }
 
 static void run_daemon(struct daemon *d, const struct ha_backend_settings *s)

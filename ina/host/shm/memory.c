@@ -74,19 +74,30 @@ static int allocate_pages(int file, uint64_t bytes)
 	return 0;
 }
 
+/* Gives the file its size, for good; *step: what it was at when it failed. */
+static int size_file(int fd, uint64_t bytes, const char **step)
+{
+	*step = "memfd_create";
+	if (fd < 0)
+		return -errno;
+	*step = "ftruncate";
+	if (ftruncate(fd, (off_t)bytes))
+		return -errno;
+	*step = "seals";
+	return fcntl(fd, F_ADD_SEALS, SEALS) ? -errno : 0;
+}
+
 int ina_shm_memory_make(struct ina_shm_memory *memory, uint32_t segments, int *file, char *why,
 			size_t size)
 {
 	uint64_t bytes = ina_shm_bytes(segments);
-	const char *step = "memfd_create";
+	const char *step;
 	int fd = memfd_create("hawser-ina", MFD_CLOEXEC | MFD_ALLOW_SEALING), err;
 
 	memset(memory, 0, sizeof(*memory));
-	if (fd < 0 || (step = "ftruncate", ftruncate(fd, (off_t)bytes)) ||
-	    (step = "seals", fcntl(fd, F_ADD_SEALS, SEALS))) {
-		err = -errno;
+	err = size_file(fd, bytes, &step);
+	if (err)
 		goto failed;
-	}
 	step = "mmap";
 	err = map_it(memory, fd, bytes);
 	if (err)

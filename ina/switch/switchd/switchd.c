@@ -152,8 +152,10 @@ static int groups_open(struct ina_switchd *s, const struct ina_switch_options *o
 	char why[256] = "";
 	bool read;
 
-	if (o->groups && ina_groups_load(&s->groups, o->groups, &read, why, sizeof(why)))
-		return print_error("--groups", why), 2;
+	if (o->groups && ina_groups_load(&s->groups, o->groups, &read, why, sizeof(why))) {
+		print_error("--groups", why);
+		return 2;
+	}
 	if (!o->follow.client.address)
 		return 0;
 	s->follow = ina_follow_start(&o->follow, &ops, why, sizeof(why));
@@ -177,8 +179,10 @@ static int open_parts(struct ina_switchd *s, const struct ina_switch_options *o)
 		return print_error(NULL, "no memory");
 	ina_groups_open(&s->groups, s->all);
 	wrong = ha_http_open(&s->http, &s->loop, metrics_print, s, o->metrics);
-	if (wrong)
-		return print_error("--metrics", wrong), 2;
+	if (wrong) {
+		print_error("--metrics", wrong);
+		return 2;
+	}
 	err = ports_open(s, o);
 	if (!err)
 		err = cores_start(s, o);

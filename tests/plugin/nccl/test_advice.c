@@ -99,7 +99,7 @@ static void measure_each(const char *what, double sup, int messages, void (*each
 			each(i);
 		rig_exchange(&rig, &pair, message_size);
 	}
-	n[0] = rig_sent_by(rig_device(0)) - before[0],
+	n[0] = rig_sent_by(rig_device(0)) - before[0];
 	n[1] = rig_sent_by(rig_device(1)) - before[1];
 	all = (double)(n[0] + n[1]);
 	part = (double)n[1] / all;

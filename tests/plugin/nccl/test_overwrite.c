@@ -83,10 +83,12 @@ int main(int argc, char **argv)
 		request = STALE;
 		OK(rig_raw_irecv(&rig, pair.recv, 1, &data, &size, &tag, &to_mr, &request));
 		CHECK(request != STALE, "irecv did not write *request");
-		if (request)
+		if (request) {
 			recv[posted++] = request;
-		else
-			none++, usleep(2000); /* full, or busy with itself for a moment */
+		} else {
+			none++;
+			usleep(2000); /* full, or busy with itself for a moment */
+		}
 	}
 	CHECK(posted >= NCCL_NET_MAX_REQUESTS && posted < 4096, "%d receives in flight", posted);
 	if (rig.version >= 9) {

@@ -55,10 +55,11 @@ static void run_setting(const struct setting *s)
 	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }));
 	rig_pair_open_on(&rig, &pair, dev);
 	rig_exchange(&rig, &pair, MESSAGE);
-	before[0] = rig_sent_by(rig_device(0)), before[1] = rig_sent_by(rig_device(1));
+	before[0] = rig_sent_by(rig_device(0));
+	before[1] = rig_sent_by(rig_device(1));
 	for (int i = 0; i < MESSAGES; i++)
 		rig_exchange(&rig, &pair, MESSAGE);
-	after[0] = rig_sent_by(rig_device(0)) - before[0],
+	after[0] = rig_sent_by(rig_device(0)) - before[0];
 	after[1] = rig_sent_by(rig_device(1)) - before[1];
 	all = (double)(after[0] + after[1]);
 	slack = rig_sent_slack(all, payload);

@@ -90,8 +90,8 @@ static void check_weights(const unsigned *on, unsigned devices, const uint16_t *
 	sc.host[0].policy = HA_POLICY_STATIC;
 	for (unsigned d = 0; d < devices; d++) {
 		weights += sc.host[0].weights[d] = weight[d];
-		for (unsigned i = 0; i < on[d]; i++)
-			c->rail[0][n] = c->rail[1][n] = d, n++;
+		for (unsigned i = 0; i < on[d]; i++, n++)
+			c->rail[0][n] = c->rail[1][n] = d;
 	}
 	c->nrails[0] = c->nrails[1] = n;
 	sim_run_apart(&sc, SIM_SOUND, &r);

@@ -532,8 +532,11 @@ static void write_config(const char *path, unsigned control, size_t size)
 	FILE *f;
 
 	memset(config, 0, sizeof(config));
-	config[0x100] = 0x01, config[0x102] = 0x01, config[0x103] = 0x20; /* next: 0x200 */
-	config[0x200] = 0x0d, config[0x206] = (unsigned char)control;
+	config[0x100] = 0x01;
+	config[0x102] = 0x01;
+	config[0x103] = 0x20; /* next: 0x200 */
+	config[0x200] = 0x0d;
+	config[0x206] = (unsigned char)control;
 	tree_file(&m.tree, path, "");
 	snprintf(full, sizeof(full), "%s%s", m.tree.root, path);
 	f = fopen(full, "w");
