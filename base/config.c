@@ -251,15 +251,6 @@ static const char *environment_get(void *user, const char *name)
 	return getenv(name);
 }
 
-const char *ha_config_nearest(const char *name)
-{
-	const char *known[HA_CONFIG_COUNT];
-
-	for (int i = 0; i < HA_CONFIG_COUNT; i++)
-		known[i] = ha_config_entries[i].name;
-	return ha_name_nearest(name, known, HA_CONFIG_COUNT);
-}
-
 static void unknown_name_log(const char *name, const char *nearest)
 {
 	HA_WARN(NULL, "%s is set, but there is no such variable%s%s; `ha config` lists them", name,

@@ -100,8 +100,6 @@ uint64_t ha_config_window_ns(const struct ha_config *config);
 uint64_t ha_config_rto_ns(const struct ha_config *config);
 
 const char *ha_config_name(enum ha_config_id id);
-/* A known variable whose name is near `name` (edit distance <= 3), or NULL. */
-const char *ha_config_nearest(const char *name);
 /* The value in force as text, into `buf`. Returns buf. */
 const char *ha_config_value(const struct ha_config *config, enum ha_config_id id, char *buf,
 			    size_t len);

@@ -618,27 +618,6 @@ bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *r, uin
 	return true;
 }
 
-struct ha_group *ha_groups_find(const struct ha_groups *g, const char *switch_name, uint32_t id,
-				bool *several)
-{
-	struct ha_group *found = NULL;
-
-	*several = false;
-	if (!id || id >= HA_GROUP_IDS)
-		return NULL;
-	for (unsigned i = 0; i < g->nsw; i++) {
-		struct ha_group *group = g->sw[i]->group[id];
-
-		if (!group || (switch_name && strcmp(g->sw[i]->info.name, switch_name)))
-			continue;
-		if (found && found->r.state == HA_GROUP_LIVE && group->r.state == HA_GROUP_LIVE)
-			*several = true;
-		if (!found || group->r.state == HA_GROUP_LIVE)
-			found = group;
-	}
-	return found;
-}
-
 /* ---- for tests ---- */
 
 static const char *check_one(const struct ha_group *group)

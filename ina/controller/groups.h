@@ -204,9 +204,6 @@ struct ha_switch *ha_groups_switch_restore(struct ha_groups *g, const struct ha_
 /* After a restart. false: it contradicts what is there. Its switch must be known. */
 bool ha_groups_restore(struct ha_groups *g, const struct ha_group_record *record, uint64_t now);
 
-/* A LIVE group by its number on a switch (NULL: on any). *several: there is more than one. */
-struct ha_group *ha_groups_find(const struct ha_groups *g, const char *switch_name, uint32_t id,
-				bool *several);
 /* What is wrong inside, or NULL; for tests. */
 const char *ha_groups_check(const struct ha_groups *g);
 

@@ -17,11 +17,6 @@ const char *ina_fault_name(enum ina_fault fault, const char **help)
 	return known ? table[fault][0] : "?";
 }
 
-size_t ina_frame_bytes(const struct ina_frame *f)
-{
-	return ina_wire_bytes(f);
-}
-
 enum ina_fault ina_wire_ip_fault(const uint8_t *b, size_t len)
 {
 	const uint8_t *ip = b + INA_WIRE_IP_AT;
@@ -53,11 +48,6 @@ enum ina_fault ina_wire_ip_fault(const uint8_t *b, size_t len)
 enum ina_fault ina_frame_decode(const void *bytes, size_t len, struct ina_frame *f)
 {
 	return ina_wire_decode(bytes, len, f);
-}
-
-size_t ina_frame_encode_head(const struct ina_frame *f, bool checksum, void *bytes)
-{
-	return ina_wire_encode_head(f, checksum, bytes);
 }
 
 size_t ina_frame_encode(const struct ina_frame *f, void *bytes)

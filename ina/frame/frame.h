@@ -122,13 +122,6 @@ enum ina_fault ina_frame_decode(const void *bytes, size_t len, struct ina_frame 
  * take: it is not checked.
  */
 size_t ina_frame_encode(const struct ina_frame *f, void *bytes);
-/*
- * All but the words, and how long that is. checksum false: IPv4's is left 0, for a device that
- * makes it.
- */
-size_t ina_frame_encode_head(const struct ina_frame *f, bool checksum, void *bytes);
-/* The bytes encode would write. */
-size_t ina_frame_bytes(const struct ina_frame *f);
 
 /*
  * Of an extended frame's flags. Words go with data only; of the bare kinds there is one at a time,

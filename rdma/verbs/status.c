@@ -10,7 +10,6 @@ struct words {
 };
 
 struct status {
-	const char *symbol;
 	struct words words;
 	enum ha_status_class class;
 	bool local;
@@ -23,8 +22,7 @@ struct status {
 static const char report[] = "this is a defect; please report it with the log";
 
 #define LOCAL true
-#define STATUS(s, c, local, ...) \
-	[IBV_WC_##s] = { "IBV_WC_" #s, { __VA_ARGS__ }, HA_STATUS_##c, local }
+#define STATUS(s, c, local, ...) [IBV_WC_##s] = { { __VA_ARGS__ }, HA_STATUS_##c, local }
 
 /*
  * What a reliable connection without memory windows, EE contexts and tag matching cannot cause
@@ -122,17 +120,10 @@ static const struct words events[] = {
 
 static const struct status *status_at(enum ibv_wc_status number)
 {
-	static const struct status unknown = {
-		"IBV_WC_?", { UNKNOWN }, HA_STATUS_RECOVERABLE, false
-	};
+	static const struct status unknown = { { UNKNOWN }, HA_STATUS_RECOVERABLE, false };
 
-	return (unsigned)number < COUNT(statuses) && statuses[number].symbol ? &statuses[number]
-									     : &unknown;
-}
-
-const char *ha_verbs_status_symbol(enum ibv_wc_status status)
-{
-	return status_at(status)->symbol;
+	return (unsigned)number < COUNT(statuses) && statuses[number].words.name ? &statuses[number]
+										 : &unknown;
 }
 
 const char *ha_verbs_status_name(enum ibv_wc_status status)
@@ -153,20 +144,6 @@ enum ha_status_class ha_verbs_status_class(enum ibv_wc_status status)
 bool ha_verbs_status_local(enum ibv_wc_status status)
 {
 	return status_at(status)->local;
-}
-
-const char *ha_status_class_name(enum ha_status_class class)
-{
-	static const char *const names[] = {
-		[HA_STATUS_OK] = "ok",
-		[HA_STATUS_FLUSHED] = "flushed",
-		[HA_STATUS_TRANSIENT] = "transient",
-		[HA_STATUS_RECOVERABLE] = "recoverable",
-		[HA_STATUS_REFUSED] = "refused",
-		[HA_STATUS_FATAL] = "fatal",
-	};
-
-	return (unsigned)class < COUNT(names) ? names[class] : "unknown";
 }
 
 static const struct words *event_at(enum ibv_event_type type)

@@ -10,7 +10,6 @@
 /* Never NULL, also for numbers that no standard knows. */
 const char *ha_verbs_status_name(enum ibv_wc_status status);
 const char *ha_verbs_status_advice(enum ibv_wc_status status);
-const char *ha_verbs_status_symbol(enum ibv_wc_status status); /* "IBV_WC_..." */
 
 /* What a completion says about its path. */
 enum ha_status_class {
@@ -28,7 +27,6 @@ enum ha_status_class {
 /* RECOVERABLE for numbers that no standard knows: trying another path does no harm, and paths are
  * finite. */
 enum ha_status_class ha_verbs_status_class(enum ibv_wc_status status);
-const char *ha_status_class_name(enum ha_status_class status_class);
 
 /* The fault is at our own NIC: every connection on this device probably has it. */
 bool ha_verbs_status_local(enum ibv_wc_status status);

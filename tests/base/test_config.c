@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/names.h"
 #include "tests/base/lines.h"
 
 /* "NAME=value" strings that end with NULL. */
@@ -247,14 +248,23 @@ static void the_forced_timeout_wins(void)
 	CHECK_INT(ha_config_timeout(&c), 16); /* nonsense forces nothing */
 }
 
+static const char *find_nearest(const char *name)
+{
+	const char *known[HA_CONFIG_COUNT];
+
+	for (int i = 0; i < HA_CONFIG_COUNT; i++)
+		known[i] = ha_config_name((enum ha_config_id)i);
+	return ha_name_nearest(name, known, HA_CONFIG_COUNT);
+}
+
 static void nearest_name_is_found(void)
 {
-	CHECK_TEXT(ha_config_nearest("HA_NCCL_RTO"), "HA_NCCL_RTO_MS");
-	CHECK_TEXT(ha_config_nearest("HA_NCCL_TEST_MAXPOLL"), "HA_NCCL_TEST_MAX_POLL");
-	CHECK(!ha_config_nearest("HA_NCCL_NOTHING_LIKE_IT"));
-	CHECK(!ha_config_nearest("HA_NCCL_"
-				 "A_NAME_THAT_IS_LONGER_THAN_ANY_VARIABLE_COULD_REASONABLY_BE_IN_A_"
-				 "TABLE_LIKE_OURS"));
+	CHECK_TEXT(find_nearest("HA_NCCL_RTO"), "HA_NCCL_RTO_MS");
+	CHECK_TEXT(find_nearest("HA_NCCL_TEST_MAXPOLL"), "HA_NCCL_TEST_MAX_POLL");
+	CHECK(!find_nearest("HA_NCCL_NOTHING_LIKE_IT"));
+	CHECK(!find_nearest("HA_NCCL_"
+			    "A_NAME_THAT_IS_LONGER_THAN_ANY_VARIABLE_COULD_REASONABLY_BE_IN_A_"
+			    "TABLE_LIKE_OURS"));
 }
 
 /* As `ha config` prints it. */

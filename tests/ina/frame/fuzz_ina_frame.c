@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "ina/frame/bytes.h"
 #include "ina/frame/frame.h"
+#include "ina/frame/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size_t len = ina_frame_encode(&f, again);
 
 		CHECK(len <= size && size <= (len > 60 ? len : 60) + 4 &&
-		      len == ina_frame_bytes(&f));
+		      len == ina_wire_bytes(&f));
 		CHECK(!memcmp(again, heap,
 			      /* all but what encode chooses itself: identification, time to live,
 			       * checksum */

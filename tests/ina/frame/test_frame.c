@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "ina/frame/bytes.h"
 #include "ina/frame/frame.h"
+#include "ina/frame/wire.h"
 #include "tests/ina/switch/named.h"
 
 #include <sys/mman.h>
@@ -507,7 +508,7 @@ static void decode_bytewise(void)
 		fault = slow_fault(at, len);
 		CHECK_INT(ina_frame_decode(at, len, &g), fault);
 		seen[fault]++;
-		longer += !fault && len > ina_frame_bytes(&g);
+		longer += !fault && len > ina_wire_bytes(&g);
 		if (!fault)
 			slow_fields(at, &g);
 	}
@@ -564,7 +565,7 @@ static void encode_bytewise(void)
 
 		at = room + ROOM - head - sr_rng_below(&rng, 8);
 		memset(at - 1, 0xa5, (size_t)(room + ROOM - at + 1));
-		CHECK_INT(ina_frame_encode_head(&f, with_checksum, at), head);
+		CHECK_INT(ina_wire_encode_head(&f, with_checksum, at), head);
 		if (with_checksum)
 			mend_checksum(expected);
 		CHECK(!memcmp(at, expected, head) && at[-1] == 0xa5);

@@ -60,13 +60,27 @@ static void statuses_have_classes(void)
 	}
 }
 
+static const char *name_class(enum ha_status_class class)
+{
+	static const char *const names[] = {
+		[HA_STATUS_OK] = "ok",
+		[HA_STATUS_FLUSHED] = "flushed",
+		[HA_STATUS_TRANSIENT] = "transient",
+		[HA_STATUS_RECOVERABLE] = "recoverable",
+		[HA_STATUS_REFUSED] = "refused",
+		[HA_STATUS_FATAL] = "fatal",
+	};
+
+	return (unsigned)class < sizeof(names) / sizeof(names[0]) ? names[class] : NULL;
+}
+
 /* Only the two harmless classes are for what is no error of this path's own. */
 static void every_number_has_a_class(void)
 {
 	for (int i = -2; i < 100; i++) {
 		enum ha_status_class class = ha_verbs_status_class(i);
 
-		CHECK(strcmp(ha_status_class_name(class), "unknown"));
+		CHECK(name_class(class));
 		CHECK((class == HA_STATUS_OK) == (i == IBV_WC_SUCCESS));
 		CHECK((class == HA_STATUS_FLUSHED) == (i == IBV_WC_WR_FLUSH_ERR));
 		CHECK(!ha_verbs_status_local(i) || class == HA_STATUS_RECOVERABLE);
@@ -74,6 +88,34 @@ static void every_number_has_a_class(void)
 			CHECK_INT(class, HA_STATUS_RECOVERABLE);
 	}
 }
+
+#define SYMBOL(status) [IBV_WC_##status] = "IBV_WC_" #status
+static const char *const symbols[] = {
+	SYMBOL(SUCCESS),
+	SYMBOL(LOC_LEN_ERR),
+	SYMBOL(LOC_QP_OP_ERR),
+	SYMBOL(LOC_EEC_OP_ERR),
+	SYMBOL(LOC_PROT_ERR),
+	SYMBOL(WR_FLUSH_ERR),
+	SYMBOL(MW_BIND_ERR),
+	SYMBOL(BAD_RESP_ERR),
+	SYMBOL(LOC_ACCESS_ERR),
+	SYMBOL(REM_INV_REQ_ERR),
+	SYMBOL(REM_ACCESS_ERR),
+	SYMBOL(REM_OP_ERR),
+	SYMBOL(RETRY_EXC_ERR),
+	SYMBOL(RNR_RETRY_EXC_ERR),
+	SYMBOL(LOC_RDD_VIOL_ERR),
+	SYMBOL(REM_INV_RD_REQ_ERR),
+	SYMBOL(REM_ABORT_ERR),
+	SYMBOL(INV_EECN_ERR),
+	SYMBOL(INV_EEC_STATE_ERR),
+	SYMBOL(FATAL_ERR),
+	SYMBOL(RESP_TIMEOUT_ERR),
+	SYMBOL(GENERAL_ERR),
+	SYMBOL(TM_ERR),
+	SYMBOL(TM_RNDV_INCOMPLETE),
+};
 
 static void the_docs_have_the_table(const char *path)
 {
@@ -87,9 +129,8 @@ static void the_docs_have_the_table(const char *path)
 	for (int i = IBV_WC_SUCCESS; i <= IBV_WC_TM_RNDV_INCOMPLETE; i++) {
 		char row[200];
 
-		snprintf(row, sizeof(row), "| %d | `%s` | %s | %s | %s |\n", i,
-			 ha_verbs_status_symbol(i), ha_verbs_status_name(i),
-			 ha_status_class_name(ha_verbs_status_class(i)),
+		snprintf(row, sizeof(row), "| %d | `%s` | %s | %s | %s |\n", i, symbols[i],
+			 ha_verbs_status_name(i), name_class(ha_verbs_status_class(i)),
 			 ha_verbs_status_local(i) ? "yes" : "no");
 		if (strstr(text, row))
 			continue;
