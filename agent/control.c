@@ -41,7 +41,8 @@ static const char *rule_command(struct ha_daemon *d, char **word, int n)
 	return why ? why : ha_rule_file_change(d, &rule, set);
 }
 
-char *ha_control_answer(struct ha_daemon *d, char *line, size_t *len)
+/* The answer to a line (which it may change); malloc'd, NULL = no memory. *len: its bytes. */
+static char *ha_control_answer(struct ha_daemon *d, char *line, size_t *len)
 {
 	char *word[5], *state = NULL, *answer = NULL;
 	const char *why = NULL;

@@ -32,7 +32,4 @@ int ha_control_relisten(struct ha_control *c, int fd);
 void ha_control_close(struct ha_control *c);
 void ha_control_tick(struct ha_control *c, uint64_t now);
 
-/* The answer to a line (which it may change); malloc'd, NULL = no memory. *len: its bytes. */
-char *ha_control_answer(struct ha_daemon *daemon, char *line, size_t *len);
-
 #endif

@@ -31,7 +31,8 @@ static bool parse_number(const char *text, unsigned long most, unsigned long *va
 	return !*end && !errno && *value <= most;
 }
 
-bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len)
+/* false: it is no address. */
+static bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len)
 {
 	unsigned long bits = 32;
 	struct in_addr in;

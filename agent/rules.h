@@ -28,8 +28,6 @@ struct ha_rules {
 };
 
 void ha_rules_free(struct ha_rules *rules);
-/* false: it is no address. */
-bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len);
 /* Of a whole line; NULL, or what is wrong with it. */
 const char *ha_rule_parse(const char *src, const char *dst, const char *share,
 			  struct ha_rule *rule);

@@ -28,8 +28,8 @@ bool ha_number_parse(const char *text, uint64_t low, uint64_t high, uint64_t *va
 	return true;
 }
 
-bool ha_number_take(const char *program, const char *what, const char *text, uint64_t low,
-		    uint64_t high, uint64_t *value)
+static bool ha_number_take(const char *program, const char *what, const char *text, uint64_t low,
+			   uint64_t high, uint64_t *value)
 {
 	if (ha_number_parse(text, low, high, value))
 		return true;

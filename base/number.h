@@ -15,8 +15,6 @@ bool ha_number_parse(const char *text, uint64_t low, uint64_t high, uint64_t *va
  * "ha sim: --seeds takes a whole number from 1 to 10, not 'x'". `what` is the option with its
  * dashes, or the argument's name.
  */
-bool ha_number_take(const char *program, const char *what, const char *text, uint64_t low,
-		    uint64_t high, uint64_t *value);
 bool ha_number_take_unsigned(const char *program, const char *what, const char *text, unsigned low,
 			     unsigned high, unsigned *value);
 

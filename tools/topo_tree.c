@@ -57,7 +57,8 @@ const char *topo_card_text(const struct ha_topo_device *dev, char *buf, size_t l
 	return buf;
 }
 
-const char *topo_state_text(const struct ha_topo_device *dev, char *buf, size_t len)
+/* "active", "down", "active, no address". */
+static const char *topo_state_text(const struct ha_topo_device *dev, char *buf, size_t len)
 {
 	snprintf(buf, len, "%s%s", ha_verbs_port_state_name(dev->port_attr.state),
 		 !dev->up && dev->port_attr.state == IBV_PORT_ACTIVE ? ", no address" : "");

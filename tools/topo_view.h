@@ -58,8 +58,6 @@ int topo_json_print(const struct topo_view *view, FILE *out);
 const char *topo_place_text(const struct ha_topo_device *dev, char *buf, size_t len);
 /* "0000:3d:00": where its card sits (of a virtual function, the card's); "" for a software NIC. */
 const char *topo_card_text(const struct ha_topo_device *dev, char *buf, size_t len);
-/* "active", "down", "active, no address". */
-const char *topo_state_text(const struct ha_topo_device *dev, char *buf, size_t len);
 /* What the pairs are worth, in a sentence. */
 const char *topo_failover_text(enum topo_failover failover);
 

@@ -71,6 +71,16 @@ int ha_pilot_start(struct ha_pilot *p, enum ha_pilot_task task)
 	return -err;
 }
 
+/* Waits for it. */
+static void ha_pilot_end(struct ha_pilot *p)
+{
+	if (!p->running)
+		return;
+	pthread_join(p->thread, NULL);
+	p->running = false;
+	__atomic_store_n(p->give_up, 0, __ATOMIC_RELAXED);
+}
+
 bool ha_pilot_ended(struct ha_pilot *p)
 {
 	/* Acquire: pairs with the thread's release. */
@@ -91,13 +101,4 @@ void ha_pilot_recall(struct ha_pilot *p)
 	if (p->running)
 		ha_pilot_hurry(p);
 	ha_pilot_end(p);
-}
-
-void ha_pilot_end(struct ha_pilot *p)
-{
-	if (!p->running)
-		return;
-	pthread_join(p->thread, NULL);
-	p->running = false;
-	__atomic_store_n(p->give_up, 0, __ATOMIC_RELAXED);
 }

@@ -42,7 +42,5 @@ bool ha_pilot_ended(struct ha_pilot *pilot);
 void ha_pilot_hurry(struct ha_pilot *pilot);
 /* The same, and waits for its end. */
 void ha_pilot_recall(struct ha_pilot *pilot);
-/* Waits for it. */
-void ha_pilot_end(struct ha_pilot *pilot);
 
 #endif

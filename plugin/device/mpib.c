@@ -75,7 +75,8 @@ void ha_mpib_enable(struct ha_ctx *ctx)
 		config->mpib_island_prefix_len);
 }
 
-bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, int prefix)
+/* Two hosts of one island? */
+static bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, int prefix)
 {
 	int bits = a->family == 4 ? 32 : 128, bytes;
 

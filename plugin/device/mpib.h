@@ -33,8 +33,6 @@ bool ha_mpib_wanted(const struct ha_config *config);
 int ha_mpib_find(struct ha_ctx *ctx);
 /* They have been fused (fused.h): from here on they are the one device. */
 void ha_mpib_enable(struct ha_ctx *ctx);
-/* Two hosts of one island? */
-bool ha_mpib_island(const struct ha_wire_addr *a, const struct ha_wire_addr *b, int prefix);
 
 /* The rails of a connection: all, or SOUT's alone. */
 void ha_mpib_rails(const struct ha_mpib *mpib, bool sup, int *dev, struct ha_comm_opts *opts);

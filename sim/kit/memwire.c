@@ -370,7 +370,8 @@ free_port:
 	return NULL;
 }
 
-void sr_memwire_remove(struct sr_memwire *mw, struct sr_nic *nic)
+/* Takes the NIC off the wire and destroys it; packets on their way to it vanish. */
+static void sr_memwire_remove(struct sr_memwire *mw, struct sr_nic *nic)
 {
 	for (struct sr_memwire_port **at = &mw->ports; *at; at = &(*at)->next) {
 		struct sr_memwire_port *port = *at;

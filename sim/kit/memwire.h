@@ -53,8 +53,6 @@ void sr_memwire_destroy(struct sr_memwire *mw);
  * GIDs.
  */
 struct sr_nic *sr_memwire_nic(struct sr_memwire *mw, const struct sr_nic_config *config, int *err);
-/* Takes the NIC off the wire and destroys it; packets on their way to it vanish. */
-void sr_memwire_remove(struct sr_memwire *mw, struct sr_nic *nic);
 struct sr_memwire_port *sr_memwire_port_of(struct sr_memwire *mw, const struct sr_nic *nic);
 struct sr_nic *sr_memwire_nic_of(const struct sr_memwire_port *port);
 void sr_memwire_set_link(struct sr_memwire_port *port, const struct sr_memwire_link *link);

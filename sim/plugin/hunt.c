@@ -185,7 +185,9 @@ static bool fewer_messages(struct sim_scenario *sc, enum sim_mutation mutation,
 	return any;
 }
 
-void sim_shrink(struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result)
+/* Leaves out faults, connections and messages while the same is found. */
+static void sim_shrink(struct sim_scenario *sc, enum sim_mutation mutation,
+		       struct sim_result *result)
 {
 	for (int pass = 0; pass < 3; pass++) {
 		bool any = fewer_faults(sc, mutation, result);
@@ -197,7 +199,8 @@ void sim_shrink(struct sim_scenario *sc, enum sim_mutation mutation, struct sim_
 	}
 }
 
-void sim_print_command(const struct sim_scenario *sc, const struct sim_hunt *hunt, FILE *out)
+/* "ha sim --seed 5 --without-faults 0x3 ...": how to run exactly this again. */
+static void sim_print_command(const struct sim_scenario *sc, const struct sim_hunt *hunt, FILE *out)
 {
 	uint32_t off = 0;
 

@@ -27,9 +27,5 @@ int sim_hunt_run(const struct sim_hunt *hunt, struct sim_tally *tally, FILE *out
 /* One scenario in a process of its own, so that a crash is a result too. */
 void sim_run_apart(const struct sim_scenario *sc, enum sim_mutation mutation,
 		   struct sim_result *result);
-/* Leaves out faults, connections and messages while the same is found. */
-void sim_shrink(struct sim_scenario *sc, enum sim_mutation mutation, struct sim_result *result);
-/* "ha sim --seed 5 --without-faults 0x3 ...": how to run exactly this again. */
-void sim_print_command(const struct sim_scenario *sc, const struct sim_hunt *hunt, FILE *out);
 
 #endif

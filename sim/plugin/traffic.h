@@ -102,7 +102,5 @@ bool sim_traffic_done(const struct sim_world *w);
 void sim_traffic_watch(struct sim_world *w);
 /* How many pairs a host's senders that have no rail are trying. */
 void sim_traffic_count_tries(struct sim_host *h);
-/* Says how far every end has come. */
-void sim_traffic_print(const struct sim_world *w, char *text, size_t size);
 
 #endif

@@ -59,7 +59,8 @@ bool sim_conn_waits(struct sim_conn *c)
 	return true;
 }
 
-void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
+/* Says how far every end has come. */
+static void sim_traffic_print(const struct sim_world *w, char *text, size_t size)
 {
 	static const char *const phases[] = { "waits", "opens", "up", "closes", "closed" };
 	size_t at = 0;

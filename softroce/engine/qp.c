@@ -12,7 +12,8 @@
 static const struct sr_service *const services[] = { &sr_service_rc, &sr_service_uc,
 						     &sr_service_ud };
 
-const struct sr_service *sr_service_by_type(enum ibv_qp_type type)
+/* By queue pair type; NULL when the service is not offered. */
+static const struct sr_service *sr_service_by_type(enum ibv_qp_type type)
 {
 	for (unsigned i = 0; i < sizeof(services) / sizeof(services[0]); i++)
 		if (services[i]->type == type)

@@ -124,8 +124,10 @@ static const table ud_table = {
 	[IBV_QPS_ERR] = { BACK },
 };
 
-bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
-			 int mask)
+/* Whether a queue pair of this type may go from one state to the other with this attribute mask
+ * (IBTA vol. 1, 11.2.5.3). */
+static bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+				int mask)
 {
 	const struct transition *t;
 	const table *of = type == IBV_QPT_UC ? &uc_table : &ud_table;

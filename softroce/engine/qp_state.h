@@ -8,10 +8,6 @@
 
 struct sr_qp;
 
-/* Whether a queue pair of this type may go from one state to the other with this attribute mask
- * (IBTA vol. 1, 11.2.5.3). */
-bool sr_qp_transition_ok(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
-			 int mask);
 /* Into the error state: everything posted completes as flushed, in order. Answers already owed to
  * the peer stay owed. */
 void sr_qp_enter_error(struct sr_qp *qp);

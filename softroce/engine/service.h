@@ -53,7 +53,4 @@ struct sr_service {
 
 extern const struct sr_service sr_service_rc, sr_service_uc, sr_service_ud;
 
-/* By queue pair type; NULL when the service is not offered. */
-const struct sr_service *sr_service_by_type(enum ibv_qp_type type);
-
 #endif

@@ -90,7 +90,7 @@ static void check_numa(const struct doctor_host *host, struct doctor_report *rep
 	doctor_mend(f, "sysctl -w kernel.numa_balancing=0");
 }
 
-void doctor_check_gpu(const struct doctor_host *host, struct doctor_report *report)
+static void doctor_check_gpu(const struct doctor_host *host, struct doctor_report *report)
 {
 	bool gpu = doctor_has_gpu(host);
 
@@ -127,7 +127,7 @@ static void find_silent(struct doctor_report *report, bool wanted, const char *c
 	doctor_mend(f, "systemctl start %s", unit);
 }
 
-void doctor_check_daemons(const struct doctor_host *host, struct doctor_report *report)
+static void doctor_check_daemons(const struct doctor_host *host, struct doctor_report *report)
 {
 	bool agent = wants_agent(host->config), backend = host->env("NETCCL_BACKEND") != NULL;
 

@@ -20,7 +20,5 @@ void doctor_check_oob(const struct doctor_host *host, struct doctor_report *repo
 void doctor_check_ports(const struct doctor_host *host, struct doctor_report *report);
 void doctor_check_standby(const struct doctor_host *host, struct doctor_report *report);
 void doctor_check_pci(const struct doctor_host *host, struct doctor_report *report);
-void doctor_check_gpu(const struct doctor_host *host, struct doctor_report *report);
-void doctor_check_daemons(const struct doctor_host *host, struct doctor_report *report);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "tools/nccl/log.h"
 
-const char *nccl_log_path(char path[PATH_MAX])
+/* The file by NCCL_DEBUG_FILE; "": none that is known. Returns path. */
+static const char *nccl_log_path(char path[PATH_MAX])
 {
 	const char *pattern = getenv("NCCL_DEBUG_FILE");
 	char host[256] = "";

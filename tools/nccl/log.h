@@ -8,9 +8,6 @@
 
 /* log - what NCCL has written into the log of this process, where that goes to a file */
 
-/* The file by NCCL_DEBUG_FILE; "": none that is known. Returns path. */
-const char *nccl_log_path(char path[PATH_MAX]);
-
 /* Calls `take` for each line, without what comes before the message; false when there is no log. */
 bool nccl_log_read(void (*take)(void *context, const char *message), void *context);
 

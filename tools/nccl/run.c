@@ -161,7 +161,8 @@ static int compare_one(const struct nccl_run *run, const struct nccl_gpu *gpu,
 	return err;
 }
 
-int nccl_run_compare(const struct nccl_run *run, uint64_t seed, uint64_t *wrong)
+/* Adds the elements of all GPUs' results that are wrong. */
+static int nccl_run_compare(const struct nccl_run *run, uint64_t seed, uint64_t *wrong)
 {
 	struct ha_payload payload = nccl_run_payload(run, seed);
 	int err = 0;

@@ -46,9 +46,6 @@ int nccl_run_start(const struct nccl_run *run, const struct nccl_buffers *send);
 /* Every GPU's buffers poisoned, then what it contributes. */
 int nccl_run_fill(const struct nccl_run *run, uint64_t seed);
 
-/* Adds the elements of all GPUs' results that are wrong. */
-int nccl_run_compare(const struct nccl_run *run, uint64_t seed, uint64_t *wrong);
-
 /*
  * An iteration from fresh data and poisoned buffers, compared element by element. *elapsed_ns may
  * be NULL. Collective.

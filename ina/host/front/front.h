@@ -163,12 +163,6 @@ void ina_front_free(struct ha_ina *ctx);
 /* With the lock: what ended this group; the first word counts. own: the backend is to be told. */
 void ina_front_group_fail(struct ha_ina_group *group, int err, bool own, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/*
- * With the lock, which is let go of while waiting: the answer to a question; 0 or an error that has
- * been said. group: JOIN's, else NULL.
- */
-int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type,
-		  struct ha_ina_group *group, struct ina_shm_message *answer);
 /* The backend has taken a rank in, and knows it by this name. */
 void ina_front_joined(struct ha_ina_group *group, const struct ina_shm_joined *joined);
 /* The same, and nobody waits for it any more: it is left at once. */

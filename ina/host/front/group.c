@@ -70,8 +70,12 @@ static int fail_unanswered(struct ha_ina *ctx, int err)
 			      ina_front_time_limit_ms / 1000);
 }
 
-int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type,
-		  struct ha_ina_group *group, struct ina_shm_message *answer)
+/*
+ * With the lock, which is let go of while waiting: the answer to a question; 0 or an error that has
+ * been said. group: JOIN's, else NULL.
+ */
+static int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type,
+			 struct ha_ina_group *group, struct ina_shm_message *answer)
 {
 	struct ina_front_question q = { .next = ctx->questions,
 					.serial = next_serial(ctx),
