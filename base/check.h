@@ -16,6 +16,17 @@
 		}                                                                                 \
 	} while (0)
 
+/* With a line of its own, as printf takes it. */
+#define CHECK_THAT(condition, ...)                                                                \
+	do {                                                                                      \
+		if (!(condition)) {                                                               \
+			fprintf(stderr, "%s:%d: not true: %s: ", __FILE__, __LINE__, #condition); \
+			fprintf(stderr, __VA_ARGS__);                                             \
+			fputc('\n', stderr);                                                      \
+			exit(1);                                                                  \
+		}                                                                                 \
+	} while (0)
+
 #define CHECK_INT(expression, expected)                                                           \
 	do {                                                                                      \
 		long long is_ = (long long)(expression), want_ = (long long)(expected);           \

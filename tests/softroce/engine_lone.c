@@ -7,7 +7,7 @@ static void modify_qp(struct pair *p, int e, enum ibv_qp_state to, int mask,
 		      struct ibv_qp_attr attr)
 {
 	attr.qp_state = to;
-	CHECK_EQ(sr_qp_modify(p->end[e].qp, sr_memwire_now(p->mw), &attr, mask | IBV_QP_STATE), 0);
+	CHECK_INT(sr_qp_modify(p->end[e].qp, sr_memwire_now(p->mw), &attr, mask | IBV_QP_STATE), 0);
 }
 
 static void replace_qp(struct pair *p, int e, enum ibv_qp_type type)
@@ -23,9 +23,9 @@ static void replace_qp(struct pair *p, int e, enum ibv_qp_type type)
 	};
 	int err;
 
-	CHECK_EQ(sr_qp_destroy(end->qp), 0);
+	CHECK_INT(sr_qp_destroy(end->qp), 0);
 	end->qp = sr_qp_create(end->pd, &init, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 }
 
 void lone_open(struct pair *p, const struct options *opt, enum ibv_qp_type type)
@@ -61,6 +61,6 @@ struct sr_ah lone_ah(const struct pair *p, int from)
 				    .grh = { .dgid = p->end[!from].gid } };
 	struct sr_ah ah = { 0 };
 
-	CHECK_EQ(sr_ah_resolve(p->end[from].nic, &attr, &ah.path), 0);
+	CHECK_INT(sr_ah_resolve(p->end[from].nic, &attr, &ah.path), 0);
 	return ah;
 }

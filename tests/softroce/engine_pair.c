@@ -69,23 +69,23 @@ static void open_end(struct pair *p, int i)
 	make_gid(&end->gid, p->opt.ipv6, i);
 	config.gid[0] = end->gid;
 	end->nic = sr_memwire_nic(p->mw, &config, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	end->port = sr_memwire_port_of(p->mw, end->nic);
 	CHECK(sr_memwire_nic_of(end->port) == end->nic);
 	end->pd = sr_pd_create(end->nic, &err);
 	end->buf = calloc(1, p->opt.buf_size);
 	end->mr = sr_mr_create(end->pd, end->buf, p->opt.buf_size, (uintptr_t)end->buf,
 			       p->opt.mr_access, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	end->scq = sr_cq_create(end->nic, p->opt.cqe, end, &err);
 	end->rcq = sr_cq_create(end->nic, p->opt.cqe, end, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	if (p->opt.use_srq) {
 		end->srq = sr_srq_create(end->pd, &srq, end, &err);
-		CHECK_EQ(err, 0);
+		CHECK_INT(err, 0);
 	}
 	end->qp = pair_new_qp(p, i, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 }
 
 struct sr_qp *pair_new_qp(struct pair *p, int e, int *err)
@@ -117,7 +117,7 @@ void pair_open(struct pair *p, const struct options *opt)
 	memset(p, 0, sizeof(*p));
 	p->opt = *opt;
 	p->mw = sr_memwire_create(opt->seed, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	open_end(p, 0);
 	open_end(p, 1);
 }
@@ -166,7 +166,7 @@ void pair_to_state(struct pair *p, int e, struct sr_qp *qp, uint32_t dest_qpn, e
 
 	if (to == IBV_QPS_ERR) {
 		attr.qp_state = to;
-		CHECK_EQ(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, IBV_QP_STATE), 0);
+		CHECK_INT(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, IBV_QP_STATE), 0);
 		return;
 	}
 	for (unsigned i = 0; i < 4 && to != IBV_QPS_RESET; i++) {
@@ -174,11 +174,11 @@ void pair_to_state(struct pair *p, int e, struct sr_qp *qp, uint32_t dest_qpn, e
 
 		if (way[i] == IBV_QPS_RTR)
 			attr.dest_qp_num = dest_qpn;
-		CHECK_EQ(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, mask), 0);
+		CHECK_INT(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, mask), 0);
 		if (way[i] == to)
 			break;
 	}
-	CHECK_EQ(sr_qp_state(qp), to);
+	CHECK_INT(sr_qp_state(qp), to);
 }
 
 void pair_connect(struct pair *p, enum ibv_qp_state to)
@@ -251,7 +251,7 @@ bool wait_cq(struct pair *p, struct sr_cq *cq, struct ibv_wc *wc, uint64_t limit
 		if (sr_memwire_now(p->mw) > until || !sr_memwire_step(p->mw))
 			return false;
 	}
-	CHECK_EQ(sr_cq_poll(cq, 1, wc), 1);
+	CHECK_INT(sr_cq_poll(cq, 1, wc), 1);
 	return true;
 }
 
@@ -261,8 +261,8 @@ struct ibv_wc expect_status(struct pair *p, struct sr_cq *cq, uint64_t wr_id,
 	struct ibv_wc wc;
 
 	CHECK(wait_cq(p, cq, &wc, 1000000000000000ull));
-	CHECK_EQ(wc.status, status);
-	CHECK_EQ(wc.wr_id, wr_id);
+	CHECK_INT(wc.status, status);
+	CHECK_INT(wc.wr_id, wr_id);
 	return wc;
 }
 
@@ -299,7 +299,7 @@ void inject_packet(struct pair *p, int from, const uint8_t *packet, uint32_t len
 
 	memcpy(path.src, &p->end[from].gid, 16);
 	memcpy(path.dst, &p->end[!from].gid, 16);
-	CHECK_EQ(sr_memwire_inject(p->end[from].port, &path, packet, len), 0);
+	CHECK_INT(sr_memwire_inject(p->end[from].port, &path, packet, len), 0);
 }
 
 void fill_random(uint8_t *buf, size_t len, uint64_t seed)

@@ -6,27 +6,11 @@
 #ifndef TESTS_SOFTROCE_ENGINE_PAIR_H
 #define TESTS_SOFTROCE_ENGINE_PAIR_H
 
+#include "base/check.h"
 #include "sim/kit/memwire.h"
 #include "softroce/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
-
-#define CHECK(cond)                                                                \
-	do {                                                                       \
-		if (!(cond)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #cond); \
-			exit(1);                                                   \
-		}                                                                  \
-	} while (0)
-#define CHECK_EQ(a, b)                                                                            \
-	do {                                                                                      \
-		long long a_ = (long long)(a), b_ = (long long)(b);                               \
-		if (a_ != b_) {                                                                   \
-			fprintf(stderr, "%s:%d: %s is %lld, not %s = %lld\n", __FILE__, __LINE__, \
-				#a, a_, #b, b_);                                                  \
-			exit(1);                                                                  \
-		}                                                                                 \
-	} while (0)
 
 #define ALL_ACCESS                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \

@@ -15,16 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef CHECK /* base/check.h, in tests that need more of it */
-#define CHECK(condition)                                                                  \
-	do {                                                                              \
-		if (!(condition)) {                                                       \
-			fprintf(stderr, "%s:%d: [%d] not true: %s\n", __FILE__, __LINE__, \
-				(int)getpid(), #condition);                               \
-			exit(1);                                                          \
-		}                                                                         \
-	} while (0)
-#endif
+#include "base/check.h"
 
 struct side {
 	int fd; /* to the other end */

@@ -56,7 +56,7 @@ static void count_exactly(uint8_t outstanding, uint64_t seed)
 			set_remote_address(&wr, &p.end[1], 64);
 			wr.wr.atomic.compare_add = 1;
 		}
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		if (i % 32 == 31)
 			for (uint64_t j = i - 31; j <= i; j++)
 				expect_status(&p, p.end[0].scq, j, IBV_WC_SUCCESS);
@@ -64,10 +64,10 @@ static void count_exactly(uint8_t outstanding, uint64_t seed)
 	for (uint64_t j = N / 32 * 32; j < N; j++)
 		expect_status(&p, p.end[0].scq, j, IBV_WC_SUCCESS);
 	memcpy(&v, p.end[1].buf + 64, 8);
-	CHECK_EQ(v, N);
+	CHECK_INT(v, N);
 	for (uint64_t i = 0; i < N; i++) {
 		memcpy(&v, p.end[0].buf + 8 * i, 8);
-		CHECK_EQ(v, i);
+		CHECK_INT(v, i);
 	}
 	CHECK(loss.lost > N / 16);
 	CHECK(sr_nic_counters(p.end[1].nic)->duplicate_request > 0);
@@ -89,7 +89,7 @@ static void read_again(void)
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
 	memset(p.end[1].buf, 1, 100);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	while (!loss.lost)
 		CHECK(sr_memwire_step(p.mw));
 	memset(p.end[1].buf, 2, 100);

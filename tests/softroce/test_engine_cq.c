@@ -22,7 +22,7 @@ static void send_one(struct pair *p, enum ibv_wr_opcode opcode, unsigned flags)
 
 	wr.send_flags |= flags;
 	set_remote_address(&wr, &p->end[1], 0);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 	run_for(p, 100000);
 }
 
@@ -35,33 +35,33 @@ static void arming_is_once(void)
 	open_cqe(&p, 100);
 	b = &p.end[1];
 	for (int i = 0; i < 20; i++)
-		CHECK_EQ(post_recv(b, 1, 0, 100), 0);
+		CHECK_INT(post_recv(b, 1, 0, 100), 0);
 	send_one(&p, IBV_WR_SEND, 0);
-	CHECK_EQ(b->n_completions, 0); /* not armed */
+	CHECK_INT(b->n_completions, 0); /* not armed */
 	sr_cq_arm(b->rcq, false);
-	CHECK_EQ(b->n_completions, 0); /* for the next one, not for what is there */
+	CHECK_INT(b->n_completions, 0); /* for the next one, not for what is there */
 	send_one(&p, IBV_WR_SEND, 0);
 	send_one(&p, IBV_WR_SEND, 0);
-	CHECK_EQ(b->n_completions, 1); /* once */
+	CHECK_INT(b->n_completions, 1); /* once */
 	sr_cq_arm(b->rcq, true);
 	send_one(&p, IBV_WR_SEND, 0);
-	CHECK_EQ(b->n_completions, 1);
+	CHECK_INT(b->n_completions, 1);
 	send_one(&p, IBV_WR_SEND, IBV_SEND_SOLICITED);
-	CHECK_EQ(b->n_completions, 2);
+	CHECK_INT(b->n_completions, 2);
 	sr_cq_arm(b->rcq, true);
 	send_one(&p, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_SEND_SOLICITED);
-	CHECK_EQ(b->n_completions, 3);
+	CHECK_INT(b->n_completions, 3);
 	sr_cq_arm(b->rcq, false);
 	sr_cq_arm(b->rcq, true); /* does not weaken the first */
 	send_one(&p, IBV_WR_SEND, 0);
-	CHECK_EQ(b->n_completions, 4);
+	CHECK_INT(b->n_completions, 4);
 	sr_cq_arm(b->rcq, true);
 	pair_to_state(&p, 1, b->qp, 0, IBV_QPS_ERR); /* errors always count as solicited */
-	CHECK_EQ(b->n_completions, 5);
+	CHECK_INT(b->n_completions, 5);
 	while (sr_cq_poll(b->rcq, 1, &wc))
 		;
-	CHECK_EQ(sr_cq_poll(b->rcq, 0, &wc), 0);
-	CHECK_EQ(sr_cq_poll(b->rcq, -1, &wc), 0);
+	CHECK_INT(sr_cq_poll(b->rcq, 0, &wc), 0);
+	CHECK_INT(sr_cq_poll(b->rcq, -1, &wc), 0);
 	CHECK(sr_cq_user(b->rcq) == b);
 	pair_close(&p);
 }
@@ -86,21 +86,21 @@ static void overrun_is_an_error(void)
 	pair_to_state(&p, 0, other, 5, IBV_QPS_RTS);
 	for (int i = 0; i < 8; i++)
 		send_one(&p, IBV_WR_RDMA_WRITE, 0);
-	CHECK_EQ(a->n_events, 0);
-	CHECK_EQ(sr_qp_state(a->qp), IBV_QPS_RTS);
+	CHECK_INT(a->n_events, 0);
+	CHECK_INT(sr_qp_state(a->qp), IBV_QPS_RTS);
 	send_one(&p, IBV_WR_RDMA_WRITE, 0);
-	CHECK_EQ(count_events(a, IBV_EVENT_CQ_ERR), 1);
-	CHECK_EQ(count_events(a, IBV_EVENT_QP_FATAL), 1);
-	CHECK_EQ(a->n_events, 2);
+	CHECK_INT(count_events(a, IBV_EVENT_CQ_ERR), 1);
+	CHECK_INT(count_events(a, IBV_EVENT_QP_FATAL), 1);
+	CHECK_INT(a->n_events, 2);
 	CHECK(a->objects[0] == a);
-	CHECK_EQ(sr_qp_state(a->qp), IBV_QPS_ERR);
-	CHECK_EQ(sr_qp_state(other), IBV_QPS_RTS);
-	CHECK_EQ(sr_cq_poll(a->scq, 20, wc), 8); /* what was in it can still be read */
+	CHECK_INT(sr_qp_state(a->qp), IBV_QPS_ERR);
+	CHECK_INT(sr_qp_state(other), IBV_QPS_RTS);
+	CHECK_INT(sr_cq_poll(a->scq, 20, wc), 8); /* what was in it can still be read */
 	for (int i = 0; i < 8; i++)
-		CHECK_EQ(wc[i].status, IBV_WC_SUCCESS);
-	CHECK_EQ(post_wr(&p, 0, &(struct ibv_send_wr) { .opcode = IBV_WR_SEND }), 0);
+		CHECK_INT(wc[i].status, IBV_WC_SUCCESS);
+	CHECK_INT(post_wr(&p, 0, &(struct ibv_send_wr) { .opcode = IBV_WR_SEND }), 0);
 	CHECK(sr_cq_empty(a->scq)); /* nothing enters any more */
-	CHECK_EQ(a->n_events, 2);
+	CHECK_INT(a->n_events, 2);
 	pair_close(&p);
 }
 
@@ -115,18 +115,18 @@ static void resizing_keeps_completions(void)
 	a = &p.end[0];
 	for (int i = 0; i < 8; i++)
 		send_one(&p, IBV_WR_RDMA_WRITE, 0);
-	CHECK_EQ(sr_cq_resize(a->scq, 7), -EINVAL);
-	CHECK_EQ(sr_cq_resize(a->scq, 0), -EINVAL);
-	CHECK_EQ(sr_cq_resize(a->scq, 1 << 30), -EINVAL);
-	CHECK_EQ(sr_cq_resize(a->scq, 20), 0);
-	CHECK_EQ(sr_cq_capacity(a->scq), 20);
+	CHECK_INT(sr_cq_resize(a->scq, 7), -EINVAL);
+	CHECK_INT(sr_cq_resize(a->scq, 0), -EINVAL);
+	CHECK_INT(sr_cq_resize(a->scq, 1 << 30), -EINVAL);
+	CHECK_INT(sr_cq_resize(a->scq, 20), 0);
+	CHECK_INT(sr_cq_capacity(a->scq), 20);
 	for (int i = 0; i < 12; i++)
 		send_one(&p, IBV_WR_RDMA_WRITE, 0);
-	CHECK_EQ(a->n_events, 0);
+	CHECK_INT(a->n_events, 0);
 	for (int i = 0; i < 19; i++)
-		CHECK_EQ(sr_cq_poll(a->scq, 1, &wc), 1);
-	CHECK_EQ(sr_cq_resize(a->scq, 1), 0);
-	CHECK_EQ(sr_cq_poll(a->scq, 1, &wc), 1);
+		CHECK_INT(sr_cq_poll(a->scq, 1, &wc), 1);
+	CHECK_INT(sr_cq_resize(a->scq, 1), 0);
+	CHECK_INT(sr_cq_poll(a->scq, 1, &wc), 1);
 	CHECK(sr_cq_empty(a->scq));
 	CHECK(!sr_cq_create(a->nic, 0, NULL, &err) && err == -EINVAL);
 	CHECK(!sr_cq_create(a->nic, 1 << 30, NULL, &err) && err == -EINVAL);
@@ -153,7 +153,7 @@ static void *watch_cq(void *arg)
 		if (b->buf[i] != (uint8_t)(i | 1))
 			w->failed = true;
 		pthread_mutex_lock(&w->lock);
-		CHECK_EQ(sr_cq_poll(b->rcq, 1, &wc), 1);
+		CHECK_INT(sr_cq_poll(b->rcq, 1, &wc), 1);
 		pthread_mutex_unlock(&w->lock);
 	}
 	return NULL;
@@ -166,15 +166,15 @@ static void two_threads(void)
 	pthread_t thread;
 
 	open_cqe(&p, 1000);
-	CHECK_EQ(pthread_create(&thread, NULL, watch_cq, &w), 0);
+	CHECK_INT(pthread_create(&thread, NULL, watch_cq, &w), 0);
 	for (unsigned i = 0; i < 500; i++) {
 		struct ibv_sge list = make_sge(&p.end[0], i, 1);
 		struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, &list, 1);
 
 		pthread_mutex_lock(&w.lock);
 		p.end[0].buf[i] = (uint8_t)(i | 1);
-		CHECK_EQ(post_recv(&p.end[1], i, i, 1), 0);
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_recv(&p.end[1], i, i, 1), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 		pthread_mutex_unlock(&w.lock);
 		while (!sr_cq_empty(p.end[1].rcq)) /* its receive's place must be free again */

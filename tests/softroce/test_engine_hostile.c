@@ -52,9 +52,9 @@ static bool is_of_a_service(unsigned opcode)
 static void check_dropped(struct pair *p, const uint64_t *counter, uint64_t seen, uint32_t bytes)
 {
 	deliver_packet(p, bytes);
-	CHECK_EQ(*counter, seen);
-	CHECK_EQ(counters_of(p)->sent_pkts, 0);
-	CHECK_EQ(sr_qp_state(p->end[1].qp), IBV_QPS_RTS);
+	CHECK_INT(*counter, seen);
+	CHECK_INT(counters_of(p)->sent_pkts, 0);
+	CHECK_INT(sr_qp_state(p->end[1].qp), IBV_QPS_RTS);
 }
 
 /* Headers that are wrong, in packets of `bytes`; byte `at` is `value` where at is not 0. */
@@ -139,7 +139,7 @@ static void wrong_peers_are_dropped(void)
 	pair_to_state(&p, 1, p.end[1].qp, 5, IBV_QPS_INIT);
 	make_packet(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
 	deliver_packet(&p, 16);
-	CHECK_EQ(counters_of(&p)->dropped_no_qp, 1);
+	CHECK_INT(counters_of(&p)->dropped_no_qp, 1);
 	pair_close(&p);
 	open_pair(&p);
 	make_packet(packet, SR_OP_SEND_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0], true, 0);
@@ -147,11 +147,11 @@ static void wrong_peers_are_dropped(void)
 	memcpy(path.src, &p.end[1].gid, 16);
 	path.dst[15] ^= 1;
 	sr_nic_receive(p.end[1].nic, sr_memwire_now(p.mw), &path, packet, 16);
-	CHECK_EQ(counters_of(&p)->dropped_wrong_peer, 1);
+	CHECK_INT(counters_of(&p)->dropped_wrong_peer, 1);
 	path.dst[15] ^= 1;
 	path.src[15] ^= 1;
 	sr_nic_receive(p.end[1].nic, sr_memwire_now(p.mw), &path, packet, 16);
-	CHECK_EQ(counters_of(&p)->dropped_wrong_peer, 2);
+	CHECK_INT(counters_of(&p)->dropped_wrong_peer, 2);
 	pair_close(&p);
 }
 
@@ -165,20 +165,20 @@ static void refuse_invalid(const uint8_t *opcodes, const uint32_t *lengths, unsi
 	open_pair(&p);
 	qpn = sr_qp_num(p.end[1].qp);
 	psn = p.opt.psn[0];
-	CHECK_EQ(post_recv(&p.end[1], 1, 0, 100000), 0);
+	CHECK_INT(post_recv(&p.end[1], 1, 0, 100000), 0);
 	for (unsigned i = 0; i < n; i++) {
 		uint8_t *at = make_packet(packet, opcodes[i], qpn, psn + i, true, 0);
 		bool reth = opcodes[i] == SR_OP_WRITE_FIRST || opcodes[i] == SR_OP_WRITE_ONLY;
 
-		CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
+		CHECK_INT(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
 		if (reth)
 			put_reth(at, address_of(&p.end[1], 0), sr_mr_rkey(p.end[1].mr), 3000);
 		deliver_packet(&p, 12 + (reth ? 16 : 0) + lengths[i]);
 	}
-	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
-	CHECK_EQ(count_events(&p.end[1], IBV_EVENT_QP_REQ_ERR), 1);
+	CHECK_INT(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
+	CHECK_INT(count_events(&p.end[1], IBV_EVENT_QP_REQ_ERR), 1);
 	/* the NAK is for something it never sent */
-	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_RTS);
+	CHECK_INT(sr_qp_state(p.end[0].qp), IBV_QPS_RTS);
 	pair_close(&p);
 }
 
@@ -229,7 +229,7 @@ static void forged_acks(void)
 	open_pair(&p);
 	list = make_sge(&p.end[0], 0, 8);
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1); /* nobody has a receive: it stays open */
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 5000);
 	for (unsigned i = 0; i < sizeof(syndromes); i++)
 		for (int d = -3; d <= 3; d++) {
@@ -245,8 +245,8 @@ static void forged_acks(void)
 		}
 	run_for(&p, 50000);
 	CHECK(sr_cq_empty(p.end[0].scq));
-	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_RTS);
-	CHECK_EQ(post_recv(&p.end[1], 1, 0, 8), 0);
+	CHECK_INT(sr_qp_state(p.end[0].qp), IBV_QPS_RTS);
+	CHECK_INT(post_recv(&p.end[1], 1, 0, 8), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	pair_close(&p);
 }
@@ -263,13 +263,13 @@ static void bad_response(enum ibv_wr_opcode opcode, uint8_t answer, uint32_t len
 	list = make_sge(&p.end[0], 0, opcode == IBV_WR_RDMA_READ ? 100 : 8);
 	wr = send_wr(opcode, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 5000);
 	sr_memwire_faults(p.end[1].port)->tx.blackhole = 0;
 	memset(make_packet(packet, answer, sr_qp_num(p.end[0].qp), p.opt.psn[0], false, 0), 0, 200);
 	inject_packet(&p, 1, packet, len);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_BAD_RESP_ERR);
-	CHECK_EQ(p.end[0].buf[0], 0);
+	CHECK_INT(p.end[0].buf[0], 0);
 	pair_close(&p);
 }
 

@@ -23,7 +23,7 @@ static void to_gid(const char *text, uint8_t gid[16])
 		return;
 	memset(gid, 0, 16);
 	gid[10] = gid[11] = 0xff;
-	CHECK_EQ(inet_pton(AF_INET, text, gid + 12), 1);
+	CHECK_INT(inet_pton(AF_INET, text, gid + 12), 1);
 }
 
 static void check_vector(const struct vector *v)
@@ -39,18 +39,18 @@ static void check_vector(const struct vector *v)
 	for (uint32_t i = 0; i < v->len; i++)
 		packet[i] = (uint8_t)(i * 37 + v->seed);
 	crc = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, 12);
-	CHECK_EQ(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)), v->icrc);
+	CHECK_INT(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)), v->icrc);
 	/* In one piece, and in three. */
-	CHECK_EQ(sr_icrc_end(sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, v->len)),
-		 v->icrc);
+	CHECK_INT(sr_icrc_end(sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, v->len)),
+		  v->icrc);
 	iov[0] = (struct iovec) { packet + 12, (v->len - 12) / 3 };
 	iov[1] = (struct iovec) { packet + 12 + iov[0].iov_len, 0 };
 	iov[2] = (struct iovec) { packet + 12 + iov[0].iov_len, v->len - 12 - iov[0].iov_len };
-	CHECK_EQ(sr_icrc_end(sr_icrc_updatev(crc, iov, 3)), v->icrc);
+	CHECK_INT(sr_icrc_end(sr_icrc_updatev(crc, iov, 3)), v->icrc);
 	/* Congestion bits may be set on the way. */
 	packet[4] ^= 0xc0;
 	crc = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, 12);
-	CHECK_EQ(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)), v->icrc);
+	CHECK_INT(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)), v->icrc);
 	packet[5] ^= 1;
 	crc = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, v->ipid, packet, 12);
 	CHECK(sr_icrc_end(sr_icrc_update(crc, packet + 12, v->len - 12)) != v->icrc);
@@ -74,8 +74,8 @@ static void any_ipid_matches(void)
 		uint32_t zero = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, 0, packet, len);
 		uint32_t with = sr_icrc_begin(&path, SR_UDP_PORT, udp_len, id, packet, len);
 
-		CHECK_EQ(sr_icrc_change_ipid(zero, udp_len, id), with);
-		CHECK_EQ(sr_icrc_change_ipid(with, udp_len, id), zero);
+		CHECK_INT(sr_icrc_change_ipid(zero, udp_len, id), with);
+		CHECK_INT(sr_icrc_change_ipid(with, udp_len, id), zero);
 		CHECK(sr_icrc_matches_any_ipid(zero, with, udp_len));
 		/* A wrong bit anywhere is not an identification, except with a chance of 2^-16. */
 		packet[13 % len] ^= (uint8_t)(1u << (i % 8));

@@ -91,7 +91,7 @@ static void post_one(struct pair *p, int e, struct direction *d)
 		d->msg_imm[n] = (uint8_t)op;
 		d->msg_seed[n] = d->next_wr * 2 + (uint64_t)e;
 	}
-	CHECK_EQ(post_wr(p, e, &wr), 0);
+	CHECK_INT(post_wr(p, e, &wr), 0);
 	d->next_wr++;
 }
 
@@ -100,8 +100,8 @@ static void check_sent(struct pair *p, int e, struct direction *d, const struct 
 	uint32_t slot = (uint32_t)(d->next_done % SLOTS);
 	struct end *me = &p->end[e], *peer = &p->end[!e];
 
-	CHECK_EQ(wc->status, IBV_WC_SUCCESS);
-	CHECK_EQ(wc->wr_id, d->next_done);
+	CHECK_INT(wc->status, IBV_WC_SUCCESS);
+	CHECK_INT(wc->wr_id, d->next_done);
 	if (d->opcode[slot] == IBV_WR_RDMA_READ || d->opcode[slot] == IBV_WR_RDMA_WRITE)
 		CHECK(!memcmp(me->buf + slot * SLOT, peer->buf + (2 * SLOTS + slot) * SLOT,
 			      d->len[slot]));
@@ -116,9 +116,9 @@ static void check_sent(struct pair *p, int e, struct direction *d, const struct 
 
 static void repost_recv(struct pair *p, int e, struct direction *d)
 {
-	CHECK_EQ(post_recv(&p->end[e], d->recv_posted, (SLOTS + d->recv_posted % SLOTS) * SLOT,
-			   SLOT),
-		 0);
+	CHECK_INT(post_recv(&p->end[e], d->recv_posted, (SLOTS + d->recv_posted % SLOTS) * SLOT,
+			    SLOT),
+		  0);
 	d->recv_posted++;
 }
 
@@ -130,13 +130,13 @@ static void check_received(struct pair *p, int e, struct direction *here, struct
 	uint8_t expected[SLOT];
 	bool write = from->msg_imm[n] == IBV_WR_RDMA_WRITE_WITH_IMM;
 
-	CHECK_EQ(wc->status, IBV_WC_SUCCESS);
-	CHECK_EQ(wc->wr_id, here->recv_done);
+	CHECK_INT(wc->status, IBV_WC_SUCCESS);
+	CHECK_INT(wc->wr_id, here->recv_done);
 	CHECK(here->recv_done < from->sent_msgs);
-	CHECK_EQ(wc->byte_len, from->msg_len[n]);
-	CHECK_EQ(wc->opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+	CHECK_INT(wc->byte_len, from->msg_len[n]);
+	CHECK_INT(wc->opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
 	if (from->msg_imm[n] != IBV_WR_SEND)
-		CHECK_EQ(wc->imm_data, (uint32_t)(here->recv_done + 1));
+		CHECK_INT(wc->imm_data, (uint32_t)(here->recv_done + 1));
 	if (!write) {
 		fill_random(expected, wc->byte_len, from->msg_seed[n]);
 		CHECK(!memcmp(expected, p->end[e].buf + (SLOTS + wc->wr_id % SLOTS) * SLOT,
@@ -202,8 +202,8 @@ static void run_seed(uint64_t seed)
 	}
 	for (int e = 0; e < 2; e++) {
 		memcpy(&count, p.end[!e].buf + COUNTER, 8);
-		CHECK_EQ(count, d[e].adds);
-		CHECK_EQ(p.end[e].n_events, 0);
+		CHECK_INT(count, d[e].adds);
+		CHECK_INT(p.end[e].n_events, 0);
 	}
 	pair_close(&p);
 }

@@ -29,10 +29,10 @@ static void registration_checks(struct pair *p)
 		CHECK(mr && !err);
 		CHECK(sr_mr_lkey(mr) != last && sr_mr_lkey(mr) != 0);
 		last = sr_mr_lkey(mr);
-		CHECK_EQ(sr_pd_destroy(pd), -EBUSY);
-		CHECK_EQ(sr_mr_destroy(mr), 0);
+		CHECK_INT(sr_pd_destroy(pd), -EBUSY);
+		CHECK_INT(sr_mr_destroy(mr), 0);
 	}
-	CHECK_EQ(sr_pd_destroy(pd), 0);
+	CHECK_INT(sr_pd_destroy(pd), 0);
 }
 
 static enum ibv_wc_status write_to(struct pair *p, uint64_t addr, uint32_t key, uint32_t len)
@@ -43,7 +43,7 @@ static enum ibv_wc_status write_to(struct pair *p, uint64_t addr, uint32_t key, 
 
 	wr.wr.rdma.remote_addr = addr;
 	wr.wr.rdma.rkey = key;
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 	CHECK(wait_cq(p, p->end[0].scq, &wc, 1000000000));
 	return wc.status;
 }
@@ -53,7 +53,8 @@ static void reconnect_pair(struct pair *p)
 	for (int e = 0; e < 2; e++) {
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-		CHECK_EQ(sr_qp_modify(p->end[e].qp, sr_memwire_now(p->mw), &attr, IBV_QP_STATE), 0);
+		CHECK_INT(sr_qp_modify(p->end[e].qp, sr_memwire_now(p->mw), &attr, IBV_QP_STATE),
+			  0);
 	}
 	pair_connect(p, IBV_QPS_RTS);
 }
@@ -71,22 +72,22 @@ static void check_bounds(struct pair *p, uint64_t iova, uint64_t size)
 	CHECK(mr && !err);
 	memset(b->buf, 0, 10000 + size);
 	memset(p->end[0].buf, 0x77, size + 1);
-	CHECK_EQ(write_to(p, iova, sr_mr_rkey(mr), (uint32_t)size), IBV_WC_SUCCESS);
+	CHECK_INT(write_to(p, iova, sr_mr_rkey(mr), (uint32_t)size), IBV_WC_SUCCESS);
 	CHECK(at[0] == 0x77 && at[size - 1] == 0x77 && !at[-1] && !at[size]);
-	CHECK_EQ(write_to(p, iova + size - 1, sr_mr_rkey(mr), 1), IBV_WC_SUCCESS);
+	CHECK_INT(write_to(p, iova + size - 1, sr_mr_rkey(mr), 1), IBV_WC_SUCCESS);
 	/* nothing needs no right */
-	CHECK_EQ(write_to(p, iova + size, sr_mr_rkey(mr), 0), IBV_WC_SUCCESS);
-	CHECK_EQ(write_to(p, 12345, 0, 0), IBV_WC_SUCCESS);
-	CHECK_EQ(write_to(p, iova, sr_mr_rkey(mr), (uint32_t)size + 1), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(write_to(p, iova + size, sr_mr_rkey(mr), 0), IBV_WC_SUCCESS);
+	CHECK_INT(write_to(p, 12345, 0, 0), IBV_WC_SUCCESS);
+	CHECK_INT(write_to(p, iova, sr_mr_rkey(mr), (uint32_t)size + 1), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
-	CHECK_EQ(write_to(p, iova + size, sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(write_to(p, iova + size, sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
-	CHECK_EQ(write_to(p, iova - 1, sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(write_to(p, iova - 1, sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
-	CHECK_EQ(write_to(p, iova - 1, sr_mr_rkey(mr), 2), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(write_to(p, iova - 1, sr_mr_rkey(mr), 2), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
 	CHECK(!at[-1] && !at[size]);
-	CHECK_EQ(sr_mr_destroy(mr), 0);
+	CHECK_INT(sr_mr_destroy(mr), 0);
 }
 
 static void rereg_changes_region(struct pair *p)
@@ -97,20 +98,20 @@ static void rereg_changes_region(struct pair *p)
 	struct sr_mr *mr =
 		sr_mr_create(b->pd, b->buf, 100, (uintptr_t)b->buf, IBV_ACCESS_LOCAL_WRITE, &err);
 
-	CHECK_EQ(sr_mr_rereg(mr, 0, NULL, NULL, 0, 0), -EINVAL);
-	CHECK_EQ(sr_mr_rereg(mr, 1 << 9, NULL, NULL, 0, 0), -EINVAL);
-	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_PD, p->end[0].pd, NULL, 0, 0), -EINVAL);
-	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-			     IBV_ACCESS_REMOTE_WRITE),
-		 -EINVAL);
+	CHECK_INT(sr_mr_rereg(mr, 0, NULL, NULL, 0, 0), -EINVAL);
+	CHECK_INT(sr_mr_rereg(mr, 1 << 9, NULL, NULL, 0, 0), -EINVAL);
+	CHECK_INT(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_PD, p->end[0].pd, NULL, 0, 0), -EINVAL);
+	CHECK_INT(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			      IBV_ACCESS_REMOTE_WRITE),
+		  -EINVAL);
 	old = sr_mr_rkey(mr);
-	CHECK_EQ(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS | IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
-			     b->buf + 200, 50, ALL_ACCESS),
-		 0);
-	CHECK_EQ(write_to(p, address_of(b, 200), sr_mr_rkey(mr), 50), IBV_WC_SUCCESS);
-	CHECK_EQ(write_to(p, address_of(b, 200), old, 50), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(sr_mr_rereg(mr, IBV_REREG_MR_CHANGE_ACCESS | IBV_REREG_MR_CHANGE_TRANSLATION,
+			      NULL, b->buf + 200, 50, ALL_ACCESS),
+		  0);
+	CHECK_INT(write_to(p, address_of(b, 200), sr_mr_rkey(mr), 50), IBV_WC_SUCCESS);
+	CHECK_INT(write_to(p, address_of(b, 200), old, 50), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
-	CHECK_EQ(write_to(p, address_of(b, 0), sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(write_to(p, address_of(b, 0), sr_mr_rkey(mr), 1), IBV_WC_REM_ACCESS_ERR);
 	reconnect_pair(p);
 	sr_mr_destroy(mr);
 }

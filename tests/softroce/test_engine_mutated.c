@@ -91,7 +91,7 @@ static void modify_qp(struct bed *b, int e, int kind, enum ibv_qp_state to, int 
 		.min_rnr_timer = 1,
 	};
 
-	CHECK_EQ(sr_qp_modify(n->qp[kind], sr_memwire_now(b->mw), &attr, mask | IBV_QP_STATE), 0);
+	CHECK_INT(sr_qp_modify(n->qp[kind], sr_memwire_now(b->mw), &attr, mask | IBV_QP_STATE), 0);
 }
 
 /* From whatever state to RTS, at both ends. */
@@ -135,7 +135,7 @@ static void open_node(struct bed *b, int e)
 	n->gid.raw[15] = (uint8_t)(e + 1);
 	config.gid[0] = n->gid;
 	n->nic = sr_memwire_nic(b->mw, &config, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	n->pd = sr_pd_create(n->nic, &err);
 	n->mr = sr_mr_create(n->pd, n->buf, REGION, (uintptr_t)n->buf, ALL_ACCESS, &err);
 	n->cq = sr_cq_create(n->nic, 4096, NULL, &err);
@@ -149,7 +149,7 @@ static void open_node(struct bed *b, int e)
 		};
 
 		n->qp[kind] = sr_qp_create(n->pd, &init, &err);
-		CHECK_EQ(err, 0);
+		CHECK_INT(err, 0);
 	}
 }
 
@@ -197,7 +197,7 @@ static void post_one(struct bed *b, int e)
 	struct sr_ah ah;
 
 	if (types[kind] == IBV_QPT_UD) {
-		CHECK_EQ(sr_ah_resolve(n->nic, &to, &ah.path), 0);
+		CHECK_INT(sr_ah_resolve(n->nic, &to, &ah.path), 0);
 		wr.wr.ud.ah = &ah.ah;
 		wr.wr.ud.remote_qpn = sr_qp_num(peer->qp[kind]);
 		wr.wr.ud.remote_qkey = QKEY;
@@ -350,8 +350,8 @@ static void check_canaries(const struct bed *b)
 {
 	for (int e = 0; e < 2; e++)
 		for (uint32_t i = 0; i < PAGE; i++) {
-			CHECK_EQ(b->node[e].buf[-(int)PAGE + (int)i], CANARY);
-			CHECK_EQ(b->node[e].buf[REGION + i], CANARY);
+			CHECK_INT(b->node[e].buf[-(int)PAGE + (int)i], CANARY);
+			CHECK_INT(b->node[e].buf[REGION + i], CANARY);
 		}
 }
 
@@ -381,13 +381,13 @@ static void finish_traffic(struct bed *b)
 		collect_completions(a);
 		collect_completions(z);
 	}
-	CHECK_EQ(a->failed + z->failed, 0);
-	CHECK_EQ(sr_nic_counters(a->nic)->refused_request +
-			 sr_nic_counters(z->nic)->refused_request,
-		 0);
-	CHECK_EQ(sr_nic_counters(a->nic)->dropped_message +
-			 sr_nic_counters(z->nic)->dropped_message,
-		 0);
+	CHECK_INT(a->failed + z->failed, 0);
+	CHECK_INT(sr_nic_counters(a->nic)->refused_request +
+			  sr_nic_counters(z->nic)->refused_request,
+		  0);
+	CHECK_INT(sr_nic_counters(a->nic)->dropped_message +
+			  sr_nic_counters(z->nic)->dropped_message,
+		  0);
 }
 
 static void attack_bed(uint64_t packets, uint64_t seed, bool unauthenticated)
@@ -405,7 +405,7 @@ static void attack_bed(uint64_t packets, uint64_t seed, bool unauthenticated)
 	}
 	check_canaries(&b);
 	if (unauthenticated) {
-		CHECK_EQ(count_dropped(&b), b.injected);
+		CHECK_INT(count_dropped(&b), b.injected);
 		finish_traffic(&b);
 	}
 	printf("%s: %llu packets, %u completions, %u of them errors; refused %llu, keys %llu, "

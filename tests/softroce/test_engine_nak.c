@@ -19,18 +19,18 @@ static void expect_failure(struct pair *p, enum ibv_wc_status status, int event,
 	struct ibv_sge list = make_sge(a, 0, 8);
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 99, &list, 1);
 
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 	expect_status(p, a->scq, 1, status);
 	expect_status(p, a->scq, 99, IBV_WC_WR_FLUSH_ERR);
-	CHECK_EQ(sr_qp_state(a->qp), IBV_QPS_ERR);
-	CHECK_EQ(sr_qp_state(b->qp), peer_too ? IBV_QPS_ERR : IBV_QPS_RTS);
-	CHECK_EQ(a->n_events, 0);
+	CHECK_INT(sr_qp_state(a->qp), IBV_QPS_ERR);
+	CHECK_INT(sr_qp_state(b->qp), peer_too ? IBV_QPS_ERR : IBV_QPS_RTS);
+	CHECK_INT(a->n_events, 0);
 	if (event >= 0) {
-		CHECK_EQ(b->n_events, 1);
-		CHECK_EQ(b->events[0], event);
+		CHECK_INT(b->n_events, 1);
+		CHECK_INT(b->events[0], event);
 		CHECK(b->objects[0] == b);
 	} else {
-		CHECK_EQ(b->n_events, 0);
+		CHECK_INT(b->n_events, 0);
 	}
 	pair_close(p);
 }
@@ -64,7 +64,7 @@ static void one_sided_wrong(unsigned op, enum wrong wrong)
 		opt.qp_access &= ~right[op];
 	open_with(&p, &opt);
 	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
-		CHECK_EQ(post_recv(&p.end[1], 3, 0, 0), 0);
+		CHECK_INT(post_recv(&p.end[1], 3, 0, 0), 0);
 	list = make_sge(&p.end[0], 0, 8);
 	wr = send_wr(one_sided[op], 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
@@ -77,13 +77,13 @@ static void one_sided_wrong(unsigned op, enum wrong wrong)
 	else if (wrong == WRAP)
 		*addr = UINT64_MAX - 7;
 	else if (wrong == DEREGISTERED)
-		CHECK_EQ(sr_mr_destroy(p.end[1].mr), 0);
+		CHECK_INT(sr_mr_destroy(p.end[1].mr), 0);
 	if (wrong == PD) {
 		other = sr_pd_create(p.end[1].nic, &err);
-		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
+		CHECK_INT(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
 		*key = sr_mr_rkey(p.end[1].mr);
 	}
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	if (one_sided[op] == IBV_WR_RDMA_WRITE_WITH_IMM)
 		expect_status(&p, p.end[1].rcq, 3, IBV_WC_WR_FLUSH_ERR);
 	if (wrong == QP_RIGHT)
@@ -102,7 +102,7 @@ static void misaligned_atomic(void)
 	list = make_sge(&p.end[0], 0, 8);
 	wr = send_wr(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 4);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	expect_failure(&p, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, true);
 }
 
@@ -116,9 +116,9 @@ static void too_long(uint32_t len)
 	open_with(&p, &default_options);
 	list = make_sge(&p.end[0], 0, len);
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1);
-	CHECK_EQ(post_recv(&p.end[1], 3, 0, len - 1), 0);
-	CHECK_EQ(post_recv(&p.end[1], 4, 0, len), 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_recv(&p.end[1], 3, 0, len - 1), 0);
+	CHECK_INT(post_recv(&p.end[1], 4, 0, len), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 3, IBV_WC_LOC_LEN_ERR);
 	expect_status(&p, p.end[1].rcq, 4, IBV_WC_WR_FLUSH_ERR);
 	expect_failure(&p, IBV_WC_REM_INV_REQ_ERR, -1, true);
@@ -137,13 +137,13 @@ static void bad_receive(bool read_only)
 	wr = send_wr(IBV_WR_SEND, 1, &list, 1);
 	bad_list = make_sge(&p.end[1], read_only ? 0 : p.opt.buf_size - 50, 100);
 	if (read_only) {
-		CHECK_EQ(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
-				     IBV_ACCESS_REMOTE_READ),
-			 0);
+		CHECK_INT(sr_mr_rereg(p.end[1].mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				      IBV_ACCESS_REMOTE_READ),
+			  0);
 		bad_list.lkey = sr_mr_lkey(p.end[1].mr);
 	}
-	CHECK_EQ(sr_qp_post_recv(p.end[1].qp, &recv, &bad), 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(sr_qp_post_recv(p.end[1].qp, &recv, &bad), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[1].rcq, 3, IBV_WC_LOC_PROT_ERR);
 	expect_failure(&p, IBV_WC_REM_OP_ERR, -1, true);
 }
@@ -169,10 +169,10 @@ static void bad_send(uint32_t before, bool key, enum ibv_wr_opcode opcode, bool 
 	if (!signaled)
 		wr.send_flags = 0;
 	for (uint32_t i = 0; i < before; i++)
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 	wr = send_wr(opcode, 1, &bad, 1);
 	set_remote_address(&wr, &p.end[1], 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	for (uint32_t i = 0; i < before && signaled; i++)
 		expect_status(&p, p.end[0].scq, 0, IBV_WC_SUCCESS);
 	expect_failure(&p, IBV_WC_LOC_PROT_ERR, -1, false);
@@ -194,13 +194,13 @@ static void bad_in_the_middle(uint32_t before)
 	set_remote_address(&wr, &p.end[1], 0);
 	wr.send_flags = 0;
 	for (uint32_t i = 0; i < before; i++)
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 	list[0] = make_sge(&p.end[0], 0, 1024);
 	list[1] = make_sge(&p.end[0], 1024, 1024);
 	list[1].lkey++;
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, list, 2);
 	set_remote_address(&wr, &p.end[1], 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	expect_failure(&p, IBV_WC_LOC_PROT_ERR, -1, false);
 }
 
@@ -215,10 +215,10 @@ static void read_into_nothing(void)
 	list = make_sge(&p.end[0], 0, 100000);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	while (!p.end[0].buf[0] && sr_nic_counters(p.end[0].nic)->rcvd_pkts < 3)
 		CHECK(sr_memwire_step(p.mw));
-	CHECK_EQ(sr_mr_destroy(p.end[0].mr), 0);
+	CHECK_INT(sr_mr_destroy(p.end[0].mr), 0);
 	p.end[0].mr = p.end[1].mr; /* only for its key */
 	expect_failure(&p, IBV_WC_LOC_PROT_ERR, -1, false);
 }
@@ -234,10 +234,10 @@ static void target_goes_away(enum ibv_wr_opcode opcode)
 	list = make_sge(&p.end[0], 0, 400000);
 	wr = send_wr(opcode, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	while (sr_nic_counters(p.end[opcode == IBV_WR_RDMA_WRITE].nic)->rcvd_pkts < 3)
 		CHECK(sr_memwire_step(p.mw));
-	CHECK_EQ(sr_mr_destroy(p.end[1].mr), 0);
+	CHECK_INT(sr_mr_destroy(p.end[1].mr), 0);
 	expect_failure(&p, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, true);
 }
 
@@ -259,15 +259,15 @@ static void too_many_reads(uint8_t agreed)
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
 	for (int i = 0; i < 8; i++)
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 1000000000);
-	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_ERR);
-	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
-	CHECK_EQ(p.end[1].events[0], IBV_EVENT_QP_REQ_ERR);
+	CHECK_INT(sr_qp_state(p.end[0].qp), IBV_QPS_ERR);
+	CHECK_INT(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
+	CHECK_INT(p.end[1].events[0], IBV_EVENT_QP_REQ_ERR);
 	for (int i = 0, failed = 0; i < 8; i++) {
 		struct ibv_wc wc;
 
-		CHECK_EQ(sr_cq_poll(p.end[0].scq, 1, &wc), 1);
+		CHECK_INT(sr_cq_poll(p.end[0].scq, 1, &wc), 1);
 		CHECK(failed ? wc.status == IBV_WC_WR_FLUSH_ERR
 			     : wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_REM_INV_REQ_ERR);
 		failed |= wc.status != IBV_WC_SUCCESS;

@@ -10,19 +10,19 @@
 
 static void check_send_wc(const struct ibv_wc *wc, const struct pair *p, enum ibv_wc_opcode opcode)
 {
-	CHECK_EQ(wc->opcode, opcode);
-	CHECK_EQ(wc->qp_num, sr_qp_num(p->end[0].qp));
-	CHECK_EQ(wc->wc_flags, 0);
+	CHECK_INT(wc->opcode, opcode);
+	CHECK_INT(wc->qp_num, sr_qp_num(p->end[0].qp));
+	CHECK_INT(wc->wc_flags, 0);
 }
 
 static void check_recv_wc(const struct ibv_wc *wc, const struct pair *p, uint32_t len, bool imm)
 {
-	CHECK_EQ(wc->byte_len, len);
-	CHECK_EQ(wc->qp_num, sr_qp_num(p->end[1].qp));
-	CHECK_EQ(wc->src_qp, sr_qp_num(p->end[0].qp));
-	CHECK_EQ(wc->wc_flags, imm ? IBV_WC_WITH_IMM : 0);
+	CHECK_INT(wc->byte_len, len);
+	CHECK_INT(wc->qp_num, sr_qp_num(p->end[1].qp));
+	CHECK_INT(wc->src_qp, sr_qp_num(p->end[0].qp));
+	CHECK_INT(wc->wc_flags, imm ? IBV_WC_WITH_IMM : 0);
 	if (imm)
-		CHECK_EQ(ntohl(wc->imm_data), 0xdeadbeef);
+		CHECK_INT(ntohl(wc->imm_data), 0xdeadbeef);
 }
 
 /* Cuts [offset, offset + len) of the end's buffer into n pieces of odd sizes. */
@@ -84,21 +84,21 @@ static void check_operation(struct pair *p, enum ibv_wr_opcode opcode, uint32_t 
 	if (send || imm) {
 		recv.sg_list = remote;
 		recv.num_sge = send ? cut_buffer(b, GUARD, len, remote, pieces) : 0;
-		CHECK_EQ(sr_qp_post_recv(b->qp, &recv, &bad), 0);
+		CHECK_INT(sr_qp_post_recv(b->qp, &recv, &bad), 0);
 	}
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 	if (is_inline)
 		memset(a->buf, 0, len + 2 * GUARD); /* must have been taken already */
 	wc = expect_status(p, a->scq, len, IBV_WC_SUCCESS);
 	check_send_wc(&wc, p, completion_of(opcode));
 	if (read)
-		CHECK_EQ(wc.byte_len, len);
+		CHECK_INT(wc.byte_len, len);
 	if (is_inline)
 		fill_random(from->buf, len + 2 * GUARD, len + (uint64_t)opcode);
 	check_data(p, to, len);
 	if (send || imm) {
 		wc = expect_status(p, b->rcq, 7, IBV_WC_SUCCESS);
-		CHECK_EQ(wc.opcode, send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
+		CHECK_INT(wc.opcode, send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM);
 		check_recv_wc(&wc, p, len, imm);
 	}
 	check_no_completions(p);
@@ -131,10 +131,10 @@ static void atomics_add_and_swap(struct pair *p)
 	memcpy(b->buf + 16, &v, 8);
 	set_remote_address(&wr, b, 16);
 	wr.wr.atomic.compare_add = 5;
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 	wc = expect_status(p, a->scq, 1, IBV_WC_SUCCESS);
 	check_send_wc(&wc, p, IBV_WC_FETCH_ADD);
-	CHECK_EQ(wc.byte_len, 8);
+	CHECK_INT(wc.byte_len, 8);
 	memcpy(&got, a->buf + 8, 8);
 	memcpy(&v, b->buf + 16, 8);
 	CHECK(got == UINT64_MAX && v == 4);
@@ -144,13 +144,13 @@ static void atomics_add_and_swap(struct pair *p)
 	     compare++) { /* the first matches, the second finds 0x77 */
 		wr.wr.atomic.compare_add = compare;
 		wr.wr.atomic.swap = 0x77;
-		CHECK_EQ(post_wr(p, 0, &wr), 0);
+		CHECK_INT(post_wr(p, 0, &wr), 0);
 		wc = expect_status(p, a->scq, 1, IBV_WC_SUCCESS);
 		check_send_wc(&wc, p, IBV_WC_COMP_SWAP);
 		memcpy(&got, a->buf + 8, 8);
 		memcpy(&v, b->buf + 16, 8);
-		CHECK_EQ(got, compare == 4 ? 4 : 0x77);
-		CHECK_EQ(v, 0x77);
+		CHECK_INT(got, compare == 4 ? 4 : 0x77);
+		CHECK_INT(v, 0x77);
 	}
 }
 
@@ -167,10 +167,10 @@ static void unsignaled_complete(struct pair *p)
 		for (uint32_t i = 0; i < p->opt.max_wr; i++) {
 			wr.wr_id = i;
 			wr.send_flags = i == p->opt.max_wr - 1 ? IBV_SEND_SIGNALED : 0;
-			CHECK_EQ(post_wr(p, 0, &wr), 0);
+			CHECK_INT(post_wr(p, 0, &wr), 0);
 		}
 		run_for(p, 10000000);
-		CHECK_EQ(post_wr(p, 0, &wr), -ENOMEM);
+		CHECK_INT(post_wr(p, 0, &wr), -ENOMEM);
 		expect_status(p, a->scq, p->opt.max_wr - 1, IBV_WC_SUCCESS);
 		CHECK(sr_cq_empty(a->scq));
 	}
@@ -184,26 +184,26 @@ static void bad_work_is_refused(struct pair *p)
 	struct ibv_send_wr wr = send_wr(IBV_WR_SEND, 1, list, 5), second, *bad;
 	struct ibv_recv_wr recv = { .sg_list = list, .num_sge = 5 }, *bad_recv;
 
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL); /* too many entries */
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL); /* too many entries */
 	wr.num_sge = -1;
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL);
 	wr.num_sge = 1;
 	wr.send_flags |= IBV_SEND_INLINE;
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL); /* too long for inline */
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL); /* too long for inline */
 	list[0].length = 8;
 	wr.opcode = IBV_WR_RDMA_READ;
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL); /* reads have nothing to take inline */
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL); /* reads have nothing to take inline */
 	wr.send_flags = 0;
 	wr.opcode = IBV_WR_TSO;
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_LOCAL_INV; /* work on windows has no buffers */
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_BIND_MW;
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	list[0].length = 4;
-	CHECK_EQ(post_wr(p, 0, &wr), -EINVAL);
-	CHECK_EQ(sr_qp_post_recv(a->qp, &recv, &bad_recv), -EINVAL);
+	CHECK_INT(post_wr(p, 0, &wr), -EINVAL);
+	CHECK_INT(sr_qp_post_recv(a->qp, &recv, &bad_recv), -EINVAL);
 	CHECK(bad_recv == &recv);
 	/* In a chain, what precedes the bad one is posted. */
 	list[0].length = 300;
@@ -212,7 +212,7 @@ static void bad_work_is_refused(struct pair *p)
 	second = wr;
 	second.opcode = IBV_WR_TSO;
 	wr.next = &second;
-	CHECK_EQ(sr_qp_post_send(a->qp, sr_memwire_now(p->mw), &wr, &bad), -EINVAL);
+	CHECK_INT(sr_qp_post_send(a->qp, sr_memwire_now(p->mw), &wr, &bad), -EINVAL);
 	CHECK(bad == &second);
 	expect_status(p, a->scq, 8, IBV_WC_SUCCESS);
 }
@@ -225,9 +225,9 @@ static void write_small(struct pair *p, int e, struct sr_qp *qp, uint64_t limit_
 	struct ibv_wc wc;
 
 	set_remote_address(&wr, &p->end[!e], 1 << 20);
-	CHECK_EQ(sr_qp_post_send(qp, start, &wr, &bad), 0);
+	CHECK_INT(sr_qp_post_send(qp, start, &wr, &bad), 0);
 	CHECK(wait_cq(p, p->end[e].scq, &wc, 10000000) && wc.status == IBV_WC_SUCCESS);
-	CHECK_EQ(wc.wr_id, 1);
+	CHECK_INT(wc.wr_id, 1);
 	CHECK(sr_memwire_now(p->mw) - start < limit_ns);
 }
 
@@ -255,7 +255,7 @@ static void small_goes_between(void)
 	pair_connect(&p, IBV_QPS_RTS);
 	for (int e = 0; e < 2; e++) {
 		qp[e] = pair_new_qp(&p, e, &err);
-		CHECK_EQ(err, 0);
+		CHECK_INT(err, 0);
 	}
 	for (int e = 0; e < 2; e++)
 		pair_to_state(&p, e, qp[e], sr_qp_num(qp[!e]), IBV_QPS_RTS);
@@ -263,7 +263,7 @@ static void small_goes_between(void)
 	list = make_sge(&p.end[1], 0, 1 << 20);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 2, &list, 1);
 	set_remote_address(&wr, &p.end[0], 0);
-	CHECK_EQ(post_wr(&p, 1, &wr), 0);
+	CHECK_INT(post_wr(&p, 1, &wr), 0);
 	run_for(&p, 500000);
 	/* Answered on the queue pair that has nothing else to send, then on the one that sends. */
 	write_small(&p, 0, qp[0], 4 * 41000);
@@ -287,7 +287,7 @@ static void keep_writing(struct pair *p, struct sr_qp *const *qp, unsigned *out)
 	int n = sr_cq_poll(p->end[0].scq, 64, wc);
 
 	for (int k = 0; k < n; k++) {
-		CHECK_EQ(wc[k].status, IBV_WC_SUCCESS);
+		CHECK_INT(wc[k].status, IBV_WC_SUCCESS);
 		out[wc[k].wr_id]--;
 	}
 	for (unsigned i = 0; i < STREAMS; i++)
@@ -295,7 +295,7 @@ static void keep_writing(struct pair *p, struct sr_qp *const *qp, unsigned *out)
 			list = make_sge(&p->end[0], 0, 8);
 			wr = send_wr(IBV_WR_RDMA_WRITE, i, &list, 1);
 			set_remote_address(&wr, &p->end[1], 1 << 20);
-			CHECK_EQ(sr_qp_post_send(qp[i], sr_memwire_now(p->mw), &wr, &bad), 0);
+			CHECK_INT(sr_qp_post_send(qp[i], sr_memwire_now(p->mw), &wr, &bad), 0);
 		}
 }
 
@@ -328,7 +328,7 @@ static void data_is_not_starved(void)
 	for (unsigned i = 0; i < STREAMS; i++) {
 		for (int e = 0; e < 2; e++) {
 			qp[e][i] = pair_new_qp(&p, e, &err);
-			CHECK_EQ(err, 0);
+			CHECK_INT(err, 0);
 		}
 		for (int e = 0; e < 2; e++)
 			pair_to_state(&p, e, qp[e][i], sr_qp_num(qp[!e][i]), IBV_QPS_RTS);
@@ -338,13 +338,13 @@ static void data_is_not_starved(void)
 	list = make_sge(&p.end[1], 0, 64 << 10);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 999, &list, 1);
 	set_remote_address(&wr, &p.end[0], 0);
-	CHECK_EQ(post_wr(&p, 1, &wr), 0);
+	CHECK_INT(post_wr(&p, 1, &wr), 0);
 	for (int us = 0; sr_cq_poll(p.end[1].scq, 1, &wc) < 1; us++) {
 		CHECK(us < 3000); /* alone it takes 660 */
 		keep_writing(&p, qp[0], out);
 		run_for(&p, 1000);
 	}
-	CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+	CHECK_INT(wc.status, IBV_WC_SUCCESS);
 	pair_close(&p);
 }
 
@@ -371,9 +371,9 @@ int main(void)
 		atomics_add_and_swap(&p);
 		unsignaled_complete(&p);
 		bad_work_is_refused(&p);
-		CHECK_EQ(sr_nic_counters(p.end[1].nic)->duplicate_request, 0);
-		CHECK_EQ(sr_nic_counters(p.end[1].nic)->out_of_seq_request, 0);
-		CHECK_EQ(p.end[0].n_events, 0);
+		CHECK_INT(sr_nic_counters(p.end[1].nic)->duplicate_request, 0);
+		CHECK_INT(sr_nic_counters(p.end[1].nic)->out_of_seq_request, 0);
+		CHECK_INT(p.end[0].n_events, 0);
 		pair_close(&p);
 	}
 	small_goes_between();

@@ -9,13 +9,13 @@
 
 static void psns_wrap(void)
 {
-	CHECK_EQ(sr_psn_add(0xffffff, 1), 0);
-	CHECK_EQ(sr_psn_add(0, 0xffffff), 0xffffff);
-	CHECK_EQ(sr_psn_diff(0, 0xffffff), 1);
-	CHECK_EQ(sr_psn_diff(0xffffff, 0), -1);
-	CHECK_EQ(sr_psn_diff(0x7fffff, 0), 0x7fffff);
-	CHECK_EQ(sr_psn_diff(0x800000, 0), -0x800000);
-	CHECK_EQ(sr_psn_diff(5, 5), 0);
+	CHECK_INT(sr_psn_add(0xffffff, 1), 0);
+	CHECK_INT(sr_psn_add(0, 0xffffff), 0xffffff);
+	CHECK_INT(sr_psn_diff(0, 0xffffff), 1);
+	CHECK_INT(sr_psn_diff(0xffffff, 0), -1);
+	CHECK_INT(sr_psn_diff(0x7fffff, 0), 0x7fffff);
+	CHECK_INT(sr_psn_diff(0x800000, 0), -0x800000);
+	CHECK_INT(sr_psn_diff(5, 5), 0);
 }
 
 static void object_numbers_differ(void)
@@ -28,8 +28,8 @@ static void object_numbers_differ(void)
 	sr_table_init(&table, 8, 24);
 	for (int round = 0; round < 50; round++) {
 		for (int i = 0; i < 256; i++)
-			CHECK_EQ(sr_table_add(&table, &objects[i], &rng, &id[i]), 0);
-		CHECK_EQ(sr_table_add(&table, &objects[0], &rng, &extra), -ENOMEM);
+			CHECK_INT(sr_table_add(&table, &objects[i], &rng, &id[i]), 0);
+		CHECK_INT(sr_table_add(&table, &objects[0], &rng, &extra), -ENOMEM);
 		for (int i = 0; i < 256; i++) {
 			CHECK(sr_table_find(&table, id[i]) == &objects[i]);
 			CHECK(id[i] >> 8 != 0 && id[i] >> 8 != 0xffff && id[i] < 1u << 24);
@@ -39,14 +39,14 @@ static void object_numbers_differ(void)
 			sr_table_remove(&table, id[i]);
 			CHECK(!sr_table_find(&table, id[i]));
 		}
-		CHECK_EQ(table.used, 0);
+		CHECK_INT(table.used, 0);
 	}
 	sr_table_fini(&table);
 	CHECK(!sr_table_find(&table, 0));
 	/* Two numbers per slot in all: never the same twice in a row. */
 	sr_table_init(&table, 8, 10);
 	for (int i = 0; i < 64 * 50; i++) {
-		CHECK_EQ(sr_table_add(&table, &objects[0], &rng, &extra), 0);
+		CHECK_INT(sr_table_add(&table, &objects[0], &rng, &extra), 0);
 		CHECK(i < 64 || id[extra & 63] != extra);
 		id[extra & 63] = extra;
 		sr_table_remove(&table, extra);
@@ -65,7 +65,7 @@ static void timers_expire_in_time(void)
 	uint64_t now = 0;
 
 	for (int i = 0; i < TIMERS; i++) {
-		CHECK_EQ(sr_timers_reserve(&heap), 0);
+		CHECK_INT(sr_timers_reserve(&heap), 0);
 		t[i].due = SR_NEVER;
 	}
 	for (int step = 0; step < 100000; step++) {
@@ -78,7 +78,7 @@ static void timers_expire_in_time(void)
 			break;
 		case 1:
 			sr_timers_release(&heap, timer);
-			CHECK_EQ(sr_timers_reserve(&heap), 0);
+			CHECK_INT(sr_timers_reserve(&heap), 0);
 			break;
 		default:
 			sr_timer_arm(&heap, timer, now + sr_rng_below(&rng, 1000));
@@ -90,10 +90,10 @@ static void timers_expire_in_time(void)
 		for (int i = 0; i < TIMERS; i++)
 			n += t[i].due <= now;
 		while ((fired = sr_timers_expired(&heap, now))) {
-			CHECK_EQ(fired->due, SR_NEVER);
+			CHECK_INT(fired->due, SR_NEVER);
 			got++;
 		}
-		CHECK_EQ(got, n);
+		CHECK_INT(got, n);
 	}
 	sr_timers_fini(&heap);
 }
@@ -107,7 +107,7 @@ static void faults_have_their_rates(void)
 	struct sr_verdict v = sr_faults_decide(&dir, &rng);
 
 	CHECK(v.copies == 1 && !v.reordered && !v.delay_ns);
-	CHECK_EQ(rng.state, state); /* a healthy link throws no dice */
+	CHECK_INT(rng.state, state); /* a healthy link throws no dice */
 	CHECK(!sr_faults_any(&dir));
 	dir = (struct sr_fault_dir) { .drop_ppm = 100000,
 				      .dup_ppm = 200000,
@@ -158,7 +158,7 @@ static void scheduled_calls(void)
 	CHECK(n_calls == 2 && calls[0] == 3 && calls[1] == 1 && sr_memwire_now(mw) == start + 15);
 	sr_memwire_run_until(mw, start + 100);
 	CHECK(n_calls == 4 && calls[2] == 0 && calls[3] == 2 && sr_memwire_now(mw) == start + 100);
-	CHECK_EQ(sr_memwire_steps(mw), 4);
+	CHECK_INT(sr_memwire_steps(mw), 4);
 	sr_memwire_destroy(mw);
 }
 
@@ -182,7 +182,7 @@ static void wire_repeats_exactly(void)
 		wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 		set_remote_address(&wr, &p.end[1], 0);
 		start = sr_memwire_now(p.mw);
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 		CHECK(sr_memwire_now(p.mw) - start > 1100000 &&
 		      sr_memwire_now(p.mw) - start < 1150000);
@@ -190,15 +190,15 @@ static void wire_repeats_exactly(void)
 									       .reorder_ppm = 20000,
 									       .jitter_ns = 3000 };
 		start = sr_memwire_now(p.mw);
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 		took[run] = sr_memwire_now(p.mw) - start;
 		steps[run] = sr_memwire_steps(p.mw);
 		CHECK(took[run] > 1150000);
 		pair_close(&p);
 	}
-	CHECK_EQ(took[0], took[1]);
-	CHECK_EQ(steps[0], steps[1]);
+	CHECK_INT(took[0], took[1]);
+	CHECK_INT(steps[0], steps[1]);
 }
 
 /* A queue pair connected to itself: what never leaves the NIC meets none of the link's faults. */
@@ -223,7 +223,7 @@ static void loopback_meets_no_faults(void)
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &list, 1);
 	set_remote_address(&wr, &p.end[0], 4096);
 	start = sr_memwire_now(p.mw);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK(sr_memwire_now(p.mw) - start < 1000000);
 	pair_close(&p);
@@ -253,13 +253,13 @@ static void queue_pairs_share_evenly(void)
 					   *bad;
 
 			set_remote_address(&wr, &p.end[1], 0);
-			CHECK_EQ(sr_qp_post_send(qp[0][i], sr_memwire_now(p.mw), &wr, &bad), 0);
+			CHECK_INT(sr_qp_post_send(qp[0][i], sr_memwire_now(p.mw), &wr, &bad), 0);
 		}
 	CHECK(sr_nic_progress(p.end[0].nic, sr_memwire_now(p.mw), 3));
-	CHECK_EQ(sr_nic_counters(p.end[0].nic)->sent_pkts, 3);
+	CHECK_INT(sr_nic_counters(p.end[0].nic)->sent_pkts, 3);
 	while (n < 160) {
 		CHECK(wait_cq(&p, p.end[0].scq, &wc, 1000000000));
-		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		CHECK_INT(wc.status, IBV_WC_SUCCESS);
 		done[wc.wr_id]++;
 		n++;
 		for (int i = 0; i < 8; i++)

@@ -56,7 +56,7 @@ static struct ibv_sge register_arena(struct end *end, uint32_t skew, uint32_t le
 	int err;
 
 	*mr = sr_mr_create(end->pd, arena, sizeof(*arena), (uintptr_t)arena, ALL_ACCESS, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	return (struct ibv_sge) { (uintptr_t)arena->payload + skew, len, sr_mr_lkey(*mr) };
 }
 
@@ -68,7 +68,7 @@ static void post_write(struct pair *p, uint32_t skew, uint32_t len)
 
 	wr.wr.rdma.remote_addr = register_arena(&p->end[1], skew, len, &mr).addr;
 	wr.wr.rdma.rkey = sr_mr_rkey(mr);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 }
 
 static void post_send(struct pair *p, uint32_t skew, uint32_t len)
@@ -81,8 +81,8 @@ static void post_send(struct pair *p, uint32_t skew, uint32_t len)
 
 	to = register_arena(&p->end[1], skew, len, &mr);
 	recv.sg_list = &to;
-	CHECK_EQ(sr_qp_post_recv(p->end[1].qp, &recv, &bad), 0);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(sr_qp_post_recv(p->end[1].qp, &recv, &bad), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 }
 
 static void post_read(struct pair *p, uint32_t skew, uint32_t len)
@@ -95,7 +95,7 @@ static void post_read(struct pair *p, uint32_t skew, uint32_t len)
 	to = register_arena(&p->end[0], skew, len, &mr);
 	wr = send_wr(IBV_WR_RDMA_READ, 1, &to, 1);
 	set_remote_address(&wr, &p->end[1], 0);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 }
 
 /* One way for a payload into memory. */

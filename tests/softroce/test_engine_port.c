@@ -10,7 +10,7 @@ static void post_write(struct pair *p, uint64_t id)
 	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, id, &list, 1);
 
 	set_remote_address(&wr, &p->end[1], 0);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 }
 
 /* A short flap is survived, a long one is not. */
@@ -24,7 +24,7 @@ static void flap_link(int which, uint64_t down_ns, enum ibv_wc_status status)
 	sr_memwire_cut(p.end[which].port, true);
 	sr_nic_query_port(p.end[which].nic, &port);
 	CHECK(port.state == IBV_PORT_DOWN && port.phys_state == 3);
-	CHECK_EQ(p.end[which].events[0], IBV_EVENT_PORT_ERR);
+	CHECK_INT(p.end[which].events[0], IBV_EVENT_PORT_ERR);
 	CHECK(!p.end[which].objects[0]);
 	sr_memwire_cut(p.end[which].port, true); /* no second event */
 	post_write(&p, 1);
@@ -32,8 +32,8 @@ static void flap_link(int which, uint64_t down_ns, enum ibv_wc_status status)
 	sr_memwire_cut(p.end[which].port, false);
 	sr_nic_query_port(p.end[which].nic, &port);
 	CHECK(port.state == IBV_PORT_ACTIVE && port.phys_state == 5);
-	CHECK_EQ(p.end[which].n_events, 2);
-	CHECK_EQ(p.end[which].events[1], IBV_EVENT_PORT_ACTIVE);
+	CHECK_INT(p.end[which].n_events, 2);
+	CHECK_INT(p.end[which].events[1], IBV_EVENT_PORT_ACTIVE);
 	CHECK(sr_nic_counters(p.end[which].nic)->dropped_link_down > 0);
 	expect_status(&p, p.end[0].scq, 1, status);
 	pair_close(&p);
@@ -50,9 +50,9 @@ static void black_hole(int which, bool tx)
 	*(tx ? &f->tx.blackhole : &f->rx.blackhole) = 1;
 	post_write(&p, 1);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
-	CHECK_EQ(p.end[0].n_events + p.end[1].n_events, 0); /* silent */
+	CHECK_INT(p.end[0].n_events + p.end[1].n_events, 0); /* silent */
 	/* The write has landed if it was the way back that was cut. */
-	CHECK_EQ(sr_nic_counters(p.end[1].nic)->rcvd_pkts > 0, which == 1 ? tx : !tx);
+	CHECK_INT(sr_nic_counters(p.end[1].nic)->rcvd_pkts > 0, which == 1 ? tx : !tx);
 	pair_close(&p);
 }
 
@@ -68,15 +68,15 @@ static void new_address(void)
 	sr_memwire_set_gid(p.mw, p.end[1].nic, 0, &gid);
 	sr_nic_set_gid(p.end[1].nic, 0, &gid); /* the same again: no event */
 	sr_nic_set_gid(p.end[1].nic, SR_GIDS, &gid);
-	CHECK_EQ(p.end[1].n_events, 1);
-	CHECK_EQ(p.end[1].events[0], IBV_EVENT_GID_CHANGE);
+	CHECK_INT(p.end[1].n_events, 1);
+	CHECK_INT(p.end[1].events[0], IBV_EVENT_GID_CHANGE);
 	post_write(&p, 1);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
 	p.end[1].gid = gid;
 	for (int e = 0; e < 2; e++) {
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-		CHECK_EQ(sr_qp_modify(p.end[e].qp, 0, &attr, IBV_QP_STATE), 0);
+		CHECK_INT(sr_qp_modify(p.end[e].qp, 0, &attr, IBV_QP_STATE), 0);
 	}
 	pair_connect(&p, IBV_QPS_RTS);
 	post_write(&p, 2);
@@ -107,30 +107,30 @@ static void killed_nic_is_silent(void)
 	run_for(&p, 1000);
 	sr_memwire_kill(a->port);
 	sr_memwire_kill(a->port);
-	CHECK_EQ(a->n_events, 1);
-	CHECK_EQ(a->events[0], IBV_EVENT_DEVICE_FATAL);
-	CHECK_EQ(sr_nic_deadline(a->nic), UINT64_MAX);
+	CHECK_INT(a->n_events, 1);
+	CHECK_INT(a->events[0], IBV_EVENT_DEVICE_FATAL);
+	CHECK_INT(sr_nic_deadline(a->nic), UINT64_MAX);
 	run_for(&p, 10000000000ull);
 	CHECK(sr_cq_empty(a->scq));
-	CHECK_EQ(sr_qp_modify(a->qp, 0, &attr, IBV_QP_STATE), -EIO);
-	CHECK_EQ(sr_qp_post_send(a->qp, 0, &wr, &bad), -EIO);
+	CHECK_INT(sr_qp_modify(a->qp, 0, &attr, IBV_QP_STATE), -EIO);
+	CHECK_INT(sr_qp_post_send(a->qp, 0, &wr, &bad), -EIO);
 	CHECK(bad == &wr);
-	CHECK_EQ(sr_qp_post_recv(a->qp, &recv, &bad_recv), -EIO);
+	CHECK_INT(sr_qp_post_recv(a->qp, &recv, &bad_recv), -EIO);
 	CHECK(!sr_pd_create(a->nic, &err) && err == -EIO);
 	CHECK(!sr_mr_create(a->pd, a->buf, 1, 0, 0, &err) && err == -EIO);
-	CHECK_EQ(sr_mr_rereg(a->mr, 1, NULL, a->buf, 1, 0), -EIO);
+	CHECK_INT(sr_mr_rereg(a->mr, 1, NULL, a->buf, 1, 0), -EIO);
 	CHECK(!sr_cq_create(a->nic, 1, NULL, &err) && err == -EIO);
-	CHECK_EQ(sr_cq_resize(a->scq, 100), -EIO);
+	CHECK_INT(sr_cq_resize(a->scq, 100), -EIO);
 	CHECK(!sr_qp_create(a->pd, &init, &err) && err == -EIO);
 	CHECK(!sr_srq_create(a->pd, &srq, NULL, &err) && err == -EIO);
 	sr_nic_set_link(a->nic, true);
-	CHECK_EQ(a->n_events, 1);
+	CHECK_INT(a->n_events, 1);
 	sr_nic_query_port(a->nic, &port);
-	CHECK_EQ(port.state, IBV_PORT_DOWN);
+	CHECK_INT(port.state, IBV_PORT_DOWN);
 	CHECK(!sr_nic_progress(a->nic, sr_memwire_now(p.mw), 0));
-	CHECK_EQ(sr_qp_destroy(a->qp), 0);
-	CHECK_EQ(sr_cq_destroy(a->scq), 0);
-	CHECK_EQ(sr_mr_destroy(a->mr), 0);
+	CHECK_INT(sr_qp_destroy(a->qp), 0);
+	CHECK_INT(sr_cq_destroy(a->scq), 0);
+	CHECK_INT(sr_mr_destroy(a->mr), 0);
 	pair_close(&p);
 }
 
@@ -143,11 +143,11 @@ static void device_is_described(void)
 	pair_open(&p, &default_options);
 	sr_nic_query_device(p.end[0].nic, &attr);
 	CHECK(attr.max_qp >= 16384 && attr.max_sge == SR_MAX_SGE && attr.phys_port_cnt == 1);
-	CHECK_EQ(attr.max_qp_rd_atom, 16);
+	CHECK_INT(attr.max_qp_rd_atom, 16);
 	CHECK(attr.node_guid && attr.atomic_cap == IBV_ATOMIC_GLOB);
 	sr_nic_query_port(p.end[0].nic, &port);
 	CHECK(port.link_layer == IBV_LINK_LAYER_ETHERNET && port.active_mtu == IBV_MTU_4096);
-	CHECK_EQ(port.max_msg_sz, 1u << 31);
+	CHECK_INT(port.max_msg_sz, 1u << 31);
 	pair_close(&p);
 }
 

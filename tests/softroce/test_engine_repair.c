@@ -71,7 +71,7 @@ static void post_op(struct pair *p, enum ibv_wr_opcode opcode, uint64_t id, uint
 
 	wr.send_flags |= flags;
 	set_remote_address(&wr, &p->end[1], 0);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 }
 
 /* Three losses in one message: three NAKs, and each goes back no further than the loss. */
@@ -85,8 +85,8 @@ static void lost_requests(void)
 	post_op(&p, IBV_WR_RDMA_WRITE, 1, 50 * 1024, 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK(!memcmp(p.end[0].buf, p.end[1].buf, 50 * 1024));
-	CHECK_EQ(w.naks, 3);
-	CHECK_EQ(sr_nic_counters(p.end[0].nic)->rcvd_seq_err, 3);
+	CHECK_INT(w.naks, 3);
+	CHECK_INT(sr_nic_counters(p.end[0].nic)->rcvd_seq_err, 3);
 	pair_close(&p);
 }
 
@@ -101,8 +101,8 @@ static void lost_responses(void)
 	post_op(&p, IBV_WR_RDMA_READ, 1, 50 * 1024, 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK(!memcmp(p.end[0].buf, p.end[1].buf, 50 * 1024));
-	CHECK_EQ(w.read_requests, 3);
-	CHECK_EQ(sr_nic_counters(p.end[1].nic)->duplicate_request, 2);
+	CHECK_INT(w.read_requests, 3);
+	CHECK_INT(sr_nic_counters(p.end[1].nic)->duplicate_request, 2);
 	run_for(&p, 1000000);
 	CHECK(w.n[1] <= 50 + 46 + 46);
 	pair_close(&p);
@@ -120,7 +120,7 @@ static void check_fence(unsigned flags)
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
 	CHECK(w.write_seen);
-	CHECK_EQ(w.write_before_answer, !flags);
+	CHECK_INT(w.write_before_answer, !flags);
 	pair_close(&p);
 }
 
@@ -145,7 +145,7 @@ static void repeated_write(void)
 	w.last_ack_psn = 0;
 	inject_packet(&p, 0, packet, sizeof(packet));
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
-	CHECK_EQ(w.last_ack_psn, p.opt.psn[0]);
+	CHECK_INT(w.last_ack_psn, p.opt.psn[0]);
 	/* A repetition of the last: acknowledged in full, which tells that the read's answer is
 	 * lost. */
 	memcpy(make_packet(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0] + 2, true,
@@ -186,24 +186,24 @@ static void repeated_read_makes_room(void)
 	for (uint32_t i = 0; i < p.opt.dest_rd_atomic; i++)
 		receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + i, true);
 	run_for(&p, 100000);
-	CHECK_EQ(w.n[1], p.opt.dest_rd_atomic);
+	CHECK_INT(w.n[1], p.opt.dest_rd_atomic);
 	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0], true);
 	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + p.opt.dest_rd_atomic, true);
 	run_for(&p, 100000);
-	CHECK_EQ(w.n[1], p.opt.dest_rd_atomic + 1);
-	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
+	CHECK_INT(w.n[1], p.opt.dest_rd_atomic + 1);
+	CHECK_INT(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
 	/* Repetitions in the wrong order are answered oldest first, each once. */
 	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + 3, true);
 	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + 2, true);
 	receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + 3, true);
 	run_for(&p, 100000);
-	CHECK_EQ(w.n[1], p.opt.dest_rd_atomic + 3);
-	CHECK_EQ(w.last_answer_psn, p.opt.psn[0] + 3);
+	CHECK_INT(w.n[1], p.opt.dest_rd_atomic + 3);
+	CHECK_INT(w.last_answer_psn, p.opt.psn[0] + 3);
 	/* But one more than agreed that has not been answered at all is one too many. */
 	for (uint32_t i = 0; i <= p.opt.dest_rd_atomic; i++)
 		receive_op(&p, SR_OP_READ_REQUEST, p.opt.psn[0] + p.opt.dest_rd_atomic + 1 + i,
 			   true);
-	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
+	CHECK_INT(sr_qp_state(p.end[1].qp), IBV_QPS_ERR);
 	pair_close(&p);
 }
 
@@ -227,7 +227,7 @@ static void repeated_long_after(void)
 	expect_status(&p, p.end[0].scq, 3, IBV_WC_SUCCESS);
 	receive_write(&p, p.end[0].qp->req.una_psn - 2, true);
 	run_for(&p, 100000);
-	CHECK_EQ(w.last_ack_psn, p.end[0].qp->req.una_psn - 1);
+	CHECK_INT(w.last_ack_psn, p.end[0].qp->req.una_psn - 1);
 	pair_close(&p);
 }
 
@@ -241,21 +241,21 @@ static void answers_are_coalesced(void)
 	for (uint32_t i = 0; i < 20; i++)
 		receive_write(&p, p.opt.psn[0] + i, i & 1);
 	run_for(&p, 100000);
-	CHECK_EQ(w.acks, 1);
-	CHECK_EQ(w.last_ack_psn, p.opt.psn[0] + 19);
+	CHECK_INT(w.acks, 1);
+	CHECK_INT(w.last_ack_psn, p.opt.psn[0] + 19);
 	receive_write(&p, p.opt.psn[0] + 21, true);
 	receive_write(&p, p.opt.psn[0] + 20, false);
 	run_for(&p, 100000);
-	CHECK_EQ(w.naks, 0);
-	CHECK_EQ(w.acks, 1);
+	CHECK_INT(w.naks, 0);
+	CHECK_INT(w.acks, 1);
 	/* The next gap is told of, once. */
 	for (uint32_t i = 30; i < 40; i++)
 		receive_write(&p, p.opt.psn[0] + i, true);
 	run_for(&p, 100000);
 	receive_write(&p, p.opt.psn[0] + 50, true);
 	run_for(&p, 100000);
-	CHECK_EQ(w.naks, 1);
-	CHECK_EQ(w.acks, 1);
+	CHECK_INT(w.naks, 1);
+	CHECK_INT(w.acks, 1);
 	pair_close(&p);
 }
 
@@ -272,7 +272,7 @@ static void error_state_is_silent(void)
 	run_for(&p, 100000);
 	receive_write(&p, p.opt.psn[0] + 1, true);
 	run_for(&p, 100000);
-	CHECK_EQ(w.n[1], 0);
+	CHECK_INT(w.n[1], 0);
 	pair_close(&p);
 }
 

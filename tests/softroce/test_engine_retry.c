@@ -30,9 +30,9 @@ static void write_to_nobody(struct pair *p, uint8_t timeout, uint8_t retry_cnt)
 	list = make_sge(&p->end[0], 0, 10);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	set_remote_address(&wr, &p->end[1], 0);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 	wr.wr_id = 2;
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 }
 
 static void check_retry_window(uint8_t timeout, uint8_t retry_cnt)
@@ -45,12 +45,12 @@ static void check_retry_window(uint8_t timeout, uint8_t retry_cnt)
 	start = sr_memwire_now(p.mw);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
 	took = sr_memwire_now(p.mw) - start;
-	CHECK_EQ(took, expected); /* virtual time: to the nanosecond */
+	CHECK_INT(took, expected); /* virtual time: to the nanosecond */
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_WR_FLUSH_ERR);
-	CHECK_EQ(sent, 2u * (retry_cnt + 1u));
-	CHECK_EQ(sr_nic_counters(p.end[0].nic)->retry_exceeded_err, 1);
-	CHECK_EQ(sr_nic_counters(p.end[0].nic)->completer_retry_err, retry_cnt);
-	CHECK_EQ(sr_nic_deadline(p.end[0].nic), UINT64_MAX); /* nothing left to wait for */
+	CHECK_INT(sent, 2u * (retry_cnt + 1u));
+	CHECK_INT(sr_nic_counters(p.end[0].nic)->retry_exceeded_err, 1);
+	CHECK_INT(sr_nic_counters(p.end[0].nic)->completer_retry_err, retry_cnt);
+	CHECK_INT(sr_nic_deadline(p.end[0].nic), UINT64_MAX); /* nothing left to wait for */
 	pair_close(&p);
 }
 
@@ -79,9 +79,9 @@ static void progress_refills_retries(void)
 	list = make_sge(&p.end[0], 0, 10 * 1024);
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS); /* six losses in a row, ten times */
-	CHECK_EQ(sent, 70);
+	CHECK_INT(sent, 70);
 	pair_close(&p);
 }
 
@@ -92,8 +92,8 @@ static void zero_timeout_is_never(void)
 
 	write_to_nobody(&p, 0, 0);
 	CHECK(!wait_cq(&p, p.end[0].scq, &wc, 1000000000000ull));
-	CHECK_EQ(sent, 2);
-	CHECK_EQ(sr_nic_deadline(p.end[0].nic), UINT64_MAX);
+	CHECK_INT(sent, 2);
+	CHECK_INT(sr_nic_deadline(p.end[0].nic), UINT64_MAX);
 	pair_close(&p);
 }
 

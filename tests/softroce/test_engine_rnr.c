@@ -51,7 +51,7 @@ static void post_send_to(struct pair *p, enum ibv_wr_opcode opcode)
 	struct ibv_send_wr wr = send_wr(opcode, 1, &list, 1);
 
 	set_remote_address(&wr, &p->end[1], 0);
-	CHECK_EQ(post_wr(p, 0, &wr), 0);
+	CHECK_INT(post_wr(p, 0, &wr), 0);
 }
 
 /* The time between the first and the second attempt is the code's, plus the round trip and nothing
@@ -68,7 +68,7 @@ static void timer_code(uint8_t code)
 		CHECK(sr_memwire_step(p.mw));
 	waited = c.at[1] - c.at[0];
 	CHECK(waited >= table[code] * 10000 && waited < table[code] * 10000 + 10000);
-	CHECK_EQ(post_recv(&p.end[1], 5, 100, 10), 0);
+	CHECK_INT(post_recv(&p.end[1], 5, 100, 10), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	expect_status(&p, p.end[1].rcq, 5, IBV_WC_SUCCESS);
 	pair_close(&p);
@@ -84,12 +84,12 @@ static void check_rnr_retries(uint8_t n)
 	post_send_to(&p, IBV_WR_SEND);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_WR_FLUSH_ERR);
-	CHECK_EQ(c.naks, n + 1);
-	CHECK_EQ(sr_qp_state(p.end[0].qp), IBV_QPS_ERR);
-	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
-	CHECK_EQ(sr_nic_counters(p.end[0].nic)->retry_rnr_exceeded_err, 1);
-	CHECK_EQ(sr_nic_counters(p.end[0].nic)->rcvd_rnr_err, n + 1);
-	CHECK_EQ(sr_nic_counters(p.end[1].nic)->send_rnr_err, n + 1);
+	CHECK_INT(c.naks, n + 1);
+	CHECK_INT(sr_qp_state(p.end[0].qp), IBV_QPS_ERR);
+	CHECK_INT(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
+	CHECK_INT(sr_nic_counters(p.end[0].nic)->retry_rnr_exceeded_err, 1);
+	CHECK_INT(sr_nic_counters(p.end[0].nic)->rcvd_rnr_err, n + 1);
+	CHECK_INT(sr_nic_counters(p.end[1].nic)->send_rnr_err, n + 1);
 	pair_close(&p);
 }
 
@@ -103,7 +103,7 @@ static void forever_and_refill(void)
 	post_send_to(&p, IBV_WR_SEND);
 	run_for(&p, 20000000); /* some 1600 attempts */
 	CHECK(c.naks > 1000);
-	CHECK_EQ(post_recv(&p.end[1], 5, 100, 10), 0);
+	CHECK_INT(post_recv(&p.end[1], 5, 100, 10), 0);
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	pair_close(&p);
 
@@ -112,7 +112,7 @@ static void forever_and_refill(void)
 		post_send_to(&p, IBV_WR_SEND);
 		while (c.naks < 3 * (i + 1))
 			CHECK(sr_memwire_step(p.mw));
-		CHECK_EQ(post_recv(&p.end[1], 5, 100, 10), 0);
+		CHECK_INT(post_recv(&p.end[1], 5, 100, 10), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	}
 	pair_close(&p);

@@ -97,14 +97,14 @@ static int try_transition(struct pair *p, enum ibv_qp_state from, enum ibv_qp_st
 	int err;
 
 	qp = pair_new_qp(p, 0, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	if (from == IBV_QPS_ERR)
 		pair_to_state(p, 0, qp, 77, IBV_QPS_INIT);
 	pair_to_state(p, 0, qp, 77, from);
 	err = sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, mask | IBV_QP_STATE);
-	CHECK_EQ(sr_qp_state(qp), err ? from : to);
+	CHECK_INT(sr_qp_state(qp), err ? from : to);
 	CHECK(!err || err == -EINVAL);
-	CHECK_EQ(sr_qp_destroy(qp), 0);
+	CHECK_INT(sr_qp_destroy(qp), 0);
 	return err;
 }
 
@@ -119,16 +119,16 @@ static void one_transition(struct pair *p, enum ibv_qp_state from, enum ibv_qp_s
 			required = mask_of(legal[i].required);
 			optional = mask_of(legal[i].optional);
 		}
-	CHECK_EQ(try_transition(p, from, to, required), ok ? 0 : -EINVAL);
-	CHECK_EQ(try_transition(p, from, to, required | optional), ok ? 0 : -EINVAL);
+	CHECK_INT(try_transition(p, from, to, required), ok ? 0 : -EINVAL);
+	CHECK_INT(try_transition(p, from, to, required | optional), ok ? 0 : -EINVAL);
 	for (unsigned i = 0; i < LETTERS; i++) {
 		int bit = letters[i].bit;
 
 		if (required & bit)
-			CHECK_EQ(try_transition(p, from, to, required & ~bit), -EINVAL);
+			CHECK_INT(try_transition(p, from, to, required & ~bit), -EINVAL);
 		else
-			CHECK_EQ(try_transition(p, from, to, required | bit),
-				 ok && (optional & bit) ? 0 : -EINVAL);
+			CHECK_INT(try_transition(p, from, to, required | bit),
+				  ok && (optional & bit) ? 0 : -EINVAL);
 	}
 }
 
@@ -138,15 +138,15 @@ static void bad_values_are_refused(struct pair *p)
 	struct sr_qp *qp;
 	int err, mask;
 
-#define BAD(state, before, field, value)                             \
-	do {                                                         \
-		qp = pair_new_qp(p, 0, &err);                        \
-		pair_to_state(p, 0, qp, 77, before);                 \
-		mask = pair_attr(p, 0, state, &attr);                \
-		attr.field = value;                                  \
-		CHECK_EQ(sr_qp_modify(qp, 0, &attr, mask), -EINVAL); \
-		CHECK_EQ(sr_qp_state(qp), before);                   \
-		sr_qp_destroy(qp);                                   \
+#define BAD(state, before, field, value)                              \
+	do {                                                          \
+		qp = pair_new_qp(p, 0, &err);                         \
+		pair_to_state(p, 0, qp, 77, before);                  \
+		mask = pair_attr(p, 0, state, &attr);                 \
+		attr.field = value;                                   \
+		CHECK_INT(sr_qp_modify(qp, 0, &attr, mask), -EINVAL); \
+		CHECK_INT(sr_qp_state(qp), before);                   \
+		sr_qp_destroy(qp);                                    \
 	} while (0)
 	BAD(IBV_QPS_INIT, IBV_QPS_RESET, port_num, 0);
 	BAD(IBV_QPS_INIT, IBV_QPS_RESET, port_num, 2);
@@ -168,16 +168,16 @@ static void bad_values_are_refused(struct pair *p)
 	BAD(IBV_QPS_RTS, IBV_QPS_RTR, max_rd_atomic, 17);
 	qp = pair_new_qp(p, 0, &err);
 	attr.qp_state = IBV_QPS_UNKNOWN;
-	CHECK_EQ(sr_qp_modify(qp, 0, &attr, IBV_QP_STATE), -EINVAL);
+	CHECK_INT(sr_qp_modify(qp, 0, &attr, IBV_QP_STATE), -EINVAL);
 	attr.qp_state = (enum ibv_qp_state)99;
-	CHECK_EQ(sr_qp_modify(qp, 0, &attr, IBV_QP_STATE), -EINVAL);
+	CHECK_INT(sr_qp_modify(qp, 0, &attr, IBV_QP_STATE), -EINVAL);
 	pair_to_state(p, 0, qp, 77, IBV_QPS_RTS);
 	attr.cur_qp_state = IBV_QPS_RTR;
-	CHECK_EQ(sr_qp_modify(qp, 0, &attr, IBV_QP_CUR_STATE), -EINVAL);
+	CHECK_INT(sr_qp_modify(qp, 0, &attr, IBV_QP_CUR_STATE), -EINVAL);
 	attr.path_mig_state = IBV_MIG_ARMED;
-	CHECK_EQ(sr_qp_modify(qp, 0, &attr, IBV_QP_PATH_MIG_STATE), -EINVAL);
+	CHECK_INT(sr_qp_modify(qp, 0, &attr, IBV_QP_PATH_MIG_STATE), -EINVAL);
 	attr.min_rnr_timer = 9; /* without a state: in the state it is in */
-	CHECK_EQ(sr_qp_modify(qp, 0, &attr, IBV_QP_MIN_RNR_TIMER), 0);
+	CHECK_INT(sr_qp_modify(qp, 0, &attr, IBV_QP_MIN_RNR_TIMER), 0);
 	sr_qp_destroy(qp);
 }
 
@@ -188,19 +188,19 @@ static void query_shows_attributes(struct pair *p)
 
 	pair_connect(p, IBV_QPS_RTS);
 	sr_qp_query(p->end[0].qp, &attr, &init);
-	CHECK_EQ(attr.qp_state, IBV_QPS_RTS);
-	CHECK_EQ(attr.path_mtu, p->opt.mtu);
-	CHECK_EQ(attr.rq_psn, p->opt.psn[1]);
-	CHECK_EQ(attr.sq_psn, p->opt.psn[0]);
-	CHECK_EQ(attr.dest_qp_num, sr_qp_num(p->end[1].qp));
-	CHECK_EQ(attr.timeout, p->opt.timeout);
-	CHECK_EQ(attr.retry_cnt, 7);
-	CHECK_EQ(attr.max_rd_atomic, 4);
-	CHECK_EQ(attr.qp_access_flags, ALL_ACCESS);
-	CHECK_EQ(attr.cap.max_send_wr, p->opt.max_wr);
-	CHECK_EQ(attr.cap.max_inline_data, 256);
+	CHECK_INT(attr.qp_state, IBV_QPS_RTS);
+	CHECK_INT(attr.path_mtu, p->opt.mtu);
+	CHECK_INT(attr.rq_psn, p->opt.psn[1]);
+	CHECK_INT(attr.sq_psn, p->opt.psn[0]);
+	CHECK_INT(attr.dest_qp_num, sr_qp_num(p->end[1].qp));
+	CHECK_INT(attr.timeout, p->opt.timeout);
+	CHECK_INT(attr.retry_cnt, 7);
+	CHECK_INT(attr.max_rd_atomic, 4);
+	CHECK_INT(attr.qp_access_flags, ALL_ACCESS);
+	CHECK_INT(attr.cap.max_send_wr, p->opt.max_wr);
+	CHECK_INT(attr.cap.max_inline_data, 256);
 	CHECK(!memcmp(&attr.ah_attr.grh.dgid, &p->end[1].gid, 16));
-	CHECK_EQ(init.qp_type, IBV_QPT_RC);
+	CHECK_INT(init.qp_type, IBV_QPT_RC);
 	CHECK(init.qp_context == &p->end[0]);
 }
 
@@ -222,14 +222,15 @@ static void posting_depends_on_state(struct pair *p)
 		if (states[i] == IBV_QPS_ERR)
 			pair_to_state(p, 0, qp, 77, IBV_QPS_INIT);
 		pair_to_state(p, 0, qp, 77, states[i]);
-		CHECK_EQ(sr_qp_post_send(qp, 0, &wr, &bad), states[i] >= IBV_QPS_RTS ? 0 : -EINVAL);
-		CHECK_EQ(sr_qp_post_recv(qp, &recv, &bad_recv),
-			 states[i] == IBV_QPS_RESET ? -EINVAL : 0);
+		CHECK_INT(sr_qp_post_send(qp, 0, &wr, &bad),
+			  states[i] >= IBV_QPS_RTS ? 0 : -EINVAL);
+		CHECK_INT(sr_qp_post_recv(qp, &recv, &bad_recv),
+			  states[i] == IBV_QPS_RESET ? -EINVAL : 0);
 		if (states[i] == IBV_QPS_ERR) {
-			CHECK_EQ(sr_cq_poll(p->end[0].scq, 1, &wc), 1);
+			CHECK_INT(sr_cq_poll(p->end[0].scq, 1, &wc), 1);
 			CHECK(wc.wr_id == 5 && wc.status == IBV_WC_WR_FLUSH_ERR &&
 			      wc.qp_num == sr_qp_num(qp));
-			CHECK_EQ(sr_cq_poll(p->end[0].rcq, 1, &wc), 1);
+			CHECK_INT(sr_cq_poll(p->end[0].rcq, 1, &wc), 1);
 			CHECK(wc.wr_id == 6 && wc.status == IBV_WC_WR_FLUSH_ERR);
 		}
 		CHECK(sr_cq_empty(p->end[0].scq) && sr_cq_empty(p->end[0].rcq));
@@ -248,8 +249,8 @@ static void post_all_kinds(struct pair *p)
 
 		wr.send_flags = i % 2 ? IBV_SEND_SIGNALED : 0;
 		set_remote_address(&wr, &p->end[1], 0);
-		CHECK_EQ(post_wr(p, 0, &wr), 0);
-		CHECK_EQ(post_recv(&p->end[0], i, 0, 10), 0);
+		CHECK_INT(post_wr(p, 0, &wr), 0);
+		CHECK_INT(post_recv(&p->end[0], i, 0, 10), 0);
 	}
 }
 
@@ -259,15 +260,15 @@ static void check_flushed(const struct end *end)
 	struct ibv_wc wc;
 
 	for (uint64_t next = 0, flushed = 0; next < 50;) {
-		CHECK_EQ(sr_cq_poll(end->scq, 1, &wc), 1);
+		CHECK_INT(sr_cq_poll(end->scq, 1, &wc), 1);
 		flushed |= wc.status != IBV_WC_SUCCESS;
-		CHECK_EQ(wc.status, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
+		CHECK_INT(wc.status, flushed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS);
 		CHECK(wc.wr_id == next || (wc.wr_id == next + 1 && next % 2 == 0));
 		next = wc.wr_id + 1;
 		CHECK(next < 50 || flushed);
 	}
 	for (uint64_t i = 0; i < 50; i++) {
-		CHECK_EQ(sr_cq_poll(end->rcq, 1, &wc), 1);
+		CHECK_INT(sr_cq_poll(end->rcq, 1, &wc), 1);
 		CHECK(wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == i);
 	}
 }
@@ -295,14 +296,14 @@ static void flush_and_again(void)
 		wr = send_wr(IBV_WR_RDMA_WRITE, 49, &list, 1);
 		wr.send_flags = IBV_SEND_SIGNALED;
 		set_remote_address(&wr, &p.end[1], 0);
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		CHECK(!sr_cq_empty(p.end[0].scq));
 		for (int e = 0; e < 2; e++) {
 			struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
-			CHECK_EQ(sr_qp_modify(p.end[e].qp, sr_memwire_now(p.mw), &attr,
-					      IBV_QP_STATE),
-				 0);
+			CHECK_INT(sr_qp_modify(p.end[e].qp, sr_memwire_now(p.mw), &attr,
+					       IBV_QP_STATE),
+				  0);
 		}
 		CHECK(sr_cq_empty(p.end[0].scq));
 		p.opt.psn[0] += 1000;
@@ -310,7 +311,7 @@ static void flush_and_again(void)
 		list = make_sge(&p.end[0], 0, 500);
 		wr = send_wr(IBV_WR_RDMA_WRITE, 123, &list, 1);
 		set_remote_address(&wr, &p.end[1], 0);
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 123, IBV_WC_SUCCESS);
 	}
 	pair_close(&p);
@@ -322,13 +323,13 @@ static void drain_idle(struct pair *p, int events)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct sr_qp *qp = p->end[0].qp;
 
-	CHECK_EQ(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr,
-			      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
-		 0);
+	CHECK_INT(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr,
+			       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		  0);
 	run_for(p, 1000);
-	CHECK_EQ(count_events(&p->end[0], IBV_EVENT_SQ_DRAINED), events);
+	CHECK_INT(count_events(&p->end[0], IBV_EVENT_SQ_DRAINED), events);
 	attr.qp_state = IBV_QPS_RTS;
-	CHECK_EQ(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, IBV_QP_STATE), 0);
+	CHECK_INT(sr_qp_modify(qp, sr_memwire_now(p->mw), &attr, IBV_QP_STATE), 0);
 }
 
 /* SQD: what has begun is finished, what has not waits; the event comes when all is quiet; RTS goes
@@ -349,25 +350,25 @@ static void drain_send_queue(bool notify)
 	for (uint64_t i = 0; i < 20; i++) {
 		wr = send_wr(IBV_WR_RDMA_WRITE, i, &list, 1);
 		set_remote_address(&wr, &p.end[1], 0);
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 	}
 	run_for(&p, 20000);
-	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
-			      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
-		 0);
+	CHECK_INT(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
+			       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		  0);
 	sr_qp_query(p.end[0].qp, &attr, &init);
 	CHECK(attr.sq_draining);
 	run_for(&p, 1000000000);
 	sr_qp_query(p.end[0].qp, &attr, &init);
 	CHECK(!attr.sq_draining);
-	CHECK_EQ(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), notify);
+	CHECK_INT(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), notify);
 	while (sr_cq_poll(p.end[0].scq, 1, &wc) == 1)
-		CHECK_EQ(wc.wr_id, n++);
+		CHECK_INT(wc.wr_id, n++);
 	CHECK(n > 0 && n < 20);
 	attr.timeout = 12;
-	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_TIMEOUT), 0);
+	CHECK_INT(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_TIMEOUT), 0);
 	attr.qp_state = IBV_QPS_RTS;
-	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
+	CHECK_INT(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
 	for (; n < 20; n++)
 		expect_status(&p, p.end[0].scq, n, IBV_WC_SUCCESS);
 	for (int i = 0; i < 2; i++)
@@ -395,18 +396,18 @@ static void drain_unsignaled(uint32_t len)
 	set_remote_address(&wr, &p.end[1], 0);
 	wr.send_flags = 0;
 	for (int i = 0; i < 50; i++)
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 500);
-	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
-			      IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
-		 0);
+	CHECK_INT(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr,
+			       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY),
+		  0);
 	run_for(&p, 1000000000);
-	CHECK_EQ(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), 1);
+	CHECK_INT(count_events(&p.end[0], IBV_EVENT_SQ_DRAINED), 1);
 	attr.qp_state = IBV_QPS_RTS;
-	CHECK_EQ(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
+	CHECK_INT(sr_qp_modify(p.end[0].qp, sr_memwire_now(p.mw), &attr, IBV_QP_STATE), 0);
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.wr_id = 2;
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	expect_status(&p, p.end[0].scq, 2, IBV_WC_SUCCESS);
 	pair_close(&p);
 }
@@ -425,11 +426,11 @@ static void communication_established(void)
 	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
 	set_remote_address(&wr, &p.end[1], 0);
 	for (int i = 0; i < 2; i++) {
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	}
-	CHECK_EQ(p.end[1].n_events, 1);
-	CHECK_EQ(p.end[1].events[0], IBV_EVENT_COMM_EST);
+	CHECK_INT(p.end[1].n_events, 1);
+	CHECK_INT(p.end[1].events[0], IBV_EVENT_COMM_EST);
 	pair_close(&p);
 }
 
@@ -443,7 +444,7 @@ static void bad_creation_is_refused(struct pair *p)
 	int err;
 
 	CHECK(!sr_qp_create(end->pd, &init, &err));
-	CHECK_EQ(err, -EOPNOTSUPP);
+	CHECK_INT(err, -EOPNOTSUPP);
 	init.type = IBV_QPT_RC;
 	init.send_cq = NULL;
 	CHECK(!sr_qp_create(end->pd, &init, &err) && err == -EINVAL);
@@ -458,8 +459,8 @@ static void bad_creation_is_refused(struct pair *p)
 	init.cap.max_recv_sge = 0;
 	qp = sr_qp_create(end->pd, &init, &err);
 	CHECK(qp && !err);
-	CHECK_EQ(sr_pd_destroy(end->pd), -EBUSY);
-	CHECK_EQ(sr_cq_destroy(end->scq), -EBUSY);
+	CHECK_INT(sr_pd_destroy(end->pd), -EBUSY);
+	CHECK_INT(sr_cq_destroy(end->scq), -EBUSY);
 	sr_qp_destroy(qp);
 }
 

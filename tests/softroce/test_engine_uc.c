@@ -24,19 +24,19 @@ static void bytes_arrive(void)
 		if (opcode <= IBV_WR_RDMA_WRITE_WITH_IMM)
 			set_remote_address(&wr, &p.end[1], 0);
 		if (opcode != IBV_WR_RDMA_WRITE)
-			CHECK_EQ(post_recv(&p.end[1], i, 0, size), 0);
+			CHECK_INT(post_recv(&p.end[1], i, 0, size), 0);
 		wr.imm_data = 77;
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, i, IBV_WC_SUCCESS);
 		if (opcode != IBV_WR_RDMA_WRITE) {
 			wc = expect_status(&p, p.end[1].rcq, i, IBV_WC_SUCCESS);
-			CHECK_EQ(wc.byte_len, size);
-			CHECK_EQ(wc.src_qp, sr_qp_num(p.end[0].qp));
+			CHECK_INT(wc.byte_len, size);
+			CHECK_INT(wc.src_qp, sr_qp_num(p.end[0].qp));
 		}
 		run_for(&p, 1000000);
 		CHECK(!memcmp(p.end[1].buf, p.end[0].buf, size));
 	}
-	CHECK_EQ(sr_nic_counters(p.end[1].nic)->sent_pkts, 0); /* nobody answers */
+	CHECK_INT(sr_nic_counters(p.end[1].nic)->sent_pkts, 0); /* nobody answers */
 	pair_close(&p);
 }
 
@@ -52,27 +52,27 @@ static void loss_costs_whole_messages(void)
 	lone_open(&p, &opt, IBV_QPT_UC);
 	sr_memwire_faults(p.end[0].port)->tx.drop_ppm = 50000;
 	for (uint64_t i = 0; i < 100; i++)
-		CHECK_EQ(post_recv(&p.end[1], i, i * 8192, 8192), 0);
+		CHECK_INT(post_recv(&p.end[1], i, i * 8192, 8192), 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		struct ibv_sge list = make_sge(&p.end[0], 0, 4000 + i);
 		struct ibv_send_wr wr = send_wr(IBV_WR_SEND_WITH_IMM, i, &list, 1);
 
 		memset(p.end[0].buf, (int)i, 8192);
 		wr.imm_data = i;
-		CHECK_EQ(post_wr(&p, 0, &wr), 0);
+		CHECK_INT(post_wr(&p, 0, &wr), 0);
 		expect_status(&p, p.end[0].scq, i, IBV_WC_SUCCESS);
 		run_for(&p, 1000000);
 	}
 	while (!sr_cq_empty(p.end[1].rcq)) {
 		struct ibv_wc wc = expect_status(&p, p.end[1].rcq, arrived++, IBV_WC_SUCCESS);
 
-		CHECK_EQ(wc.byte_len, 4000 + wc.imm_data);
+		CHECK_INT(wc.byte_len, 4000 + wc.imm_data);
 		for (uint32_t i = 0; i < wc.byte_len; i++)
-			CHECK_EQ(p.end[1].buf[wc.wr_id * 8192 + i], wc.imm_data);
+			CHECK_INT(p.end[1].buf[wc.wr_id * 8192 + i], wc.imm_data);
 	}
 	CHECK(arrived > 50 && arrived < 95);
 	CHECK(sr_nic_counters(p.end[1].nic)->dropped_message > 0);
-	CHECK_EQ(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
+	CHECK_INT(sr_qp_state(p.end[1].qp), IBV_QPS_RTS);
 	pair_close(&p);
 }
 
@@ -89,21 +89,21 @@ static void bad_access_is_dropped(void)
 	set_remote_address(&wr, &p.end[1], 0);
 	memset(p.end[0].buf, 1, 3000);
 	wr.wr.rdma.rkey ^= 0x100;
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	set_remote_address(&wr, &p.end[1], p.opt.buf_size - 2999);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 1000000);
-	CHECK_EQ(sr_nic_counters(p.end[1].nic)->dropped_bad_key, 2);
+	CHECK_INT(sr_nic_counters(p.end[1].nic)->dropped_bad_key, 2);
 	for (size_t i = 0; i < p.opt.buf_size; i++)
-		CHECK_EQ(p.end[1].buf[i], 0);
+		CHECK_INT(p.end[1].buf[i], 0);
 	set_remote_address(&wr, &p.end[1], 8);
-	CHECK_EQ(post_wr(&p, 0, &wr), 0);
+	CHECK_INT(post_wr(&p, 0, &wr), 0);
 	run_for(&p, 1000000);
 	CHECK(!memcmp(p.end[1].buf + 8, p.end[0].buf, 3000));
 	wr.opcode = IBV_WR_RDMA_READ;
-	CHECK_EQ(post_wr(&p, 0, &wr), -EINVAL);
+	CHECK_INT(post_wr(&p, 0, &wr), -EINVAL);
 	wr.opcode = IBV_WR_SEND_WITH_INV;
-	CHECK_EQ(post_wr(&p, 0, &wr), -EINVAL);
+	CHECK_INT(post_wr(&p, 0, &wr), -EINVAL);
 	pair_close(&p);
 }
 

@@ -30,7 +30,7 @@ static void open_bed_of(struct bed *b, enum ibv_mw_type type, uint32_t max_wr)
 	pair_open(&b->p, &opt);
 	pair_connect(&b->p, IBV_QPS_RTS);
 	b->mw = sr_mw_create(b->p.end[1].pd, type, &err);
-	CHECK_EQ(err, 0);
+	CHECK_INT(err, 0);
 	b->public.type = type;
 	b->region.lkey = sr_mr_lkey(b->p.end[1].mr);
 }
@@ -54,11 +54,11 @@ static enum ibv_wc_status bind_window(struct bed *b, uint32_t rkey, size_t offse
 	};
 	struct ibv_wc wc;
 
-	CHECK_EQ(post_wr(&b->p, 1, &wr), 0);
+	CHECK_INT(post_wr(&b->p, 1, &wr), 0);
 	CHECK(wait_cq(&b->p, b->p.end[1].scq, &wc, 1000000000));
-	CHECK_EQ(wc.wr_id, 40);
+	CHECK_INT(wc.wr_id, 40);
 	if (wc.status == IBV_WC_SUCCESS)
-		CHECK_EQ(wc.opcode, IBV_WC_BIND_MW);
+		CHECK_INT(wc.opcode, IBV_WC_BIND_MW);
 	return wc.status;
 }
 
@@ -71,7 +71,7 @@ static enum ibv_wc_status write_at(struct bed *b, uint64_t address, uint32_t rke
 
 	wr.wr.rdma.remote_addr = address;
 	wr.wr.rdma.rkey = rkey;
-	CHECK_EQ(post_wr(&b->p, 0, &wr), 0);
+	CHECK_INT(post_wr(&b->p, 0, &wr), 0);
 	CHECK(wait_cq(&b->p, b->p.end[0].scq, &wc, 10000000000));
 	return wc.status;
 }
@@ -83,16 +83,16 @@ static void window_grants_access(enum ibv_mw_type type)
 
 	open_bed(&b, type);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
-	CHECK_EQ(sr_mr_rkey(b.mw), rkey);
+	CHECK_INT(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_INT(sr_mr_rkey(b.mw), rkey);
 	memset(b.p.end[0].buf, 0x77, 64);
-	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1136), rkey), IBV_WC_SUCCESS);
-	CHECK_EQ(b.p.end[1].buf[1199], 0x77);
-	CHECK_EQ(b.p.end[1].buf[1135], 0);
-	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), -EBUSY); /* a window is bound to it */
-	CHECK_EQ(sr_mw_destroy(b.mw), 0);
-	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1136), rkey), IBV_WC_REM_ACCESS_ERR);
-	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0);
+	CHECK_INT(write_at(&b, address_of(&b.p.end[1], 1136), rkey), IBV_WC_SUCCESS);
+	CHECK_INT(b.p.end[1].buf[1199], 0x77);
+	CHECK_INT(b.p.end[1].buf[1135], 0);
+	CHECK_INT(sr_mr_destroy(b.p.end[1].mr), -EBUSY); /* a window is bound to it */
+	CHECK_INT(sr_mw_destroy(b.mw), 0);
+	CHECK_INT(write_at(&b, address_of(&b.p.end[1], 1136), rkey), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(sr_mr_destroy(b.p.end[1].mr), 0);
 	pair_close(&b.p);
 }
 
@@ -109,19 +109,19 @@ static void window_denies_access(void)
 		rkey = ibv_inc_rkey(old);
 		at = address_of(&b.p.end[1], 1000);
 		if (i != 1)
-			CHECK_EQ(bind_window(&b, rkey, 1000, 200,
-					     i ? REMOTE : IBV_ACCESS_REMOTE_READ),
-				 IBV_WC_SUCCESS);
+			CHECK_INT(bind_window(&b, rkey, 1000, 200,
+					      i ? REMOTE : IBV_ACCESS_REMOTE_READ),
+				  IBV_WC_SUCCESS);
 		if (i == 2) /* of type 1: bound again elsewhere, under a new key */
-			CHECK_EQ(bind_window(&b, ibv_inc_rkey(rkey), 5000, 200, REMOTE),
-				 IBV_WC_SUCCESS);
+			CHECK_INT(bind_window(&b, ibv_inc_rkey(rkey), 5000, 200, REMOTE),
+				  IBV_WC_SUCCESS);
 		if (i == 3)
 			at += 137; /* one byte too far */
 		if (i == 4)
 			at -= 1;
-		CHECK_EQ(write_at(&b, at, i == 1 ? old : rkey), IBV_WC_REM_ACCESS_ERR);
-		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->dropped_bad_key, 1);
-		CHECK_EQ(sr_nic_counters(b.p.end[1].nic)->refused_request, 1);
+		CHECK_INT(write_at(&b, at, i == 1 ? old : rkey), IBV_WC_REM_ACCESS_ERR);
+		CHECK_INT(sr_nic_counters(b.p.end[1].nic)->dropped_bad_key, 1);
+		CHECK_INT(sr_nic_counters(b.p.end[1].nic)->refused_request, 1);
 		pair_close(&b.p);
 	}
 }
@@ -136,11 +136,11 @@ static void not_local(void)
 
 	open_bed(&b, IBV_MW_TYPE_1);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_INT(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
 	list = make_sge(&b.p.end[1], 1000, 8);
 	list.lkey = rkey;
 	wr = send_wr(IBV_WR_SEND, 3, &list, 1);
-	CHECK_EQ(post_wr(&b.p, 1, &wr), 0);
+	CHECK_INT(post_wr(&b.p, 1, &wr), 0);
 	expect_status(&b.p, b.p.end[1].scq, 3, IBV_WC_LOC_PROT_ERR);
 	pair_close(&b.p);
 }
@@ -168,10 +168,10 @@ static void bad_binds(void)
 
 		open_bed(&b, bad[i].type);
 		rkey = ibv_inc_rkey(sr_mr_rkey(b.mw)) ^ bad[i].key_flip;
-		CHECK_EQ(bind_window(&b, rkey, bad[i].offset, bad[i].length, bad[i].access),
-			 IBV_WC_MW_BIND_ERR);
-		CHECK_EQ(sr_qp_state(b.p.end[1].qp), IBV_QPS_ERR);
-		CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0); /* nothing was bound */
+		CHECK_INT(bind_window(&b, rkey, bad[i].offset, bad[i].length, bad[i].access),
+			  IBV_WC_MW_BIND_ERR);
+		CHECK_INT(sr_qp_state(b.p.end[1].qp), IBV_QPS_ERR);
+		CHECK_INT(sr_mr_destroy(b.p.end[1].mr), 0); /* nothing was bound */
 		pair_close(&b.p);
 	}
 }
@@ -189,26 +189,26 @@ static void type_two(void)
 
 	open_bed(&b, IBV_MW_TYPE_2);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE | IBV_ACCESS_ZERO_BASED), IBV_WC_SUCCESS);
-	CHECK_EQ(write_at(&b, 136, rkey), IBV_WC_SUCCESS);
+	CHECK_INT(bind_window(&b, rkey, 1000, 200, REMOTE | IBV_ACCESS_ZERO_BASED), IBV_WC_SUCCESS);
+	CHECK_INT(write_at(&b, 136, rkey), IBV_WC_SUCCESS);
 	wr.invalidate_rkey = rkey;
-	CHECK_EQ(post_wr(&b.p, 1, &wr), 0);
+	CHECK_INT(post_wr(&b.p, 1, &wr), 0);
 	wc = expect_status(&b.p, b.p.end[1].scq, 8, IBV_WC_SUCCESS);
-	CHECK_EQ(wc.opcode, IBV_WC_LOCAL_INV);
+	CHECK_INT(wc.opcode, IBV_WC_LOCAL_INV);
 	/* Bound again, and this time the peer ends it with its last message. */
 	rkey = ibv_inc_rkey(rkey);
-	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
-	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
-	CHECK_EQ(post_recv(&b.p.end[1], 9, 0, 3000), 0);
+	CHECK_INT(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_INT(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
+	CHECK_INT(post_recv(&b.p.end[1], 9, 0, 3000), 0);
 	list = make_sge(&b.p.end[0], 0, 3000);
 	wr = send_wr(IBV_WR_SEND_WITH_INV, 2, &list, 1);
 	wr.invalidate_rkey = rkey;
-	CHECK_EQ(post_wr(&b.p, 0, &wr), 0);
+	CHECK_INT(post_wr(&b.p, 0, &wr), 0);
 	expect_status(&b.p, b.p.end[0].scq, 2, IBV_WC_SUCCESS);
 	wc = expect_status(&b.p, b.p.end[1].rcq, 9, IBV_WC_SUCCESS);
-	CHECK_EQ(wc.wc_flags, IBV_WC_WITH_INV);
-	CHECK_EQ(wc.invalidated_rkey, rkey);
-	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_REM_ACCESS_ERR);
+	CHECK_INT(wc.wc_flags, IBV_WC_WITH_INV);
+	CHECK_INT(wc.invalidated_rkey, rkey);
+	CHECK_INT(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_REM_ACCESS_ERR);
 	pair_close(&b.p);
 }
 
@@ -229,24 +229,24 @@ static void only_its_queue_pair(bool invalidate)
 	for (int e = 0; e < 2; e++)
 		pair_to_state(&b.p, e, other[e], sr_qp_num(other[!e]), IBV_QPS_RTS);
 	rkey = ibv_inc_rkey(sr_mr_rkey(b.mw));
-	CHECK_EQ(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
+	CHECK_INT(bind_window(&b, rkey, 1000, 200, REMOTE), IBV_WC_SUCCESS);
 	list = make_sge(&b.p.end[0], 0, 64);
 	wr = send_wr(invalidate ? IBV_WR_SEND_WITH_INV : IBV_WR_RDMA_WRITE, 5, &list, 1);
 	if (invalidate) {
 		list = make_sge(&b.p.end[1], 0, 100);
-		CHECK_EQ(sr_qp_post_recv(other[1],
-					 &(struct ibv_recv_wr) { .sg_list = &list, .num_sge = 1 },
-					 &(struct ibv_recv_wr *) { NULL }),
-			 0);
+		CHECK_INT(sr_qp_post_recv(other[1],
+					  &(struct ibv_recv_wr) { .sg_list = &list, .num_sge = 1 },
+					  &(struct ibv_recv_wr *) { NULL }),
+			  0);
 		list = make_sge(&b.p.end[0], 0, 64);
 		wr.invalidate_rkey = rkey;
 	} else {
 		wr.wr.rdma.remote_addr = address_of(&b.p.end[1], 1000);
 		wr.wr.rdma.rkey = rkey;
 	}
-	CHECK_EQ(sr_qp_post_send(other[0], sr_memwire_now(b.p.mw), &wr, &bad), 0);
+	CHECK_INT(sr_qp_post_send(other[0], sr_memwire_now(b.p.mw), &wr, &bad), 0);
 	expect_status(&b.p, b.p.end[0].scq, 5, IBV_WC_REM_ACCESS_ERR);
-	CHECK_EQ(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
+	CHECK_INT(write_at(&b, address_of(&b.p.end[1], 1000), rkey), IBV_WC_SUCCESS);
 	pair_close(&b.p);
 }
 
@@ -291,14 +291,14 @@ static void in_order(uint32_t max_wr, uint64_t late, uint32_t length)
 		};
 		wr[0].next = &wr[1];
 		wr[1].next = &wr[2];
-		CHECK_EQ(post_recv(&b.p.end[0], i, 0, length), 0);
-		CHECK_EQ(sr_qp_post_send(b.p.end[1].qp, sr_memwire_now(b.p.mw), wr, &bad), 0);
+		CHECK_INT(post_recv(&b.p.end[0], i, 0, length), 0);
+		CHECK_INT(sr_qp_post_send(b.p.end[1].qp, sr_memwire_now(b.p.mw), wr, &bad), 0);
 		for (uint32_t k = 0; k < 3; k++)
 			expect_status(&b.p, b.p.end[1].scq, 10 * i + k, IBV_WC_SUCCESS);
 		expect_status(&b.p, b.p.end[0].rcq, i, IBV_WC_SUCCESS);
 	}
 	CHECK(sr_cq_empty(b.p.end[1].scq));
-	CHECK_EQ(sr_mr_destroy(b.p.end[1].mr), 0);
+	CHECK_INT(sr_mr_destroy(b.p.end[1].mr), 0);
 	pair_close(&b.p);
 }
 
@@ -336,21 +336,21 @@ static void acknowledged_after_a_rewind(void)
 						   sr_mr_rkey(b.mw),
 						   { &b.region, address_of(&b.p.end[1], 0), 64,
 						     REMOTE } } };
-	CHECK_EQ(post_wr(&b.p, 1, &write), 0);
-	CHECK_EQ(post_wr(&b.p, 1, &bind), 0);
+	CHECK_INT(post_wr(&b.p, 1, &write), 0);
+	CHECK_INT(post_wr(&b.p, 1, &bind), 0);
 	run_for(&b.p, 1000);
-	CHECK_EQ(qp->sq.cur - qp->sq.tail, 2);
+	CHECK_INT(qp->sq.cur - qp->sq.tail, 2);
 	sr_requester_rewind(qp);
-	CHECK_EQ(sr_requester_transmit(qp, 1), 1);
-	CHECK_EQ(qp->sq.cur - qp->sq.tail, 1);
+	CHECK_INT(sr_requester_transmit(qp, 1), 1);
+	CHECK_INT(qp->sq.cur - qp->sq.tail, 1);
 	aeth = make_packet(packet, SR_OP_ACK, qp->qpn, b.p.opt.psn[1], false, 0);
 	memcpy(aeth, "\x1f\0\0\1", 4); /* one message, no credits */
 	memcpy(path.src, &b.p.end[1].gid, 16);
 	memcpy(path.dst, &b.p.end[0].gid, 16);
 	sr_nic_receive(b.p.end[1].nic, b.p.end[1].nic->now, &path, packet,
 		       (uint32_t)(aeth - packet) + 4);
-	CHECK_EQ(qp->sq.tail, qp->sq.head);
-	CHECK_EQ(qp->sq.cur, qp->sq.head);
+	CHECK_INT(qp->sq.tail, qp->sq.head);
+	CHECK_INT(qp->sq.cur, qp->sq.head);
 	pair_close(&b.p);
 }
 

@@ -11,13 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                          \
-	do {                                                                                      \
-		if (!(condition)) {                                                               \
-			fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-			exit(1);                                                                  \
-		}                                                                                 \
-	} while (0)
+#include "base/check.h"
 
 static void *library;
 

@@ -5,19 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/check.h"
 #include "tools/perf/calls.h"
 
 #define CALLS 20000
-
-#define CHECK(condition, ...)                                                                 \
-	do {                                                                                  \
-		if (!(condition)) {                                                           \
-			printf("%s:%d: does not hold: %s: ", __FILE__, __LINE__, #condition); \
-			printf(__VA_ARGS__);                                                  \
-			printf("\n");                                                         \
-			exit(1);                                                              \
-		}                                                                             \
-	} while (0)
 
 static uint64_t times[CALLS];
 
@@ -46,14 +37,14 @@ static void against_sorted(unsigned bits)
 	ha_calls_sum(&all, &half[0]);
 	ha_calls_sum(&all, &half[1]);
 	qsort(times, CALLS, sizeof(*times), by_value);
-	CHECK(all.count == CALLS && all.longest == times[CALLS - 1], "%lu calls, the longest %lu",
-	      all.count, all.longest);
+	CHECK_THAT(all.count == CALLS && all.longest == times[CALLS - 1],
+		   "%lu calls, the longest %lu", all.count, all.longest);
 	for (unsigned i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
 		uint64_t true_one = times[(unsigned)(parts[i] * CALLS + 0.999999) - 1],
 			 got = ha_calls_percentile(&all, parts[i]);
 
-		CHECK(got >= true_one && got <= true_one + true_one / 16,
-		      "%g of %u bits: %lu instead of %lu", parts[i], bits, got, true_one);
+		CHECK_THAT(got >= true_one && got <= true_one + true_one / 16,
+			   "%g of %u bits: %lu instead of %lu", parts[i], bits, got, true_one);
 	}
 }
 
@@ -61,11 +52,12 @@ int main(void)
 {
 	struct ha_calls none = { 0 }, one = { 0 };
 
-	CHECK(!ha_calls_percentile(&none, 0.99), "no calls");
+	CHECK(!ha_calls_percentile(&none, 0.99));
 	ha_calls_add(&one, UINT64_MAX);
 	ha_calls_add(&one, 0);
-	CHECK(ha_calls_percentile(&one, 0.5) == 0 && ha_calls_percentile(&one, 1) == UINT64_MAX,
-	      "both ends");
+	CHECK_THAT(ha_calls_percentile(&one, 0.5) == 0 &&
+			   ha_calls_percentile(&one, 1) == UINT64_MAX,
+		   "both ends");
 	for (unsigned bits = 4; bits <= 56; bits += 4)
 		against_sorted(bits);
 	return 0;

@@ -3,19 +3,12 @@
  * stripe. */
 #include "plugin/balance/policy.h"
 
+#include "base/check.h"
 #include "plugin/balance/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(x)                                                                \
-	do {                                                                    \
-		if (!(x)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-			exit(1);                                                \
-		}                                                               \
-	} while (0)
 
 static struct ha_bundle b;
 

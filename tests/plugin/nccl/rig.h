@@ -24,7 +24,8 @@
 /* longer than any machine needs, beside twenty other programs too: what takes this long hangs */
 #define RIG_WAIT_S 600
 
-/* Ends the program with a line when the condition does not hold. */
+/* Ends the program with a line when the condition does not hold. Not base/check.h's: the plugin's
+ * last lines go with it, and every one says why. */
 #define CHECK(condition, ...)                                                  \
 	do {                                                                   \
 		if (!(condition))                                              \

@@ -7,19 +7,12 @@
  */
 #include "tests/plugin/pair.h"
 
+#include "base/check.h"
 #include "plugin/transfer/bundle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define CHECK(x)                                                                \
-	do {                                                                    \
-		if (!(x)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
-			exit(1);                                                \
-		}                                                               \
-	} while (0)
 
 #define BUF (1u << 20)
 static uint8_t *src, *dst;

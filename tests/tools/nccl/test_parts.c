@@ -4,18 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "tools/job/payload.h"
 #include "tools/nccl/operation.h"
-
-static int failures;
-
-#define CHECK(condition)                                                       \
-	do {                                                                   \
-		if (!(condition)) {                                            \
-			printf("%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			failures++;                                            \
-		}                                                              \
-	} while (0)
 
 static void check_names(void)
 {
@@ -78,5 +69,5 @@ int main(void)
 	for (int i = 0; i < nccl_operations_count; i++)
 		for (int ranks = 1; ranks <= 5; ranks++)
 			check_layout(&nccl_operations[i], ranks, ranks - 1);
-	return failures != 0;
+	return 0;
 }
