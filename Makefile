@@ -51,9 +51,9 @@ lint: all ## calls go down, files do not call in circles, standard words, short 
 	@scripts/check-functions
 	@scripts/lint
 
-hooks: ## offers git a pre-commit hook: format and tidiness of what is committed, in a second or two
+hooks: ## offers git two hooks: format and tidiness of what is committed, and the length of its subject, in a second or two
 	@git config core.hooksPath scripts/hooks
-	@echo "git runs scripts/hooks/pre-commit from now on; git config --unset core.hooksPath ends that"
+	@echo "git runs scripts/hooks/pre-commit and commit-msg from now on; git config --unset core.hooksPath ends that"
 
 format: ## clang-format over all C sources (.clang-format, 100 columns)
 	@scripts/check-format --fix
