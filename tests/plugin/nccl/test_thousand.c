@@ -6,10 +6,11 @@
  */
 #include "tests/plugin/nccl/rig.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #define PAIRS 500    /* a sending and a receiving end each */
-#define MOST_KIB 180 /* of an end: half of the 360 that it took once */
+#define MOST_KIB 180 /* of an end, of hawser's; another plugin's (RIG_PLUGIN) is printed only */
 
 static double resident_kib(void)
 {
@@ -73,9 +74,9 @@ int main(int argc, char **argv)
 		OK(rig.plugin.dereg(pair[i].recv, to_mr));
 	}
 	each = (resident_kib() - before) / (2.0 * PAIRS);
-	printf("%d connections: %.0f KiB each, of them at most %d KiB wanted\n", 2 * PAIRS, each,
-	       MOST_KIB);
-	CHECK(each <= MOST_KIB, "%.0f KiB for each connection", each);
+	printf("%d connections: %.0f KiB each\n", 2 * PAIRS, each);
+	CHECK(strcmp(rig.plugin.name, "HA") || each <= MOST_KIB,
+	      "%.0f KiB for each connection, at most %d are wanted", each, MOST_KIB);
 	for (int i = 0; i < PAIRS; i++)
 		rig_pair_close(&rig, &pair[i]);
 	rig_pair_close(&rig, &first);
