@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# cmake -DSOURCE=... -DVERSION=... -DOUT=... -P version.cmake: writes the C file of base/version.h, and leaves it alone when it would be the same.
-set(text ${VERSION})
+# cmake -DSOURCE=... -DVERSION=... -DOUT=... [-DTEMPLATE=...] -P version.cmake: writes the C file of base/version.h, or TEMPLATE with
+# @HAWSER_VERSION@ filled in, and leaves it alone when it would be the same.
+set(HAWSER_VERSION ${VERSION})
 execute_process(COMMAND git -C ${SOURCE} rev-parse --show-toplevel --short HEAD
   OUTPUT_VARIABLE answer ERROR_QUIET RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
 if(NOT failed AND answer MATCHES "^(.*)\n([0-9a-f]+)$")
@@ -12,11 +13,15 @@ if(NOT failed AND answer MATCHES "^(.*)\n([0-9a-f]+)$")
     if(changed)
       string(APPEND commit "+")
     endif()
-    set(text "${VERSION} (g${commit})")
+    set(HAWSER_VERSION "${VERSION} (g${commit})")
   endif()
+endif()
+if(TEMPLATE)
+  configure_file(${TEMPLATE} ${OUT} @ONLY)
+  return()
 endif()
 file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [[/* written by base/version.cmake */
 #include "base/version.h"
 
-const char ha_version[] = "@text@";
+const char ha_version[] = "@HAWSER_VERSION@";
 ]])

@@ -9,6 +9,7 @@ export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.173.$(($$ % 250)).0/24,127.174.
 export SOFTROCE_CONTROL=$TMP/control
 mkdir -m 700 "$SOFTROCE_CONTROL"
 
+"$RUN" --version | grep -qE '^softroce-run: hawser [0-9.]+( \(g[0-9a-f]+\+?\))?$' || fail "softroce-run --version says $("$RUN" --version)"
 for how in "" --replace; do
 	timeout 800 "$RUN" $how "$HA" topo >"$TMP/out" 2>"$TMP/err" || fail "softroce-run $how ha topo finds nothing"
 	grep -q 'soft0:1  active' "$TMP/out" || fail "softroce-run $how ha topo does not list soft0"

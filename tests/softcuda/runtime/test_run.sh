@@ -19,6 +19,8 @@ status=0
 "$run" -- "$program" a b >/dev/null || status=$?
 [ $status = 3 ] || fail "arguments or exit status are lost: $status"
 
+"$run" --version | grep -qE '^softcuda-run: hawser [0-9.]+( \(g[0-9a-f]+\+?\))?$' || fail "it says $("$run" --version)"
+
 # Which NCCL: the newest, or the one that was asked for.
 newest=0
 for library in $(ls -d "$libraries"/nccl-*/libnccl.so.2 2>/dev/null | sort -V); do
