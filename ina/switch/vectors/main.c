@@ -6,6 +6,7 @@
  * Usage: ina-vectors stf DIRECTORY       one CASE_KIND.stf for each case and kind of frame
  *        ina-vectors pcap FILE LIST      all frames, in and out; LIST has a line for each
  */
+#include "base/options.h"
 #include "ina/frame/bytes.h"
 #include "ina/switch/vectors/cases.h"
 
@@ -221,34 +222,67 @@ static void write_stf(struct out *o, const char *directory, const struct ina_cas
 	o->stf = NULL;
 }
 
-int main(int argc, char **argv)
+static void write_cases(struct out *o, const char *directory)
 {
-	static struct out o;
-	bool stf = argc == 3 && !strcmp(argv[1], "stf");
-
-	if (!stf && (argc != 4 || strcmp(argv[1], "pcap"))) {
-		fprintf(stderr, "usage: ina-vectors stf DIRECTORY | pcap FILE LIST\n");
-		return 2;
-	}
-	if (!stf) {
-		o.pcap = open_or_end(argv[2]);
-		o.list = open_or_end(argv[3]);
-		pcap_header(o.pcap);
-	}
 	for (unsigned i = 0; i < 2 * ina_ncases; i++) {
 		const struct ina_case *c = &ina_cases[i / 2];
 		bool extended = i & 1;
 
 		if (extended ? !c->extended : !c->old)
 			continue;
-		if (stf)
-			write_stf(&o, argv[2], c, extended);
+		if (directory)
+			write_stf(o, directory, c, extended);
 		else
-			run_case(&o, c, extended);
+			run_case(o, c, extended);
 	}
-	if (!stf) {
-		close_or_end(o.pcap, argv[2]);
-		close_or_end(o.list, argv[3]);
+}
+
+enum { WRITE_STF, WRITE_PCAP };
+
+struct arguments {
+	unsigned kind;
+	const char *path, *list;
+};
+
+#define HA_TARGET struct arguments
+
+static const char *const kinds[] = { [WRITE_STF] = "stf", [WRITE_PCAP] = "pcap", NULL };
+
+static const struct ha_option operands[] = {
+	{ "KIND", 0, NULL, "stf or pcap", HA_CHOICE(kind, kinds) },
+	{ "PATH", 0, NULL, "a directory for stf, a file for pcap", HA_TEXT(path) },
+	{ "LIST", 0, NULL, "for pcap: a file with a line for each frame", HA_TEXT(list) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "ina-vectors",
+	.synopsis = "stf DIRECTORY\npcap FILE LIST",
+	.about = "Writes every case as a packet test for P4 targets (stf: one CASE_KIND.stf for "
+		 "each case and kind of frame), or all frames, in and out, in one capture.",
+	.operands = operands,
+	.needed = 2,
+};
+
+int main(int argc, char **argv)
+{
+	static struct out o;
+	struct arguments arguments = { 0 };
+	int stop = ha_options_parse(&program, argc, argv, &arguments);
+
+	if (stop)
+		return stop - 1;
+	if ((arguments.kind == WRITE_PCAP) != (arguments.list != NULL))
+		return ha_program_refuse(&program, "pcap takes a LIST, and stf none") - 1;
+	if (arguments.kind == WRITE_STF) {
+		write_cases(&o, arguments.path);
+		return 0;
 	}
+	o.pcap = open_or_end(arguments.path);
+	o.list = open_or_end(arguments.list);
+	pcap_header(o.pcap);
+	write_cases(&o, NULL);
+	close_or_end(o.pcap, arguments.path);
+	close_or_end(o.list, arguments.list);
 	return 0;
 }
