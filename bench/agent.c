@@ -7,6 +7,7 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "plugin/balance/hints.h"
 #include "tests/agent/rig.h"
 
@@ -122,13 +123,34 @@ static void measure_reads(const char *what)
 	CHECK(taken + torn == READS);
 }
 
+struct arguments {
+	const char *agent;
+};
+
+#define HA_TARGET struct arguments
+
+static const struct ha_option operands[] = {
+	{ "AGENT", 0, NULL, "the ha-agent program", HA_TEXT(agent) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-agent",
+	.about = "Registrations per second of a running ha-agent, nanoseconds per hint read.",
+	.operands = operands,
+	.needed = 1,
+};
+
 int main(int argc, char **argv)
 {
+	struct arguments arguments = { 0 };
+	int stop = ha_options_parse(&program, argc, argv, &arguments);
 	pthread_t writer;
 	struct rig r;
 
-	CHECK(argc == 2);
-	rig_program = argv[1];
+	if (stop)
+		return stop - 1;
+	rig_program = arguments.agent;
 	rig_make(&r);
 	rig_start(&r, NULL);
 	measure_registrations(&r);

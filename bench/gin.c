@@ -11,6 +11,7 @@
 #include "tests/under_nccl/gin/kernel.h"
 
 #include "base/check.h"
+#include "base/options.h"
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -172,15 +173,35 @@ static void run_rank(struct rank *me)
 	CHECK_INT(me->library.nccl.comm_destroy(comm), 0);
 }
 
+struct arguments {
+	const char *library, *plugin;
+};
+
+#define HA_TARGET struct arguments
+
+static const struct ha_option operands[] = {
+	{ "LIBNCCL", 0, NULL, "NCCL's library", HA_TEXT(library) },
+	{ "PLUGIN", 0, NULL, "or none: NCCL's own IB transport", HA_TEXT(plugin) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-gin",
+	.about = "What NCCL's GIN proxy makes of a plugin: one line of JSON.",
+	.operands = operands,
+	.needed = 2,
+};
+
 int main(int argc, char **argv)
 {
-	bool own = argc == 3 && !strcmp(argv[2], "none");
+	struct arguments arguments = { 0 };
+	int stop = ha_options_parse(&program, argc, argv, &arguments);
+	bool own;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: bench-gin LIBNCCL PLUGIN|none\n");
-		return 2;
-	}
-	ranks_prepare(argv[1], argv[2]);
+	if (stop)
+		return stop - 1;
+	own = !strcmp(arguments.plugin, "none");
+	ranks_prepare(arguments.library, arguments.plugin);
 	setenv("NCCL_GIN_TYPE", "2", 1);
 	setenv("NCCL_GIN_NCONNECTIONS", "1", 1);
 	setenv("NCCL_CUMEM_ENABLE", "1", 1);

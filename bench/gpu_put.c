@@ -7,6 +7,7 @@
  * bench/gpu-instructions counts its instructions by callgrind; without it the program prints
  * nanoseconds per put. The NIC is stepped outside of it.
  */
+#include "base/options.h"
 #include "gpu/device/hawser_gpu.h"
 #include "gpu/soft/path.h"
 
@@ -32,10 +33,8 @@ static void connect_qp(struct soft_qp *q, const struct soft_qp *peer)
 		abort();
 }
 
-int main(int argc, char **argv)
+static void measure_puts(unsigned long puts, unsigned long batch)
 {
-	unsigned long puts = argc > 1 ? strtoul(argv[1], NULL, 0) : 10000,
-		      batch = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
 	struct soft_fabric *f = soft_fabric_open(2, 1 << 20);
 	struct soft_qp_attr attr = { .nwqes = 1024 };
 	struct ha_gpu_conn *c = soft_alloc(f, sizeof(*c));
@@ -74,5 +73,33 @@ int main(int argc, char **argv)
 		abort();
 	printf("%.1f ns per put\n", (double)spent / (double)puts);
 	soft_fabric_close(f);
+}
+
+struct arguments {
+	unsigned puts, batch;
+};
+
+#define HA_TARGET struct arguments
+
+static const struct ha_option operands[] = {
+	{ "PUTS", 0, NULL, "how many (10000)", HA_NUMBER(puts, 1, 1u << 30) },
+	{ "BATCH", 0, NULL, "how many share a doorbell (1)", HA_NUMBER(batch, 1, 1u << 30) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-gpu-put",
+	.about = "What one put of the GPU device library costs the thread that posts it.",
+	.operands = operands,
+};
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = { .puts = 10000, .batch = 1 };
+	int stop = ha_options_parse(&program, argc, argv, &arguments);
+
+	if (stop)
+		return stop - 1;
+	measure_puts(arguments.puts, arguments.batch);
 	return 0;
 }

@@ -6,6 +6,7 @@
  * time over memcpy's time, so 1 is the speed of a copy. Usage: bench-quant [MEGABYTES]...
  */
 #include "ina/frame/quant.h"
+#include "base/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,21 +116,44 @@ static void measure_all(double megabytes)
 	free(w.block);
 }
 
+#define SIZES_MAX 64
+
+struct arguments {
+	const char *size[SIZES_MAX];
+	unsigned sizes;
+};
+
+#define HA_TARGET struct arguments
+
+static const struct ha_option operands[] = {
+	{ "MEGABYTES", 0, NULL, "from 0.001 to 1000 (0.016 0.2 2 64)",
+	  HA_LIST(size, sizes, SIZES_MAX) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-quant",
+	.about = "What turning floats into words costs beside copying them.",
+	.operands = operands,
+};
+
 int main(int argc, char **argv)
 {
-	static const double sizes[] = { 0.016, 0.2, 2, 64 };
+	struct arguments arguments = { .size = { "0.016", "0.2", "2", "64" } };
+	int stop = ha_options_parse(&program, argc, argv, &arguments);
 
-	for (int i = 1; i < argc; i++) {
-		if (!(atof(argv[i]) >= 0.001 && atof(argv[i]) <= 1000)) {
-			fprintf(stderr,
-				"bench-quant: '%s' is no size; give megabytes, from 0.001 to "
-				"1000\n",
-				argv[i]);
-			return 2;
-		}
-		measure_all(atof(argv[i]));
+	if (stop)
+		return stop - 1;
+	if (!arguments.sizes)
+		arguments.sizes = 4;
+	for (unsigned i = 0; i < arguments.sizes; i++) {
+		double size = atof(arguments.size[i]);
+
+		if (!(size >= 0.001 && size <= 1000))
+			return ha_program_refuse(&program, "'%s' is no size from 0.001 to 1000",
+						 arguments.size[i]) -
+			       1;
+		measure_all(size);
 	}
-	for (unsigned i = 0; argc < 2 && i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		measure_all(sizes[i]);
 	return 0;
 }

@@ -36,6 +36,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/options.h"
+
 #define WINDOW 64
 #define ROUNDS 10
 #define BUFFER (4u << 20)
@@ -626,17 +628,42 @@ static const struct {
 	{ "devices", start_devices }, { "idle", start_idle },
 };
 
+#define NUMBERS_MAX 3
+
+struct arguments {
+	const char *part, *number[NUMBERS_MAX];
+	unsigned numbers;
+};
+
+#define HA_TARGET struct arguments
+
+static const struct ha_option operands[] = {
+	{ "PART", 0, NULL, "what to measure", HA_TEXT(part) },
+	{ "NUMBER", 0, NULL, "of the part, in its order", HA_LIST(number, numbers, NUMBERS_MAX) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "bench-softroce",
+	.synopsis = "rate [SIZE [COUNT]]\nqueues [N [SIZE [COUNT]]]\nlatency [COUNT]\n"
+		    "queue-pairs [N]\ndevices [SECONDS]\nidle [SECONDS]",
+	.about = "What the software NIC costs.",
+	.operands = operands,
+	.needed = 1,
+};
+
 int main(int argc, char **argv)
 {
-	const char *what = argc > 1 ? argv[1] : "";
-	double given[3] = { 0 };
+	struct arguments arguments = { 0 };
+	int stop = ha_options_parse(&program, argc, argv, &arguments);
+	double given[NUMBERS_MAX] = { 0 };
 
-	for (int i = 0; i < 3 && i + 2 < argc; i++)
-		given[i] = atof(argv[i + 2]);
+	if (stop)
+		return stop - 1;
+	for (unsigned i = 0; i < arguments.numbers; i++)
+		given[i] = atof(arguments.number[i]);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		if (!strcmp(what, parts[i].name))
+		if (!strcmp(arguments.part, parts[i].name))
 			return parts[i].start(given);
-	fprintf(stderr, "usage: bench-softroce rate|queues|latency|queue-pairs|devices|idle "
-			"[NUMBER...]\n");
-	return 2;
+	return ha_program_refuse(&program, "there is no part '%s'", arguments.part) - 1;
 }

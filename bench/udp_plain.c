@@ -16,6 +16,7 @@
  * Usage: udp_plain [--checked] [SECONDS [SENDER_CPU RECEIVER_CPU]]; prints MB/s (2^20, as perftest
  * does) and the processor time of sender and receiver in ms per GiB.
  */
+#include "base/options.h"
 #include "softroce/engine/place.h"
 #include "softroce/icrc.h"
 
@@ -233,23 +234,54 @@ static void cpu_bind(const char *cpu)
 		exit_with_error("sched_setaffinity");
 }
 
+struct arguments {
+	bool checked;
+	const char *seconds, *sender_cpu, *receiver_cpu;
+};
+
+#define HA_TARGET struct arguments
+
+static const struct ha_option options[] = {
+	{ "checked", 0, NULL, "with a CRC over each packet, and a copy", HA_FLAG(checked) },
+	{ 0 },
+};
+
+static const struct ha_option operands[] = {
+	{ "SECONDS", 0, NULL, "how long (1)", HA_TEXT(seconds) },
+	{ "SENDER_CPU", 0, NULL, "the sender's processor", HA_TEXT(sender_cpu) },
+	{ "RECEIVER_CPU", 0, NULL, "the receiver's", HA_TEXT(receiver_cpu) },
+	{ 0 },
+};
+
+static const struct ha_program program = {
+	.name = "udp_plain",
+	.about = "What plain UDP moves between two processes of this machine: MB/s (2^20), and the "
+		 "processor time of sender and receiver in ms per GiB.",
+	.options = { options },
+	.operands = operands,
+};
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in a = { 0 }, b = { 0 };
-	int one = socket_make(&a), two = socket_make(&b);
+	int one, two;
+	struct arguments arguments = { .seconds = "1" };
+	int stop = ha_options_parse(&program, argc, argv, &arguments);
 	double seconds;
 	uint64_t moved;
 	pid_t child;
 
-	checked = argc > 1 && !strcmp(argv[1], "--checked");
-	argc -= checked;
-	argv += checked;
-	seconds = argc > 1 ? atof(argv[1]) : 1;
+	if (stop)
+		return stop - 1;
+	one = socket_make(&a);
+	two = socket_make(&b);
+	checked = arguments.checked;
+	seconds = atof(arguments.seconds);
 	child = fork();
 	if (child < 0)
 		exit_with_error("fork");
-	if (argc > 3)
-		cpu_bind(argv[child ? 2 : 3]);
+	if (arguments.receiver_cpu)
+		cpu_bind(child ? arguments.sender_cpu : arguments.receiver_cpu);
 	if (!child)
 		receive_stream(two, &a);
 	moved = send_stream(one, &b, seconds > 0 ? seconds : 1);
