@@ -7,6 +7,9 @@ TMP=$(mktemp -d)
 trap 'rm -rf "$TMP"' EXIT
 # nothing of the machine's own launcher or settings may reach the tests
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT NCCL_DEBUG NCCL_NET_PLUGIN TESTSOCK_FAULT 2>/dev/null
+# and nobody's `ha cut soft0`
+export SOFTROCE_CONTROL=$TMP/control HA_NCCL_STATUS_DIR=$TMP/status
+mkdir -m 700 "$SOFTROCE_CONTROL"
 FAILED=0
 
 fail() {

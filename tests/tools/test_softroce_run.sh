@@ -6,8 +6,6 @@
 RUN=$3
 unset HA_NCCL_VERBS
 export SOFTROCE_DEVICES="${SOFTROCE_DEVICES:-127.173.$(($$ % 250)).0/24,127.174.$(($$ % 250)).0/24}"
-export SOFTROCE_CONTROL=$TMP/control
-mkdir -m 700 "$SOFTROCE_CONTROL"
 
 "$RUN" --version | grep -qE '^softroce-run: hawser [0-9.]+( \(g[0-9a-f]+\+?\))?$' || fail "softroce-run --version says $("$RUN" --version)"
 for how in "" --replace; do
