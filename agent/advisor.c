@@ -150,7 +150,7 @@ void ha_advisor_rules_changed(struct ha_advisor *a)
 	write_all(a);
 }
 
-/* ---- birth and death ---- */
+/* ---- set-up and end ---- */
 
 static const char *file_open(struct ha_advisor *a, const char *file)
 {

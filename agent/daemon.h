@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* daemon.h - the agent as a whole: its parts, their order of birth, its ticks */
+/* daemon.h - the agent as a whole: its parts, the order in which they start, its ticks */
 #ifndef HA_AGENT_DAEMON_H
 #define HA_AGENT_DAEMON_H
 

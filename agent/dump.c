@@ -114,8 +114,8 @@ static void collect_numbers(const struct ha_daemon *d, struct number n[NUMBERS])
 		{ "unauthorized", "Sockets of users who may not register.", true, r->unauthorized },
 		{ "crowded", "Sockets refused because too many were open.", true, r->crowded },
 		{ "dropped", "Sockets hung up on: not the protocol, or stuck.", true, r->dropped },
-		{ "reclaimed", "Registrations of processes that ended without a word.", true,
-		  d->slots.reclaimed },
+		{ "reclaimed", "Registrations of processes that ended and had not released them.",
+		  true, d->slots.reclaimed },
 		{ "hint_writes", "Writes to entries of the hints file.", true, d->slots.writes },
 		{ "restored", "Times that removed files were made again.", true, d->restored },
 	};

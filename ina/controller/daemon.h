@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* daemon.h - the controller as a whole: its parts and their order of birth */
+/* daemon.h - the controller as a whole: its parts and the order in which they start */
 #ifndef HA_INA_DAEMON_H
 #define HA_INA_DAEMON_H
 

@@ -53,7 +53,7 @@ static bool set_refusal(struct ha_refusal *why, enum ha_refusal_kind kind, const
 #define IP_FMT "%u.%u.%u.%u"
 #define IP(a) (a) >> 24, (a) >> 16 & 255, (a) >> 8 & 255, (a)&255
 
-/* ---- birth and death ---- */
+/* ---- set-up and end ---- */
 
 void ha_groups_open(struct ha_groups *g, const struct ha_groups_limits *limits)
 {

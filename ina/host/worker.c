@@ -345,7 +345,7 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why)
 }
 
 /*
- * Why, as far as this rank can know. A switch also drops frames without a word (switch.h has the
+ * Why, as far as this rank can know. A switch also drops frames silently (switch.h has the
  * reasons): to the rank that is the same as a switch that is gone or a path that is cut.
  */
 #define LOOK_AT                                                                                    \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * follow.h - the groups of a switch, as the controller has them: a thread that says "I live" and
- * hands on what begins and what ends
+ * follow.h - the groups of a switch, as the controller has them: a thread that sends heartbeats
+ * and hands on what begins and what ends
  *
  * For a switch of any make. While the controller cannot be reached all groups go on as they are. A
  * group that is no longer in the controller's table is ended first (its ranks receive abort), and

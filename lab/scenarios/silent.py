@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A path loses everything without a word: what one end sends vanishes (netem), then what one end receives (a filter).
+"""A path loses everything silently: what one end sends vanishes (netem), then what one end receives (a filter).
 
     a  rail0 ==> (lost) rail0  b      what a sends; what b sends; what a receives
        rail1 ---------- rail1

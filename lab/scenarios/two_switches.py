@@ -8,7 +8,7 @@
 
 What is left is the pair of NICs on the other switch, which nobody had connected; or, with HA_NCCL_STANDBYS=3, which is up already. The
 job goes on over it each time, no byte is wrong, and it is protected when the switch is back. Measures how long nothing moves: a switch
-that takes the carrier along (set_link at both machines), and one that loses everything without a word (a filter of QEMU's at both), with
+that takes the carrier along (set_link at both machines), and one that loses everything silently (a filter of QEMU's at both), with
 retry_cnt 6 (the kernel's NIC gives up after 0.47 s). Both machines lose it within some milliseconds, as they do when a switch dies.
 """
 import re

@@ -346,7 +346,7 @@ bool ha_agent_round(struct ha_agent_client *c, uint64_t now)
 	send_requests(c, now);
 	err = receive_answers(c, now);
 	if (err)
-		/* An agent that turns us away hangs up without a word. */
+		/* An agent that turns us away hangs up without an answer. */
 		hang_up(c, now,
 			err == -EPROTO || !c->answered ? HA_AGENT_REFUSED : HA_AGENT_ABSENT);
 	else if (c->asked && now - c->question[c->first].at > ANSWER_LIMIT_NS)

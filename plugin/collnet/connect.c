@@ -3,8 +3,8 @@
  * connect.c - from handles to lanes, and the first decision
  *
  * Each rank dials its sending lanes and accepts its receiving ones; the first message on each says
- * which it is. Handles say which hosts have a backend, so all ranks know without a word whether a
- * switch is possible at all; whether there is one is agreed on (join.c). All ranks therefore
+ * which it is. Handles say which hosts have a backend, so all ranks know without a message whether
+ * a switch is possible at all; whether there is one is agreed on (join.c). All ranks therefore
  * succeed together or fail together: with NCCL, a rank alone that fails would leave the others
  * waiting in their first operation.
  */

@@ -430,7 +430,7 @@ static void finish_look(struct ha_search *s, uint64_t now)
 	away->look_at = now + find_pause(++away->looks);
 }
 
-/* ---- devices that go without a word ---- */
+/* ---- devices that go without an event ---- */
 
 /* Its ports are down, all of them. */
 static bool is_down(const struct ha_ctx *ctx, const struct ha_nic *nic)

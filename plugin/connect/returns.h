@@ -11,7 +11,7 @@
  * the rails that wait for it, or could use it as a standby, are told For NCCL nothing changes: the
  * device has its number, its name and its properties all the time.
  *
- * A device may also be taken away without a word, while its port is down; so one that stays down
+ * A device may also be taken away without an event, while its port is down; so one that stays down
  * and is not listed any more has failed, too. All of it under ctx->drive.
  */
 #ifndef HA_CORE_RETURNS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * setup.h - birth and death of a bundle
+ * setup.h - set-up and end of a bundle
  *
  * new -> agree (the peer's HELLO or WELCOME is here) -> connected -> launch (ready for its owner)
  * -> retire (the driver lets go of it) -> free. Before launch it is the driver's alone; free works

@@ -13,7 +13,7 @@
  *
  *   2.27 to 2.30 forget the plugin's name, too (ncclNetPluginUnload clears the whole entry), and
  *   open "libnccl-net.so" for the next communicator, whatever NCCL_NET_PLUGIN says. Where there is
- *   none the job goes on over sockets, without a word and without failover.
+ *   none the job goes on over sockets, silently and without failover.
  *   NCCL_NET_PLUGIN_REF_COUNT=1 makes NCCL keep the plugin.
  *
  * So the library stays: for v6 to v10, which have no finalize, with its context; for v11 and v12

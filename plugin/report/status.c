@@ -277,7 +277,7 @@ void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t 
 	put_totals(st);
 }
 
-/* ---- birth and death ---- */
+/* ---- set-up and end ---- */
 
 static bool is_wanted(const struct ha_ctx *ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* status_file.h - the file under the status page: its birth, its end, the removal of what dead
+/* status_file.h - the file under the status page: how it is made, its end, the removal of what dead
  * processes left */
 #ifndef HA_CORE_STATUS_FILE_H
 #define HA_CORE_STATUS_FILE_H

@@ -236,7 +236,8 @@ static void check_error(struct ina_sim_rank *r, int err)
 		ina_sim_report_finding(w, INA_SIM_LATE, "rank %u fails only now: %s", r->index,
 				       r->worker.why);
 	else if (!*r->worker.why)
-		ina_sim_report_finding(w, INA_SIM_ERROR, "rank %u fails without a word", r->index);
+		ina_sim_report_finding(w, INA_SIM_ERROR, "rank %u fails without a reason",
+				       r->index);
 }
 
 static void rank_fail(struct ina_sim_rank *r, int err)

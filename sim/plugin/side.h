@@ -66,7 +66,7 @@ bool sim_side_connect(struct sim_side *s);
 bool sim_side_accept(struct sim_side *s);
 bool sim_side_exchange(struct sim_side *s);
 bool sim_side_close(struct sim_side *s);
-/* It is closed without a word: its context or its process is gone. */
+/* It is closed without a message: its context or its process is gone. */
 void sim_side_revoke(struct sim_side *s);
 
 /*

@@ -30,7 +30,7 @@ struct sr_notices {
 /* 0 or -errno. */
 int sr_notices_init(struct sr_notices *queue);
 void sr_notices_destroy(struct sr_notices *queue);
-/* Lost without a word when memory is out or a thousand lie there unread. */
+/* Lost silently when memory is out or a thousand lie there unread. */
 void sr_notices_push(struct sr_notices *queue, int type, void *object, uint32_t *taken);
 /* Take the oldest; waits unless the descriptor is O_NONBLOCK. 0, -EAGAIN, -EINTR, ... */
 int sr_notices_take(struct sr_notices *queue, struct sr_notice *out);

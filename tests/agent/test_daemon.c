@@ -45,7 +45,7 @@ static void all_slots_taken(const struct rig *r)
 	munmap((void *)(uintptr_t)shm, sizeof(*shm));
 }
 
-/* Without a word: killed with its sockets open, and after it had closed them. */
+/* Without a request to: killed with its sockets open, and after it had closed them. */
 static void dead_processes_are_noticed(const struct rig *r)
 {
 	for (int closed = 0; closed < 2; closed++) {
@@ -90,7 +90,7 @@ static void hostile_peers(const struct rig *r)
 	int fd = rig_dial(r), other;
 
 	rig_send(fd, junk, sizeof(junk));
-	CHECK(!rig_receive(fd, &byte, 1)); /* hung up, without a word */
+	CHECK(!rig_receive(fd, &byte, 1)); /* hung up, without an answer */
 	close(fd);
 	fd = rig_dial(r);
 	memcpy(unknown, &h, sizeof(h));

@@ -256,7 +256,7 @@ static void connect_at_8(struct ha_gpu_host_config *c, struct process *p)
 	CHECK(!ha_gpu_host_finalize(p->host, 100));
 }
 
-/* RoCE has priorities 0 to 7: of what was set beyond, three bits were taken, without a word. */
+/* RoCE has priorities 0 to 7: of what was set beyond, three bits were taken silently. */
 static void priority_of_roce(void)
 {
 	run_both(connect_at_8);

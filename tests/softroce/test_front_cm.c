@@ -375,7 +375,7 @@ static void test_nobody_there(void)
 	CHECK(!softroce_cm_close(fd));
 }
 
-/* Who goes without a word says so to the peer all the same. */
+/* A channel that is closed without rdma_disconnect still disconnects the peer. */
 static void test_channels_close(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);

@@ -33,7 +33,7 @@ static void check_file(const char *what, const char *bytes, size_t size, long at
 		failures++;
 	}
 	if (err && !ha_fault_text()[0]) {
-		printf("%s: refused without a word\n", what);
+		printf("%s: refused without a reason\n", what);
 		failures++;
 	}
 	ha_input_close(&input);

@@ -20,7 +20,7 @@
 
 struct ha_cues {
 	const struct ha_launch_options *options;
-	/* rank 0 writes the start into it; its end without a word means that there will be none */
+	/* rank 0 writes the start into it; its end without one means that there will be none */
 	int pipe[2];
 	pid_t pid;              /* of the process beside the ranks, 0: none */
 	pid_t running[HA_CUES]; /* in that process */

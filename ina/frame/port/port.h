@@ -60,7 +60,7 @@ int ina_port_open(struct ina_port *p, const char *spec, const struct ina_port_co
 		  char *why, size_t size);
 /* Stops the device; packets in its queues are freed. */
 void ina_port_close(struct ina_port *p);
-/* Does the other end of the cable live? Asks the driver; not for every packet. */
+/* Is the link up? Asks the driver; not for every packet. */
 bool ina_port_linked(const struct ina_port *p);
 /*
  * The same, and if it does not, and the port is a memif's client, dials, at most ten times a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * authority.h - who gives groups, and says whether they still live: a table
+ * authority.h - who gives groups, and says whether they still exist: a table
  *
  *   authority_controller.c  a ha-controller
  *   authority_local.c       nobody: with packet loopback a rank is alone

@@ -3,7 +3,7 @@
 
 Every rank numbers the operations of its group in the order of the program, so the numbers mean the same on all. Rank r posts number m only
 after its number m - IN_FLIGHT has ended well. So whoever has the result of m knows that all ranks have those up to m - IN_FLIGHT, and
-may forget them; until then it keeps what others may lack (operation.py), without a word between the ranks.
+may forget them; until then it keeps what others may lack (operation.py), without a message between the ranks.
 
 `changed` (a condition of the group) protects all of it.
 """

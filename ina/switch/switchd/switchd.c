@@ -58,7 +58,7 @@ static void signals_ready(struct ha_watch *watch, uint32_t events)
 		s->stop = 1;
 }
 
-/* Before any thread is born: all of them leave signals to the first. */
+/* Before any thread is started: all of them leave signals to the first. */
 static int signals_open(struct ina_switchd *s)
 {
 	sigset_t set;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* switchd.h - ha-switch as a whole: its parts and their order of birth */
+/* switchd.h - ha-switch as a whole: its parts and the order in which they start */
 #ifndef INA_SWITCHD_SWITCHD_H
 #define INA_SWITCHD_SWITCHD_H
 

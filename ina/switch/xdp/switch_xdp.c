@@ -323,7 +323,7 @@ static void print_metrics(const void *user, FILE *out)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Before any thread is born: all of them leave signals to the first. */
+/* Before any thread is started: all of them leave signals to the first. */
 static int open_loop(struct switch_xdp *s)
 {
 	sigset_t set;

@@ -38,7 +38,7 @@ printf 'switch leaf address 10.0.0.254 slots 4096 serves 10.0.0.0/24\nlate 1\n' 
 
 # called wrongly, nobody there
 timeout 800 "$HA" ina 2>/dev/null
-[ $? -eq 2 ] || fail "called without a word"
+[ $? -eq 2 ] || fail "called without a command"
 for wrong in "nonsense" "groups more" "create" "create 1.2.3.4,nonsense" "create 10.0.0.1,10.0.0.2 --length=x" "destroy" "destroy x" \
 	"destroy 0" "destroy 256" "renew 1 --rank=32" "renew 1 --secret=xyz" "groups --nonsense"; do
 	ina $wrong

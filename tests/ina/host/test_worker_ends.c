@@ -157,9 +157,9 @@ static void stood_still(void)
 	CHECK(time_now.now - start == config.switch_ns);
 }
 
-/* Another rank runs another collective: the switch is well, and drops this rank's frames without a
- * word. The error must not say that it is silent to all. */
-static void dropped_without_a_word(void)
+/* Another rank runs another collective: the switch is well, and drops this rank's frames
+ * silently. The error must not say that it is silent to all. */
+static void dropped_silently(void)
 {
 	static struct ina_slot slots[256];
 	static struct ina_switch sw;
@@ -337,7 +337,7 @@ int main(int argc, char **argv)
 		{ "stood_still", stood_still },
 		{ "short_queue", short_queue },
 		{ "silent_switch", silent_switch },
-		{ "dropped_without_a_word", dropped_without_a_word },
+		{ "dropped_silently", dropped_silently },
 		{ "whole_sentences", whole_sentences },
 		{ "idle", pause_is_no_silence },
 		{ "told_to_end", told_to_end },

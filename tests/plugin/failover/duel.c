@@ -101,7 +101,7 @@ void duel_pause(struct duel *d, struct duel_wait *wait)
 	usleep(500);
 }
 
-/* ---- birth and end ---- */
+/* ---- set-up and end ---- */
 
 static void set_environment(const struct duel *d, enum duel_end end)
 {

@@ -65,7 +65,7 @@ static void check_refusals(struct rig *rig)
 	CHECK(fuse_devices(rig, &dev, 99, (int[]) { 0, 1, 0, 1, 0, 1, 0, 1 }) != ncclSuccess,
 	      "fused of more than there are");
 	CHECK(dev == -7, "a number for what was refused");
-	CHECK(rig_warnings() >= 4, "refused without a word");
+	CHECK(rig_warnings() >= 4, "refused without a warning");
 	rig_forget_log();
 }
 

@@ -104,7 +104,7 @@ static void without_a_place(void)
 		return;
 	CHECK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }) == ncclInvalidArgument,
 	      "fused without a place");
-	CHECK(rig_logged("soft0:1 cannot be fused: it has no PCI path"), "without a word");
+	CHECK(rig_logged("soft0:1 cannot be fused: it has no PCI path"), "no warning");
 	OK(rig.plugin.count(&devices));
 	CHECK(devices == rig.plugin.devices, "%d devices", devices);
 }

@@ -50,7 +50,7 @@ static void run_setting(const struct setting *s)
 	if (s->qps)
 		setenv("NCCL_IB_QPS_PER_CONNECTION", s->qps, 1);
 	rig_open(&rig, 1, NULL);
-	CHECK(!s->warning || rig_logged(s->warning), "nonsense is taken without a word");
+	CHECK(!s->warning || rig_logged(s->warning), "nonsense is taken without a warning");
 	CHECK(s->warning || !rig_warnings(), "%s", rig_last_warning());
 	OK(rig.plugin.abi->fuse(&rig.plugin, &dev, 2, (int[]) { 0, 1 }));
 	rig_pair_open_on(&rig, &pair, dev);
