@@ -110,7 +110,7 @@ X(INT, copy_max, "HA_NCCL_COPY_MAX", 64, 0, 64, "", NOW, PROGRESS,
   "is outstanding: HA_NCCL_RTO_MS and a second at most. If no path is left, such a send is lost "
   "without an error of its own; the next call has one. 0, or HA_NCCL_ACK=memory: none is.")
 X(INT, poll_always, "HA_NCCL_POLL_ALWAYS", -1, -1, 1, "", NOW, PROGRESS,
-  "1 = poll the NIC also where memory tells that something has come: for data of the protocols LL "
+  "1 = poll the NIC also where memory shows that something has come: for data of the protocols LL "
   "and LL128, whose receives "
   "NCCL lets be complete at once, and for the peer's next receive; 0 = not there; -1 = on software "
   "NICs only, because they "

@@ -14,7 +14,7 @@
 	  "the old queue pair goes on taking and sending while the two ends compare")              \
 	X(SKIP_DRAIN, "skip-drain",                                                                \
 	  "the queue pair is destroyed with completions that nobody has taken")                    \
-	X(STATE_EARLY, "state-early", "what has arrived is told before the fence, not behind it")  \
+	X(STATE_EARLY, "state-early", "what has arrived is sent before the fence, not behind it")  \
 	X(REPLAY_SEEN, "replay-seen",                                                              \
 	  "every stripe without a successful completion is sent again, seen or not")               \
 	X(REPLAY_OTHERS, "replay-others",                                                          \
@@ -28,10 +28,11 @@
 	  "clear-to-sends that the sender does not hold are not written again")                    \
 	X(FORGET_SIZES, "forget-sizes",                                                            \
 	  "a stripe that is sent again leaves the record of lengths as it is")                     \
-	X(FORGET_KEYS, "forget-keys", "keys of a standby's device are not told")                   \
-	X(FORGET_WORD, "forget-word",                                                              \
-	  "HA_NCCL_ACK=memory: a count that a lost rail carried is not told again")                \
-	X(ACK_NIC, "ack-nic", "HA_NCCL_ACK=memory: sends complete on the NIC's word all the same") \
+	X(FORGET_KEYS, "forget-keys", "keys of a standby's device are not sent")                   \
+	X(FORGET_COUNT, "forget-count",                                                            \
+	  "HA_NCCL_ACK=memory: a delivery count that a lost rail carried is not sent again")       \
+	X(ACK_NIC, "ack-nic",                                                                      \
+	  "HA_NCCL_ACK=memory: sends complete when the NIC acknowledges all the same")             \
 	X(IGNORE_DOUBT, "ignore-doubt",                                                            \
 	  "the buffer of an optional receive is posted again while old data may come")             \
 	X(IGNORE_SUPERSEDED, "ignore-superseded",                                                  \
@@ -50,7 +51,7 @@
 	X(FORGET_PROBES, "forget-probes", "adaptive: a rail that rests gets no probes")            \
 	X(TAKE_EARLY, "take-early", "one-sided: a record is taken when its first stripe has come") \
 	X(FORGET_WINDOWS, "forget-windows",                                                        \
-	  "one-sided: windows are told for the first rail alone")                                  \
+	  "one-sided: windows are sent for the first rail alone")                                  \
 	X(KEEP_WINDOWS, "keep-windows",                                                            \
 	  "one-sided: keys of a device that the peer's rail has left are used on the next")        \
 	X(FORGET_RETURN, "forget-return", "nobody looks whether a device that failed is back")     \

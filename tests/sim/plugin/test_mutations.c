@@ -199,7 +199,7 @@ static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scena
 static void hunt_usual(void)
 {
 	written_out(HA_MUTATE_IGNORE_SUPERSEDED, use_optional_receives, 1500);
-	written_out(HA_MUTATE_FORGET_WORD, last_word, 1000);
+	written_out(HA_MUTATE_FORGET_COUNT, last_word, 1000);
 	written_out(HA_MUTATE_ACK_NIC, not_placed, 200);
 	written_out(HA_MUTATE_EARLY_ERROR, other_rail, 200);
 	written_out(HA_MUTATE_KEEP_COPY, copied_before, 500);
