@@ -2,7 +2,7 @@
 /*
  * Devices that fail and come back, over verbs that do nothing: who is taken for the same device,
  * what is closed when, what the log says and how often. That traffic goes over one again is shown
- * by tests/plugin/failover/test_back.c, and in virtual time by test_sim_returns.
+ * by tests/plugin/failover/test_back.c, and in virtual time by sim_returns.
  */
 #include "base/check.h"
 #include "plugin/connect/ctx.h"
