@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v mpirun.openmpi >/dev/null || { echo "skipped: no mpirun.openmpi"; exit 77; }
 examples=$root/examples
+unset HA_NCCL_STATUS_DIR SOFTROCE_CONTROL # ctest's own folders, which the task prolog would pass on
 
 "$examples/slurm/prolog.sh" >"$work/out" 2>&1 || fail "the prolog stops a node that is in order"
 echo 'export NCCL_NET_PLUGIN=nowhere NCCL_NET=HA' >"$work/wrong.sh"

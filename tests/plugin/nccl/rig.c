@@ -58,6 +58,22 @@ static bool somebody_elses(const char *text)
 	       strstr(text, "its nonce is not this listener's");
 }
 
+/* A child has none of the threads of which one may be in rig_logger() now. */
+static void lock_log(void)
+{
+	pthread_mutex_lock(&kept.lock);
+}
+
+static void unlock_log(void)
+{
+	pthread_mutex_unlock(&kept.lock);
+}
+
+__attribute__((constructor)) static void keep_log_over_fork(void)
+{
+	CHECK(!pthread_atfork(lock_log, unlock_log, unlock_log), "no memory");
+}
+
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line,
 		const char *format, ...)
 {
