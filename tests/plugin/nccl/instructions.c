@@ -201,6 +201,12 @@ static int fused_device(struct rig *rig, int nics)
 	return dev;
 }
 
+/* What is over when `buffers` are dealt out goes to the first connections, one each. */
+static unsigned share_of_buffers(unsigned buffers, unsigned connections, unsigned i)
+{
+	return buffers / connections + (i < buffers % connections);
+}
+
 static void connection_open(struct run *r, struct connection *c, int dev, unsigned buffers,
 			    size_t size)
 {
@@ -218,6 +224,20 @@ static void connection_open(struct run *r, struct connection *c, int dev, unsign
 		c->from_mr[b] = rig_reg(&r->rig, c->pair.send, c->from[b], size);
 		c->to_mr[b] = rig_reg(&r->rig, c->pair.recv, c->to[b], size);
 	}
+}
+
+/* All of them, which share the buffers out. */
+static void connections_open(struct run *r, int dev, unsigned buffers, size_t size)
+{
+	unsigned registered = 0;
+
+	for (unsigned i = 0; i < r->connections; i++) {
+		connection_open(r, &r->connection[i], dev,
+				share_of_buffers(buffers, r->connections, i), size);
+		registered += r->connection[i].buffers;
+	}
+	CHECK(registered == buffers, "%u buffers are registered, %u are asked for", registered,
+	      buffers);
 }
 
 static void connection_close(struct run *r, struct connection *c)
@@ -288,7 +308,7 @@ int main(int argc, char **argv)
 	CHECK(argc > SIZES, "usage: %s VERSION MESSAGES NICS CONNECTIONS BUFFERS SIZE...", argv[0]);
 	n = parse_number(argv[MESSAGES], 1, 1000000);
 	r.connections = parse_number(argv[CONNECTIONS], 1, 1024);
-	buffers = parse_number(argv[BUFFERS], r.connections, 100000) / r.connections;
+	buffers = parse_number(argv[BUFFERS], r.connections, 100000);
 	most = find_largest(argv + SIZES, argc - SIZES);
 	r.connection = calloc(r.connections, sizeof(*r.connection));
 	CHECK(r.connection, "no memory");
@@ -300,8 +320,7 @@ int main(int argc, char **argv)
 	rig_open(&r.rig, argc, argv);
 	alarm(0); /* a tool that runs fifty times slower is no hang */
 	dev = fused_device(&r.rig, (int)parse_number(argv[NICS], 1, 4));
-	for (unsigned i = 0; i < r.connections; i++)
-		connection_open(&r, &r.connection[i], dev, buffers, most);
+	connections_open(&r, dev, buffers, most);
 	transfer_messages(&r, WARM_UP + 2 * r.connections);
 	await_protection(r.connections);
 	for (int i = SIZES; i < argc; i++)
