@@ -68,7 +68,7 @@ struct ha_server {
 	uint64_t looked_at; /* the clock, when it ran last */
 };
 
-/* ---- a call's begin and end ---- */
+/* ---- how a call begins and ends ---- */
 
 static void request_call(struct ha_server *s)
 {
