@@ -4,6 +4,7 @@
 #include "base/check.h"
 
 #include "base/config.h"
+#include "plugin/connect/ctx.h"
 #include "plugin/transfer/bundle.h"
 #include "rdma/verbs/dlopen.h"
 
@@ -147,9 +148,11 @@ void pair_flush(struct pair *p, const struct pair_side *recv, int size)
 	void *data = recv->data;
 	struct ha_mr *mr = recv->mr;
 
+	pthread_mutex_lock(&p->ctx->drive); /* the driver takes completions as well */
 	CHECK_INT(ha_iflush(p->recv, 1, &data, &size, &mr, &flush), 0);
 	CHECK(flush);
 	CHECK(flush->pending);
+	pthread_mutex_unlock(&p->ctx->drive);
 	pair_finish(p, flush);
 }
 

@@ -31,6 +31,7 @@ pids+=($!)
 for _ in $(seq 600); do [ -S "$tmp/journal.sock" ] && break; sleep 0.1; done
 
 start() {
+	: >"$tmp/exporter.log" # what the one before it said is not this one's
 	"$exporter" --dir "$tmp/pages-%u" --metrics 127.0.0.1:0 --interval 50 --state "$tmp/state" --textfile "$tmp/out.prom" \
 		--journal "$tmp/journal.sock" 2>"$tmp/exporter.log" &
 	running=$!
