@@ -135,7 +135,7 @@ struct ha_abort {
 	bool due;            /* ABORT must be sent to the peer */
 	int held;            /* the errno that it will end with unless the peer closes before, */
 	uint64_t held_until; /* ns */
-	char text[160];
+	char text[400]; /* the advice is at its end: a line that is cut has none */
 };
 
 /* So long after a buffer was given back, or a request was refused, the two may be how a connection

@@ -61,6 +61,15 @@ status -e 0
 [ "$(grep -c ', hawser ' "$TMP/out")" -eq 2 ] && ! grep -q 'last events' "$TMP/out" || fail "the table"
 status -e 1
 [ "$(grep -cE '^ +[0-9:.]{12} [a-z_]+ ' "$TMP/out")" -eq 2 ] || fail "the last event"
+# what a bad cable has left in the port's counters
+counters=$TMP/sys/class/infiniband/soft0/ports/1/counters
+mkdir -p "$counters"
+echo 31 >"$counters/symbol_error"
+echo 2 >"$counters/link_downed"
+HA_NCCL_SYSFS_ROOT=$TMP status
+[ "$(grep -c '^  soft0:1: 31 symbol errors, link down 2 times since its counters were reset$' "$TMP/out")" -eq 2 ] || fail "the port's counters"
+status
+grep -q 'symbol errors' "$TMP/out" && fail "counters that are not there"
 timeout 800 "$HA" status --watch >"$TMP/out" 2>"$TMP/err" &
 WATCH=$!
 for _ in $(seq 600); do

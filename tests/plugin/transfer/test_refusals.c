@@ -275,6 +275,17 @@ static void the_first_error(void)
 	free(s);
 }
 
+/* What to do stands at the end of the line, behind the names of NICs. */
+static void a_long_reason(void)
+{
+	const char *advice = "free some memory or raise `ulimit -l`";
+	struct ha_send *s = make_sender();
+
+	ha_bundle_abort(&s->b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%0*d; %s", 300, 7, advice);
+	CHECK(strstr(s->b.abort.text, advice));
+	free(s);
+}
+
 int main(void)
 {
 	the_same_message_twice();
@@ -286,5 +297,6 @@ int main(void)
 	flushed_first();
 	a_lost_rail();
 	the_first_error();
+	a_long_reason();
 	return 0;
 }
