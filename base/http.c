@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/http.h"
 
-#include <arpa/inet.h>
+#include "base/sockaddr.h"
+
 #include <microhttpd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -84,34 +85,6 @@ static enum MHD_Result answer_request(void *user, struct MHD_Connection *c, cons
 	return find_page(user, c, url);
 }
 
-static bool address_parse(const char *at, struct sockaddr_storage *to)
-{
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
-	struct sockaddr_in *in = (struct sockaddr_in *)to;
-	const char *colon = strrchr(at, ':');
-	char host[64], *end;
-	unsigned long port;
-	int len;
-
-	memset(to, 0, sizeof(*to));
-	if (!colon || colon == at || colon[1] < '0' || colon[1] > '9')
-		return false;
-	port = strtoul(colon + 1, &end, 10);
-	len = (int)(colon - at);
-	if (*end || port > 65535 || len >= (int)sizeof(host))
-		return false;
-	if (*at == '[' && at[len - 1] == ']') {
-		snprintf(host, sizeof(host), "%.*s", len - 2, at + 1);
-		in6->sin6_family = AF_INET6;
-		in6->sin6_port = htons((uint16_t)port);
-		return inet_pton(AF_INET6, host, &in6->sin6_addr) == 1;
-	}
-	snprintf(host, sizeof(host), "%.*s", len, at);
-	in->sin_family = AF_INET;
-	in->sin_port = htons((uint16_t)port);
-	return inet_pton(AF_INET, host, &in->sin_addr) == 1;
-}
-
 static void server_ready(struct ha_watch *watch, uint32_t events)
 {
 	struct ha_http *h = (struct ha_http *)watch; /* its first member */
@@ -129,16 +102,16 @@ const char *ha_http_open(struct ha_http *h, struct ha_loop *loop,
 			 void (*print)(const void *user, FILE *out), const void *user,
 			 const char *at)
 {
-	struct sockaddr_storage to;
+	union ha_sockaddr to;
 	const union MHD_DaemonInfo *info;
 	unsigned flags = MHD_USE_EPOLL;
 
 	*h = (struct ha_http) { .loop = loop, .print = print, .user = user };
 	if (!strcmp(at, "none"))
 		return NULL;
-	if (!address_parse(at, &to))
+	if (ha_sockaddr_parse(at, &to))
 		return "it is neither ADDRESS:PORT nor none";
-	if (to.ss_family == AF_INET6)
+	if (to.sa.sa_family == AF_INET6)
 		flags |= MHD_USE_IPv6;
 	h->server = MHD_start_daemon(flags, 0, NULL, NULL, answer_request, h, MHD_OPTION_SOCK_ADDR,
 				     &to, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/ifaddr.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -79,9 +78,8 @@ int ha_ifaddr_list(struct ha_ifaddr **list)
 		if (!is_usable(ifa))
 			continue;
 		snprintf(entry->name, sizeof(entry->name), "%s", ifa->ifa_name);
-		memcpy(&entry->addr, ifa->ifa_addr,
-		       ifa->ifa_addr->sa_family == AF_INET ? sizeof(entry->addr.in)
-							   : sizeof(entry->addr.in6));
+		entry->addr.sa.sa_family = ifa->ifa_addr->sa_family;
+		memcpy(&entry->addr, ifa->ifa_addr, ha_sockaddr_len(&entry->addr));
 		n++;
 	}
 	freeifaddrs(all);
@@ -112,27 +110,4 @@ int ha_ifaddr_select(const struct ha_config *config, struct ha_ifaddr *out)
 	*out = list[index];
 	free(list);
 	return 0;
-}
-
-socklen_t ha_ifaddr_len(const struct ha_ifaddr *addr)
-{
-	return addr->addr.sa.sa_family == AF_INET ? sizeof(addr->addr.in) : sizeof(addr->addr.in6);
-}
-
-const char *ha_ifaddr_text(const struct sockaddr *addr, char *buf)
-{
-	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)addr;
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)addr;
-	char host[INET6_ADDRSTRLEN] = "?";
-
-	if (addr->sa_family == AF_INET) {
-		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
-		snprintf(buf, HA_IFADDR_TEXT_MAX, "%s:%d", host, ntohs(in->sin_port));
-	} else if (addr->sa_family == AF_INET6) {
-		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
-		snprintf(buf, HA_IFADDR_TEXT_MAX, "[%s]:%d", host, ntohs(in6->sin6_port));
-	} else {
-		snprintf(buf, HA_IFADDR_TEXT_MAX, "address family %d", addr->sa_family);
-	}
-	return buf;
 }

@@ -4,20 +4,15 @@
 #ifndef HA_BASE_IFADDR_H
 #define HA_BASE_IFADDR_H
 
+#include "base/sockaddr.h"
+
 #include <net/if.h>
-#include <netinet/in.h>
-#include <stddef.h>
-#include <sys/socket.h>
 
 struct ha_config;
 
 struct ha_ifaddr {
 	char name[IF_NAMESIZE];
-	union {
-		struct sockaddr sa;
-		struct sockaddr_in in;
-		struct sockaddr_in6 in6;
-	} addr; /* port 0 */
+	union ha_sockaddr addr; /* port 0 */
 };
 
 /*
@@ -34,11 +29,5 @@ int ha_ifaddr_list(struct ha_ifaddr **list);
 /* Both, by NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY. -ENODEV, with a line that says what to set:
  * none fits. */
 int ha_ifaddr_select(const struct ha_config *config, struct ha_ifaddr *out);
-
-socklen_t ha_ifaddr_len(const struct ha_ifaddr *addr);
-
-#define HA_IFADDR_TEXT_MAX 64
-/* "10.0.0.1:4791" or "[fe80::1]:4791". Returns buf (HA_IFADDR_TEXT_MAX bytes). */
-const char *ha_ifaddr_text(const struct sockaddr *addr, char *buf);
 
 #endif

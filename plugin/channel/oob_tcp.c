@@ -35,18 +35,7 @@ struct ha_oob_conn {
 	LIST_ENTRY(ha_oob_conn) entry; /* of all of this process, under conns_lock */
 };
 
-union address {
-	struct sockaddr sa;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
-static socklen_t address_len(const union address *a)
-{
-	return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
-}
-
-static void to_wire(const union address *a, struct ha_wire_addr *wire)
+static void to_wire(const union ha_sockaddr *a, struct ha_wire_addr *wire)
 {
 	memset(wire, 0, sizeof(*wire));
 	if (a->sa.sa_family == AF_INET) {
@@ -63,7 +52,7 @@ static void to_wire(const union address *a, struct ha_wire_addr *wire)
 /* A scope (which link a fe80:: address is on) means something on its own machine only, so it does
  * not travel: link-local peers are looked for on the link of our own address. */
 static void from_wire(const struct ha_wire_addr *wire, const struct ha_oob_tcp *net,
-		      union address *a)
+		      union ha_sockaddr *a)
 {
 	memset(a, 0, sizeof(*a));
 	if (wire->family == 4) {
@@ -153,17 +142,15 @@ static int conn_new(int fd, bool listener, struct ha_oob_conn **conn)
 static void tcp_local(void *net, struct ha_wire_addr *addr)
 {
 	const struct ha_oob_tcp *tcp = net;
-	union address a;
 
-	memcpy(&a, &tcp->local.addr, sizeof(a));
-	to_wire(&a, addr);
+	to_wire(&tcp->local.addr, addr);
 }
 
 static int tcp_listen(void *net, struct ha_oob_conn **listener, struct ha_wire_addr *addr)
 {
 	const struct ha_oob_tcp *tcp = net;
-	union address a;
-	socklen_t len = ha_ifaddr_len(&tcp->local), a_len = sizeof(a);
+	union ha_sockaddr a;
+	socklen_t len = ha_sockaddr_len(&tcp->local.addr), a_len = sizeof(a);
 	int err, fd = socket(tcp->local.addr.sa.sa_family,
 			     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -192,7 +179,7 @@ static int tcp_accept(struct ha_oob_conn *listener, struct ha_oob_conn **conn)
 
 static int tcp_connect(void *net, const struct ha_wire_addr *addr, struct ha_oob_conn **conn)
 {
-	union address a;
+	union ha_sockaddr a;
 	int err, fd;
 
 	from_wire(addr, net, &a);
@@ -200,7 +187,7 @@ static int tcp_connect(void *net, const struct ha_wire_addr *addr, struct ha_oob
 	if (fd < 0)
 		return -errno;
 	tune_socket(fd);
-	if (connect(fd, &a.sa, address_len(&a)) && errno != EINPROGRESS) {
+	if (connect(fd, &a.sa, ha_sockaddr_len(&a)) && errno != EINPROGRESS) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -210,7 +197,7 @@ static int tcp_connect(void *net, const struct ha_wire_addr *addr, struct ha_oob
 
 static int tcp_connected(struct ha_oob_conn *conn)
 {
-	union address a;
+	union ha_sockaddr a;
 	socklen_t len = sizeof(a);
 	int err = 0;
 
@@ -269,15 +256,15 @@ static int tcp_fd(struct ha_oob_conn *conn)
 
 static void tcp_peer(struct ha_oob_conn *conn, char name[HA_OOB_NAME_MAX])
 {
-	union address a;
+	union ha_sockaddr a;
 	socklen_t len = sizeof(a);
 
-	static_assert(HA_OOB_NAME_MAX >= HA_IFADDR_TEXT_MAX, "an address fits");
+	static_assert(HA_OOB_NAME_MAX >= HA_SOCKADDR_TEXT_MAX, "an address fits");
 	if (conn->listener ? getsockname(conn->fd, &a.sa, &len)
 			   : getpeername(conn->fd, &a.sa, &len))
 		snprintf(name, HA_OOB_NAME_MAX, "?");
 	else
-		ha_ifaddr_text(&a.sa, name);
+		ha_sockaddr_text(&a, name);
 }
 
 const struct ha_oob_ops ha_oob_tcp_ops = {
@@ -296,7 +283,7 @@ const struct ha_oob_ops ha_oob_tcp_ops = {
 
 int ha_oob_tcp_open(const struct ha_config *config, struct ha_oob_tcp **net)
 {
-	char text[HA_IFADDR_TEXT_MAX];
+	char text[HA_SOCKADDR_TEXT_MAX];
 	int err;
 
 	*net = calloc(1, sizeof(**net));
@@ -309,7 +296,7 @@ int ha_oob_tcp_open(const struct ha_config *config, struct ha_oob_tcp **net)
 		return err;
 	}
 	HA_INFO(NULL, "out-of-band connections over %s, %s", (*net)->local.name,
-		ha_ifaddr_text(&(*net)->local.addr.sa, text));
+		ha_sockaddr_text(&(*net)->local.addr, text));
 	return 0;
 }
 

@@ -66,10 +66,10 @@ static void add_address(const char *name, const char *address)
 
 static const char *choose_address(const char *ifname, int family)
 {
-	static char text[HA_IFADDR_TEXT_MAX];
+	static char text[HA_SOCKADDR_TEXT_MAX];
 	int index = ha_ifaddr_choose(list, count, ifname, family);
 
-	return index < 0 ? "none" : ha_ifaddr_text(&list[index].addr.sa, text);
+	return index < 0 ? "none" : ha_sockaddr_text(&list[index].addr, text);
 }
 
 static void best_interface_is_chosen(void)
@@ -104,8 +104,8 @@ static void this_host(void)
 	free(found);
 	ha_config_defaults(&config);
 	CHECK_INT(ha_ifaddr_select(&config, &out), 0);
-	CHECK(ha_ifaddr_len(&out) == sizeof(struct sockaddr_in) ||
-	      ha_ifaddr_len(&out) == sizeof(struct sockaddr_in6));
+	CHECK(ha_sockaddr_len(&out.addr) == sizeof(struct sockaddr_in) ||
+	      ha_sockaddr_len(&out.addr) == sizeof(struct sockaddr_in6));
 	strcpy(config.socket_ifname, "=lo");
 	config.socket_family = HA_SOCKET_INET;
 	CHECK_INT(ha_ifaddr_select(&config, &out), 0);
@@ -123,22 +123,14 @@ static void many_addresses(void)
 {
 	struct ha_config config;
 	struct ha_ifaddr out;
-	char text[HA_IFADDR_TEXT_MAX];
+	char text[HA_SOCKADDR_TEXT_MAX];
 
 	ha_config_defaults(&config);
 	strcpy(config.socket_ifname, "=oob0");
 	pretend = true;
 	CHECK_INT(ha_ifaddr_select(&config, &out), 0);
 	pretend = false;
-	CHECK_TEXT(ha_ifaddr_text(&out.addr.sa, text), "10.0.0.7:0");
-}
-
-static void unknown_families_have_a_text(void)
-{
-	struct sockaddr other = { .sa_family = AF_UNIX };
-	char text[HA_IFADDR_TEXT_MAX];
-
-	CHECK_TEXT(ha_ifaddr_text(&other, text), "address family 1");
+	CHECK_TEXT(ha_sockaddr_text(&out.addr, text), "10.0.0.7:0");
 }
 
 int main(void)
@@ -146,6 +138,5 @@ int main(void)
 	best_interface_is_chosen();
 	this_host();
 	many_addresses();
-	unknown_families_have_a_text();
 	return 0;
 }

@@ -151,7 +151,7 @@ static void gather_network(struct doctor_host *host)
 	if (ha_ifaddr_select(host->config, &chosen))
 		return;
 	snprintf(host->oob_name, sizeof(host->oob_name), "%s", chosen.name);
-	ha_ifaddr_text(&chosen.addr.sa, host->oob_address);
+	ha_sockaddr_text(&chosen.addr, host->oob_address);
 	port = strrchr(host->oob_address, ':'); /* 0: nobody has chosen one yet */
 	if (port)
 		*port = 0;
