@@ -7,13 +7,12 @@
 #include "plugin/balance/agent_client.h"
 
 #include "base/clock.h"
+#include "base/socket.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define PAUSE_FIRST_NS (100 * HA_NS_PER_MS)
@@ -171,11 +170,9 @@ static void hang_up(struct ha_agent_client *c, uint64_t now, enum ha_agent_state
 
 static bool is_trusted(int fd)
 {
-	struct ucred peer = { 0 };
-	socklen_t len = sizeof(peer);
+	struct ucred peer;
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.uid == 0 || peer.uid == geteuid());
+	return !ha_socket_peer(fd, &peer) && (peer.uid == 0 || peer.uid == geteuid());
 }
 
 static bool has_pending_requests(const struct ha_agent_client *c)
@@ -186,15 +183,12 @@ static bool has_pending_requests(const struct ha_agent_client *c)
 
 static void connect_to_agent(struct ha_agent_client *c, uint64_t now)
 {
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-
-	memcpy(to.sun_path, c->path, sizeof(to.sun_path));
-	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof(to))) {
+	c->fd = ha_socket_connect_unix(c->path, SOCK_STREAM, 0);
+	if (c->fd < 0) {
 		/* EAGAIN: its queue is full, it may hang. */
-		enum ha_agent_state why = errno == EACCES ? HA_AGENT_REFUSED : HA_AGENT_ABSENT;
+		enum ha_agent_state why = c->fd == -EACCES ? HA_AGENT_REFUSED : HA_AGENT_ABSENT;
 
-		hang_up(c, now, errno == EAGAIN ? HA_AGENT_HANGS : why);
+		hang_up(c, now, c->fd == -EAGAIN ? HA_AGENT_HANGS : why);
 		return;
 	}
 	c->answered = false;

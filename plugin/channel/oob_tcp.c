@@ -3,9 +3,9 @@
 
 #include "base/ifaddr.h"
 #include "base/log.h"
+#include "base/socket.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +18,9 @@
  * first after 10 s of silence, then every 5 s, and unanswered data or probes end the stream after
  * 30 s. A peer whose process dies is known at once: its kernel ends the stream.
  */
-#define KEEPALIVE_IDLE_S 10
-#define KEEPALIVE_INTERVAL_S 5
-#define KEEPALIVE_COUNT 4
-#define USER_TIMEOUT_MS 30000
-
-#define BACKLOG 1024
+static const struct ha_keepalive keepalive = {
+	.idle_s = 10, .interval_s = 5, .count = 4, .user_timeout_ms = 30000
+};
 
 struct ha_oob_tcp {
 	struct ha_ifaddr local;
@@ -66,22 +63,6 @@ static void from_wire(const struct ha_wire_addr *wire, const struct ha_oob_tcp *
 	memcpy(&a->in6.sin6_addr, wire->ip, 16);
 	if (IN6_IS_ADDR_LINKLOCAL(&a->in6.sin6_addr) && net->local.addr.sa.sa_family == AF_INET6)
 		a->in6.sin6_scope_id = net->local.addr.in6.sin6_scope_id;
-}
-
-static void set_option(int fd, int level, int name, int value)
-{
-	/* Each of them only improves things; a kernel without it is no reason to stop. */
-	(void)setsockopt(fd, level, name, &value, sizeof(value));
-}
-
-static void tune_socket(int fd)
-{
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
-	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
 }
 
 /*
@@ -150,49 +131,32 @@ static int tcp_listen(void *net, struct ha_oob_conn **listener, struct ha_wire_a
 {
 	const struct ha_oob_tcp *tcp = net;
 	union ha_sockaddr a;
-	socklen_t len = ha_sockaddr_len(&tcp->local.addr), a_len = sizeof(a);
-	int err, fd = socket(tcp->local.addr.sa.sa_family,
-			     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = ha_socket_listen(&tcp->local.addr, &a);
 
 	if (fd < 0)
-		return -errno;
-	if (bind(fd, &tcp->local.addr.sa, len) || listen(fd, BACKLOG) ||
-	    getsockname(fd, &a.sa, &a_len)) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
+		return fd;
 	to_wire(&a, addr);
 	return conn_new(fd, true, listener);
 }
 
 static int tcp_accept(struct ha_oob_conn *listener, struct ha_oob_conn **conn)
 {
-	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = ha_socket_accept(listener->fd);
 
 	if (fd < 0)
-		return errno == EWOULDBLOCK || errno == EINTR || errno == ECONNABORTED ? -EAGAIN
-										       : -errno;
-	tune_socket(fd);
+		return fd;
+	ha_socket_tune(fd, &keepalive);
 	return conn_new(fd, false, conn);
 }
 
 static int tcp_connect(void *net, const struct ha_wire_addr *addr, struct ha_oob_conn **conn)
 {
 	union ha_sockaddr a;
-	int err, fd;
+	int fd;
 
 	from_wire(addr, net, &a);
-	fd = socket(a.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	tune_socket(fd);
-	if (connect(fd, &a.sa, ha_sockaddr_len(&a)) && errno != EINPROGRESS) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
-	return conn_new(fd, false, conn);
+	fd = ha_socket_begin_connect(&a, &keepalive);
+	return fd < 0 ? fd : conn_new(fd, false, conn);
 }
 
 static int tcp_connected(struct ha_oob_conn *conn)
