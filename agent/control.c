@@ -5,6 +5,7 @@
 #include "agent/dump.h"
 #include "agent/rule_file.h"
 #include "base/clock.h"
+#include "base/socket.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -127,14 +128,14 @@ static void call_ready(struct ha_watch *watch, uint32_t events)
 static void listener_ready(struct ha_watch *watch, uint32_t events)
 {
 	struct ha_control *c = (struct ha_control *)watch; /* its first member */
-	int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = ha_socket_accept(watch->fd);
 	struct ha_call *call;
 	struct ucred peer;
 
 	if (fd < 0)
 		return;
 	call = NULL;
-	if (!ha_users_peer(fd, &peer) && ha_users_rule(peer.uid) && c->ncalls < HA_CONTROL_MOST)
+	if (!ha_socket_peer(fd, &peer) && ha_users_rule(peer.uid) && c->ncalls < HA_CONTROL_MOST)
 		call = calloc(1, sizeof(*call));
 	if (!call) {
 		close(fd);

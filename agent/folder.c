@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/folder.h"
 
+#include "base/socket.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 static int split_path(const char *file, char *dir, size_t size, const char **name)
@@ -69,30 +69,19 @@ static void format_temp_name(const char *name, char *temp, size_t size)
 	snprintf(temp, size, ".%.60s.new", name);
 }
 
-static int bind_at(int fd, const struct ha_folder *folder, const char *name, mode_t mode)
+int ha_folder_listen(const struct ha_folder *folder, const char *name, mode_t mode)
 {
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	char temp[80];
+	char temp[80], path[120];
+	int err, fd;
 
 	format_temp_name(name, temp, sizeof(temp));
 	unlinkat(folder->fd, temp, 0);
 	/* There is no bindat(2); this is the same, and short enough for any path. */
-	snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d/%s", folder->fd, temp);
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || fchmodat(folder->fd, temp, mode, 0) ||
-	    listen(fd, SOMAXCONN) || renameat(folder->fd, temp, folder->fd, name))
-		return -errno;
-	return 0;
-}
-
-int ha_folder_listen(const struct ha_folder *folder, const char *name, mode_t mode)
-{
-	int err, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	err = bind_at(fd, folder, name, mode);
-	if (!err)
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", folder->fd, temp);
+	fd = ha_socket_listen_unix(path, SOCK_STREAM, mode);
+	if (fd < 0 || !renameat(folder->fd, temp, folder->fd, name))
 		return fd;
+	err = -errno;
 	close(fd);
 	return err;
 }

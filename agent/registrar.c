@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -160,7 +161,7 @@ static void admit_socket(struct ha_registrar *r, int fd)
 	struct ucred peer;
 
 	r->accepted++;
-	if (ha_users_peer(fd, &peer) || !ha_users_allow(r->users, peer.uid)) {
+	if (ha_socket_peer(fd, &peer) || !ha_users_allow(r->users, peer.uid)) {
 		if (!(r->unauthorized++ & 1023))
 			HA_WARN("agent", "user %u may not register; --users names who may",
 				(unsigned)peer.uid);
@@ -180,13 +181,13 @@ static void listener_ready(struct ha_watch *watch, uint32_t events)
 	struct ha_registrar *r = (struct ha_registrar *)watch; /* its first member */
 
 	for (int i = 0; i < ACCEPTS; i++) {
-		int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = ha_socket_accept(watch->fd);
 
 		if (fd >= 0) {
 			admit_socket(r, fd);
 			continue;
 		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
 			/* It would be ready again at once. */
 			HA_WARN("agent", "no descriptor is left for another process; raise the "
 					 "limit of open files");

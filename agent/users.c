@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/users.h"
 
-#include <errno.h>
 #include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,11 +59,4 @@ bool ha_users_allow(const struct ha_users *users, uid_t uid)
 	for (unsigned i = 0; i < users->n && !listed; i++)
 		listed = users->uid[i] == uid;
 	return listed;
-}
-
-int ha_users_peer(int fd, struct ucred *peer)
-{
-	socklen_t len = sizeof(*peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &len) ? -errno : 0;
 }

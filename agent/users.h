@@ -4,7 +4,6 @@
 #define HA_AGENT_USERS_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 
 #define HA_USERS_MAX 64
@@ -21,7 +20,5 @@ const char *ha_users_parse(struct ha_users *users, const char *text);
 bool ha_users_allow(const struct ha_users *users, uid_t uid);
 /* Root or our own user: may change what the agent does. */
 bool ha_users_rule(uid_t uid);
-/* The process at the other end of a Unix socket. Negative errno. */
-int ha_users_peer(int fd, struct ucred *peer);
 
 #endif
