@@ -7,13 +7,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/options.h"
+#include "base/socket.h"
 #include "include/mpib_agent_iface.h"
 #include "tools/ha.h"
 
@@ -23,7 +22,7 @@
  */
 #define HEART_MS 2000
 #define LISTEN_MS 20
-#define TIME_LIMIT_SECONDS 5 /* for an answer of the agent */
+#define TIME_LIMIT_MS 5000 /* for an answer of the agent */
 
 #define WORDS_MAX 4
 
@@ -135,27 +134,11 @@ static int show_hints(const char *path)
 
 static int connect_agent(const char *socket_path, char *path, size_t size)
 {
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	struct timeval time_limit = { TIME_LIMIT_SECONDS, 0 };
 	const char *slash = strrchr(socket_path, '/');
-	int fd;
 
 	snprintf(path, size, "%.*scontrol", slash ? (int)(slash - socket_path) + 1 : 0,
 		 socket_path);
-	if (strlen(path) >= sizeof(to.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(to.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -1;
-	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time_limit, sizeof(time_limit)) &&
-	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time_limit, sizeof(time_limit)) &&
-	    !connect(fd, (struct sockaddr *)&to, sizeof(to)))
-		return fd;
-	close(fd);
-	return -1;
+	return ha_socket_connect_unix(path, SOCK_STREAM, TIME_LIMIT_MS);
 }
 
 /* The answer without its first line goes to stdout. */
@@ -205,7 +188,7 @@ static int ask_agent(const char *socket_path, const struct options *o)
 		fprintf(stderr,
 			"ha agent: %s: %s; start ha-agent, or say in HA_NCCL_AGENT_SOCKET where it "
 			"listens\n",
-			path, strerror(errno));
+			path, strerror(-fd));
 		return 1;
 	}
 	rc = send(fd, line, (size_t)used, MSG_NOSIGNAL) == used ? read_answer(fd) : 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/doctor/host.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +9,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/ifaddr.h"
+#include "base/socket.h"
 #include "rdma/topo/sysfs.h"
 #include "tools/doctor/library.h"
 #include "tools/job/self.h"
@@ -127,20 +128,17 @@ static void gather_libraries(struct doctor_host *host, const char *nccl)
 /* Does anybody accept at this socket? */
 static enum doctor_daemon ask_socket(const char *path, int type)
 {
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	enum doctor_daemon state = DOCTOR_DAEMON_SILENT;
 	int fd;
 
-	if (access(path, F_OK) || strlen(path) >= sizeof(to.sun_path))
+	if (access(path, F_OK))
 		return DOCTOR_DAEMON_ABSENT;
-	strcpy(to.sun_path, path);
-	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = ha_socket_connect_unix(path, type, 0);
+	if (fd == -ENAMETOOLONG)
+		return DOCTOR_DAEMON_ABSENT;
 	if (fd < 0)
 		return DOCTOR_DAEMON_SILENT;
-	if (!connect(fd, (struct sockaddr *)&to, sizeof(to)))
-		state = DOCTOR_DAEMON_ANSWERS;
 	close(fd);
-	return state;
+	return DOCTOR_DAEMON_ANSWERS;
 }
 
 static void gather_network(struct doctor_host *host)

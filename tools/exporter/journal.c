@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "tools/exporter/notice.h"
@@ -14,7 +13,7 @@
 bool journal_open(struct journal *j, const char *path)
 {
 	*j = (struct journal) { .fd = -1, .path = path };
-	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path) || access(path, F_OK))
+	if (ha_sockaddr_unix(path, &j->to) || access(path, F_OK))
 		return false;
 	j->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	return j->fd >= 0;
@@ -31,7 +30,6 @@ void journal_close(struct journal *j)
 static bool send_entry(const struct journal *j, const struct watcher_event *event)
 {
 	const struct ha_status_event *e = &event->event;
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	char message[NOTICE_TEXT_MAX], entry[ENTRY_MAX];
 	int n;
 
@@ -48,9 +46,8 @@ static bool send_entry(const struct journal *j, const struct watcher_event *even
 		     event->pid);
 	if (n >= (int)sizeof(entry))
 		n = sizeof(entry) - 1;
-	strcpy(to.sun_path, j->path);
-	return sendto(j->fd, entry, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof(to)) ==
-	       n;
+	return sendto(j->fd, entry, (size_t)n, MSG_NOSIGNAL, (const struct sockaddr *)&j->to,
+		      sizeof(j->to)) == n;
 }
 
 void journal_flush(struct journal *j)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "base/sockaddr.h"
 #include "tools/exporter/watcher.h"
 
 #define JOURNAL_WAITING 512
@@ -12,6 +13,7 @@
 struct journal {
 	int fd; /* -1: none */
 	const char *path;
+	struct sockaddr_un to;                         /* path */
 	struct watcher_event waiting[JOURNAL_WAITING]; /* from `first` on, as a ring */
 	unsigned first, n;
 	uint64_t lost; /* for which there was no room any more */

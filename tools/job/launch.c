@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +7,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/socket.h"
 #include "tools/job/cues.h"
 #include "tools/job/launch.h"
 #include "tools/job/rendezvous.h"
@@ -206,21 +205,17 @@ static int run_launched(const struct ha_launch_options *options, const struct la
 
 static int loopback_listener(const char *program, struct ha_place *place)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t length = sizeof(address);
+	union ha_sockaddr address = { .in = { .sin_family = AF_INET,
+					      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
 
-	place->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (place->listener < 0 ||
-	    bind(place->listener, (struct sockaddr *)&address, sizeof(address)) ||
-	    listen(place->listener, 1024) ||
-	    getsockname(place->listener, (struct sockaddr *)&address, &length)) {
+	place->listener = ha_socket_listen(&address, &address);
+	if (place->listener < 0) {
 		fprintf(stderr, "%s: no socket for the ranks to meet at: %s\n", program,
-			strerror(errno));
-		return -errno;
+			strerror(-place->listener));
+		return place->listener;
 	}
 	snprintf(place->host, sizeof(place->host), "127.0.0.1");
-	place->port = ntohs(address.sin_port);
+	place->port = ntohs(address.in.sin_port);
 	return 0;
 }
 

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/socket.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 
@@ -54,78 +50,7 @@ struct ha_rendezvous {
 };
 
 /* The host behind a connection may vanish without a FIN: the kernel finds out within ~10 s. */
-static void socket_tune(int fd)
-{
-	int one = 1, idle = 3, interval = 2, count = 3;
-
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-}
-
-static int wait_for(int fd, short events, int64_t deadline)
-{
-	struct pollfd p = { .fd = fd, .events = events };
-	int64_t left;
-	int n;
-
-	do {
-		left = deadline - ha_monotonic_ms();
-		n = poll(&p, 1, left > 0 ? (int)left : 0);
-	} while (n < 0 && errno == EINTR);
-	if (n > 0)
-		return 0;
-	return n < 0 ? -errno : -ETIMEDOUT;
-}
-
-/* Both return 0, -EPIPE at the connection's end, -ETIMEDOUT, or another negative errno. */
-static int bytes_send(int fd, const void *data, size_t size, int64_t deadline)
-{
-	const char *at = data;
-	ssize_t n;
-	int err;
-
-	while (size) {
-		n = send(fd, at, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n > 0) {
-			at += n;
-			size -= (size_t)n;
-		} else if (errno == EAGAIN) {
-			err = wait_for(fd, POLLOUT, deadline);
-			if (err)
-				return err;
-		} else if (errno != EINTR) {
-			return errno == ECONNRESET ? -EPIPE : -errno;
-		}
-	}
-	return 0;
-}
-
-static int bytes_receive(int fd, void *data, size_t size, int64_t deadline)
-{
-	char *at = data;
-	ssize_t n;
-	int err;
-
-	while (size) {
-		n = recv(fd, at, size, MSG_DONTWAIT);
-		if (n > 0) {
-			at += n;
-			size -= (size_t)n;
-		} else if (!n || errno == ECONNRESET || errno == EPIPE) {
-			return -EPIPE;
-		} else if (errno == EAGAIN) {
-			err = wait_for(fd, POLLIN, deadline);
-			if (err)
-				return err;
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
+static const struct ha_keepalive keepalive = { .idle_s = 3, .interval_s = 2, .count = 3 };
 
 /* ---- somebody failed ---- */
 
@@ -134,7 +59,8 @@ static void send_notice(struct ha_rendezvous *r, int to, uint32_t kind, int culp
 	struct frame frame = { .kind = kind, .rank = (uint32_t)culprit };
 
 	if (r->sockets[to] >= 0)
-		(void)bytes_send(r->sockets[to], &frame, sizeof(frame), ha_monotonic_ms() + 100);
+		(void)ha_socket_send(r->sockets[to], &frame, sizeof(frame),
+				     ha_monotonic_ms() + 100);
 }
 
 /* In rank 0. */
@@ -250,7 +176,7 @@ void ha_rendezvous_follow(struct ha_rendezvous *r)
 	if (r->lost && !r->culprit)
 		usleep(UNSEEN_MS * 1000); /* rank 1 says it, to which there is no connection */
 	else if (r->sockets[from] >= 0)
-		(void)wait_for(r->sockets[from], POLLRDHUP, ha_monotonic_ms() + limit_ms);
+		(void)ha_socket_wait(r->sockets[from], POLLRDHUP, ha_monotonic_ms() + limit_ms);
 }
 
 bool ha_rendezvous_reports(const struct ha_rendezvous *r)
@@ -268,10 +194,10 @@ static int frame_send(struct ha_rendezvous *r, int to, const void *data, size_t 
 {
 	struct frame frame = { .kind = FRAME_DATA, .size = size };
 	int64_t deadline = ha_monotonic_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
-	int err = bytes_send(r->sockets[to], &frame, sizeof(frame), deadline);
+	int err = ha_socket_send(r->sockets[to], &frame, sizeof(frame), deadline);
 
 	if (!err)
-		err = bytes_send(r->sockets[to], data, size, deadline);
+		err = ha_socket_send(r->sockets[to], data, size, deadline);
 	return err ? socket_failed(r, to, err) : 0;
 }
 
@@ -279,13 +205,13 @@ static int frame_receive(struct ha_rendezvous *r, int from, void *data, size_t s
 {
 	struct frame frame;
 	int64_t deadline = ha_monotonic_ms() + (int64_t)r->timeout_ms * STUCK_FACTOR;
-	int err = bytes_receive(r->sockets[from], &frame, sizeof(frame), deadline);
+	int err = ha_socket_receive(r->sockets[from], &frame, sizeof(frame), deadline);
 
 	if (err)
 		return socket_failed(r, from, err);
 	if (frame.kind != FRAME_DATA || frame.size != size)
 		return frame_failed(r, &frame, from);
-	err = bytes_receive(r->sockets[from], data, size, deadline);
+	err = ha_socket_receive(r->sockets[from], data, size, deadline);
 	return err ? socket_failed(r, from, err) : 0;
 }
 
@@ -365,8 +291,7 @@ static struct hello hello_of(const struct ha_place *place)
 				.job = place->job };
 }
 
-static int address_find(const struct ha_place *place, struct sockaddr_storage *address,
-			socklen_t *length)
+static int address_find(const struct ha_place *place, union ha_sockaddr *address)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM }, *found;
 	char port[16];
@@ -378,7 +303,6 @@ static int address_find(const struct ha_place *place, struct sockaddr_storage *a
 		return ha_fault(-EHOSTUNREACH, "rank 0's host '%s' is unknown: %s", place->host,
 				gai_strerror(err));
 	memcpy(address, found->ai_addr, found->ai_addrlen);
-	*length = found->ai_addrlen;
 	freeaddrinfo(found);
 	return 0;
 }
@@ -389,35 +313,20 @@ static int address_find(const struct ha_place *place, struct sockaddr_storage *a
  */
 static int listener_open(const struct ha_place *place, int *listener)
 {
-	struct sockaddr_in6 any6 = { .sin6_family = AF_INET6,
-				     .sin6_port = htons((uint16_t)place->port) };
-	struct sockaddr_in any4 = { .sin_family = AF_INET,
-				    .sin_port = htons((uint16_t)place->port) };
-	int one = 1, zero = 0, fd, err;
+	union ha_sockaddr any6 = { .in6 = { .sin6_family = AF_INET6,
+					    .sin6_port = htons((uint16_t)place->port) } };
+	union ha_sockaddr any4 = { .in = { .sin_family = AF_INET,
+					   .sin_port = htons((uint16_t)place->port) } };
 
-	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0) {
-		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		if (!bind(fd, (struct sockaddr *)&any6, sizeof(any6)) && !listen(fd, 1024)) {
-			*listener = fd;
-			return 0;
-		}
-		close(fd);
-	}
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return ha_fault(-errno, "no socket: %s", strerror(errno));
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (!bind(fd, (struct sockaddr *)&any4, sizeof(any4)) && !listen(fd, 1024)) {
-		*listener = fd;
+	*listener = ha_socket_listen(&any6, NULL);
+	if (*listener < 0)
+		*listener = ha_socket_listen(&any4, NULL);
+	if (*listener >= 0)
 		return 0;
-	}
-	err = errno;
-	close(fd);
 	return ha_fault(
-		-err, "rank 0 cannot listen on port %d: %s (--rendezvous HOST:PORT names another)",
-		place->port, strerror(err));
+		*listener,
+		"rank 0 cannot listen on port %d: %s (--rendezvous HOST:PORT names another)",
+		place->port, strerror(-*listener));
 }
 
 /*
@@ -428,7 +337,7 @@ static int hub_admit(struct ha_rendezvous *r, int fd, int *joined)
 {
 	struct hello hello, mine = hello_of(&r->place);
 
-	if (bytes_receive(fd, &hello, sizeof(hello), ha_monotonic_ms() + 2000) ||
+	if (ha_socket_receive(fd, &hello, sizeof(hello), ha_monotonic_ms() + 2000) ||
 	    hello.magic != HELLO_MAGIC || hello.job != r->place.job) {
 		close(fd);
 		return 0;
@@ -441,10 +350,10 @@ static int hub_admit(struct ha_rendezvous *r, int fd, int *joined)
 			"a process joined as rank %u of %u, which does not fit a run of %u ranks",
 			hello.rank, hello.ranks, mine.ranks);
 	}
-	socket_tune(fd);
+	ha_socket_tune(fd, &keepalive);
 	r->sockets[hello.rank] = fd;
 	(*joined)++;
-	return bytes_send(fd, &mine, sizeof(mine), ha_monotonic_ms() + 2000)
+	return ha_socket_send(fd, &mine, sizeof(mine), ha_monotonic_ms() + 2000)
 		       ? socket_failed(r, (int)hello.rank, -EPIPE)
 		       : 0;
 }
@@ -465,7 +374,7 @@ static int hub_open(struct ha_rendezvous *r)
 	if (listener < 0)
 		err = listener_open(&r->place, &listener);
 	while (!err && joined < r->place.ranks) {
-		if (wait_for(listener, POLLIN, ha_monotonic_ms() + 100)) {
+		if (ha_socket_wait(listener, POLLIN, ha_monotonic_ms() + 100)) {
 			err = 0;
 			for (int i = 1; i < r->place.ranks && !err; i++)
 				err = socket_peek(r, i);
@@ -477,7 +386,7 @@ static int hub_open(struct ha_rendezvous *r)
 					       r->place.launcher, first_missing(r));
 			continue;
 		}
-		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		fd = ha_socket_accept(listener);
 		if (fd >= 0)
 			err = hub_admit(r, fd, &joined);
 	}
@@ -487,22 +396,18 @@ static int hub_open(struct ha_rendezvous *r)
 }
 
 /* One attempt to reach rank 0. -EAGAIN: not there yet. */
-static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *address,
-		     socklen_t length, int64_t deadline)
+static int spoke_try(struct ha_rendezvous *r, const union ha_sockaddr *address, int64_t deadline)
 {
 	struct hello hello = hello_of(&r->place), answer;
-	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0), err;
+	int fd = ha_socket_connect(address, &keepalive, deadline), err;
 
+	if (fd == -EMFILE || fd == -ENFILE)
+		return ha_fault(fd, "no socket: %s", strerror(-fd));
 	if (fd < 0)
-		return ha_fault(-errno, "no socket: %s", strerror(errno));
-	if (connect(fd, (const struct sockaddr *)address, length)) {
-		close(fd);
 		return -EAGAIN;
-	}
-	socket_tune(fd);
-	err = bytes_send(fd, &hello, sizeof(hello), deadline);
+	err = ha_socket_send(fd, &hello, sizeof(hello), deadline);
 	if (!err)
-		err = bytes_receive(fd, &answer, sizeof(answer), deadline);
+		err = ha_socket_receive(fd, &answer, sizeof(answer), deadline);
 	if (err || answer.magic != HELLO_MAGIC || answer.job != hello.job) {
 		close(fd); /* somebody else's port, or rank 0 left: the deadline decides */
 		return -EAGAIN;
@@ -519,14 +424,12 @@ static int spoke_try(struct ha_rendezvous *r, const struct sockaddr_storage *add
 static int spoke_open(struct ha_rendezvous *r)
 {
 	int64_t deadline = ha_monotonic_ms() + r->timeout_ms;
-	struct sockaddr_storage address;
-	socklen_t length = 0;
-	int err = address_find(&r->place, &address, &length);
+	union ha_sockaddr address;
+	int err = address_find(&r->place, &address);
 
 	if (err)
 		return err;
-	while ((err = spoke_try(r, &address, length, deadline)) == -EAGAIN &&
-	       ha_monotonic_ms() < deadline)
+	while ((err = spoke_try(r, &address, deadline)) == -EAGAIN && ha_monotonic_ms() < deadline)
 		usleep(50000);
 	if (err == -EAGAIN)
 		return ha_fault(-ETIMEDOUT, "rank 0 does not answer at %s port %d (waited %d s)",
