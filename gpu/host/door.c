@@ -3,11 +3,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
@@ -69,17 +67,15 @@ static void make_room(struct door *d, int err)
 
 static void let_in(struct door *d)
 {
-	int on = 1, fd = accept(d->listener, NULL, NULL);
+	int fd = ha_socket_accept(d->listener);
 
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-		make_room(d, errno);
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM)
+		make_room(d, -fd);
 	if (fd < 0)
 		return;
 	if (d->n == CALLERS)
 		send_away(d, 0);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	ha_socket_tune(fd, NULL);
 	d->caller[d->n++] = (struct caller) { .fd = fd };
 }
 

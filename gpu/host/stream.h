@@ -14,7 +14,7 @@ extern "C" {
 /* A socket, or a negative errno (-EINVAL: no such address). Port 0: the kernel's choice. */
 int ha_gpu_stream_listen(const char *address);
 int ha_gpu_stream_connect(const char *address, unsigned limit_ms); /* tries again until the limit */
-/* All of it: 0, -EPIPE (the other end is gone), -ETIMEDOUT: nothing moved for limit_ms. */
+/* All of it: 0, -EPIPE (the other end is gone), -ETIMEDOUT: it takes longer than limit_ms. */
 int ha_gpu_stream_send(int fd, const void *data, size_t bytes, unsigned limit_ms);
 int ha_gpu_stream_receive(int fd, void *data, size_t bytes, unsigned limit_ms);
 /*

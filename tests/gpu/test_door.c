@@ -21,14 +21,14 @@
 static char root[80];
 static atomic_int full; /* so often there is no descriptor for who dials */
 
-int accept(int fd, struct sockaddr *address, socklen_t *bytes)
+int accept4(int fd, struct sockaddr *address, socklen_t *bytes, int flags)
 {
 	if (atomic_load(&full) > 0) {
 		atomic_fetch_sub(&full, 1);
 		errno = EMFILE;
 		return -1;
 	}
-	return (int)syscall(SYS_accept4, fd, address, bytes, 0);
+	return (int)syscall(SYS_accept4, fd, address, bytes, flags);
 }
 
 struct rank {
