@@ -78,22 +78,27 @@ void ha_loop_remove(struct ha_loop *loop, struct ha_watch *watch)
 	control_watch(loop, EPOLL_CTL_DEL, watch, 0);
 }
 
+/* One at a time, so that nobody removes a watch whose event has been fetched already. The kernel's
+ * queue of ready descriptors goes round, so each has its turn. */
+bool ha_loop_serve_one(struct ha_loop *loop, int ms)
+{
+	struct epoll_event event;
+	struct ha_watch *watch;
+
+	if (epoll_wait(loop->fd, &event, 1, ms) != 1)
+		return false;
+	watch = event.data.ptr;
+	watch->ready(watch, event.events);
+	return true;
+}
+
 void ha_loop_serve(struct ha_loop *loop, uint64_t until, const int *stop)
 {
 	uint64_t now = ha_clock_now(&ha_clock_live);
 
 	while (!*stop && now < until) {
-		/* One at a time, so that nobody removes a watch whose event has been fetched
-		 * already. The kernel's queue of ready descriptors goes round, so each has its
-		 * turn. */
-		int ms = (int)((until - now + HA_NS_PER_MS - 1) / HA_NS_PER_MS);
-		struct epoll_event event;
-		struct ha_watch *watch;
-
-		if (epoll_wait(loop->fd, &event, 1, ms) == 1) {
-			watch = event.data.ptr;
-			watch->ready(watch, event.events);
-		}
+		(void)ha_loop_serve_one(loop,
+					(int)((until - now + HA_NS_PER_MS - 1) / HA_NS_PER_MS));
 		now = ha_clock_now(&ha_clock_live);
 	}
 }

@@ -41,6 +41,9 @@ void ha_loop_remove(struct ha_loop *loop, struct ha_watch *watch);
 /* Serve what is ready, until `until` (ns of CLOCK_MONOTONIC) or, if it is sooner, until *stop is
  * not 0. */
 void ha_loop_serve(struct ha_loop *loop, uint64_t until, const int *stop);
+/* Serve one descriptor that is ready, after waiting for it for at most `ms` (-1: for ever). False:
+ * none was. It may remove and free any watch. */
+bool ha_loop_serve_one(struct ha_loop *loop, int ms);
 /* Serve what is ready now; never waits. */
 void ha_loop_dispatch(struct ha_loop *loop);
 /* Wait until something is ready, ns at most, and serve nothing. */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A loop is waited for with the precision that was asked for, below a millisecond too, and is woken
- * from another thread. */
+ * from another thread; what is served one at a time may remove others that are ready. */
 #include "base/loop.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 
 #include <pthread.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 static void *wake_loop(void *arg)
 {
@@ -37,6 +39,39 @@ static void check_wake(struct ha_loop *loop)
 	CHECK(loop->worked);
 }
 
+static struct ha_loop pair_loop;
+static struct ha_watch pair[2]; /* both ready; whichever is served removes the other */
+static int served;
+
+static void remove_other(struct ha_watch *watch, uint32_t events)
+{
+	(void)events;
+	ha_loop_remove(&pair_loop, &pair[watch == &pair[0]]);
+	CHECK_INT(ha_loop_change(&pair_loop, watch, 0), 0);
+	served++;
+}
+
+static void check_serve_one(void)
+{
+	int fd[2];
+
+	CHECK_INT(ha_loop_open(&pair_loop), 0);
+	CHECK(!ha_loop_serve_one(&pair_loop, 0));
+	CHECK_INT(pipe(fd), 0);
+	for (int i = 0; i < 2; i++) {
+		pair[i] = (struct ha_watch) { i ? dup(fd[0]) : fd[0], remove_other };
+		CHECK_INT(ha_loop_add(&pair_loop, &pair[i], EPOLLIN), 0);
+	}
+	CHECK_INT(write(fd[1], "x", 1), 1);
+	CHECK(ha_loop_serve_one(&pair_loop, -1));
+	CHECK(!ha_loop_serve_one(&pair_loop, 0));
+	CHECK_INT(served, 1);
+	for (int i = 0; i < 2; i++)
+		close(pair[i].fd);
+	close(fd[1]);
+	ha_loop_close(&pair_loop);
+}
+
 int main(void)
 {
 	struct ha_loop loop = { .threaded = true };
@@ -45,5 +80,6 @@ int main(void)
 	check_short_waits(&loop);
 	check_wake(&loop);
 	ha_loop_close(&loop);
+	check_serve_one();
 	return 0;
 }
