@@ -2,7 +2,7 @@
 #include "ina/host/shm/client.h"
 
 #include "base/clock.h"
-#include "ina/host/shm/listen.h"
+#include "base/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,42 +16,35 @@
  * While a backend that hangs has its queue full there is nothing to wait for, -EAGAIN: one tries
  * again.
  */
-static int try_for_a_while(int fd, const struct sockaddr_un *address, const int *give_up)
+static int try_for_a_while(const char *path, const int *give_up)
 {
 	int64_t until = ha_monotonic_ms() + INA_SHM_TIME_LIMIT_MS;
-	int err;
+	int fd;
 
-	while ((err = connect(fd, (const struct sockaddr *)address, sizeof(*address))
-			      ? -errno
-			      : 0) == -EAGAIN) {
+	while ((fd = ha_socket_connect_unix(path, SOCK_SEQPACKET, 0)) == -EAGAIN) {
 		if (ina_shm_given_up(give_up))
 			return -ECANCELED;
 		if (ha_monotonic_ms() >= until)
-			return err;
+			return fd;
 		poll(NULL, 0, INA_SHM_LOOK_MS);
 	}
-	return err;
+	return fd;
 }
 
 static int connect_backend(const char *path, const int *give_up, char *why, size_t size)
 {
-	struct sockaddr_un address;
-	int fd, err = ina_shm_address(path, &address);
+	int err = try_for_a_while(path, give_up);
 
-	if (err) {
+	if (err >= 0)
+		return err;
+	if (err == -ENAMETOOLONG) {
 		snprintf(why, size, "the path of the backend's socket is too long: %s", path);
 		return -EINVAL;
 	}
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0) {
-		err = -errno;
+	if (err == -EMFILE || err == -ENFILE) {
 		snprintf(why, size, "socket: %s", strerror(-err));
 		return err;
 	}
-	err = try_for_a_while(fd, &address, give_up);
-	if (!err)
-		return fd;
-	close(fd);
 	if (err == -ECANCELED) {
 		snprintf(why, size, "%s: given up while the backend had not answered", path);
 		return err;

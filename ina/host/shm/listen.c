@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/shm/listen.h"
 
+#include "base/socket.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int ina_shm_address(const char *path, struct sockaddr_un *address)
-{
-	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
-	if (!*path || strlen(path) >= sizeof(address->sun_path))
-		return -ENAMETOOLONG;
-	strcpy(address->sun_path, path);
-	return 0;
-}
-
-static bool is_stale(const struct sockaddr_un *address)
-{
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
-		    errno == ECONNREFUSED;
-
-	if (fd >= 0)
-		close(fd);
-	return dead;
-}
 
 /* ---- the lock ---- */
 
@@ -85,38 +66,29 @@ static void drop_lock(const char *path, int lock)
 
 /* ---- the socket ---- */
 
-/* With the lock. 0, or a negative errno and *step. */
-static int bind_it(int fd, const struct sockaddr_un *address, const char **step)
+static bool is_stale(const char *path)
 {
-	*step = "bind";
-	if (!bind(fd, (const struct sockaddr *)address, sizeof(*address)))
-		return 0;
-	if (errno != EADDRINUSE)
-		return -errno;
-	if (!is_stale(address)) {
-		*step = "another backend, or something else, is there";
-		return -EADDRINUSE;
-	}
-	unlink(address->sun_path);
-	return bind(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0;
+	int fd = ha_socket_connect_unix(path, SOCK_SEQPACKET, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ECONNREFUSED;
 }
 
-static int open_it(const struct sockaddr_un *address, unsigned mode, int *fd, const char **step)
+/* With the lock. A socket, or a negative errno and *step. */
+static int open_it(const char *path, unsigned mode, const char **step)
 {
-	int err;
+	int fd = ha_socket_listen_unix(path, SOCK_SEQPACKET, mode);
 
-	*step = "socket";
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (*fd < 0)
-		return -errno;
-	err = bind_it(*fd, address, step);
-	if (err)
-		return err;
-	*step = "chmod"; /* before listen(): until then nobody can attach */
-	if (chmod(address->sun_path, mode))
-		return -errno;
-	*step = "listen";
-	return listen(*fd, 64) ? -errno : 0;
+	*step = "bind";
+	if (fd != -EADDRINUSE)
+		return fd;
+	if (!is_stale(path)) {
+		*step = "another backend, or something else, is there";
+		return fd;
+	}
+	unlink(path);
+	return ha_socket_listen_unix(path, SOCK_SEQPACKET, mode);
 }
 
 int ina_shm_listen(const char *path, unsigned mode, struct ina_shm_place *place, char *why,
@@ -124,7 +96,7 @@ int ina_shm_listen(const char *path, unsigned mode, struct ina_shm_place *place,
 {
 	struct sockaddr_un address;
 	const char *step = "the path is too long";
-	int err = ina_shm_address(path, &address);
+	int err = ha_sockaddr_unix(path, &address);
 
 	*place = (struct ina_shm_place) { -1, -1 };
 	if (err)
@@ -132,14 +104,14 @@ int ina_shm_listen(const char *path, unsigned mode, struct ina_shm_place *place,
 	place->lock = take_lock(path);
 	err = place->lock < 0 ? place->lock : 0;
 	step = err == -EADDRINUSE ? "another backend is there" : "the lock beside it";
-	if (!err)
-		err = open_it(&address, mode, &place->fd, &step);
-	if (!err)
+	if (err)
+		goto failed;
+	place->fd = open_it(path, mode, &step);
+	if (place->fd >= 0)
 		return 0;
+	err = place->fd;
 failed:
 	snprintf(why, size, "%s: no socket for clients (%s: %s)", path, step, strerror(-err));
-	if (place->fd >= 0)
-		close(place->fd);
 	if (place->lock >= 0)
 		drop_lock(path, place->lock);
 	return err;

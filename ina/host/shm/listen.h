@@ -11,10 +11,6 @@
 #define INA_SHM_LISTEN_H
 
 #include <stddef.h>
-#include <sys/un.h>
-
-/* A path as an address. 0, or -ENAMETOOLONG. */
-int ina_shm_address(const char *path, struct sockaddr_un *address);
 
 /* A socket, and the lock on its place. */
 struct ina_shm_place {

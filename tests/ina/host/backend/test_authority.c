@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_authority.c - what a ha-controller's silence means to a backend */
+#include "base/sockaddr.h"
 #include "ina/host/backend/authority_controller.h"
-#include "ina/host/shm/listen.h"
 #include "tests/ina/switch/named.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static void controller_hangs(void)
 
 	snprintf(path, sizeof(path), "/tmp/ina-hangs-%d.sock", (int)getpid());
 	snprintf(address, sizeof(address), "unix:%s", path);
-	CHECK_INT(ina_shm_address(path, &at), 0);
+	CHECK_INT(ha_sockaddr_unix(path, &at), 0);
 	CHECK_INT(bind(s, (struct sockaddr *)&at, sizeof(at)), 0);
 	CHECK_INT(listen(s, 8), 0);
 	a = ha_authority_controller_open(&defaults,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_listen.c - many backends that start at once where a killed one has left its socket: one gets
  * the place, and keeps it */
+#include "base/sockaddr.h"
 #include "ina/host/shm/listen.h"
 #include "tests/ina/switch/named.h"
 
@@ -34,7 +35,7 @@ static void leave_dead(void)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	struct sockaddr_un address;
 
-	CHECK_INT(ina_shm_address(path, &address), 0);
+	CHECK_INT(ha_sockaddr_unix(path, &address), 0);
 	CHECK_INT(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	close(fd);
 }
@@ -45,7 +46,7 @@ static void check_reached(const struct ina_shm_place *place)
 	struct sockaddr_un address;
 	int client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), accepted;
 
-	CHECK_INT(ina_shm_address(path, &address), 0);
+	CHECK_INT(ha_sockaddr_unix(path, &address), 0);
 	CHECK_INT(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
 	accepted = accept(place->fd, NULL, NULL);
 	CHECK(accepted >= 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_server.c - a backend's end and clients: attaching, requests, answers, and clients that do
  * wrong or die */
+#include "base/sockaddr.h"
 #include "ina/host/shm/client.h"
-#include "ina/host/shm/listen.h"
 #include "ina/host/shm/server.h"
 #include "tests/ina/switch/named.h"
 
@@ -418,7 +418,7 @@ static void refused_file(int file, const char *text)
 	struct sockaddr_un address;
 
 	CHECK(file >= 0);
-	CHECK_INT(ina_shm_address(path, &address), 0);
+	CHECK_INT(ha_sockaddr_unix(path, &address), 0);
 	CHECK_INT(connect(client.fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	CHECK_INT(receive_message(&client, &m), 1);
@@ -518,7 +518,7 @@ static void who_gets_a_place(void)
 	CHECK(!ina_shm_server_open(&config, &ops, NULL, why, sizeof(why)));
 	CHECK(strstr(why, "another backend"));
 	silent = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	CHECK_INT(ina_shm_address(path, &address), 0);
+	CHECK_INT(ha_sockaddr_unix(path, &address), 0);
 	CHECK_INT(connect(silent, (struct sockaddr *)&address, sizeof(address)), 0);
 	open_client(&one);
 	open_client(&two); /* in the silent one's place */
@@ -559,7 +559,7 @@ static void no_files(void)
 
 	snprintf(path, sizeof(path), "/tmp/ina-no-files-%d.sock", (int)getpid());
 	server = ina_shm_server_open(&config, &ops, NULL, why, sizeof(why));
-	CHECK(server && !ina_shm_address(path, &address));
+	CHECK(server && !ha_sockaddr_unix(path, &address));
 	waits = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK_INT(connect(waits, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -603,7 +603,7 @@ static void no_file_for_memory(void)
 
 	snprintf(path, sizeof(path), "/tmp/ina-no-file-%d.sock", (int)getpid());
 	server = ina_shm_server_open(&config, &ops, NULL, why, sizeof(why));
-	CHECK(server && !ina_shm_address(path, &address));
+	CHECK(server && !ha_sockaddr_unix(path, &address));
 	CHECK_INT(connect(client.fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	CHECK_INT(ina_shm_message_send(client.fd, &m, -1), 0);
 	for (unsigned n = 0; n < 5; n++)
