@@ -67,46 +67,6 @@ static int watch_fd(struct ina_shm_server *server, int fd, struct ina_shm_peer *
 	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *config,
-					   const struct ina_shm_server_ops *ops, void *arg,
-					   char *why, size_t size)
-{
-	struct ina_shm_server *server = calloc(1, sizeof(*server));
-	char *path = strdup(config->path);
-
-	if (!server || !path) {
-		snprintf(why, size, "out of memory");
-		free(server);
-		free(path);
-		return NULL;
-	}
-	server->config = *config;
-	server->config.path = path;
-	server->config.peers = config->peers ? config->peers : 64;
-	server->config.bytes = config->bytes ? config->bytes : 1u << 30;
-	server->ops = ops;
-	server->arg = arg;
-	server->epoll = -1;
-	if (ina_shm_listen(path, config->mode ? config->mode : 0660, &server->place, why, size))
-		goto failed;
-	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (server->epoll >= 0 && !watch_fd(server, server->place.fd, NULL, false))
-		return server;
-	snprintf(why, size, "%s: epoll: %s", path, strerror(errno));
-	if (server->epoll >= 0)
-		close(server->epoll);
-	ina_shm_unlisten(path, &server->place);
-failed:
-	free(path);
-	free(server);
-	return NULL;
-}
-
-int ina_shm_server_fd(const struct ina_shm_server *server)
-{
-	return server->epoll;
-}
-
 /* ---- the end of a peer ---- */
 
 void ina_shm_peer_release(struct ina_shm_peer *peer)
@@ -169,6 +129,94 @@ void ina_shm_server_close(struct ina_shm_server *server)
 	close(server->epoll);
 	free((char *)server->config.path);
 	free(server);
+}
+
+/* ---- messages ---- */
+
+static void send_answer(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+{
+	int err = ina_shm_message_send(peer->fd, m, -1);
+
+	if (err == -EAGAIN && m->type != INA_SHM_BELL && m->type != INA_SHM_REFUSED)
+		ina_shm_peer_end(peer, "it does not read its messages");
+}
+
+static void answer_hello(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+{
+	struct ina_shm_message yes = { .type = INA_SHM_WELCOME, .serial = m->serial };
+
+	if (m->hello.magic != INA_SHM_MAGIC || m->hello.version != INA_SHM_VERSION) {
+		ina_shm_peer_end(peer, "it speaks another version: client and backend must come "
+				       "from the same release");
+		return;
+	}
+	yes.hello = (struct ina_shm_hello) { INA_SHM_MAGIC, INA_SHM_VERSION,
+					     peer->server->config.address };
+	peer->stage = WELCOMED;
+	send_answer(peer, &yes);
+}
+
+static void attach_peer(struct ina_shm_peer *peer, const struct ina_shm_message *m, int file)
+{
+	struct ina_shm_message yes = { .type = INA_SHM_ATTACHED, .serial = m->serial };
+	struct ina_shm_server *server = peer->server;
+	char why[INA_SHM_TEXT];
+
+	if (file < 0 ||
+	    ina_shm_memory_take(&peer->memory, file, server->config.bytes, why, sizeof(why))) {
+		ina_shm_peer_end(peer, file < 0 ? "no file came with ATTACH" : why);
+		return;
+	}
+	peer->stage = ATTACHED;
+	server->ops->attach(server->arg, peer); /* before the client may push */
+	send_answer(peer, &yes);
+}
+
+/*
+ * Of an attached client. Whatever it says wakes the data thread: when its socket was full, it could
+ * not ring (ina_shm_client_bell).
+ */
+static void handle_request(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+{
+	struct ina_shm_server *server = peer->server;
+
+	if (m->type == INA_SHM_CREATE)
+		server->ops->create(server->arg, peer, m->serial, &m->create);
+	else if (m->type == INA_SHM_JOIN)
+		server->ops->join(server->arg, peer, m->serial, m->join.ticket, m->join.rank);
+	else if (m->type == INA_SHM_LEAVE)
+		server->ops->leave(server->arg, peer, m->serial, m->leave.handle, m->leave.result);
+	else if (m->type != INA_SHM_BELL)
+		ina_shm_peer_end(peer, "it attached twice");
+	server->ops->wake(server->arg, peer);
+}
+
+static void receive_message(struct ina_shm_peer *peer)
+{
+	struct ina_shm_message m;
+	const char *why = "";
+	int file, err = ina_shm_message_receive(peer->fd, &m, true, &file, &why);
+
+	if (!err)
+		return;
+	if (err == -ENOTCONN) {
+		remove_peer(peer, "its socket was closed");
+		return;
+	}
+	if (err < 0)
+		ina_shm_peer_end(peer, why);
+	else if (atomic_load(&peer->ending) != RUNNING)
+		; /* it has been told that this is the end */
+	else if (peer->stage == ATTACHED)
+		handle_request(peer, &m);
+	else if (peer->stage == NEW && m.type == INA_SHM_HELLO)
+		answer_hello(peer, &m);
+	else if (peer->stage == WELCOMED && m.type == INA_SHM_ATTACH)
+		attach_peer(peer, &m, file);
+	else
+		ina_shm_peer_end(peer, "HELLO comes first, then ATTACH");
+	if (file >= 0)
+		close(file);
 }
 
 /* ---- the beginning ---- */
@@ -267,92 +315,44 @@ static void accept_one(struct ina_shm_server *server)
 		(void)watch_fd(server, peer->pidfd, peer, true);
 }
 
-/* ---- messages ---- */
-
-static void send_answer(struct ina_shm_peer *peer, const struct ina_shm_message *m)
+struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *config,
+					   const struct ina_shm_server_ops *ops, void *arg,
+					   char *why, size_t size)
 {
-	int err = ina_shm_message_send(peer->fd, m, -1);
+	struct ina_shm_server *server = calloc(1, sizeof(*server));
+	char *path = strdup(config->path);
 
-	if (err == -EAGAIN && m->type != INA_SHM_BELL && m->type != INA_SHM_REFUSED)
-		ina_shm_peer_end(peer, "it does not read its messages");
-}
-
-static void answer_hello(struct ina_shm_peer *peer, const struct ina_shm_message *m)
-{
-	struct ina_shm_message yes = { .type = INA_SHM_WELCOME, .serial = m->serial };
-
-	if (m->hello.magic != INA_SHM_MAGIC || m->hello.version != INA_SHM_VERSION) {
-		ina_shm_peer_end(peer, "it speaks another version: client and backend must come "
-				       "from the same release");
-		return;
+	if (!server || !path) {
+		snprintf(why, size, "out of memory");
+		free(server);
+		free(path);
+		return NULL;
 	}
-	yes.hello = (struct ina_shm_hello) { INA_SHM_MAGIC, INA_SHM_VERSION,
-					     peer->server->config.address };
-	peer->stage = WELCOMED;
-	send_answer(peer, &yes);
+	server->config = *config;
+	server->config.path = path;
+	server->config.peers = config->peers ? config->peers : 64;
+	server->config.bytes = config->bytes ? config->bytes : 1u << 30;
+	server->ops = ops;
+	server->arg = arg;
+	server->epoll = -1;
+	if (ina_shm_listen(path, config->mode ? config->mode : 0660, &server->place, why, size))
+		goto failed;
+	server->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (server->epoll >= 0 && !watch_fd(server, server->place.fd, NULL, false))
+		return server;
+	snprintf(why, size, "%s: epoll: %s", path, strerror(errno));
+	if (server->epoll >= 0)
+		close(server->epoll);
+	ina_shm_unlisten(path, &server->place);
+failed:
+	free(path);
+	free(server);
+	return NULL;
 }
 
-static void attach_peer(struct ina_shm_peer *peer, const struct ina_shm_message *m, int file)
+int ina_shm_server_fd(const struct ina_shm_server *server)
 {
-	struct ina_shm_message yes = { .type = INA_SHM_ATTACHED, .serial = m->serial };
-	struct ina_shm_server *server = peer->server;
-	char why[INA_SHM_TEXT];
-
-	if (file < 0 ||
-	    ina_shm_memory_take(&peer->memory, file, server->config.bytes, why, sizeof(why))) {
-		ina_shm_peer_end(peer, file < 0 ? "no file came with ATTACH" : why);
-		return;
-	}
-	peer->stage = ATTACHED;
-	server->ops->attach(server->arg, peer); /* before the client may push */
-	send_answer(peer, &yes);
-}
-
-/*
- * Of an attached client. Whatever it says wakes the data thread: when its socket was full, it could
- * not ring (ina_shm_client_bell).
- */
-static void handle_request(struct ina_shm_peer *peer, const struct ina_shm_message *m)
-{
-	struct ina_shm_server *server = peer->server;
-
-	if (m->type == INA_SHM_CREATE)
-		server->ops->create(server->arg, peer, m->serial, &m->create);
-	else if (m->type == INA_SHM_JOIN)
-		server->ops->join(server->arg, peer, m->serial, m->join.ticket, m->join.rank);
-	else if (m->type == INA_SHM_LEAVE)
-		server->ops->leave(server->arg, peer, m->serial, m->leave.handle, m->leave.result);
-	else if (m->type != INA_SHM_BELL)
-		ina_shm_peer_end(peer, "it attached twice");
-	server->ops->wake(server->arg, peer);
-}
-
-static void receive_message(struct ina_shm_peer *peer)
-{
-	struct ina_shm_message m;
-	const char *why = "";
-	int file, err = ina_shm_message_receive(peer->fd, &m, true, &file, &why);
-
-	if (!err)
-		return;
-	if (err == -ENOTCONN) {
-		remove_peer(peer, "its socket was closed");
-		return;
-	}
-	if (err < 0)
-		ina_shm_peer_end(peer, why);
-	else if (atomic_load(&peer->ending) != RUNNING)
-		; /* it has been told that this is the end */
-	else if (peer->stage == ATTACHED)
-		handle_request(peer, &m);
-	else if (peer->stage == NEW && m.type == INA_SHM_HELLO)
-		answer_hello(peer, &m);
-	else if (peer->stage == WELCOMED && m.type == INA_SHM_ATTACH)
-		attach_peer(peer, &m, file);
-	else
-		ina_shm_peer_end(peer, "HELLO comes first, then ATTACH");
-	if (file >= 0)
-		close(file);
+	return server->epoll;
 }
 
 void ina_shm_server_poll(struct ina_shm_server *server, int timeout_ms)
