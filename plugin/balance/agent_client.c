@@ -66,8 +66,8 @@ static bool is_listed(const struct ha_agent_flows *list, uint32_t conn_id)
 	const struct ha_agent_flow *flow;
 
 	TAILQ_FOREACH(flow, list, entry)
-	if (flow->conn_id == conn_id)
-		return true;
+		if (flow->conn_id == conn_id)
+			return true;
 	return false;
 }
 
@@ -358,8 +358,8 @@ int ha_agent_refused(const struct ha_agent_client *c, uint32_t *status)
 	if (!TAILQ_EMPTY(&c->waiting))
 		return -1;
 	TAILQ_FOREACH(flow, &c->refused, entry)
-	if (!n++)
-		*status = flow->status;
+		if (!n++)
+			*status = flow->status;
 	return n;
 }
 

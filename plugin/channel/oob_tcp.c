@@ -89,8 +89,7 @@ static void fork_child(void)
 {
 	struct ha_oob_conn *conn;
 
-	LIST_FOREACH(conn, &conns, entry)
-	{
+	LIST_FOREACH(conn, &conns, entry) {
 		close(conn->fd);
 		conn->fd = -1;
 	}

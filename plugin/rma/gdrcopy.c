@@ -192,8 +192,8 @@ int ha_gdr_map(struct ha_gdr_pages *pages, uintptr_t address, volatile uint64_t 
 	int err = 0;
 
 	LIST_FOREACH(p, pages, link)
-	if (address - p->first < PAGE)
-		break;
+		if (address - p->first < PAGE)
+			break;
 	if (!p)
 		err = new_page(pages, address & ~(PAGE - 1), &p, why);
 	if (!err)

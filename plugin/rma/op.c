@@ -163,8 +163,7 @@ void ha_rma_refuse_answers(struct ha_rma *rma, const struct ha_rma_window *w)
 	struct ha_rma_op *op;
 
 	for (int i = 0; i < rma->nranks; i++)
-		STAILQ_FOREACH(op, &rma->peer[i].waiting, link)
-		{
+		STAILQ_FOREACH(op, &rma->peer[i].waiting, link) {
 			if (!op->orphan || op->source != w)
 				continue;
 			op->source = NULL;

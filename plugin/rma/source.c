@@ -117,8 +117,8 @@ static int take_answer(struct ha_rma *rma, const struct ha_rma_record *r)
 	struct ha_rma_op *op;
 
 	LIST_FOREACH(op, &rma->gets, gets)
-	if (op->id == r->id)
-		break;
+		if (op->id == r->id)
+			break;
 	if (!op)
 		return -EPROTO;
 	if (r->value)

@@ -192,8 +192,8 @@ static int add_window(struct ha_rma *rma, struct ha_rma_window *w)
 	rma->window[w->number] = w;
 	rma->gpu += w->type != HA_MEM_HOST;
 	TAILQ_FOREACH(s, &rma->sources, link)
-	if (offer_window(s, w))
-		err = ha_rma_fail(rma, -ENOMEM, "a window cannot be registered");
+		if (offer_window(s, w))
+			err = ha_rma_fail(rma, -ENOMEM, "a window cannot be registered");
 	pthread_mutex_unlock(&rma->lock);
 	return err;
 }

@@ -20,8 +20,7 @@ int ha_rma_deregister(struct ha_rma *rma, struct ha_rma_window *w)
 	if (!w)
 		return 0;
 	pthread_mutex_lock(&rma->lock);
-	TAILQ_FOREACH(s, &rma->sources, link)
-	{
+	TAILQ_FOREACH(s, &rma->sources, link) {
 		ha_withdraw(s->recv, w->number);
 		ha_rma_source_leave(s, w);
 		deregister_window(w, (struct ha_bundle *)s->recv, s->mr, s->nmr);

@@ -237,8 +237,8 @@ static cudaError_t list_nodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 	if (count == NULL)
 		return cudaErrorInvalidValue;
 	STAILQ_FOREACH(node, &graph->nodes, siblings)
-	if (!roots_only || node->dependencies.count == 0)
-		list_node(node, nodes, *count, &found);
+		if (!roots_only || node->dependencies.count == 0)
+			list_node(node, nodes, *count, &found);
 	end_list(nodes, count, found);
 	return cudaSuccess;
 }

@@ -82,8 +82,8 @@ static struct capture *find_capture_locked(unsigned long long id)
 {
 	struct capture *capture;
 	LIST_FOREACH(capture, &captures, siblings)
-	if (capture->id == id)
-		return capture;
+		if (capture->id == id)
+			return capture;
 	return NULL;
 }
 
@@ -218,10 +218,8 @@ static cudaError_t check_legacy_locked(const struct stream *stream)
 
 	if (stream->kind != STREAM_LEGACY)
 		return cudaSuccess;
-	LIST_FOREACH(capture, &captures, siblings)
-	{
-		LIST_FOREACH(member, &capture->members, siblings)
-		{
+	LIST_FOREACH(capture, &captures, siblings) {
+		LIST_FOREACH(member, &capture->members, siblings) {
 			if (member->stream->kind != STREAM_BLOCKING ||
 			    member->stream->device != stream->device)
 				continue;
@@ -448,8 +446,7 @@ cudaError_t refuse_unsafe_call(void)
 	if (!is_anything_captured())
 		return cudaSuccess;
 	pthread_mutex_lock(&lock);
-	LIST_FOREACH(capture, &captures, siblings)
-	{
+	LIST_FOREACH(capture, &captures, siblings) {
 		if (!forbids_unsafe_call(capture))
 			continue;
 		capture->state = CAPTURE_LOST;

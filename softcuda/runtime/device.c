@@ -127,14 +127,14 @@ static struct point *collect_ends(struct device *device, size_t *count)
 	*count = 0;
 	pthread_mutex_lock(&device->lock);
 	LIST_FOREACH(stream, &device->streams, siblings)
-	streams++;
+		streams++;
 	struct point *ends = calloc(streams, sizeof(*ends));
 	if (ends != NULL) {
 		struct stream *legacy = atomic_load_explicit(&device->legacy, memory_order_acquire);
 		if (legacy != NULL)
 			ends[(*count)++] = find_end(legacy);
 		LIST_FOREACH(stream, &device->streams, siblings)
-		ends[(*count)++] = find_end(stream);
+			ends[(*count)++] = find_end(stream);
 	}
 	for (size_t i = 0; i < *count; i++)
 		hold_timeline(ends[i].timeline);

@@ -144,11 +144,10 @@ struct graph_node **sort_nodes(const struct graph *graph)
 	if (order == NULL)
 		return NULL;
 	STAILQ_FOREACH(node, &graph->nodes, siblings)
-	node->visit = 0;
+		node->visit = 0;
 	while (placed < graph->node_count) {
 		size_t before = placed;
-		STAILQ_FOREACH(node, &graph->nodes, siblings)
-		{
+		STAILQ_FOREACH(node, &graph->nodes, siblings) {
 			if (!is_ready(node))
 				continue;
 			node->visit = 1;
@@ -191,8 +190,8 @@ static struct graph_object *find_kept(const struct graph *graph, const struct us
 {
 	struct graph_object *kept;
 	LIST_FOREACH(kept, &graph->objects, siblings)
-	if (kept->object == object)
-		return kept;
+		if (kept->object == object)
+			return kept;
 	return NULL;
 }
 

@@ -140,12 +140,11 @@ static cudaError_t keep_objects(struct graph_exec *exec, const struct graph *gra
 	size_t count = 0;
 
 	LIST_FOREACH(kept, &graph->objects, siblings)
-	count++;
+		count++;
 	exec->objects = calloc(count + 1, sizeof(*exec->objects));
 	if (exec->objects == NULL)
 		return cudaErrorMemoryAllocation;
-	LIST_FOREACH(kept, &graph->objects, siblings)
-	{
+	LIST_FOREACH(kept, &graph->objects, siblings) {
 		retain_user_object(kept->object, 1);
 		exec->objects[exec->object_count++] = kept->object;
 	}

@@ -164,8 +164,8 @@ cudaError_t open_ipc_handle(const cudaIpcMemHandle_t *handle, void **pointer)
 		return cudaErrorDeviceUninitialized;
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(opened, &list, siblings)
-	if (memcmp(&opened->content, &content, sizeof(content)) == 0)
-		break;
+		if (memcmp(&opened->content, &content, sizeof(content)) == 0)
+			break;
 	if (opened != NULL) {
 		opened->count++;
 		*pointer = opened->address;
@@ -184,8 +184,8 @@ cudaError_t close_ipc_memory(void *pointer)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(opened, &list, siblings)
-	if (opened->address == pointer)
-		break;
+		if (opened->address == pointer)
+			break;
 	if (opened == NULL) {
 		error = cudaErrorInvalidValue;
 	} else if (--opened->count == 0) {

@@ -144,8 +144,8 @@ struct kernel_entry *find_kernel(const void *stub)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(entry, &entries[find_bucket(stub)], chain)
-	if (entry->stub == stub)
-		break;
+		if (entry->stub == stub)
+			break;
 	pthread_mutex_unlock(&lock);
 	return entry;
 }

@@ -89,8 +89,8 @@ static bool add_implicit_waits(struct stream *stream, struct chain *chain)
 	struct stream *other;
 	pthread_mutex_lock(&device->lock);
 	LIST_FOREACH(other, &device->streams, siblings)
-	if (other->kind == STREAM_BLOCKING)
-		added = added && wait_for_end(chain, other);
+		if (other->kind == STREAM_BLOCKING)
+			added = added && wait_for_end(chain, other);
 	pthread_mutex_unlock(&device->lock);
 	return added;
 }

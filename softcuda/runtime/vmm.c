@@ -182,8 +182,8 @@ cudaError_t free_addresses(void *address, size_t size)
 
 	pthread_mutex_lock(&lock);
 	LIST_FOREACH(reservation, &reservations, siblings)
-	if (reservation->start == (uintptr_t)address && reservation->size == size)
-		break;
+		if (reservation->start == (uintptr_t)address && reservation->size == size)
+			break;
 	if (reservation != NULL && !has_mapping(reservation->start, size)) {
 		LIST_REMOVE(reservation, siblings);
 		munmap(address, size);
@@ -200,9 +200,9 @@ static bool is_reserved_locked(uintptr_t start, size_t size)
 {
 	struct reservation *reservation;
 	LIST_FOREACH(reservation, &reservations, siblings)
-	if (start >= reservation->start && start - reservation->start < reservation->size &&
-	    size <= reservation->size - (start - reservation->start))
-		return true;
+		if (start >= reservation->start && start - reservation->start < reservation->size &&
+		    size <= reservation->size - (start - reservation->start))
+			return true;
 	return false;
 }
 
