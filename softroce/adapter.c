@@ -35,14 +35,14 @@ static void complaint_print(void *user, const char *line)
 static void adapter_reset(struct sr_adapter *adapter)
 {
 	adapter->holders = adapter->opens = 0;
-	adapter->past = NULL;
+	LIST_INIT(&adapter->past);
 	memset(adapter->taken, 0, sizeof(adapter->taken));
 	adapter->nic = NULL;
 	adapter->udp = NULL;
 	adapter->link = (struct sr_netif) { 0 };
 	adapter->faults = (struct sr_faults) { 0 };
 	adapter->control = (struct sr_control) { .dir = -1, .page = -1, .bell = -1 };
-	adapter->contexts = NULL;
+	LIST_INIT(&adapter->contexts);
 	adapter->listed = NULL;
 	adapter->wake_at = 0;
 	adapter->stop = adapter->dead = adapter->link_told = false;

@@ -24,14 +24,16 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 struct sr_context;
+struct sr_past;
 struct sr_vdevice;
 
 struct sr_adapter {
 	struct sr_device_spec spec;
-	int holders, opens;   /* under the table's mutex */
-	struct sr_past *past; /* of restore.c, under the table's mutex */
+	int holders, opens;        /* under the table's mutex */
+	LIST_HEAD(, sr_past) past; /* of restore.c, under the table's mutex */
 	/* SUBNET: the address it has, or had the last time; all-zero = none yet */
 	uint8_t taken[16];
 	/*
@@ -47,8 +49,8 @@ struct sr_adapter {
 	struct sr_netif link;
 	struct sr_faults faults;
 	struct sr_control control;
-	struct sr_context *contexts; /* of verbs/device.c, for port and device events */
-	struct sr_vdevice *listed;   /* of verbs/device.c, while anybody has it */
+	LIST_HEAD(, sr_context) contexts; /* of verbs/device.c, for port and device events */
+	struct sr_vdevice *listed;        /* of verbs/device.c, while anybody has it */
 	/* when the sleeping worker will wake by itself; 0 while it is awake */
 	uint64_t wake_at;
 	bool stop, dead, link_told;

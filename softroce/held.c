@@ -9,7 +9,7 @@
 struct sr_held *sr_held_add(struct sr_held_list *list, const struct sr_path *path, bool rx,
 			    bool reordered, uint64_t due, uint32_t len)
 {
-	struct sr_held **link = &list->first;
+	struct sr_held *before = NULL, *after;
 	struct sr_held *held = list->n < HELD_MAX ? malloc(sizeof(*held) + len) : NULL;
 
 	if (!held)
@@ -19,25 +19,30 @@ struct sr_held *sr_held_add(struct sr_held_list *list, const struct sr_path *pat
 			due = list->last_due[rx];
 		list->last_due[rx] = due;
 	}
-	while (*link && (*link)->due <= due)
-		link = &(*link)->next;
-	held->next = *link;
+	SLIST_FOREACH(after, &list->packets, link) {
+		if (after->due > due)
+			break;
+		before = after;
+	}
 	held->due = due;
 	held->rx = rx;
 	held->path = *path;
 	held->len = len;
-	*link = held;
+	if (before)
+		SLIST_INSERT_AFTER(before, held, link);
+	else
+		SLIST_INSERT_HEAD(&list->packets, held, link);
 	list->n++;
 	return held;
 }
 
 struct sr_held *sr_held_take(struct sr_held_list *list, uint64_t now)
 {
-	struct sr_held *held = list->first;
+	struct sr_held *held = SLIST_FIRST(&list->packets);
 
 	if (!held || held->due > now)
 		return NULL;
-	list->first = held->next;
+	SLIST_REMOVE_HEAD(&list->packets, link);
 	list->n--;
 	return held;
 }

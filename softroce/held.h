@@ -5,8 +5,10 @@
 
 #include "softroce/engine.h"
 
+#include <sys/queue.h>
+
 struct sr_held {
-	struct sr_held *next;
+	SLIST_ENTRY(sr_held) link;
 	uint64_t due; /* ns */
 	bool rx;      /* for the engine; otherwise for the network */
 	struct sr_path path;
@@ -15,7 +17,7 @@ struct sr_held {
 };
 
 struct sr_held_list {
-	struct sr_held *first;
+	SLIST_HEAD(, sr_held) packets; /* the first that is due in front */
 	unsigned n;
 	uint64_t last_due[2]; /* of packets that keep their order: tx, rx */
 };

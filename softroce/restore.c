@@ -14,11 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 typedef bool name_free_fn(const struct sr_adapter *adapter, const char *name);
 
 struct sr_past {
-	struct sr_past *next;
+	LIST_ENTRY(sr_past) link;
 	struct sr_nic *nic;
 	unsigned incarnation;
 	int opens;
@@ -58,12 +59,11 @@ static void rename_to(struct sr_adapter *adapter, const char *name, name_free_fn
 /* Its thread has ended. */
 static void make_anew(struct sr_adapter *adapter, struct sr_past *past, name_free_fn *name_free)
 {
-	*past = (struct sr_past) { .next = adapter->past,
-				   .nic = adapter->nic,
+	*past = (struct sr_past) { .nic = adapter->nic,
 				   .incarnation = adapter->incarnation,
 				   .opens = adapter->opens };
 	if (past->opens) {
-		adapter->past = past;
+		LIST_INSERT_HEAD(&adapter->past, past, link);
 	} else {
 		sr_nic_destroy(past->nic);
 		free(past);
@@ -77,7 +77,7 @@ static void make_anew(struct sr_adapter *adapter, struct sr_past *past, name_fre
 	}
 	pthread_mutex_lock(&adapter->lock);
 	adapter->nic = NULL;
-	adapter->contexts = NULL;
+	LIST_INIT(&adapter->contexts);
 	adapter->listed = NULL;
 	adapter->dead = false;
 	adapter->holders = adapter->opens = 0;
@@ -106,14 +106,14 @@ bool sr_adapter_away(struct sr_adapter *adapter, name_free_fn *name_free)
 
 void sr_past_close(struct sr_adapter *adapter, unsigned incarnation)
 {
-	struct sr_past **link = &adapter->past, *past;
+	struct sr_past *past;
 
-	while (*link && (*link)->incarnation != incarnation)
-		link = &(*link)->next;
-	past = *link;
+	LIST_FOREACH(past, &adapter->past, link)
+		if (past->incarnation == incarnation)
+			break;
 	if (!past || --past->opens)
 		return; /* the parent's, of a child after fork() */
-	*link = past->next;
+	LIST_REMOVE(past, link);
 	sr_nic_destroy(past->nic);
 	free(past);
 }

@@ -34,7 +34,7 @@ struct sr_udp *sr_udp_create(bool gso, uint32_t seed, const struct sr_faults *fa
 	udp->gso = gso;
 	udp->rng.state = seed;
 	udp->faults = faults;
-	udp->stuck_last = &udp->stuck;
+	STAILQ_INIT(&udp->stuck);
 	*err = 0;
 	return udp;
 }
@@ -56,14 +56,14 @@ void sr_udp_forget(struct sr_udp *udp)
 
 void sr_udp_destroy(struct sr_udp *udp)
 {
+	struct sr_stuck *stuck;
+
 	if (!udp)
 		return;
 	sr_udp_forget(udp);
 	sr_held_clear(&udp->held);
-	while (udp->stuck) {
-		struct sr_stuck *stuck = udp->stuck;
-
-		udp->stuck = stuck->next;
+	while ((stuck = STAILQ_FIRST(&udp->stuck))) {
+		STAILQ_REMOVE_HEAD(&udp->stuck, link);
 		free(stuck);
 	}
 	free(udp->rx_pool);
@@ -153,11 +153,11 @@ int sr_udp_run(struct sr_udp *udp, struct sr_nic *nic, uint64_t now)
 	struct sr_held *held;
 	int n = 0;
 
-	if (udp->stuck)
+	if (!STAILQ_EMPTY(&udp->stuck))
 		sr_udp_unstick(udp);
 	if (udp->limited_until <= now)
 		udp->limited_until = 0; /* what waits asks again; perhaps it is gone */
-	while (udp->held.first && (held = sr_held_take(&udp->held, now))) {
+	while (!SLIST_EMPTY(&udp->held.packets) && (held = sr_held_take(&udp->held, now))) {
 		if (held->rx) {
 			sr_udp_deliver(nic, now, &held->path, held->data, held->len);
 			n++;
@@ -171,22 +171,24 @@ int sr_udp_run(struct sr_udp *udp, struct sr_nic *nic, uint64_t now)
 
 uint64_t sr_udp_deadline(const struct sr_udp *udp)
 {
-	uint64_t held = udp->held.first ? udp->held.first->due : UINT64_MAX;
+	const struct sr_held *held = SLIST_FIRST(&udp->held.packets);
+	uint64_t due = held ? held->due : UINT64_MAX;
 
-	return udp->limited_until && udp->limited_until < held ? udp->limited_until : held;
+	return udp->limited_until && udp->limited_until < due ? udp->limited_until : due;
 }
 
 bool sr_udp_blocked(const struct sr_udp *udp)
 {
-	return udp->stuck;
+	return !STAILQ_EMPTY(&udp->stuck);
 }
 
 int sr_udp_pollfds(const struct sr_udp *udp, struct pollfd *fds, bool in)
 {
+	const struct sr_stuck *stuck = STAILQ_FIRST(&udp->stuck);
 	int n = 0;
 
 	for (int i = 0; i < SR_GIDS; i++) {
-		bool out = udp->stuck && udp->stuck->run.socket == i;
+		bool out = stuck && stuck->run.socket == i;
 
 		if (udp->sockets[i].fd >= 0 && (in || out))
 			fds[n++] = (struct pollfd) { udp->sockets[i].fd,

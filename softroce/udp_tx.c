@@ -88,7 +88,6 @@ static void run_stick(struct sr_udp *udp, const struct sr_run *run)
 
 	if (!stuck)
 		return;
-	stuck->next = NULL;
 	stuck->run = *run;
 	for (unsigned i = 0; i < run->iov_n; i++) {
 		const struct iovec *iov = &udp->iov[run->iov + i];
@@ -96,8 +95,7 @@ static void run_stick(struct sr_udp *udp, const struct sr_run *run)
 		memcpy(stuck->data + n, iov->iov_base, iov->iov_len);
 		n += iov->iov_len;
 	}
-	*udp->stuck_last = stuck;
-	udp->stuck_last = &stuck->next;
+	STAILQ_INSERT_TAIL(&udp->stuck, stuck, link);
 }
 
 /* A packet of a run by itself. Its identification was its place in the run, and is 0 then. */
@@ -127,26 +125,28 @@ static struct sr_stuck *stuck_packet(const struct sr_stuck *whole, uint32_t at, 
 /* The first run that waits becomes packets, in its place. */
 static void stuck_split(struct sr_udp *udp)
 {
-	struct sr_stuck *whole = udp->stuck, **link = &udp->stuck;
+	struct sr_stuck *whole = STAILQ_FIRST(&udp->stuck), *before = whole;
 	uint16_t place = 0;
 
 	for (uint32_t at = 0; at < whole->run.bytes; at += whole->run.segment, place++) {
-		*link = stuck_packet(whole, at, place);
-		if (*link)
-			link = &(*link)->next;
-		else
+		struct sr_stuck *one = stuck_packet(whole, at, place);
+
+		if (!one) {
 			udp->counters.send_errors++;
+			continue;
+		}
+		STAILQ_INSERT_AFTER(&udp->stuck, before, one, link);
+		before = one;
 	}
-	*link = whole->next;
-	if (!*link)
-		udp->stuck_last = link;
+	STAILQ_REMOVE_HEAD(&udp->stuck, link);
 	free(whole);
 }
 
 bool sr_udp_unstick(struct sr_udp *udp)
 {
-	while (udp->stuck) {
-		struct sr_stuck *stuck = udp->stuck;
+	struct sr_stuck *stuck;
+
+	while ((stuck = STAILQ_FIRST(&udp->stuck))) {
 		struct iovec iov = { stuck->data, stuck->run.bytes };
 		uint8_t control[SR_CONTROL_SPACE] __attribute__((aligned(8)));
 		union sr_address name;
@@ -167,9 +167,7 @@ bool sr_udp_unstick(struct sr_udp *udp)
 				continue;
 			udp->counters.send_errors++;
 		}
-		udp->stuck = stuck->next;
-		if (!udp->stuck)
-			udp->stuck_last = &udp->stuck;
+		STAILQ_REMOVE_HEAD(&udp->stuck, link);
 		free(stuck);
 	}
 	return true;
@@ -216,7 +214,7 @@ static void hand_over(struct sr_udp *udp)
 			from = i;
 		}
 	udp->runs_n = udp->iov_n = udp->arena_n = udp->queued = 0;
-	if (udp->stuck && !udp->gso)
+	if (!STAILQ_EMPTY(&udp->stuck) && !udp->gso)
 		sr_udp_unstick(udp);
 }
 
@@ -408,7 +406,7 @@ static int wire_send(void *wire, const struct sr_frame *frame)
 	struct sr_udp *udp = wire;
 	int socket = socket_of(udp, frame->path->src);
 
-	if (udp->stuck && !sr_udp_unstick(udp))
+	if (!STAILQ_EMPTY(&udp->stuck) && !sr_udp_unstick(udp))
 		return -EAGAIN;
 	if ((udp->rate || udp->upstream || udp->faults->rate) && !limit_take(udp, frame))
 		return -EAGAIN;

@@ -9,6 +9,7 @@
 #include "softroce/udp.h"
 
 #include <netinet/in.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #define SR_TX_MSGS 64 /* datagrams (or runs of segments) handed to the kernel at once */
@@ -45,7 +46,7 @@ struct sr_run {
 
 /* What a full socket left over: the bytes are ours, sent again when the socket has room. */
 struct sr_stuck {
-	struct sr_stuck *next;
+	STAILQ_ENTRY(sr_stuck) link;
 	struct sr_run run;
 	uint8_t data[];
 };
@@ -67,8 +68,8 @@ struct sr_udp {
 
 	struct sr_run runs[SR_TX_MSGS];
 	unsigned runs_n, iov_n;
-	uint32_t arena_n, queued; /* bytes */
-	struct sr_stuck *stuck, **stuck_last;
+	uint32_t arena_n, queued;      /* bytes */
+	STAILQ_HEAD(, sr_stuck) stuck; /* in the order in which they are sent */
 	union sr_address names[SR_TX_MSGS];
 	struct mmsghdr messages[SR_TX_MSGS];
 	uint8_t control[SR_TX_MSGS][SR_CONTROL_SPACE] __attribute__((aligned(8)));

@@ -81,7 +81,9 @@ static bool known_family(const struct sockaddr_in6 *address)
 
 static bool port_taken(const struct sr_cm_id *id, uint16_t number)
 {
-	for (struct sr_cm_id *other = sr_cm_ids; other; other = other->next)
+	const struct sr_cm_id *other;
+
+	LIST_FOREACH(other, &sr_cm_ids, link)
 		if (other != id && other->chosen && other->ps == id->ps &&
 		    sr_cm_portnum(&other->src) == number &&
 		    (!other->port || !id->port || other->port == id->port))

@@ -262,8 +262,9 @@ static void gave_up(struct sr_cm_id *id)
 static uint64_t repeats_due(uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
+	struct sr_cm_id *id;
 
-	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next) {
+	LIST_FOREACH(id, &sr_cm_ids, link) {
 		if (id->due && id->due <= now && !--id->tries) {
 			gave_up(id);
 		} else if (id->due && id->due <= now) {
@@ -294,24 +295,28 @@ static void answer_unauthenticated(struct sr_cm_port *port, const uint8_t gid[16
 
 static struct sr_cm_id *listener_of(const struct sr_cm_port *port, uint64_t service)
 {
-	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
+	struct sr_cm_id *id;
+
+	LIST_FOREACH(id, &sr_cm_ids, link)
 		if (id->state == SR_CM_LISTENING &&
 		    service == service_of(id, sr_cm_portnum(&id->src)) &&
 		    (!id->port || id->port == port))
-			return id;
-	return NULL;
+			break;
+	return id;
 }
 
 /* Whose request came before, by the peer's name for it. */
 static struct sr_cm_id *known_request(const uint8_t gid[16], const struct sr_mad *mad)
 {
-	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
+	struct sr_cm_id *id;
+
+	LIST_FOREACH(id, &sr_cm_ids, link)
 		if (id->state >= SR_CM_ASKED && id->remote_id == mad->local_id &&
 		    id->tid == mad->tid &&
 		    sr_cm_is_datagram(id) == (mad->type == SR_MAD_SIDR_REQ) &&
 		    !memcmp(id->gid, gid, 16))
-			return id;
-	return NULL;
+			break;
+	return id;
 }
 
 static void request_repeated(struct sr_cm_id *id)
@@ -447,11 +452,13 @@ static void handle_request(struct sr_cm_port *port, const uint8_t gid[16], const
 /* The id that a message is for, by our name for it and the peer's address. */
 static struct sr_cm_id *find_addressee(const uint8_t gid[16], uint64_t local_id)
 {
-	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
+	struct sr_cm_id *id;
+
+	LIST_FOREACH(id, &sr_cm_ids, link)
 		if (id->local_id == local_id && id->state >= SR_CM_ASKING &&
 		    !memcmp(id->gid, gid, 16))
-			return id;
-	return NULL;
+			break;
+	return id;
 }
 
 static void tell_with_data(struct sr_cm_id *id, enum sr_cm_event event, int status,

@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 pthread_mutex_t sr_cm_lock = PTHREAD_MUTEX_INITIALIZER;
-struct sr_cm_id *sr_cm_ids;
+struct sr_cm_id_list sr_cm_ids = LIST_HEAD_INITIALIZER(sr_cm_ids);
 static uint32_t last_handle;
 
 /* ---- events ---- */
@@ -32,10 +32,9 @@ void sr_cm_push(struct sr_cm_note *note)
 {
 	struct sr_cm_channel *channel = note->id->channel;
 
-	if (!channel->first)
+	if (TAILQ_EMPTY(&channel->notes))
 		eventfd_write(channel->fd, 1);
-	*channel->last = note;
-	channel->last = &note->next;
+	TAILQ_INSERT_TAIL(&channel->notes, note, link);
 }
 
 void sr_cm_post_event(struct sr_cm_id *id, enum sr_cm_event event, int status)
@@ -46,26 +45,22 @@ void sr_cm_post_event(struct sr_cm_id *id, enum sr_cm_event event, int status)
 		sr_cm_push(note);
 }
 
-void sr_cm_unlink(struct sr_cm_channel *channel, struct sr_cm_note **link)
+void sr_cm_unlink(struct sr_cm_channel *channel, struct sr_cm_note *note)
 {
-	struct sr_cm_note *note = *link;
 	eventfd_t value;
 
-	*link = note->next;
-	note->next = NULL;
-	if (channel->last == &note->next)
-		channel->last = link;
-	if (!channel->first)
+	TAILQ_REMOVE(&channel->notes, note, link);
+	if (TAILQ_EMPTY(&channel->notes))
 		eventfd_read(channel->fd, &value);
 }
 
 struct sr_cm_note *sr_cm_take(struct sr_cm_channel *channel)
 {
-	struct sr_cm_note *note = channel->first;
+	struct sr_cm_note *note = TAILQ_FIRST(&channel->notes);
 
 	if (!note)
 		return NULL;
-	sr_cm_unlink(channel, &channel->first);
+	sr_cm_unlink(channel, note);
 	note->id->events++;
 	if (note->fresh)
 		note->id->waiting--;
@@ -99,38 +94,35 @@ struct sr_cm_id *sr_cm_id_new(struct sr_cm_channel *channel, uint64_t uid, uint1
 	id->local_id = random[0];
 	id->psn = random[1] & 0xffffff;
 	id->tid = (uint64_t)random[2] << 32 | random[3];
-	id->next = sr_cm_ids;
-	sr_cm_ids = id;
+	LIST_INSERT_HEAD(&sr_cm_ids, id, link);
 	return id;
 }
 
 struct sr_cm_id *sr_cm_id_of(uint32_t handle)
 {
-	struct sr_cm_id *id = sr_cm_ids;
+	struct sr_cm_id *id;
 
-	while (id && id->handle != handle)
-		id = id->next;
+	LIST_FOREACH(id, &sr_cm_ids, link)
+		if (id->handle == handle)
+			break;
 	return id;
 }
 
 void sr_cm_id_migrate(struct sr_cm_id *id, struct sr_cm_channel *to)
 {
 	struct sr_cm_channel *from = id->channel;
-	struct sr_cm_note **link = &from->first;
+	struct sr_cm_note *next;
 
 	if (from == to)
 		return;
 	id->channel = to;
-	while (*link) {
-		struct sr_cm_note *note = *link;
-
-		if (note->id != id) {
-			link = &note->next;
+	for (struct sr_cm_note *note = TAILQ_FIRST(&from->notes); note; note = next) {
+		next = TAILQ_NEXT(note, link);
+		if (note->id != id)
 			continue;
-		}
 		if (note->fresh)
 			note->fresh->channel = to;
-		sr_cm_unlink(from, link);
+		sr_cm_unlink(from, note);
 		sr_cm_push(note);
 	}
 }

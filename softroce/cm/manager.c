@@ -9,7 +9,7 @@
 
 /* opening and closing of channels; before sr_cm_lock */
 static pthread_mutex_t incarnation_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sr_cm_channel *channels;
+static LIST_HEAD(, sr_cm_channel) channels = LIST_HEAD_INITIALIZER(channels);
 
 /* ---- fork ---- */
 
@@ -28,8 +28,8 @@ static void fork_parent(void)
 /* Connections are the parent's, as its queue pairs are: the child's copy is forgotten. */
 static void fork_child(void)
 {
-	channels = NULL;
-	sr_cm_ids = NULL;
+	LIST_INIT(&channels);
+	LIST_INIT(&sr_cm_ids);
 	sr_cm_ports_forget();
 	fork_parent();
 }
@@ -48,19 +48,24 @@ static const struct sr_cm_handlers handlers = {
 
 /* ---- ids ---- */
 
+static struct sr_cm_note *find_note(const struct sr_cm_id *id)
+{
+	struct sr_cm_note *note;
+
+	TAILQ_FOREACH(note, &id->channel->notes, link)
+		if (note->id == id || note->fresh == id)
+			break;
+	return note;
+}
+
 /* The events of an id that nobody will take: the requests among them are refused. */
 static void notes_drop(struct sr_cm_id *id)
 {
-	struct sr_cm_note **link = &id->channel->first;
+	struct sr_cm_note *note;
 
-	while (*link) {
-		struct sr_cm_note *note = *link;
-
-		if (note->id != id && note->fresh != id) {
-			link = &note->next;
-			continue;
-		}
-		sr_cm_unlink(id->channel, link);
+	/* from the front each time: others may have gone with the last */
+	while ((note = find_note(id))) {
+		sr_cm_unlink(id->channel, note);
 		if (note->fresh)
 			note->id->waiting--;
 		if (note->fresh && note->fresh != id)
@@ -71,13 +76,9 @@ static void notes_drop(struct sr_cm_id *id)
 
 void sr_cm_id_free(struct sr_cm_id *id)
 {
-	struct sr_cm_id **link = &sr_cm_ids;
-
 	sr_cm_send_end(id);
 	notes_drop(id);
-	while (*link != id)
-		link = &(*link)->next;
-	*link = id->next;
+	LIST_REMOVE(id, link);
 	free(id);
 }
 
@@ -90,7 +91,7 @@ int sr_cm_open(void)
 
 	if (!channel)
 		return -ENOMEM;
-	channel->last = &channel->first;
+	TAILQ_INIT(&channel->notes);
 	channel->fd = eventfd(0, EFD_CLOEXEC);
 	if (channel->fd < 0) {
 		free(channel);
@@ -100,8 +101,7 @@ int sr_cm_open(void)
 	pthread_mutex_lock(&sr_cm_lock);
 	sr_cm_handle(&handlers);
 	channel->incarnation = ++incarnations;
-	channel->next = channels;
-	channels = channel;
+	LIST_INSERT_HEAD(&channels, channel, link);
 	pthread_mutex_unlock(&sr_cm_lock);
 	pthread_mutex_unlock(&incarnation_lock);
 	return channel->fd;
@@ -109,30 +109,31 @@ int sr_cm_open(void)
 
 struct sr_cm_channel *sr_cm_channel_of(int fd)
 {
-	struct sr_cm_channel *channel = channels;
+	struct sr_cm_channel *channel;
 
-	while (channel && channel->fd != fd)
-		channel = channel->next;
+	LIST_FOREACH(channel, &channels, link)
+		if (channel->fd == fd)
+			break;
 	return channel;
 }
 
 static void channel_ids_free(struct sr_cm_channel *channel)
 {
-	struct sr_cm_id *id = sr_cm_ids;
+	struct sr_cm_id *id = LIST_FIRST(&sr_cm_ids);
 
 	while (id) {
 		if (id->channel != channel) {
-			id = id->next;
+			id = LIST_NEXT(id, link);
 			continue;
 		}
 		sr_cm_id_free(id);
-		id = sr_cm_ids; /* others may have gone with it */
+		id = LIST_FIRST(&sr_cm_ids); /* others may have gone with it */
 	}
 }
 
 bool sr_cm_close(int fd)
 {
-	struct sr_cm_channel *channel, **link = &channels;
+	struct sr_cm_channel *channel;
 	bool last;
 
 	pthread_mutex_lock(&incarnation_lock);
@@ -140,11 +141,9 @@ bool sr_cm_close(int fd)
 	channel = sr_cm_channel_of(fd);
 	if (channel) {
 		channel_ids_free(channel);
-		while (*link != channel)
-			link = &(*link)->next;
-		*link = channel->next;
+		LIST_REMOVE(channel, link);
 	}
-	last = channel && !channels;
+	last = channel && LIST_EMPTY(&channels);
 	pthread_mutex_unlock(&sr_cm_lock);
 	if (last)
 		sr_cm_ports_end();
@@ -160,9 +159,11 @@ bool sr_cm_close(int fd)
 /* A process that ends without saying so: its peers learn of it as from the kernel. */
 __attribute__((destructor)) static void process_end(void)
 {
+	struct sr_cm_id *id;
+
 	if (pthread_mutex_trylock(&sr_cm_lock))
 		return;
-	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
+	LIST_FOREACH(id, &sr_cm_ids, link)
 		sr_cm_send_end(id);
 	pthread_mutex_unlock(&sr_cm_lock);
 }

@@ -16,6 +16,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rdma_user_cm.h>
+#include <sys/queue.h>
 
 #define SR_CM_BACKLOG 1024     /* requests that wait for a listener's program, at most */
 #define SR_CM_QKEY 0x01234567u /* of datagram services that choose none (RDMA_UDP_QKEY) */
@@ -52,8 +53,8 @@ enum sr_cm_state {
 struct sr_cm_channel {
 	int fd;               /* readable while there is an event */
 	uint64_t incarnation; /* another channel with the same number is another channel */
-	struct sr_cm_note *first, **last;
-	struct sr_cm_channel *next;
+	TAILQ_HEAD(, sr_cm_note) notes;
+	LIST_ENTRY(sr_cm_channel) link; /* in the process's list */
 };
 
 struct sr_cm_id {
@@ -80,14 +81,16 @@ struct sr_cm_id {
 	uint8_t sent[SR_MAD_LEN];
 	uint64_t due;
 	unsigned tries;
-	struct sr_cm_id *next;
+	LIST_ENTRY(sr_cm_id) link; /* in sr_cm_ids */
 };
+
+LIST_HEAD(sr_cm_id_list, sr_cm_id);
 
 /* An event on its way to the program. */
 struct sr_cm_note {
-	struct sr_cm_note *next;
-	struct sr_cm_id *id;    /* whose event it is */
-	struct sr_cm_id *fresh; /* of a connection request */
+	TAILQ_ENTRY(sr_cm_note) link; /* in its channel */
+	struct sr_cm_id *id;          /* whose event it is */
+	struct sr_cm_id *fresh;       /* of a connection request */
 	struct rdma_ucm_event_resp event;
 };
 
@@ -107,8 +110,8 @@ struct sr_cm_id *sr_cm_id_of(uint32_t handle);
 void sr_cm_id_free(struct sr_cm_id *id);
 void sr_cm_id_migrate(struct sr_cm_id *id, struct sr_cm_channel *to);
 bool sr_cm_is_datagram(const struct sr_cm_id *id);
-/* The ids one after another. */
-extern struct sr_cm_id *sr_cm_ids;
+/* All ids. */
+extern struct sr_cm_id_list sr_cm_ids;
 /* The ports, opened when first asked for. How many, or -errno. */
 int sr_cm_ports(struct sr_cm_port **ports);
 /* The last channel is closed. Without the lock: the thread takes it. */
@@ -131,8 +134,8 @@ void sr_cm_push(struct sr_cm_note *note);
 /* The channel's first event, the caller's to free; NULL: there is none. */
 struct sr_cm_note *sr_cm_take(struct sr_cm_channel *channel);
 void sr_cm_post_event(struct sr_cm_id *id, enum sr_cm_event event, int status);
-/* Out of its channel's events, where `link` points at it. */
-void sr_cm_unlink(struct sr_cm_channel *channel, struct sr_cm_note **link);
+/* Out of its channel's events. */
+void sr_cm_unlink(struct sr_cm_channel *channel, struct sr_cm_note *note);
 
 /* ---- messages ---- */
 int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param);

@@ -179,8 +179,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 	device_ref(device);
 	context_fill(context);
 	if (sr_context_enter(context)) {
-		context->next = context->adapter->contexts;
-		context->adapter->contexts = context;
+		LIST_INSERT_HEAD(&context->adapter->contexts, context, link);
 		sr_context_leave(context);
 	}
 	return &context->verbs.context;
@@ -197,12 +196,13 @@ int ibv_close_device(struct ibv_context *ibv)
 	struct sr_context *context = sr_context_of(ibv);
 
 	if (sr_context_enter(context)) {
-		struct sr_context **link = &context->adapter->contexts;
+		struct sr_context *listed;
 
-		while (*link && *link != context)
-			link = &(*link)->next;
-		if (*link)
-			*link = context->next;
+		LIST_FOREACH(listed, &context->adapter->contexts, link)
+			if (listed == context)
+				break;
+		if (listed)
+			LIST_REMOVE(listed, link);
 		sr_context_leave(context);
 	}
 	sr_adapter_close(context->adapter, context->incarnation);

@@ -17,6 +17,7 @@ static void completion_happened(void *user, struct sr_cq *engine)
 static void async_happened(void *user, enum ibv_event_type type, void *object)
 {
 	struct sr_adapter *adapter = user;
+	struct sr_context *context;
 
 	switch (type) {
 	case IBV_EVENT_CQ_ERR: {
@@ -46,8 +47,7 @@ static void async_happened(void *user, enum ibv_event_type type, void *object)
 		break;
 	}
 	default: /* of the port or the device: for everybody who has it open */
-		for (struct sr_context *context = adapter->contexts; context;
-		     context = context->next)
+		LIST_FOREACH(context, &adapter->contexts, link)
 			sr_notices_push(&context->async, type, NULL, NULL);
 	}
 }

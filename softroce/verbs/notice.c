@@ -16,18 +16,17 @@ int sr_notices_init(struct sr_notices *queue)
 	if (queue->fd < 0)
 		return -errno;
 	pthread_mutex_init(&queue->lock, NULL);
-	queue->first = NULL;
-	queue->last = &queue->first;
+	TAILQ_INIT(&queue->notices);
 	queue->n = 0;
 	return 0;
 }
 
 void sr_notices_destroy(struct sr_notices *queue)
 {
-	while (queue->first) {
-		struct sr_notice *notice = queue->first;
+	struct sr_notice *notice;
 
-		queue->first = notice->next;
+	while ((notice = TAILQ_FIRST(&queue->notices))) {
+		TAILQ_REMOVE(&queue->notices, notice, link);
 		free(notice);
 	}
 	close(queue->fd);
@@ -42,8 +41,7 @@ void sr_notices_push(struct sr_notices *queue, int type, void *object, uint32_t 
 	notice = queue->n < NOTICES_MAX ? malloc(sizeof(*notice)) : NULL;
 	if (notice) {
 		*notice = (struct sr_notice) { .type = type, .object = object, .taken = taken };
-		*queue->last = notice;
-		queue->last = &notice->next;
+		TAILQ_INSERT_TAIL(&queue->notices, notice, link);
 		if (!queue->n++)
 			eventfd_write(queue->fd, 1);
 	}
@@ -62,12 +60,10 @@ static void fd_clear(struct sr_notices *queue)
 
 static void first_remove(struct sr_notices *queue, struct sr_notice *out)
 {
-	struct sr_notice *notice = queue->first;
+	struct sr_notice *notice = TAILQ_FIRST(&queue->notices);
 
 	*out = *notice;
-	queue->first = notice->next;
-	if (!queue->first)
-		queue->last = &queue->first;
+	TAILQ_REMOVE(&queue->notices, notice, link);
 	if (!--queue->n)
 		fd_clear(queue);
 	if (notice->taken)
@@ -82,7 +78,7 @@ int sr_notices_take(struct sr_notices *queue, struct sr_notice *out)
 		int flags;
 
 		pthread_mutex_lock(&queue->lock);
-		if (queue->first) {
+		if (!TAILQ_EMPTY(&queue->notices)) {
 			first_remove(queue, out);
 			pthread_mutex_unlock(&queue->lock);
 			return 0;
@@ -100,24 +96,19 @@ int sr_notices_take(struct sr_notices *queue, struct sr_notice *out)
 
 uint32_t sr_notices_purge(struct sr_notices *queue, const void *object, const uint32_t *taken)
 {
+	struct sr_notice *next;
 	uint32_t count;
 
 	pthread_mutex_lock(&queue->lock);
-	for (struct sr_notice **link = &queue->first; *link;) {
-		struct sr_notice *notice = *link;
-
-		if (notice->object != object) {
-			link = &notice->next;
+	for (struct sr_notice *notice = TAILQ_FIRST(&queue->notices); notice; notice = next) {
+		next = TAILQ_NEXT(notice, link);
+		if (notice->object != object)
 			continue;
-		}
-		*link = notice->next;
+		TAILQ_REMOVE(&queue->notices, notice, link);
 		free(notice);
 		if (!--queue->n)
 			fd_clear(queue);
 	}
-	queue->last = &queue->first;
-	while (*queue->last)
-		queue->last = &(*queue->last)->next;
 	count = *taken;
 	pthread_mutex_unlock(&queue->lock);
 	return count;

@@ -11,9 +11,10 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct sr_notice {
-	struct sr_notice *next;
+	TAILQ_ENTRY(sr_notice) link;
 	int type; /* enum ibv_event_type, for asynchronous events */
 	void *object;
 	/* counted up when the application takes the event; NULL: nobody waits for that */
@@ -22,7 +23,7 @@ struct sr_notice {
 
 struct sr_notices {
 	pthread_mutex_t lock;
-	struct sr_notice *first, **last;
+	TAILQ_HEAD(, sr_notice) notices; /* oldest first */
 	unsigned n;
 	int fd;
 };

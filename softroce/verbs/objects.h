@@ -13,6 +13,7 @@
 #include "softroce/verbs/notice.h"
 
 #include <errno.h>
+#include <sys/queue.h>
 
 struct sr_vdevice {
 	struct ibv_device dev; /* first */
@@ -26,7 +27,7 @@ struct sr_context {
 	struct sr_vdevice *device;
 	struct sr_adapter *adapter;
 	unsigned incarnation;
-	struct sr_context *next; /* of the adapter, under its lock */
+	LIST_ENTRY(sr_context) link; /* in the adapter's list, under its lock */
 	struct sr_notices async;
 	struct verbs_context verbs; /* last: older applications know only its end */
 };

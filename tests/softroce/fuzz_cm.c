@@ -98,9 +98,10 @@ static size_t message_make(const uint8_t *data, size_t size, struct sr_mad *mad)
 
 static unsigned ids_count(void)
 {
+	const struct sr_cm_id *id;
 	unsigned n = 0;
 
-	for (struct sr_cm_id *id = sr_cm_ids; id; id = id->next)
+	LIST_FOREACH(id, &sr_cm_ids, link)
 		n++;
 	return n;
 }
@@ -136,7 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (ids_count() > CONNECTIONS + 2 + MESSAGES)
 			abort();
 	}
-	if (!sr_cm_close(fd) || sr_cm_ids)
+	if (!sr_cm_close(fd) || !LIST_EMPTY(&sr_cm_ids))
 		abort();
 	sr_cm_early_forget();
 	return 0;
