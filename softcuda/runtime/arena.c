@@ -6,11 +6,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 /* A gap between allocations. The list is sorted by offset, and no two gaps touch. */
 struct gap {
-	struct gap *next;
+	LIST_ENTRY(gap) siblings;
 	size_t offset;
 	size_t size;
 };
@@ -20,7 +21,7 @@ struct arena {
 	size_t capacity;
 	int descriptor;
 	pthread_mutex_t lock; /* protects gaps and free_bytes */
-	struct gap *gaps;
+	LIST_HEAD(, gap) gaps;
 	size_t free_bytes;
 };
 
@@ -73,66 +74,75 @@ struct arena *create_arena(const char *name, size_t capacity)
 	}
 	pthread_mutex_init(&arena->lock, NULL);
 	whole->size = capacity;
-	arena->gaps = whole;
+	LIST_INSERT_HEAD(&arena->gaps, whole, siblings);
 	arena->free_bytes = capacity;
 	return arena;
 }
 
 int64_t allocate_pages(struct arena *arena, size_t size)
 {
+	struct gap *gap;
 	int64_t offset = -1;
 
 	if (size > arena->capacity)
 		return -1;
 	size = round_to_pages(size);
 	pthread_mutex_lock(&arena->lock);
-	for (struct gap **link = &arena->gaps; *link != NULL; link = &(*link)->next) {
-		struct gap *gap = *link;
-		if (gap->size < size)
-			continue;
+	LIST_FOREACH(gap, &arena->gaps, siblings)
+		if (gap->size >= size)
+			break;
+	if (gap != NULL) {
 		offset = (int64_t)gap->offset;
 		gap->offset += size;
 		gap->size -= size;
 		arena->free_bytes -= size;
 		if (gap->size == 0) {
-			*link = gap->next;
+			LIST_REMOVE(gap, siblings);
 			free(gap);
 		}
-		break;
 	}
 	pthread_mutex_unlock(&arena->lock);
 	return offset;
 }
 
-/* Without memory for a gap its pages are lost for this process; nothing worse. */
-static void insert_gap_locked(struct arena *arena, struct gap **link, size_t offset, size_t size)
+/* Join `gap` with its successor where they touch. */
+static void join_next_locked(struct gap *gap)
+{
+	struct gap *next = LIST_NEXT(gap, siblings);
+	if (next == NULL || gap->offset + gap->size != next->offset)
+		return;
+	gap->size += next->size;
+	LIST_REMOVE(next, siblings);
+	free(next);
+}
+
+/*
+ * Behind `before`, or in front if that is NULL. Without memory for a gap its pages are lost for
+ * this process; nothing worse.
+ */
+static void insert_gap_locked(struct arena *arena, struct gap *before, size_t offset, size_t size)
 {
 	struct gap *gap = malloc(sizeof(*gap));
 	if (gap == NULL)
 		return;
-	*gap = (struct gap) { .next = *link, .offset = offset, .size = size };
-	*link = gap;
+	*gap = (struct gap) { .offset = offset, .size = size };
+	if (before != NULL)
+		LIST_INSERT_AFTER(before, gap, siblings);
+	else
+		LIST_INSERT_HEAD(&arena->gaps, gap, siblings);
 	arena->free_bytes += size;
-}
-
-/* Join `gap` with its successor where they touch. */
-static void join_next_locked(struct gap *gap)
-{
-	struct gap *next = gap->next;
-	if (next == NULL || gap->offset + gap->size != next->offset)
-		return;
-	gap->size += next->size;
-	gap->next = next->next;
-	free(next);
+	join_next_locked(gap);
 }
 
 static void add_gap_locked(struct arena *arena, size_t offset, size_t size)
 {
 	struct gap *before = NULL;
-	struct gap **link = &arena->gaps;
-	while (*link != NULL && (*link)->offset < offset) {
-		before = *link;
-		link = &before->next;
+	struct gap *gap;
+
+	LIST_FOREACH(gap, &arena->gaps, siblings) {
+		if (gap->offset >= offset)
+			break;
+		before = gap;
 	}
 	if (before != NULL && before->offset + before->size == offset) {
 		before->size += size;
@@ -140,9 +150,7 @@ static void add_gap_locked(struct arena *arena, size_t offset, size_t size)
 		join_next_locked(before);
 		return;
 	}
-	insert_gap_locked(arena, link, offset, size);
-	if (*link != NULL)
-		join_next_locked(*link);
+	insert_gap_locked(arena, before, offset, size);
 }
 
 void release_pages(struct arena *arena, size_t offset, size_t size)

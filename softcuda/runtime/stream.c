@@ -10,16 +10,10 @@
 
 /* One of both: something to execute, or something to wait for. */
 struct task {
-	struct task *next;
+	STAILQ_ENTRY(task) link;
 	uint64_t number;
 	struct operation *operation; /* a reference, or NULL */
 	struct point point;          /* holds its timeline */
-};
-
-/* Tasks that are appended together. */
-struct chain {
-	struct task *first;
-	struct task **last;
 };
 
 static struct task *create_task(struct operation *operation, struct point point)
@@ -41,22 +35,21 @@ static void free_task(struct task *task)
 	free(task);
 }
 
-static void free_chain(struct chain *chain)
+static void free_tasks(struct task_list *tasks)
 {
-	while (chain->first != NULL) {
-		struct task *task = chain->first;
-		chain->first = task->next;
+	struct task *task;
+	while ((task = STAILQ_FIRST(tasks)) != NULL) {
+		STAILQ_REMOVE_HEAD(tasks, link);
 		free_task(task);
 	}
 }
 
-static bool extend_chain(struct chain *chain, struct operation *operation, struct point point)
+static bool add_task(struct task_list *tasks, struct operation *operation, struct point point)
 {
 	struct task *task = create_task(operation, point);
 	if (task == NULL)
 		return false;
-	*chain->last = task;
-	chain->last = &task->next;
+	STAILQ_INSERT_TAIL(tasks, task, link);
 	return true;
 }
 
@@ -68,14 +61,14 @@ struct point find_end(struct stream *stream)
 	return (struct point) { .timeline = stream->timeline, .number = asked };
 }
 
-static bool wait_for_end(struct chain *chain, struct stream *other)
+static bool wait_for_end(struct task_list *tasks, struct stream *other)
 {
 	struct point end = find_end(other);
-	return is_reached(end) || extend_chain(chain, NULL, end);
+	return is_reached(end) || add_task(tasks, NULL, end);
 }
 
 /* Put the waits that the legacy stream's rule asks for before what follows. */
-static bool add_implicit_waits(struct stream *stream, struct chain *chain)
+static bool add_implicit_waits(struct stream *stream, struct task_list *tasks)
 {
 	struct device *device = stream->device;
 	bool added = true;
@@ -84,13 +77,13 @@ static bool add_implicit_waits(struct stream *stream, struct chain *chain)
 		return true;
 	if (stream->kind == STREAM_BLOCKING) {
 		struct stream *legacy = atomic_load_explicit(&device->legacy, memory_order_acquire);
-		return legacy == NULL || wait_for_end(chain, legacy);
+		return legacy == NULL || wait_for_end(tasks, legacy);
 	}
 	struct stream *other;
 	pthread_mutex_lock(&device->lock);
 	LIST_FOREACH(other, &device->streams, siblings)
 		if (other->kind == STREAM_BLOCKING)
-			added = added && wait_for_end(chain, other);
+			added = added && wait_for_end(tasks, other);
 	pthread_mutex_unlock(&device->lock);
 	return added;
 }
@@ -120,10 +113,8 @@ static void free_stream(struct stream *stream)
 
 static struct task *take_task_locked(struct stream *stream)
 {
-	struct task *task = stream->first;
-	stream->first = task->next;
-	if (stream->first == NULL)
-		stream->last = &stream->first;
+	struct task *task = STAILQ_FIRST(&stream->tasks);
+	STAILQ_REMOVE_HEAD(&stream->tasks, link);
 	return task;
 }
 
@@ -147,7 +138,7 @@ static void run_first_locked(struct stream *stream)
 
 static bool is_at_rest(const struct stream *stream)
 {
-	return stream->state == STREAM_BUSY || (stream->first == NULL && !stream->closing);
+	return stream->state == STREAM_BUSY || (STAILQ_EMPTY(&stream->tasks) && !stream->closing);
 }
 
 static void *serve_stream(void *argument)
@@ -160,7 +151,7 @@ static void *serve_stream(void *argument)
 	for (;;) {
 		while (is_at_rest(stream))
 			pthread_cond_wait(&stream->filled, &stream->lock);
-		if (stream->first == NULL)
+		if (STAILQ_EMPTY(&stream->tasks))
 			break; /* closed, and nothing is left */
 		run_first_locked(stream);
 	}
@@ -171,8 +162,8 @@ static void *serve_stream(void *argument)
 
 static bool is_to_help(const struct stream *stream, uint64_t number)
 {
-	return stream->state == STREAM_IDLE && stream->first != NULL &&
-	       stream->first->number <= number;
+	const struct task *first = STAILQ_FIRST(&stream->tasks);
+	return stream->state == STREAM_IDLE && first != NULL && first->number <= number;
 }
 
 void help_stream(struct stream *stream, uint64_t number)
@@ -238,7 +229,7 @@ cudaError_t create_stream(struct device *device, enum stream_kind kind, int prio
 	new->kind = kind;
 	new->priority = priority;
 	new->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
-	new->last = &new->first;
+	STAILQ_INIT(&new->tasks);
 	pthread_mutex_init(&new->lock, NULL);
 	pthread_cond_init(&new->filled, NULL);
 	if (kind != STREAM_LEGACY) {
@@ -278,14 +269,14 @@ static bool is_brief(const struct task *task)
 	return is_reached(task->point);
 }
 
-/* Execute what an idle stream can do at once, from the front of the chain. */
-static void run_brief_locked(struct stream *stream, struct chain *chain)
+/* Execute what an idle stream can do at once, from the front of the tasks. */
+static void run_brief_locked(struct stream *stream, struct task_list *tasks)
 {
-	if (stream->state != STREAM_IDLE || stream->first != NULL)
+	struct task *task;
+	if (stream->state != STREAM_IDLE || !STAILQ_EMPTY(&stream->tasks))
 		return;
-	while (chain->first != NULL && is_brief(chain->first)) {
-		struct task *task = chain->first;
-		chain->first = task->next;
+	while ((task = STAILQ_FIRST(tasks)) != NULL && is_brief(task)) {
+		STAILQ_REMOVE_HEAD(tasks, link);
 		number_task_locked(stream, task);
 		execute_task(task);
 		finish_task(stream->timeline, task->number);
@@ -294,20 +285,19 @@ static void run_brief_locked(struct stream *stream, struct chain *chain)
 }
 
 /* wake: whether the stream's thread sleeps and must be woken, once the lock is free. */
-static cudaError_t append_chain_locked(struct stream *stream, struct chain *chain, bool *wake)
+static cudaError_t append_tasks_locked(struct stream *stream, struct task_list *tasks, bool *wake)
 {
-	run_brief_locked(stream, chain);
-	if (chain->first == NULL)
+	struct task *task;
+	run_brief_locked(stream, tasks);
+	if (STAILQ_EMPTY(tasks))
 		return cudaSuccess;
 	if (!stream->has_thread && !start_thread(stream))
 		return cudaErrorOperatingSystem;
 	stream->has_thread = true;
-	for (struct task *task = chain->first; task != NULL; task = task->next)
+	STAILQ_FOREACH(task, tasks, link)
 		number_task_locked(stream, task);
-	*wake = stream->first == NULL && stream->state == STREAM_IDLE;
-	*stream->last = chain->first;
-	stream->last = chain->last;
-	chain->first = NULL;
+	*wake = STAILQ_EMPTY(&stream->tasks) && stream->state == STREAM_IDLE;
+	STAILQ_CONCAT(&stream->tasks, tasks);
 	return cudaSuccess;
 }
 
@@ -315,14 +305,13 @@ static cudaError_t append_chain_locked(struct stream *stream, struct chain *chai
 static cudaError_t append_task(struct stream *stream, struct operation *operation,
 			       struct point point, uint64_t *number)
 {
-	struct chain chain = { .first = NULL };
+	struct task_list tasks = STAILQ_HEAD_INITIALIZER(tasks);
 	cudaError_t error = cudaErrorMemoryAllocation;
 
-	chain.last = &chain.first;
-	if (add_implicit_waits(stream, &chain) && extend_chain(&chain, operation, point)) {
+	if (add_implicit_waits(stream, &tasks) && add_task(&tasks, operation, point)) {
 		bool wake = false;
 		pthread_mutex_lock(&stream->lock);
-		error = append_chain_locked(stream, &chain, &wake);
+		error = append_tasks_locked(stream, &tasks, &wake);
 		if (number != NULL)
 			*number = atomic_load_explicit(&stream->timeline->asked,
 						       memory_order_relaxed);
@@ -330,7 +319,7 @@ static cudaError_t append_task(struct stream *stream, struct operation *operatio
 		if (wake)
 			pthread_cond_signal(&stream->filled);
 	}
-	free_chain(&chain);
+	free_tasks(&tasks);
 	return error;
 }
 
@@ -349,15 +338,14 @@ cudaError_t append_wait(struct stream *stream, struct point point)
 cudaError_t mark_point(struct stream *stream, struct point *point)
 {
 	cudaError_t error = cudaSuccess;
-	struct chain waits = { .first = NULL };
+	struct task_list waits = STAILQ_HEAD_INITIALIZER(waits);
 
 	*point = find_end(stream);
-	waits.last = &waits.first;
 	if (!add_implicit_waits(stream, &waits))
 		error = cudaErrorMemoryAllocation;
-	else if (waits.first != NULL)
+	else if (!STAILQ_EMPTY(&waits))
 		error = append_task(stream, NULL, (struct point) { NULL, 0 }, &point->number);
-	free_chain(&waits);
+	free_tasks(&waits);
 	if (error == cudaSuccess)
 		hold_timeline(point->timeline);
 	return error;

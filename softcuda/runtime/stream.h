@@ -23,8 +23,10 @@
 #include "softcuda/runtime/timeline.h"
 
 struct device;
-struct task;
 struct capture_member;
+
+/* In the order in which they are executed. */
+STAILQ_HEAD(task_list, task);
 
 /* How a stream and the legacy stream of its device order each other. */
 enum stream_kind { STREAM_BLOCKING, STREAM_NONBLOCKING, STREAM_LEGACY };
@@ -47,8 +49,7 @@ struct stream {
 
 	pthread_mutex_t lock; /* protects what follows */
 	pthread_cond_t filled;
-	struct task *first;
-	struct task **last;
+	struct task_list tasks;
 	enum stream_state state;
 	bool has_thread;
 	bool closing;

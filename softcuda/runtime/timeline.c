@@ -8,7 +8,7 @@
 
 /* On the stack of the thread that waits. Once `woken` is 1 the waker does not look at it again. */
 struct timeline_waiter {
-	struct timeline_waiter *next;
+	LIST_ENTRY(timeline_waiter) siblings; /* protected by the timeline's lock */
 	uint64_t number;
 	_Atomic uint32_t woken;
 };
@@ -41,15 +41,15 @@ void release_timeline(struct timeline *timeline)
 
 static void wake_reached(struct timeline *timeline, uint64_t done)
 {
+	struct timeline_waiter *next;
+
 	pthread_mutex_lock(&timeline->lock);
-	struct timeline_waiter **link = &timeline->waiters;
-	while (*link != NULL) {
-		struct timeline_waiter *waiter = *link;
-		if (waiter->number > done) {
-			link = &waiter->next;
+	for (struct timeline_waiter *waiter = LIST_FIRST(&timeline->waiters); waiter != NULL;
+	     waiter = next) {
+		next = LIST_NEXT(waiter, siblings);
+		if (waiter->number > done)
 			continue;
-		}
-		*link = waiter->next;
+		LIST_REMOVE(waiter, siblings);
 		atomic_fetch_sub_explicit(&timeline->waiting, 1, memory_order_relaxed);
 		/*
 		 * The address may be gone right after this store; waking nobody there does no harm.
@@ -92,8 +92,7 @@ void wait_for_point(struct point point)
 		pthread_mutex_unlock(&timeline->lock);
 		return;
 	}
-	waiter.next = timeline->waiters;
-	timeline->waiters = &waiter;
+	LIST_INSERT_HEAD(&timeline->waiters, &waiter, siblings);
 	pthread_mutex_unlock(&timeline->lock);
 	while (atomic_load_explicit(&waiter.woken, memory_order_acquire) == 0)
 		syscall(SYS_futex, &waiter.woken, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct timeline_waiter;
 
@@ -23,7 +24,7 @@ struct timeline {
 	_Atomic unsigned waiting; /* length of the list; lets finish_task skip the lock */
 	_Atomic unsigned references;
 	pthread_mutex_t lock; /* protects the list */
-	struct timeline_waiter *waiters;
+	LIST_HEAD(, timeline_waiter) waiters;
 };
 
 struct point {
