@@ -13,7 +13,7 @@
 
 struct ina_sim_packet {
 	struct ina_sim_world *world;
-	struct ina_sim_packet *next, *other; /* next: free; other: made before this one */
+	SLIST_ENTRY(ina_sim_packet) free, made;
 	unsigned to;
 	size_t len;
 	uint8_t bytes[INA_FRAME_MAX];
@@ -21,33 +21,31 @@ struct ina_sim_packet {
 
 static struct ina_sim_packet *new_packet(struct ina_sim_world *w)
 {
-	struct ina_sim_packet *p = w->free;
+	struct ina_sim_packet *p = SLIST_FIRST(&w->free);
 
 	if (p) {
-		w->free = p->next;
+		SLIST_REMOVE_HEAD(&w->free, free);
 		return p;
 	}
 	p = malloc(sizeof(*p));
 	if (!p)
 		abort();
 	p->world = w;
-	p->other = w->made;
-	w->made = p;
+	SLIST_INSERT_HEAD(&w->made, p, made);
 	return p;
 }
 
 static void free_packet(struct ina_sim_packet *p)
 {
-	p->next = p->world->free;
-	p->world->free = p;
+	SLIST_INSERT_HEAD(&p->world->free, p, free);
 }
 
 void ina_sim_packets_free(struct ina_sim_world *w)
 {
-	while (w->made) {
-		struct ina_sim_packet *p = w->made;
+	struct ina_sim_packet *p;
 
-		w->made = p->other;
+	while ((p = SLIST_FIRST(&w->made))) {
+		SLIST_REMOVE_HEAD(&w->made, made);
 		free(p);
 	}
 }

@@ -16,6 +16,8 @@
 #include "sim/ina/scenario.h"
 #include "sim/kit/memwire.h"
 
+#include <sys/queue.h>
+
 #define INA_SIM_PEER_NS UINT64_C(200000000) /* the workers' time limits */
 #define INA_SIM_SWITCH_NS UINT64_C(100000000)
 #define INA_SIM_OUTAGE_NS UINT64_C(40000000)
@@ -97,7 +99,7 @@ struct ina_sim_world {
 	void (*receive)(struct ina_sim_rank *r, const struct ina_frame *f);
 	/* The bytes that the first rank to get them got: hashes. */
 	uint64_t bytes[INA_SIM_OPS_MAX][INA_SIM_PACKETS_MAX];
-	struct ina_sim_packet *free, *made;
+	SLIST_HEAD(, ina_sim_packet) free, made;
 	bool verbose;
 	const struct ina_sim_watch *watch;
 	struct ina_sim_result result;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define PACKET_MAX (SR_HDR_MAX + SR_MTU_MAX + 4)
 #define BUCKETS 256u
@@ -13,7 +14,7 @@
 /* Something that happens at a time: a packet arrives, or a call. */
 struct event {
 	uint64_t when, order;
-	struct event *next_free;
+	SLIST_ENTRY(event) link; /* of those that are free */
 	void (*fn)(void *arg);
 	void *arg;
 	struct sr_path path; /* as the receiver sees it */
@@ -31,14 +32,14 @@ struct sr_memwire_port {
 	/* latest arrival so far, before and behind the receiver's faults: no overtaking */
 	uint64_t last_tx, last_rx;
 	bool blocked; /* refused a packet */
-	struct sr_memwire_port *next;
+	LIST_ENTRY(sr_memwire_port) sibling;
 };
 
 /* A GID's way to its port. */
 struct route {
 	union ibv_gid gid;
 	struct sr_memwire_port *port;
-	struct route *next;
+	LIST_ENTRY(route) link; /* in its bucket */
 };
 
 struct sr_memwire {
@@ -46,9 +47,9 @@ struct sr_memwire {
 	struct sr_rng rng;
 	struct event **heap;
 	uint32_t n, size;
-	struct event *free;
-	struct sr_memwire_port *ports;
-	struct route *routes[BUCKETS];
+	SLIST_HEAD(, event) free;
+	LIST_HEAD(, sr_memwire_port) ports;
+	LIST_HEAD(, route) routes[BUCKETS];
 	sr_memwire_tap tap;
 	void *tap_arg;
 };
@@ -62,7 +63,7 @@ static bool is_before(const struct event *a, const struct event *b)
 
 static struct event *new_event(struct sr_memwire *mw)
 {
-	struct event *e = mw->free;
+	struct event *e = SLIST_FIRST(&mw->free);
 
 	if (mw->n + 4 > mw->size) { /* duplication has up to four packets in hand at once */
 		uint32_t size = mw->size ? mw->size * 2 : 256;
@@ -74,7 +75,7 @@ static struct event *new_event(struct sr_memwire *mw)
 		mw->size = size;
 	}
 	if (e)
-		mw->free = e->next_free;
+		SLIST_REMOVE_HEAD(&mw->free, link);
 	else
 		e = malloc(sizeof(*e));
 	if (e)
@@ -84,8 +85,7 @@ static struct event *new_event(struct sr_memwire *mw)
 
 static void free_event(struct sr_memwire *mw, struct event *e)
 {
-	e->next_free = mw->free;
-	mw->free = e;
+	SLIST_INSERT_HEAD(&mw->free, e, link);
 }
 
 static void push_event(struct sr_memwire *mw, struct event *e, uint64_t when)
@@ -133,7 +133,9 @@ static uint32_t bucket_of(const uint8_t gid[16])
 
 static struct sr_memwire_port *find_route(const struct sr_memwire *mw, const uint8_t gid[16])
 {
-	for (struct route *r = mw->routes[bucket_of(gid)]; r; r = r->next)
+	const struct route *r;
+
+	LIST_FOREACH(r, &mw->routes[bucket_of(gid)], link)
 		if (!memcmp(&r->gid, gid, 16))
 			return r->port;
 	return NULL;
@@ -141,20 +143,16 @@ static struct sr_memwire_port *find_route(const struct sr_memwire *mw, const uin
 
 static void remove_routes(struct sr_memwire *mw, const struct sr_memwire_port *port)
 {
-	for (unsigned b = 0; b < BUCKETS; b++) {
-		struct route **at = &mw->routes[b];
+	struct route *next;
 
-		while (*at) {
-			struct route *r = *at;
-
-			if (r->port == port) {
-				*at = r->next;
-				free(r);
-			} else {
-				at = &r->next;
-			}
+	for (unsigned b = 0; b < BUCKETS; b++)
+		for (struct route *r = LIST_FIRST(&mw->routes[b]); r; r = next) {
+			next = LIST_NEXT(r, link);
+			if (r->port != port)
+				continue;
+			LIST_REMOVE(r, link);
+			free(r);
 		}
-	}
 }
 
 static int add_routes(struct sr_memwire *mw, struct sr_memwire_port *port)
@@ -170,8 +168,8 @@ static int add_routes(struct sr_memwire *mw, struct sr_memwire_port *port)
 		r = malloc(sizeof(*r));
 		if (!r)
 			return -ENOMEM;
-		*r = (struct route) { .gid = port->gid[i], .port = port, .next = mw->routes[b] };
-		mw->routes[b] = r;
+		*r = (struct route) { .gid = port->gid[i], .port = port };
+		LIST_INSERT_HEAD(&mw->routes[b], r, link);
 	}
 	return 0;
 }
@@ -359,8 +357,7 @@ struct sr_nic *sr_memwire_nic(struct sr_memwire *mw, const struct sr_nic_config 
 	*err = add_routes(mw, port);
 	if (*err)
 		goto remove_routes;
-	port->next = mw->ports;
-	mw->ports = port;
+	LIST_INSERT_HEAD(&mw->ports, port, sibling);
 	return port->nic;
 remove_routes:
 	remove_routes(mw, port);
@@ -371,31 +368,24 @@ free_port:
 }
 
 /* Takes the NIC off the wire and destroys it; packets on their way to it vanish. */
-static void sr_memwire_remove(struct sr_memwire *mw, struct sr_nic *nic)
+static void remove_port(struct sr_memwire *mw, struct sr_memwire_port *port)
 {
-	for (struct sr_memwire_port **at = &mw->ports; *at; at = &(*at)->next) {
-		struct sr_memwire_port *port = *at;
-
-		if (port->nic != nic)
-			continue;
-		*at = port->next;
-		remove_routes(mw, port);
-		sr_nic_destroy(nic);
-		free(port);
-		return;
-	}
+	LIST_REMOVE(port, sibling);
+	remove_routes(mw, port);
+	sr_nic_destroy(port->nic);
+	free(port);
 }
 
 void sr_memwire_destroy(struct sr_memwire *mw)
 {
-	while (mw->ports)
-		sr_memwire_remove(mw, mw->ports->nic);
+	struct event *e;
+
+	while (!LIST_EMPTY(&mw->ports))
+		remove_port(mw, LIST_FIRST(&mw->ports));
 	while (mw->n)
 		free_event(mw, mw->heap[--mw->n]);
-	while (mw->free) {
-		struct event *e = mw->free;
-
-		mw->free = e->next_free;
+	while ((e = SLIST_FIRST(&mw->free))) {
+		SLIST_REMOVE_HEAD(&mw->free, link);
 		free(e);
 	}
 	free(mw->heap);
@@ -404,10 +394,11 @@ void sr_memwire_destroy(struct sr_memwire *mw)
 
 struct sr_memwire_port *sr_memwire_port_of(struct sr_memwire *mw, const struct sr_nic *nic)
 {
-	struct sr_memwire_port *port = mw->ports;
+	struct sr_memwire_port *port;
 
-	while (port && port->nic != nic)
-		port = port->next;
+	LIST_FOREACH(port, &mw->ports, sibling)
+		if (port->nic == nic)
+			break;
 	return port;
 }
 
@@ -514,10 +505,10 @@ static void run_event(struct sr_memwire *mw, struct event *e)
 /* The port to be looked after first, and when; UINT64_MAX = none. */
 static struct sr_memwire_port *first_port(struct sr_memwire *mw, uint64_t *when)
 {
-	struct sr_memwire_port *first = NULL;
+	struct sr_memwire_port *port, *first = NULL;
 
 	*when = UINT64_MAX;
-	for (struct sr_memwire_port *port = mw->ports; port; port = port->next) {
+	LIST_FOREACH(port, &mw->ports, sibling) {
 		uint64_t due = port_due(port);
 
 		if (due < *when) {
