@@ -183,9 +183,10 @@ static bool list_fill(struct ha_reply *reply, struct page *p, const struct ha_gr
 		      uint64_t after, uint64_t now)
 {
 	Inc__ListResponse r = INC__LIST_RESPONSE__INIT;
+	const struct ha_group *group;
 	size_t n = 0;
 
-	for (const struct ha_group *group = g->first; group; group = group->next)
+	LIST_FOREACH(group, &g->all, link)
 		if (group->r.serial > after)
 			p->found[n++] = group;
 	qsort(p->found, n, sizeof(p->found[0]), by_serial);

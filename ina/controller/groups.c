@@ -70,17 +70,15 @@ void ha_groups_open(struct ha_groups *g, const struct ha_groups_limits *limits)
 
 static void unlink_group(struct ha_group *group)
 {
-	*group->link = group->next;
-	if (group->next)
-		group->next->link = group->link;
+	LIST_REMOVE(group, link);
 	group->home->group[group->r.id] = NULL;
 	free(group);
 }
 
 void ha_groups_close_all(struct ha_groups *g)
 {
-	while (g->first)
-		unlink_group(g->first);
+	while (!LIST_EMPTY(&g->all))
+		unlink_group(LIST_FIRST(&g->all));
 	for (unsigned i = 0; i < g->nsw; i++)
 		free(g->sw[i]);
 	g->nsw = g->live = g->closed = 0;
@@ -95,11 +93,7 @@ static struct ha_group *add_group(struct ha_groups *g, struct ha_switch *s,
 		return NULL;
 	group->r = *r;
 	group->home = s;
-	group->next = g->first;
-	group->link = &g->first;
-	if (g->first)
-		g->first->link = &group->next;
-	g->first = group;
+	LIST_INSERT_HEAD(&g->all, group, link);
 	s->group[r->id] = group;
 	return group;
 }
@@ -171,10 +165,12 @@ void ha_groups_forget(struct ha_groups *g, struct ha_group *group)
 
 struct ha_group *ha_groups_due(const struct ha_groups *g, uint64_t now)
 {
-	for (struct ha_group *group = g->first; group; group = group->next)
+	struct ha_group *group;
+
+	LIST_FOREACH(group, &g->all, link)
 		if (now >= group->due)
-			return group;
-	return NULL;
+			break;
+	return group;
 }
 
 /* Later by so much, but nothing that was set after that time. */
@@ -187,7 +183,9 @@ static uint64_t shift_time(uint64_t t, uint64_t still, uint64_t most)
 
 void ha_groups_stood_still(struct ha_groups *g, uint64_t still, uint64_t now)
 {
-	for (struct ha_group *group = g->first; group; group = group->next) {
+	struct ha_group *group;
+
+	LIST_FOREACH(group, &g->all, link) {
 		group->due =
 			shift_time(group->due, still,
 				   now + (group->r.state == HA_GROUP_LIVE ? lease_ns(group)
@@ -273,14 +271,16 @@ static bool same_members(const struct ha_group *group, const struct ha_group_spe
 
 static struct ha_group *asked_before(const struct ha_groups *g, const struct ha_group_spec *w)
 {
+	struct ha_group *group;
+
 	if (!w->nonce_len)
 		return NULL;
-	for (struct ha_group *group = g->first; group; group = group->next)
+	LIST_FOREACH(group, &g->all, link)
 		if (group->r.state == HA_GROUP_LIVE && group->r.nonce_len == w->nonce_len &&
 		    !memcmp(group->r.nonce, w->nonce, w->nonce_len) &&
 		    !strcmp(group->r.tenant, w->tenant))
-			return group;
-	return NULL;
+			break;
+	return group;
 }
 
 /* ---- which switch ---- */
@@ -445,9 +445,10 @@ struct use {
 
 static struct use use_of(const struct ha_groups *g, const char *tenant)
 {
+	const struct ha_group *group;
 	struct use use = { 0, 0 };
 
-	for (const struct ha_group *group = g->first; group; group = group->next)
+	LIST_FOREACH(group, &g->all, link)
 		if (!strcmp(group->r.tenant, tenant)) {
 			use.groups++;
 			use.slots += group->r.len;
@@ -632,7 +633,7 @@ static const char *check_one(const struct ha_group *group)
 		return "an epoch from the future";
 	if (r->state == HA_GROUP_LIVE && r->base + r->len > group->home->buddy.slots)
 		return "a live group behind the end of its switch";
-	for (const struct ha_group *o = group->next; o; o = o->next)
+	for (const struct ha_group *o = LIST_NEXT(group, link); o; o = LIST_NEXT(o, link))
 		if (o->home == group->home && o->r.base < r->base + r->len &&
 		    r->base < o->r.base + o->r.len)
 			return "two groups with the same aggregator";
@@ -650,9 +651,10 @@ static uint32_t count_slots_inside(const struct ha_group *group, uint32_t slots)
 const char *ha_groups_check(const struct ha_groups *g)
 {
 	unsigned live = 0, closed = 0, there = 0;
+	const struct ha_group *group;
 	const char *wrong;
 
-	for (const struct ha_group *group = g->first; group; group = group->next) {
+	LIST_FOREACH(group, &g->all, link) {
 		wrong = check_one(group);
 		if (wrong)
 			return wrong;
@@ -663,8 +665,7 @@ const char *ha_groups_check(const struct ha_groups *g)
 		uint32_t held = 0;
 
 		for (unsigned id = 0; id < HA_GROUP_IDS; id++) {
-			const struct ha_group *group = g->sw[i]->group[id];
-
+			group = g->sw[i]->group[id];
 			there += group != NULL;
 			held += group ? count_slots_inside(group, g->sw[i]->buddy.slots) : 0;
 		}

@@ -24,6 +24,7 @@
 #include "ina/frame/address.h"
 
 #include <stddef.h>
+#include <sys/queue.h>
 
 #define HA_GROUP_IDS 256u /* the frame has 8 bits; 0 is no group */
 #define HA_GROUP_MEMBERS_MIN 2u
@@ -70,8 +71,8 @@ struct ha_group {
 	uint32_t renewed; /* bit per rank: it has renewed since the start */
 	uint32_t left;    /* bit per rank: it is out of it */
 	uint64_t last_seen[HA_GROUP_MEMBERS_MAX];
-	const char *why; /* CLOSED: a word for people */
-	struct ha_group *next, **link;
+	const char *why;           /* CLOSED: a word for people */
+	LIST_ENTRY(ha_group) link; /* in ha_groups.all */
 };
 
 struct ha_switch {
@@ -101,7 +102,7 @@ struct ha_groups {
 	struct ha_quotas quotas;
 	struct ha_switch *sw[HA_GROUPS_SWITCHES];
 	unsigned nsw;
-	struct ha_group *first;
+	LIST_HEAD(, ha_group) all;
 	unsigned live, closed;
 	uint64_t serial;   /* the last one */
 	uint64_t versions; /* the start of an incarnation's table versions */

@@ -13,6 +13,7 @@
 #include <grpc/support/alloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define SLOW_NS (10 * HA_NS_PER_S)    /* for a request to be there whole, an answer to be taken */
 #define BATCH 256                     /* calls that share a commit */
@@ -52,7 +53,8 @@ struct call {
 	char host[HA_TENANT_NAME];
 	struct ha_caller caller;
 	struct ha_reply reply;
-	struct call *next, **link; /* in server->calls, once a client is there */
+	bool begun;            /* a client is there */
+	LIST_ENTRY(call) link; /* in server->calls, once it has begun */
 };
 
 struct ha_server {
@@ -60,7 +62,7 @@ struct ha_server {
 	struct ha_server_options options;
 	grpc_completion_queue *queue;
 	grpc_server *server;
-	struct call *calls;
+	LIST_HEAD(, call) calls;
 	struct ha_server_counters count;
 	int port[HA_SERVER_LISTENS];
 	bool ending, ended;
@@ -96,10 +98,8 @@ static void request_call(struct ha_server *s)
 
 static void call_free(struct call *c)
 {
-	if (c->link) {
-		*c->link = c->next;
-		if (c->next)
-			c->next->link = c->link;
+	if (c->begun) {
+		LIST_REMOVE(c, link);
 		c->server->count.in_progress--;
 	}
 	ha_reply_free(&c->reply);
@@ -133,9 +133,10 @@ static void start_batch(struct call *c, const grpc_op *ops, size_t n, struct tag
 
 static unsigned calls_of(const struct ha_server *s, const char *host)
 {
+	const struct call *c;
 	unsigned n = 0;
 
-	for (const struct call *c = s->calls; c; c = c->next)
+	LIST_FOREACH(c, &s->calls, link)
 		n += !strcmp(c->host, host);
 	return n;
 }
@@ -184,11 +185,8 @@ static void begin_call(struct call *c)
 		receive = { .op = GRPC_OP_RECV_MESSAGE };
 
 	c->since = ha_clock_now(&ha_clock_live);
-	c->next = s->calls;
-	c->link = &s->calls;
-	if (s->calls)
-		s->calls->link = &c->next;
-	s->calls = c;
+	c->begun = true;
+	LIST_INSERT_HEAD(&s->calls, c, link);
 	s->count.in_progress++;
 	s->count.calls++;
 	close.data.recv_close_on_server.cancelled = &c->cancelled;
@@ -333,8 +331,8 @@ static void answer_all(struct ha_server *s, const char *failure)
 	struct call *next;
 
 	s->count.waiting = 0;
-	for (struct call *c = s->calls; c; c = next) {
-		next = c->next;
+	for (struct call *c = LIST_FIRST(&s->calls); c; c = next) {
+		next = LIST_NEXT(c, link);
 		if (c->phase == WAITING && failure)
 			ha_reply_fail(&c->reply, HA_CALL_UNAVAILABLE, "%s", failure);
 		if (c->phase == WAITING &&
@@ -359,10 +357,12 @@ static bool waits_for_client(const struct call *c)
  */
 static void look_for_slow(struct ha_server *s, uint64_t now)
 {
+	struct call *c;
+
 	if (now < s->next_look)
 		return;
 	s->next_look = now + HA_NS_PER_S;
-	for (struct call *c = s->calls; c; c = c->next)
+	LIST_FOREACH(c, &s->calls, link)
 		if (waits_for_client(c) && now > c->since + SLOW_NS) {
 			s->count.slow++;
 			grpc_call_cancel_with_status(
@@ -542,6 +542,8 @@ const struct ha_server_counters *ha_server_counters(const struct ha_server *s)
 
 void ha_server_close(struct ha_server *s)
 {
+	struct call *c, *next;
+
 	s->ending = true;
 	grpc_server_shutdown_and_notify(s->server, s->queue, NULL);
 	grpc_server_cancel_all_calls(s->server);
@@ -551,19 +553,19 @@ void ha_server_close(struct ha_server *s)
 
 		if (e.type == GRPC_OP_COMPLETE)
 			handle_event(s, e.tag, e.success);
-		for (struct call *c = s->calls; c; c = c->next)
+		LIST_FOREACH(c, &s->calls, link)
 			if (c->phase == READY || c->phase == WAITING)
 				c->phase = OVER;
-		for (struct call *c = s->calls, *next; c; c = next) {
-			next = c->next;
+		for (c = LIST_FIRST(&s->calls); c; c = next) {
+			next = LIST_NEXT(c, link);
 			over_if_done(c);
 		}
 	}
 	grpc_completion_queue_shutdown(s->queue);
 	while (take_events(s, UINT64_MAX / 4))
 		;
-	while (s->calls)
-		call_free(s->calls);
+	while (!LIST_EMPTY(&s->calls))
+		call_free(LIST_FIRST(&s->calls));
 	grpc_server_destroy(s->server);
 	grpc_completion_queue_destroy(s->queue);
 	free(s);

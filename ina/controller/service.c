@@ -33,6 +33,7 @@ static void keep_switch(struct ha_service *s, const struct ha_switch *sw)
 
 static int load_state(struct ha_service *s, uint64_t now, char *why, size_t size)
 {
+	const struct ha_group *group;
 	int err;
 
 	ha_groups_open(&s->groups, &s->settings->limits);
@@ -47,7 +48,7 @@ static int load_state(struct ha_service *s, uint64_t now, char *why, size_t size
 		return err;
 	for (unsigned i = 0; i < s->groups.nsw; i++)
 		keep_switch(s, s->groups.sw[i]);
-	for (const struct ha_group *group = s->groups.first; group; group = group->next)
+	LIST_FOREACH(group, &s->groups.all, link)
 		if (group->r.state == HA_GROUP_CLOSED)
 			keep_group(s, group);
 	return 0;

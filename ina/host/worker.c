@@ -97,6 +97,7 @@ int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config
 	w->config = *config;
 	w->clock = clock;
 	w->ops = *ops;
+	STAILQ_INIT(&w->posted);
 	w->entry = entry;
 	w->capacity = capacity;
 	w->each = config->len / config->workers;
@@ -258,7 +259,7 @@ static bool send_new(struct ina_worker *w, uint64_t now)
 			start_clocks(w, now);
 		*entry_of(w, w->next) = (struct ina_entry) { .op = op, .index = op->sent };
 		if (++op->sent == op->packets)
-			w->feeding = op->next;
+			w->feeding = STAILQ_NEXT(op, link);
 		w->count.sent++;
 		n++;
 		transmit_packet(w, w->next++, false);
@@ -274,12 +275,7 @@ int ina_worker_post(struct ina_worker *w, struct ina_op *op)
 	    op->root >= w->config.ranks)
 		return -EINVAL;
 	op->sent = op->answered = 0;
-	op->next = NULL;
-	if (w->tail)
-		w->tail->next = op;
-	else
-		w->head = op;
-	w->tail = op;
+	STAILQ_INSERT_TAIL(&w->posted, op, link);
 	if (!w->feeding)
 		w->feeding = op;
 	return 0;
@@ -289,14 +285,16 @@ int ina_worker_post(struct ina_worker *w, struct ina_op *op)
 
 static void fail_worker(struct ina_worker *w, int err)
 {
-	struct ina_op *op = w->head, *next;
+	struct ina_op_list ended = STAILQ_HEAD_INITIALIZER(ended);
+	struct ina_op *op;
 
 	w->error = err; /* before anybody is called back */
-	w->head = w->tail = w->feeding = NULL;
+	STAILQ_CONCAT(&ended, &w->posted);
+	w->feeding = NULL;
 	w->left = w->next;
 	forget_entries(w);
-	for (; op; op = next) {
-		next = op->next;
+	while ((op = STAILQ_FIRST(&ended))) {
+		STAILQ_REMOVE_HEAD(&ended, link);
 		op->ops->done(op->arg, err);
 	}
 }
@@ -313,7 +311,7 @@ static void send_abort(struct ina_worker *w)
 
 static void begin_abort(struct ina_worker *w)
 {
-	const struct ina_op *op = w->head;
+	const struct ina_op *op = STAILQ_FIRST(&w->posted);
 
 	if (!w->config.extended)
 		return;
@@ -552,12 +550,10 @@ static void send_lost(struct ina_worker *w, uint32_t order, bool again)
 
 static void finish_ops(struct ina_worker *w)
 {
-	while (w->head && w->head->answered == w->head->packets) {
-		struct ina_op *op = w->head;
+	struct ina_op *op;
 
-		w->head = op->next;
-		if (!w->head)
-			w->tail = NULL;
+	while ((op = STAILQ_FIRST(&w->posted)) && op->answered == op->packets) {
+		STAILQ_REMOVE_HEAD(&w->posted, link);
 		op->ops->done(op->arg, 0);
 	}
 }

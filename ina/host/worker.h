@@ -38,6 +38,8 @@
 #include "ina/frame/frame.h"
 #include "ina/host/cwnd.h"
 
+#include <sys/queue.h>
+
 struct ina_op_ops {
 	/*
 	 * Packet `index`'s words of this rank, big-endian, and their exponent and flags; again when
@@ -62,8 +64,10 @@ struct ina_op {
 	uint32_t packets; /* at least 1 */
 	/* The worker's. */
 	uint32_t sent, answered;
-	struct ina_op *next;
+	STAILQ_ENTRY(ina_op) link;
 };
+
+STAILQ_HEAD(ina_op_list, ina_op);
 
 struct ina_worker_config {
 	uint32_t addr, switch_addr;
@@ -151,7 +155,8 @@ struct ina_worker {
 	uint32_t order;         /* the next transmission's */
 	/* in flight for the first time, and sent again or asked for */
 	struct ina_entries first, again;
-	struct ina_op *head, *tail, *feeding; /* posted; the one whose packets are being sent */
+	struct ina_op_list posted; /* that are not done */
+	struct ina_op *feeding;    /* the one whose packets are being sent */
 	struct ina_cwnd cwnd;
 	uint64_t srtt, rttvar, rto; /* ns */
 	uint64_t timer;             /* when the time-out is */

@@ -215,7 +215,7 @@ void ina_sim_unauthenticated(void *arg)
 	if (f.extended)
 		extend_frame(w, &f, to_switch);
 	if (f.words && sr_rng_below(rng, 2))
-		imitate_operation(victim->worker.head, &f, to_switch);
+		imitate_operation(STAILQ_FIRST(&victim->worker.posted), &f, to_switch);
 	deliver_copy(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes),
 		     ina_sim_now(w));
 	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns),

@@ -27,8 +27,7 @@ static void attach_client(void *arg, struct ina_shm_peer *shm)
 		return;
 	}
 	ina_shm_peer_set(shm, p);
-	p->sibling = b->peers;
-	b->peers = p;
+	LIST_INSERT_HEAD(&b->peers, p, sibling);
 	b->npeers++;
 	b->count.clients++;
 	HA_INFO("ina", "client process %d has attached", (int)ina_shm_peer_pid(shm));
@@ -37,13 +36,9 @@ static void attach_client(void *arg, struct ina_shm_peer *shm)
 
 static void forget_peer(struct ha_backend *b, struct ha_peer *p)
 {
-	struct ha_peer **at = &b->peers;
-
 	if (!p->dropped_by_balancer || p->asked)
 		return;
-	while (*at != p)
-		at = &(*at)->sibling;
-	*at = p->sibling;
+	LIST_REMOVE(p, sibling);
 	b->npeers--;
 	ha_peer_free(p);
 }
@@ -77,6 +72,7 @@ static void detach_client(void *arg, struct ina_shm_peer *shm, const char *why)
 {
 	struct ha_backend *b = arg;
 	struct ha_peer *p = ina_shm_peer_get(shm);
+	struct ha_member *m;
 
 	if (!p) { /* there was no memory for it */
 		ina_shm_peer_release(shm);
@@ -85,7 +81,7 @@ static void detach_client(void *arg, struct ina_shm_peer *shm, const char *why)
 	HA_INFO("ina", "%s", why);
 	atomic_store_explicit(&p->is_gone, true, memory_order_relaxed);
 	drop_waiting_questions(p);
-	for (struct ha_member *m = b->members; m; m = m->next)
+	LIST_FOREACH(m, &b->members, link)
 		if (m->peer == p && !m->going)
 			/* whoever still reads its responses is told that we have gone */
 			remove_member(b, m, false, -ENOTCONN, why);
@@ -95,10 +91,12 @@ static void detach_client(void *arg, struct ina_shm_peer *shm, const char *why)
 static struct ha_member *member_of(const struct ha_backend *b, const struct ha_peer *p,
 				   uint32_t handle)
 {
-	for (struct ha_member *m = b->members; m; m = m->next)
+	struct ha_member *m;
+
+	LIST_FOREACH(m, &b->members, link)
 		if (m->peer == p && m->handle == handle && m->joined && !m->going)
-			return m;
-	return NULL;
+			break;
+	return m;
 }
 
 static uint32_t new_handle(struct ha_backend *b)
@@ -295,8 +293,7 @@ static int begin_member(struct ha_backend *b, struct ha_question *q)
 	m->handle = handle;
 	m->incarnation = q->incarnation;
 	m->serial = q->serial;
-	m->next = b->members;
-	b->members = m;
+	LIST_INSERT_HEAD(&b->members, m, link);
 	b->nmembers++;
 	ha_mailbox_send(&b->balancer.mailbox, &m->add, HA_MESSAGE_ADD, m);
 	return 0;
@@ -318,10 +315,11 @@ static void join_answered(struct ha_backend *b, struct ha_question *q)
 
 static void end_member(struct ha_backend *b, const struct ha_question *q)
 {
-	struct ha_member *m = b->members;
+	struct ha_member *m;
 
-	while (m && m->incarnation != q->incarnation)
-		m = m->next;
+	LIST_FOREACH(m, &b->members, link)
+		if (m->incarnation == q->incarnation)
+			break;
 	if (!m || m->going || m->ending)
 		return;
 	m->ending = true;
@@ -357,15 +355,11 @@ static void report_end(struct ha_backend *b, struct ha_member *m)
 
 static void drop_member(struct ha_backend *b, struct ha_member *m)
 {
-	struct ha_member **at = &b->members;
-
 	if (m->remove_asked)
 		ina_shm_answer_left(m->peer->shm, m->serial, m->handle);
 	give_back(b, m->incarnation);
 	b->used[m->handle % HA_MEMBERS] = false;
-	while (*at != m)
-		at = &(*at)->next;
-	*at = m->next;
+	LIST_REMOVE(m, link);
 	b->nmembers--;
 	ha_member_free(m);
 }
@@ -543,6 +537,8 @@ static void drain_mailbox(struct ha_backend *b)
 
 void ha_backend_close(struct ha_backend *b)
 {
+	struct ha_peer *p;
+
 	atomic_store_explicit(&b->balancer.closing, true, memory_order_relaxed);
 	if (b->server)
 		/* detach_client() for each: their ranks are removed, and tell the switch */
@@ -565,10 +561,8 @@ void ha_backend_close(struct ha_backend *b)
 	free(b->worker);
 	ha_balancer_close(&b->balancer);
 	drain_mailbox(b);
-	while (b->peers) {
-		struct ha_peer *p = b->peers;
-
-		b->peers = p->sibling;
+	while ((p = LIST_FIRST(&b->peers))) {
+		LIST_REMOVE(p, sibling);
 		ha_peer_free(p);
 	}
 	ha_sleeper_close(&b->sleeper);

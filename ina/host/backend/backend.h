@@ -17,6 +17,8 @@
 #include "ina/host/backend/balancer.h"
 #include "ina/host/backend/registrar.h"
 
+#include <sys/queue.h>
+
 struct ha_backend_options {
 	struct ina_shm_server_config server; /* address: the net's */
 	struct ha_worker_limits limits;
@@ -42,8 +44,8 @@ struct ha_backend {
 	struct ha_registrar registrar;
 	struct ha_balancer balancer;
 	struct ha_worker_thread **worker;
-	struct ha_peer *peers;
-	struct ha_member *members;
+	LIST_HEAD(, ha_peer) peers;
+	LIST_HEAD(, ha_member) members;
 	bool used[HA_MEMBERS];
 	uint32_t handles;     /* counts them */
 	uint64_t incarnation; /* the last one's */

@@ -71,13 +71,12 @@ static uint64_t bytes_of(const struct ha_job *job, unsigned workers)
 /* In the order of the requests: what is done waits for those before it. */
 static void answer_done(struct ha_balancer *b, struct ha_member *m)
 {
-	while (m->head && !m->head->left) {
-		struct ha_job *job = m->head;
+	struct ha_job *job;
+
+	while ((job = STAILQ_FIRST(&m->jobs)) && !job->left) {
 		struct ha_peer *p = job->peer;
 
-		m->head = job->next;
-		if (!m->head)
-			m->tail = NULL;
+		STAILQ_REMOVE_HEAD(&m->jobs, link);
 		send_response(b, p, job->sequence, job->result, job->met,
 			      bytes_of(job, m->nstreams));
 		ha_peer_job_end(p, job);
@@ -126,7 +125,7 @@ static void stream_removed(struct ha_balancer *b, struct ha_stream *s)
 
 	if (--m->streams_left)
 		return;
-	assert(!m->head); /* each worker has answered its parts before */
+	assert(STAILQ_EMPTY(&m->jobs)); /* each worker has answered its parts before */
 	b->own.member[m->handle % HA_MEMBERS] = NULL;
 	p->members--;
 	ha_mailbox_send(b->control, &m->removed, HA_MESSAGE_REMOVED, m);
@@ -253,16 +252,11 @@ static void begin_request(struct ha_balancer *b, struct ha_peer *p, const struct
 	job->sequence = r->sequence;
 	job->result = 0;
 	job->met = 0;
-	job->next = NULL;
 	if (b->loop) {
 		loop_job(b, job, r);
 		return;
 	}
-	if (m->tail)
-		m->tail->next = job;
-	else
-		m->head = job;
-	m->tail = job;
+	STAILQ_INSERT_TAIL(&m->jobs, job, link);
 	split_job(b, job, r);
 }
 
@@ -318,11 +312,7 @@ static void remove_member(struct ha_balancer *b, struct ha_member *m)
 
 static void remove_peer(struct ha_balancer *b, struct ha_peer *p)
 {
-	struct ha_peer **at = &b->own.peers;
-
-	while (*at != p)
-		at = &(*at)->next;
-	*at = p->next;
+	LIST_REMOVE(p, link);
 	p->leaving = true;
 	look_at_drop(b, p);
 }
@@ -339,8 +329,7 @@ static bool take_messages(struct ha_balancer *b)
 		any = true;
 		switch (message->kind) {
 		case HA_MESSAGE_PEER_CAME:
-			p->next = b->own.peers;
-			b->own.peers = p;
+			LIST_INSERT_HEAD(&b->own.peers, p, link);
 			break;
 		case HA_MESSAGE_PEER_GONE:
 			remove_peer(b, p);
@@ -364,10 +353,12 @@ static bool take_messages(struct ha_balancer *b)
 /* True: nobody has anything for us. */
 static bool all_asleep(struct ha_balancer *b)
 {
+	struct ha_peer *p;
+
 	for (unsigned i = 0; i < b->workers; i++)
 		if (!ha_spsc_empty(&b->worker[i]->out))
 			return false;
-	for (struct ha_peer *p = b->own.peers; p; p = p->next)
+	LIST_FOREACH(p, &b->own.peers, link)
 		if (!p->mute && !ina_shm_peer_sleep(p->shm))
 			return false;
 	return !ha_mailbox_filled(&b->mailbox) &&
@@ -376,6 +367,8 @@ static bool all_asleep(struct ha_balancer *b)
 
 static void wait_for_work(struct ha_balancer *b)
 {
+	struct ha_peer *p;
+
 	ha_sleeper_announce(&b->sleeper);
 	if (all_asleep(b)) {
 		add_count(&b->stats.balancer_sleeps, 1);
@@ -383,7 +376,7 @@ static void wait_for_work(struct ha_balancer *b)
 	} else {
 		ha_sleeper_stay(&b->sleeper);
 	}
-	for (struct ha_peer *p = b->own.peers; p; p = p->next)
+	LIST_FOREACH(p, &b->own.peers, link)
 		if (!p->mute)
 			ina_shm_peer_awake(p->shm);
 }
@@ -391,11 +384,12 @@ static void wait_for_work(struct ha_balancer *b)
 static void round_of(struct ha_balancer *b)
 {
 	bool worked = take_messages(b);
+	struct ha_peer *p;
 	uint64_t now;
 
 	for (unsigned i = 0; i < b->workers; i++)
 		worked |= take_notes(b, i);
-	for (struct ha_peer *p = b->own.peers; p; p = p->next)
+	LIST_FOREACH(p, &b->own.peers, link)
 		worked |= take_requests(b, p);
 	now = ha_clock_now(&ha_clock_live);
 	if (worked)

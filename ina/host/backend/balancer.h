@@ -14,6 +14,8 @@
 #include "ina/host/backend/peer.h"
 #include "ina/host/backend/worker_thread.h"
 
+#include <sys/queue.h>
+
 /* Messages to the balancer, and from it to control. */
 enum ha_message_kind {
 	HA_MESSAGE_PEER_CAME = 1, /* struct ha_peer */
@@ -65,7 +67,7 @@ struct ha_balancer {
 
 	/* The thread's own. */
 	struct {
-		struct ha_peer *peers;
+		LIST_HEAD(, ha_peer) peers;
 		struct ha_member *member[HA_MEMBERS]; /* by the low bits of the handle */
 		struct {
 			const struct ha_peer *peer;

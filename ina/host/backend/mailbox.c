@@ -6,7 +6,7 @@
 void ha_mailbox_open(struct ha_mailbox *m, struct ha_sleeper *reader)
 {
 	pthread_mutex_init(&m->lock, NULL);
-	m->head = m->tail = NULL;
+	STAILQ_INIT(&m->messages);
 	atomic_init(&m->filled, false);
 	m->reader = reader;
 }
@@ -20,13 +20,8 @@ void ha_mailbox_send(struct ha_mailbox *m, struct ha_message *message, int kind,
 {
 	message->kind = kind;
 	message->what = what;
-	message->next = NULL;
 	pthread_mutex_lock(&m->lock);
-	if (m->tail)
-		m->tail->next = message;
-	else
-		m->head = message;
-	m->tail = message;
+	STAILQ_INSERT_TAIL(&m->messages, message, link);
 	atomic_store_explicit(&m->filled, true, memory_order_release);
 	pthread_mutex_unlock(&m->lock);
 	ha_sleeper_wake(m->reader);
@@ -39,13 +34,10 @@ struct ha_message *ha_mailbox_take(struct ha_mailbox *m)
 	if (!ha_mailbox_filled(m))
 		return NULL;
 	pthread_mutex_lock(&m->lock);
-	message = m->head;
-	if (message) {
-		m->head = message->next;
-		if (!m->head)
-			m->tail = NULL;
-	}
-	atomic_store_explicit(&m->filled, m->head != NULL, memory_order_release);
+	message = STAILQ_FIRST(&m->messages);
+	if (message)
+		STAILQ_REMOVE_HEAD(&m->messages, link);
+	atomic_store_explicit(&m->filled, !STAILQ_EMPTY(&m->messages), memory_order_release);
 	pthread_mutex_unlock(&m->lock);
 	return message;
 }

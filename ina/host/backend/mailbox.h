@@ -11,16 +11,17 @@
 #include "ina/host/backend/sleeper.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 struct ha_message {
 	int kind;
 	void *what;
-	struct ha_message *next;
+	STAILQ_ENTRY(ha_message) link;
 };
 
 struct ha_mailbox {
-	pthread_mutex_t lock; /* head, tail */
-	struct ha_message *head, *tail;
+	pthread_mutex_t lock; /* protects messages */
+	STAILQ_HEAD(, ha_message) messages;
 	_Atomic bool filled; /* read without the lock */
 	struct ha_sleeper *reader;
 };

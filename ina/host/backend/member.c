@@ -14,6 +14,7 @@ struct ha_member *ha_member_create(const struct ha_group_facts *group, unsigned 
 
 	if (!m)
 		return NULL;
+	STAILQ_INIT(&m->jobs);
 	m->group = *group;
 	m->rank = rank;
 	m->nstreams = group->workers;

@@ -19,6 +19,8 @@
 #include "ina/host/backend/mailbox.h"
 #include "ina/host/backend/stream.h"
 
+#include <sys/queue.h>
+
 #define HA_MEMBERS 256u /* of a backend, at once */
 
 /* What a group is, as whoever gives groups says it (authority.h). */
@@ -58,15 +60,15 @@ struct ha_member {
 	/* The balancer's. */
 	bool over, leaving;
 	unsigned streams_left;
-	struct ha_job *head, *tail; /* in the order of their requests */
+	STAILQ_HEAD(, ha_job) jobs; /* in the order of their requests */
 	/* The balancer's until `ended` has been sent, control's from then on. */
 	int err;
 	char why[320];
 
 	/* Control's. */
 	bool joined, ending, going, renewed;
-	uint32_t serial; /* of the question to be answered */
-	struct ha_member *next;
+	uint32_t serial;            /* of the question to be answered */
+	LIST_ENTRY(ha_member) link; /* in the backend's list */
 
 	unsigned nstreams;
 	struct ha_stream stream[]; /* each a worker thread's */

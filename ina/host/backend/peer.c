@@ -22,8 +22,7 @@ struct ha_peer *ha_peer_create(struct ina_shm_peer *shm, unsigned workers)
 	for (unsigned i = 0; i < INA_SHM_ENTRIES; i++) {
 		struct ha_job *job = (struct ha_job *)(void *)(p->all + i * each);
 
-		job->next = p->free;
-		p->free = job;
+		SLIST_INSERT_HEAD(&p->free, job, free);
 	}
 	return p;
 }

@@ -24,7 +24,8 @@ struct ha_job {
 	unsigned left; /* parts without an end */
 	int result;
 	uint32_t met;
-	struct ha_job *next; /* of its member, in order; or a free one */
+	STAILQ_ENTRY(ha_job) link; /* of its member, in order */
+	SLIST_ENTRY(ha_job) free;  /* of its peer */
 	struct ha_part part[];
 };
 
@@ -34,18 +35,18 @@ struct ha_peer {
 	unsigned workers;
 
 	/* The balancer's. */
-	struct ha_peer *next;
+	LIST_ENTRY(ha_peer) link;
 	uint8_t *buffer;
 	uint64_t buffer_bytes;
 	const _Atomic bool *lost; /* the buffer is */
 	bool mute;                /* nothing is taken from it any more */
 	bool leaving;
 	unsigned jobs, members;
-	struct ha_job *free;
+	SLIST_HEAD(, ha_job) free;
 	uint8_t *all; /* the memory of INA_SHM_ENTRIES jobs */
 
 	/* Control's. */
-	struct ha_peer *sibling;
+	LIST_ENTRY(ha_peer) sibling;
 	_Atomic bool is_gone; /* the registrar reads it */
 	/* Questions that have no answer yet: one is the registrar's, the others wait here. */
 	unsigned asked;
@@ -60,10 +61,10 @@ void ha_peer_free(struct ha_peer *peer);
 
 static inline struct ha_job *ha_peer_job(struct ha_peer *peer)
 {
-	struct ha_job *job = peer->free;
+	struct ha_job *job = SLIST_FIRST(&peer->free);
 
 	if (job) {
-		peer->free = job->next;
+		SLIST_REMOVE_HEAD(&peer->free, free);
 		peer->jobs++;
 	}
 	return job;
@@ -71,8 +72,7 @@ static inline struct ha_job *ha_peer_job(struct ha_peer *peer)
 
 static inline void ha_peer_job_end(struct ha_peer *peer, struct ha_job *job)
 {
-	job->next = peer->free;
-	peer->free = job;
+	SLIST_INSERT_HEAD(&peer->free, job, free);
 	peer->jobs--;
 }
 

@@ -20,7 +20,7 @@ struct ha_registrar_lease {
 	unsigned rank;
 	uint64_t incarnation, due; /* ns: to be renewed */
 	bool doubted;              /* the last answer was none */
-	struct ha_registrar_lease *next;
+	LIST_ENTRY(ha_registrar_lease) link;
 };
 
 /* ---- questions ---- */
@@ -108,36 +108,34 @@ static void join_group(struct ha_registrar *r, struct ha_question *q)
 	lease->rank = q->rank;
 	lease->incarnation = q->incarnation;
 	lease->due = ha_clock_now(&ha_clock_live) + interval_of(&q->group);
-	lease->next = r->leases;
-	r->leases = lease;
+	LIST_INSERT_HEAD(&r->leases, lease, link);
 }
 
-static struct ha_registrar_lease **find_lease(struct ha_registrar *r, uint64_t incarnation)
+static struct ha_registrar_lease *find_lease(const struct ha_registrar *r, uint64_t incarnation)
 {
-	struct ha_registrar_lease **at = &r->leases;
+	struct ha_registrar_lease *lease;
 
-	while (*at && (*at)->incarnation != incarnation)
-		at = &(*at)->next;
-	return at;
+	LIST_FOREACH(lease, &r->leases, link)
+		if (lease->incarnation == incarnation)
+			break;
+	return lease;
 }
 
-static void remove_lease(struct ha_registrar_lease **at)
+static void remove_lease(struct ha_registrar_lease *lease)
 {
-	struct ha_registrar_lease *lease = *at;
-
-	*at = lease->next;
+	LIST_REMOVE(lease, link);
 	free(lease);
 }
 
 static int leave_group(struct ha_registrar *r, uint64_t incarnation)
 {
-	struct ha_registrar_lease **at = find_lease(r, incarnation);
+	struct ha_registrar_lease *lease = find_lease(r, incarnation);
 	int err;
 
-	if (!*at)
+	if (!lease)
 		return 0;
-	err = r->authority->ops->leave(r->authority, &(*at)->group, (*at)->rank, incarnation);
-	remove_lease(at);
+	err = r->authority->ops->leave(r->authority, &lease->group, lease->rank, incarnation);
+	remove_lease(lease);
 	return err;
 }
 
@@ -207,14 +205,14 @@ static enum renewal renew_lease(struct ha_registrar *r, struct ha_registrar_leas
 }
 
 /* The one that is due for the longest time, or NULL. */
-static struct ha_registrar_lease **find_due(struct ha_registrar *r, uint64_t now)
+static struct ha_registrar_lease *find_due(const struct ha_registrar *r, uint64_t now)
 {
-	struct ha_registrar_lease **next = NULL;
+	struct ha_registrar_lease *lease, *first = NULL;
 
-	for (struct ha_registrar_lease **at = &r->leases; *at; at = &(*at)->next)
-		if ((*at)->due <= now && (!next || (*at)->due < (*next)->due))
-			next = at;
-	return next;
+	LIST_FOREACH(lease, &r->leases, link)
+		if (lease->due <= now && (!first || lease->due < first->due))
+			first = lease;
+	return first;
 }
 
 /*
@@ -224,25 +222,26 @@ static struct ha_registrar_lease **find_due(struct ha_registrar *r, uint64_t now
 static void renew_due_leases(struct ha_registrar *r)
 {
 	uint64_t now = ha_clock_now(&ha_clock_live);
-	struct ha_registrar_lease **at;
+	struct ha_registrar_lease *lease;
 	enum renewal renewal = RENEWED;
 
 	while (renewal != UNANSWERED && !atomic_load_explicit(&r->stop, memory_order_acquire)) {
-		at = find_due(r, now);
-		if (!at)
+		lease = find_due(r, now);
+		if (!lease)
 			return;
-		renewal = renew_lease(r, *at);
+		renewal = renew_lease(r, lease);
 		if (renewal == OVER)
-			remove_lease(at);
+			remove_lease(lease);
 	}
 }
 
 static uint64_t next_due(const struct ha_registrar *r)
 {
+	const struct ha_registrar_lease *lease;
 	uint64_t due = UINT64_MAX;
 
-	for (const struct ha_registrar_lease *l = r->leases; l; l = l->next)
-		due = l->due < due ? l->due : due;
+	LIST_FOREACH(lease, &r->leases, link)
+		due = lease->due < due ? lease->due : due;
 	return due;
 }
 
@@ -287,10 +286,10 @@ static void *run_registrar(void *arg)
 			err = leave_group(r, q->incarnation);
 		free(q);
 	}
-	while (r->leases && !err)
-		err = leave_group(r, r->leases->incarnation);
-	while (r->leases)
-		remove_lease(&r->leases);
+	while (!LIST_EMPTY(&r->leases) && !err)
+		err = leave_group(r, LIST_FIRST(&r->leases)->incarnation);
+	while (!LIST_EMPTY(&r->leases))
+		remove_lease(LIST_FIRST(&r->leases));
 	return NULL;
 }
 

@@ -33,8 +33,6 @@ struct ha_question {
 	char why[320];
 };
 
-struct ha_registrar_lease; /* a rank that is being renewed */
-
 /* A switch that did not answer. */
 struct ha_registrar_hidden {
 	uint32_t addr;
@@ -55,7 +53,7 @@ struct ha_registrar {
 	pthread_t thread;
 	bool running;
 	/* The thread's own. */
-	struct ha_registrar_lease *leases;
+	LIST_HEAD(, ha_registrar_lease) leases; /* ranks that are being renewed */
 	struct ha_registrar_hidden hidden[HA_REGISTRAR_HIDDEN];
 };
 

@@ -14,6 +14,8 @@
 #include "ina/host/worker.h"
 #include "include/hawser/ina.h"
 
+#include <sys/queue.h>
+
 struct ha_job;
 struct ha_member;
 struct ha_net;
@@ -28,8 +30,10 @@ struct ha_stream {
 	bool leaving;  /* as soon as the switch has what is for it */
 	struct ina_entry *entry;
 	uint32_t capacity;
-	struct ha_stream *next, *same; /* of the thread; of this group number and rank */
+	LIST_ENTRY(ha_stream) link, same; /* of the thread; of this group number and rank */
 };
+
+LIST_HEAD(ha_stream_list, ha_stream);
 
 /* One worker's part of a job: whole blocks. */
 struct ha_part {

@@ -75,7 +75,6 @@ static void fill_config(const struct ha_worker_thread *w, const struct ha_member
 static void add_stream(struct ha_worker_thread *w, struct ha_stream *s)
 {
 	const struct ha_member *m = s->member;
-	struct ha_stream **chain = &w->own.by[m->group.id][m->rank];
 	struct ina_worker_config c;
 	const char *why = NULL;
 	int err;
@@ -92,23 +91,15 @@ static void add_stream(struct ha_worker_thread *w, struct ha_stream *s)
 			 m->rank, why);
 	}
 	s->started = true;
-	s->next = w->own.first;
-	w->own.first = s;
-	s->same = *chain;
-	*chain = s;
+	LIST_INSERT_HEAD(&w->own.streams, s, link);
+	LIST_INSERT_HEAD(&w->own.same[m->group.id][m->rank], s, same);
 	report_failure(w, s);
 }
 
 static void unlink_stream(struct ha_worker_thread *w, struct ha_stream *s)
 {
-	struct ha_stream **at;
-
-	for (at = &w->own.first; *at != s; at = &(*at)->next)
-		;
-	*at = s->next;
-	for (at = &w->own.by[s->member->group.id][s->member->rank]; *at != s; at = &(*at)->same)
-		;
-	*at = s->same;
+	LIST_REMOVE(s, link);
+	LIST_REMOVE(s, same);
 	if (w->own.busy == s)
 		w->own.busy = NULL;
 #define X(name, help) w->own.gone.name += s->worker.count.name;
@@ -123,7 +114,7 @@ static void unlink_stream(struct ha_worker_thread *w, struct ha_stream *s)
  */
 static void remove_stream(struct ha_stream *s, int err)
 {
-	if (err || s->worker.head)
+	if (err || !STAILQ_EMPTY(&s->worker.posted))
 		ina_worker_abort(&s->worker, err ? err : -ECANCELED, s->member->remove_why);
 	s->leaving = true;
 }
@@ -194,11 +185,12 @@ static bool take_notes(struct ha_worker_thread *w)
  */
 static struct ha_stream *stream_of(const struct ha_worker_thread *w, const struct ina_frame *f)
 {
-	struct ha_stream *first = w->own.by[f->group][f->rank];
+	const struct ha_stream_list *same = &w->own.same[f->group][f->rank];
+	struct ha_stream *s, *first = LIST_FIRST(same);
 
-	if (!first || !first->same)
+	if (!first || !LIST_NEXT(first, same))
 		return first;
-	for (struct ha_stream *s = first; s; s = s->same)
+	LIST_FOREACH(s, same, same)
 		if (s->worker.config.switch_addr == f->src &&
 		    (!f->extended || s->worker.config.epoch == f->epoch))
 			return s;
@@ -244,8 +236,8 @@ static bool poll_streams(struct ha_worker_thread *w)
 	struct ha_stream *next;
 	bool sent = false;
 
-	for (struct ha_stream *s = w->own.first; s; s = next) {
-		next = s->next;
+	for (struct ha_stream *s = LIST_FIRST(&w->own.streams); s; s = next) {
+		next = LIST_NEXT(s, link);
 		if (has_left(w, s) || ina_worker_due(&s->worker) > w->own.clock.now)
 			continue;
 		sent |= ina_worker_poll(&s->worker);
@@ -256,9 +248,10 @@ static bool poll_streams(struct ha_worker_thread *w)
 
 static uint64_t next_due(const struct ha_worker_thread *w)
 {
+	const struct ha_stream *s;
 	uint64_t due = UINT64_MAX;
 
-	for (const struct ha_stream *s = w->own.first; s; s = s->next) {
+	LIST_FOREACH(s, &w->own.streams, link) {
 		uint64_t d = ina_worker_due(&s->worker);
 
 		due = d < due ? d : due;
@@ -274,10 +267,10 @@ static void store_counter(_Atomic uint64_t *to, uint64_t value)
 static void publish_stats(struct ha_worker_thread *w)
 {
 	struct ina_counters sum = w->own.gone;
-	const struct ha_stream *b = w->own.busy ? w->own.busy : w->own.first;
+	const struct ha_stream *b = w->own.busy ? w->own.busy : LIST_FIRST(&w->own.streams), *s;
 	uint32_t streams = 0, window = 0;
 
-	for (const struct ha_stream *s = w->own.first; s; s = s->next) {
+	LIST_FOREACH(s, &w->own.streams, link) {
 #define X(name, help) sum.name += s->worker.count.name;
 		INA_COUNTER_LIST(X)
 #undef X

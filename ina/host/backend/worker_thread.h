@@ -74,8 +74,9 @@ struct ha_worker_thread {
 	struct {
 		const struct ha_clock *source;
 		struct ha_clock_virtual clock; /* once per round */
-		struct ha_stream *first, *busy;
-		struct ha_stream *by[HA_WORKER_GROUPS][INA_RANKS_MAX]; /* chained by same */
+		struct ha_stream_list streams;
+		struct ha_stream *busy;
+		struct ha_stream_list same[HA_WORKER_GROUPS][INA_RANKS_MAX];
 		struct ina_counters gone; /* of streams that are no more */
 		uint64_t frames, faulty, foreign, operations, sleeps;
 		uint64_t worked_at, published_at;

@@ -50,8 +50,10 @@ void ina_front_kick(struct ha_ina *ctx)
 
 void ina_front_free(struct ha_ina *ctx)
 {
-	for (struct ha_ina_group *g; (g = ctx->leaving);) {
-		ctx->leaving = g->next;
+	struct ha_ina_group *g;
+
+	while ((g = LIST_FIRST(&ctx->leaving))) {
+		LIST_REMOVE(g, link);
 		free(g);
 	}
 	pthread_mutex_destroy(&ctx->lock);

@@ -22,15 +22,18 @@
 
 static void handle_message(struct ha_ina *ctx, const struct ina_shm_message *m)
 {
+	struct ha_ina_group *g;
+	struct ina_front_question *q;
+
 	if (m->type == INA_SHM_STATE) {
-		for (struct ha_ina_group *g = ctx->groups; g; g = g->next)
+		LIST_FOREACH(g, &ctx->groups, link)
 			if (g->handle == m->state.handle && !g->coming) {
 				g->coming = m->state.result;
 				memcpy(g->coming_why, m->state.text, sizeof(g->coming_why));
 			}
 		return;
 	}
-	for (struct ina_front_question *q = ctx->questions; q; q = q->next)
+	LIST_FOREACH(q, &ctx->questions, link)
 		if (q->serial == m->serial && !q->answered) {
 			q->answer = *m;
 			q->answered = true;
@@ -65,10 +68,12 @@ static bool receive_messages(struct ha_ina *ctx, const char **why)
 /* Nothing comes from the backend any more, and nothing goes there. */
 static void fail_context(struct ha_ina *ctx, const char *why)
 {
+	struct ha_ina_group *g;
+
 	if (why && !*ctx->error_why)
 		snprintf(ctx->error_why, sizeof(ctx->error_why), "%s", why);
 	ctx->error = -ENOTCONN;
-	for (struct ha_ina_group *g = ctx->groups; g; g = g->next)
+	LIST_FOREACH(g, &ctx->groups, link)
 		ina_front_group_fail(g, -ENOTCONN, false, "%s", ctx->error_why);
 	pthread_cond_broadcast(&ctx->changed);
 }
@@ -86,8 +91,10 @@ static void release_memory(struct ha_ina *ctx)
 
 static void apply_states(struct ha_ina *ctx)
 {
+	struct ha_ina_group *g;
+
 	ctx->unsaid = false;
-	for (struct ha_ina_group *g = ctx->groups; g; g = g->next) {
+	LIST_FOREACH(g, &ctx->groups, link) {
 		if (g->error || (!g->coming && !g->refused))
 			continue;
 		if (g->coming)
@@ -111,11 +118,8 @@ static void run_callbacks(struct ha_ina *ctx)
 {
 	struct ha_ina_op *op;
 
-	while ((op = ctx->to_notify)) {
-		ctx->to_notify = op->next_notify;
-		if (!ctx->to_notify)
-			ctx->notify_end = &ctx->to_notify;
-		op->next_notify = NULL;
+	while ((op = STAILQ_FIRST(&ctx->to_notify))) {
+		STAILQ_REMOVE_HEAD(&ctx->to_notify, link_notify);
 		ctx->notifying = op;
 		pthread_mutex_unlock(&ctx->lock);
 		op->notify(op->notify_arg, op->result);
@@ -159,7 +163,7 @@ static bool do_round(struct ha_ina *ctx)
 		fail_context(ctx, NONSENSE);
 		moved = true;
 	}
-	moved |= ctx->to_notify != NULL;
+	moved |= !STAILQ_EMPTY(&ctx->to_notify);
 	run_callbacks(ctx);
 	release_memory(ctx);
 	return moved;
@@ -169,10 +173,13 @@ static bool do_round(struct ha_ina *ctx)
 
 static bool cuda_copies(const struct ha_ina *ctx)
 {
+	const struct ha_ina_group *g;
+	const struct ha_ina_op *op;
+
 	if (ctx->emptying)
 		return true;
-	for (const struct ha_ina_group *g = ctx->groups; g; g = g->next)
-		for (const struct ha_ina_op *op = g->first; op; op = op->next)
+	LIST_FOREACH(g, &ctx->groups, link)
+		STAILQ_FOREACH(op, &g->ops, link)
 			if (op->cuda && op->filled > op->asked)
 				return true;
 	return false;
@@ -227,7 +234,7 @@ void *ina_front_daemon(void *arg)
 
 	pthread_setname_np(pthread_self(), "hawser-ina");
 	pthread_mutex_lock(&ctx->lock);
-	while (!ctx->forked && (!ctx->closing || ctx->ops || ctx->to_notify)) {
+	while (!ctx->forked && (!ctx->closing || ctx->ops || !STAILQ_EMPTY(&ctx->to_notify))) {
 		if (do_round(ctx))
 			ctx->idle = 0;
 		else

@@ -29,6 +29,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #define GROUPS_MAX 64u
 #define OPS_MAX 16384u /* that have not ended, of a context */
@@ -53,8 +54,8 @@ struct ina_front_part {
 
 struct ha_ina_op {
 	struct ha_ina *ctx;
-	struct ha_ina_group *group; /* until it has ended */
-	struct ha_ina_op *next;
+	struct ha_ina_group *group;   /* until it has ended */
+	STAILQ_ENTRY(ha_ina_op) link; /* in its group, until it has ended */
 	struct ha_ina_request request;
 	unsigned rank, ranks;
 	int32_t token; /* a barrier's word */
@@ -71,17 +72,17 @@ struct ha_ina_op {
 	void (*notify)(void *arg, int result);
 	void *notify_arg;
 	bool notify_set; /* it is still to be called: until then the operation is not freed */
-	struct ha_ina_op *next_notify;
+	STAILQ_ENTRY(ha_ina_op) link_notify; /* in ha_ina.to_notify */
 };
 
 struct ha_ina_group {
 	struct ha_ina *ctx;
-	struct ha_ina_group *next;
-	uint32_t handle, owner; /* the backend's name for it; the copy buffer's */
+	LIST_ENTRY(ha_ina_group) link; /* in the context's list, or among those that leave */
+	uint32_t handle, owner;        /* the backend's name for it; the copy buffer's */
 	unsigned rank, ranks;
-	bool listed; /* in the context's list */
-	/* operations that have not ended; where the work is */
-	struct ha_ina_op *first, **end, *filling, *asking;
+	bool listed;                        /* in the context's list */
+	STAILQ_HEAD(, ha_ina_op) ops;       /* that have not ended */
+	struct ha_ina_op *filling, *asking; /* where the work is */
 	uint32_t in_flight;
 	int error;            /* what ended it */
 	bool own_error, told; /* the backend is to be told; it has been */
@@ -109,7 +110,7 @@ struct ina_front_asked {
 
 /* Somebody who waits for the backend's word. */
 struct ina_front_question {
-	struct ina_front_question *next;
+	LIST_ENTRY(ina_front_question) link;
 	uint32_t serial;
 	bool answered;
 	struct ha_ina_group *group; /* JOIN: goes into the context's list with the answer */
@@ -120,7 +121,7 @@ struct ha_ina {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* operations ended, questions answered */
 	unsigned refs;
-	struct ha_ina *next; /* of this process (open.c) */
+	LIST_ENTRY(ha_ina) link; /* in the process's list (open.c) */
 	bool loopback, closing, forked, thread_runs;
 	pthread_t thread;
 	const int *give_up; /* the caller's (struct ha_ina_options) */
@@ -133,20 +134,20 @@ struct ha_ina {
 	struct ina_shm_memory other; /* loopback: the backend's view */
 	struct ina_shm_segment *segment;
 	struct ina_shm_buffer buffer;
-	struct ha_ina_group *groups, *leaving;
+	LIST_HEAD(, ha_ina_group) groups, leaving;
 	bool untold; /* the socket was full: a LEAVE waits for room */
 	bool unsaid; /* a group's end waits for its sentence */
 	unsigned group_count, ops;
 	uint32_t owners, serials;
-	struct ina_front_question *questions;
+	LIST_HEAD(, ina_front_question) questions;
 	struct ina_front_asked asked[INA_SHM_ENTRIES];
 	uint32_t free_slot[INA_SHM_ENTRIES], free_slots;
 	uint64_t sequences;
 	struct ina_cuda_buffer cuda; /* the copy buffer as CUDA knows it, and the streams */
 	unsigned emptying;           /* CUDA: copies of results under way */
 	unsigned idle;               /* rounds without work */
-	/* whose function is being called, without the lock */
-	struct ha_ina_op *to_notify, **notify_end, *notifying;
+	STAILQ_HEAD(, ha_ina_op) to_notify;
+	struct ha_ina_op *notifying; /* whose function is being called, without the lock */
 };
 
 /* ---- calls (any thread) ---- */

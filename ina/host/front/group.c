@@ -77,10 +77,7 @@ static int fail_unanswered(struct ha_ina *ctx, int err)
 static int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, uint32_t type,
 			 struct ha_ina_group *group, struct ina_shm_message *answer)
 {
-	struct ina_front_question q = { .next = ctx->questions,
-					.serial = next_serial(ctx),
-					.group = group };
-	struct ina_front_question **link = &ctx->questions;
+	struct ina_front_question q = { .serial = next_serial(ctx), .group = group };
 	int err;
 
 	question->serial = q.serial;
@@ -88,11 +85,9 @@ static int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, u
 	if (err)
 		return ina_front_fail(ctx, err == -EAGAIN ? err : -ENOTCONN,
 				      "the backend cannot be asked: %s", strerror(-err));
-	ctx->questions = &q;
+	LIST_INSERT_HEAD(&ctx->questions, &q, link);
 	err = await_answer(ctx, &q);
-	while (*link != &q)
-		link = &(*link)->next;
-	*link = q.next;
+	LIST_REMOVE(&q, link);
 	if (!q.answered)
 		return fail_unanswered(ctx, err);
 	if (q.answer.type == INA_SHM_REFUSED)
@@ -174,18 +169,13 @@ void ina_front_joined(struct ha_ina_group *g, const struct ina_shm_joined *joine
 	g->ranks = joined->ranks;
 	g->owner = ++ctx->owners;
 	g->listed = true;
-	g->next = ctx->groups;
-	ctx->groups = g;
+	LIST_INSERT_HEAD(&ctx->groups, g, link);
 	ctx->refs++;
 }
 
 static void unlist_group(struct ha_ina_group *g)
 {
-	struct ha_ina_group **link = &g->ctx->groups;
-
-	while (*link != g)
-		link = &(*link)->next;
-	*link = g->next;
+	LIST_REMOVE(g, link);
 	g->listed = false;
 }
 
@@ -198,8 +188,7 @@ static void let_go(struct ha_ina_group *g)
 		free(g);
 		return;
 	}
-	g->next = ctx->leaving;
-	ctx->leaving = g;
+	LIST_INSERT_HEAD(&ctx->leaving, g, link);
 	ina_front_kick(ctx);
 }
 
@@ -216,8 +205,10 @@ void ina_front_joined_late(struct ha_ina *ctx, uint32_t handle)
 
 void ina_front_send_leaves(struct ha_ina *ctx)
 {
-	for (struct ha_ina_group *g; (g = ctx->leaving) && ina_front_send_leave(g);) {
-		ctx->leaving = g->next;
+	struct ha_ina_group *g;
+
+	while ((g = LIST_FIRST(&ctx->leaving)) && ina_front_send_leave(g)) {
+		LIST_REMOVE(g, link);
 		free(g);
 	}
 }
@@ -242,7 +233,8 @@ static int join_group(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank,
 				      ctx->buffer.segments, most);
 	ctx->group_count++; /* the lock is let go of while the backend thinks */
 	memcpy(m.join.ticket, ticket, HA_INA_TICKET);
-	*group = (struct ha_ina_group) { .ctx = ctx, .rank = rank, .end = &group->first };
+	*group = (struct ha_ina_group) { .ctx = ctx, .rank = rank };
+	STAILQ_INIT(&group->ops);
 	if (!ctx->loopback)
 		err = ina_front_ask(ctx, &m, INA_SHM_JOINED, group, &answer);
 	else if (!(err = joined_loopback(ctx, ticket, rank, &answer.joined)))
@@ -294,9 +286,11 @@ void ina_front_group_fail(struct ha_ina_group *g, int err, bool own, const char 
 bool ina_front_send_leave(struct ha_ina_group *g)
 {
 	struct ha_ina *ctx = g->ctx;
-	struct ina_shm_message m = { .type = INA_SHM_LEAVE,
-				     .serial = next_serial(ctx),
-				     .leave = { g->handle, g->cut || g->first ? -ECANCELED : 0 } };
+	struct ina_shm_message m = {
+		.type = INA_SHM_LEAVE,
+		.serial = next_serial(ctx),
+		.leave = { g->handle, g->cut || !STAILQ_EMPTY(&g->ops) ? -ECANCELED : 0 }
+	};
 
 	/* LEFT is not waited for; who cannot be reached has gone, and knows. */
 	if (!g->told && !ctx->loopback && !ctx->error &&
@@ -317,7 +311,7 @@ void ha_ina_group_leave(struct ha_ina_group *g)
 	pthread_mutex_lock(&ctx->lock);
 	ina_front_group_fail(g, -ECANCELED, false, "the group was left");
 	ina_front_kick(ctx);
-	while (g->first)
+	while (!STAILQ_EMPTY(&g->ops))
 		pthread_cond_wait(&ctx->changed, &ctx->lock);
 	unlist_group(g);
 	ctx->group_count--;

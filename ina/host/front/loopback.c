@@ -37,7 +37,9 @@ static unsigned add_float32(float *x, size_t n, unsigned ranks)
 
 static unsigned ranks_of(const struct ha_ina *ctx, uint32_t handle)
 {
-	for (const struct ha_ina_group *g = ctx->groups; g; g = g->next)
+	const struct ha_ina_group *g;
+
+	LIST_FOREACH(g, &ctx->groups, link)
 		if (g->handle == handle)
 			return g->ranks;
 	return 0; /* it has been left; nobody looks at the result */

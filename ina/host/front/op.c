@@ -13,13 +13,12 @@ void ina_front_end(struct ha_ina_op *op, int result)
 	struct ha_ina_group *g = op->group;
 	struct ha_ina *ctx = op->ctx;
 
-	assert(g->first == op);
-	g->first = op->next;
-	if (!g->first)
-		g->end = &g->first;
-	g->filling = g->filling == op ? op->next : g->filling;
-	g->asking = g->asking == op ? op->next : g->asking;
-	op->next = NULL;
+	assert(STAILQ_FIRST(&g->ops) == op);
+	STAILQ_REMOVE_HEAD(&g->ops, link);
+	if (g->filling == op)
+		g->filling = STAILQ_FIRST(&g->ops);
+	if (g->asking == op)
+		g->asking = STAILQ_FIRST(&g->ops);
 	op->group = NULL;
 	if (op->ready && !ctx->forked)
 		ina_cuda_forget(op->ready);
@@ -29,10 +28,8 @@ void ina_front_end(struct ha_ina_op *op, int result)
 	if (result)
 		memcpy(op->why, g->why, sizeof(op->why));
 	ctx->ops--;
-	if (op->notify_set) {
-		*ctx->notify_end = op;
-		ctx->notify_end = &op->next_notify;
-	}
+	if (op->notify_set)
+		STAILQ_INSERT_TAIL(&ctx->to_notify, op, link_notify);
 	atomic_store_explicit(&op->ended, true, memory_order_release);
 	pthread_cond_broadcast(&ctx->changed);
 }
@@ -102,8 +99,7 @@ int ha_ina_notify(struct ha_ina_op *op, void (*call)(void *arg, int result), voi
 		direct = !ctx->thread_runs || ctx->closing; /* nobody else is there any more */
 		if (!direct) {
 			op->notify_set = true;
-			*ctx->notify_end = op;
-			ctx->notify_end = &op->next_notify;
+			STAILQ_INSERT_TAIL(&ctx->to_notify, op, link_notify);
 			ina_front_kick(ctx);
 		}
 	} else {

@@ -15,7 +15,7 @@
 
 /* All contexts of this process, for fork. all_lock is taken before any context's. */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ha_ina *all;
+static LIST_HEAD(, ha_ina) all = LIST_HEAD_INITIALIZER(all);
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /*
@@ -25,14 +25,18 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
 {
+	struct ha_ina *ctx;
+
 	pthread_mutex_lock(&all_lock);
-	for (struct ha_ina *ctx = all; ctx; ctx = ctx->next)
+	LIST_FOREACH(ctx, &all, link)
 		pthread_mutex_lock(&ctx->lock);
 }
 
 static void in_parent(void)
 {
-	for (struct ha_ina *ctx = all; ctx; ctx = ctx->next)
+	struct ha_ina *ctx;
+
+	LIST_FOREACH(ctx, &all, link)
 		pthread_mutex_unlock(&ctx->lock);
 	pthread_mutex_unlock(&all_lock);
 }
@@ -50,8 +54,13 @@ static void locks_init(struct ha_ina *ctx)
 
 static void in_child(void)
 {
+	struct ha_ina *ctx;
+
 	pthread_mutex_init(&all_lock, NULL);
-	for (struct ha_ina *ctx = all; ctx; ctx = ctx->next) {
+	LIST_FOREACH(ctx, &all, link) {
+		struct ha_ina_group *g;
+		struct ha_ina_op *op;
+
 		locks_init(ctx);
 		if (ctx->client.fd >= 0)
 			close(ctx->client.fd);
@@ -65,19 +74,18 @@ static void in_child(void)
 		ctx->error = -ENOTCONN;
 		snprintf(ctx->error_why, sizeof(ctx->error_why),
 			 "this process was forked from the one that attached: ha_ina_open() again");
-		for (struct ha_ina_group *g = ctx->groups; g; g = g->next) {
+		LIST_FOREACH(g, &ctx->groups, link) {
 			ina_front_group_fail(g, -ENOTCONN, false, "%s", ctx->error_why);
-			while (g->first)
-				ina_front_end(g->first, -ENOTCONN);
+			while ((op = STAILQ_FIRST(&g->ops)))
+				ina_front_end(op, -ENOTCONN);
 		}
-		for (struct ha_ina_op *op = ctx->to_notify; op; op = op->next_notify)
+		STAILQ_FOREACH(op, &ctx->to_notify, link_notify)
 			op->notify_set = false; /* that is the parent's */
 		if (ctx->notifying)
 			ctx->notifying->notify_set = false; /* and this call is */
-		ctx->to_notify = NULL;
-		ctx->notify_end = &ctx->to_notify;
+		STAILQ_INIT(&ctx->to_notify);
 	}
-	all = NULL;
+	LIST_INIT(&all);
 }
 
 static void watch_fork(void)
@@ -89,19 +97,21 @@ static void list_context(struct ha_ina *ctx)
 {
 	pthread_once(&fork_once, watch_fork);
 	pthread_mutex_lock(&all_lock);
-	ctx->next = all;
-	all = ctx;
+	LIST_INSERT_HEAD(&all, ctx, link);
 	pthread_mutex_unlock(&all_lock);
 }
 
-static void unlist_context(struct ha_ina *ctx)
+/* In a forked child the parent's are not listed. */
+static void unlist_context(const struct ha_ina *ctx)
 {
+	struct ha_ina *listed;
+
 	pthread_mutex_lock(&all_lock);
-	for (struct ha_ina **link = &all; *link; link = &(*link)->next)
-		if (*link == ctx) {
-			*link = ctx->next;
+	LIST_FOREACH(listed, &all, link)
+		if (listed == ctx)
 			break;
-		}
+	if (listed)
+		LIST_REMOVE(listed, link);
 	pthread_mutex_unlock(&all_lock);
 }
 
@@ -221,7 +231,7 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 	}
 	locks_init(ctx);
 	ctx->refs = 1;
-	ctx->notify_end = &ctx->to_notify;
+	STAILQ_INIT(&ctx->to_notify);
 	ctx->kick = ctx->client.fd = -1;
 	ctx->give_up = options ? options->give_up : NULL;
 	ctx->loopback = (options && options->loopback) || is_enabled("NETCCL_FRONTEND_LOOPBACK");
@@ -245,12 +255,14 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 
 void ha_ina_close(struct ha_ina *ctx)
 {
+	struct ha_ina_group *g;
+
 	if (!ctx)
 		return;
 	unlist_context(ctx);
 	pthread_mutex_lock(&ctx->lock);
 	ctx->closing = true;
-	for (struct ha_ina_group *g = ctx->groups; g; g = g->next)
+	LIST_FOREACH(g, &ctx->groups, link)
 		ina_front_group_fail(g, -ECANCELED, true, "the context was closed");
 	ina_front_kick(ctx);
 	pthread_mutex_unlock(&ctx->lock);

@@ -178,8 +178,7 @@ static int post_op(struct ha_ina_group *g, const struct ha_ina_request *q, struc
 		*op = NULL;
 		return err;
 	}
-	*g->end = *op;
-	g->end = &(*op)->next;
+	STAILQ_INSERT_TAIL(&g->ops, *op, link);
 	if (!g->filling)
 		g->filling = *op;
 	if (!g->asking)

@@ -101,7 +101,7 @@ static bool fill_next(struct ha_ina_group *g)
 	struct ina_front_part part;
 
 	while (g->filling && g->filling->filled == g->filling->pieces)
-		g->filling = g->filling->next;
+		g->filling = STAILQ_NEXT(g->filling, link);
 	if (!g->filling || g->error || g->refused)
 		return false;
 	part = ina_front_part(g->filling, g->filling->filled);
@@ -139,7 +139,7 @@ static bool ask_next(struct ha_ina_group *g)
 	struct ina_shm_request q;
 
 	while (g->asking && g->asking->asked == g->asking->pieces)
-		g->asking = g->asking->next;
+		g->asking = STAILQ_NEXT(g->asking, link);
 	op = g->asking;
 	if (!op || g->error || g->refused || op->asked == op->filled)
 		return false;
@@ -299,9 +299,10 @@ static int check_result(struct ha_ina_group *g, struct ha_ina_op *op)
 
 static bool end_some(struct ha_ina_group *g)
 {
+	struct ha_ina_op *op;
 	bool moved = false;
 
-	for (struct ha_ina_op *op = g->first; op; op = g->first) {
+	while ((op = STAILQ_FIRST(&g->ops))) {
 		if (op->finished == op->pieces)
 			ina_front_end(op, check_result(g, op));
 		else if (g->error && let_go(g, op))
@@ -316,8 +317,9 @@ static bool end_some(struct ha_ina_group *g)
 bool ina_front_pump(struct ha_ina *ctx)
 {
 	bool moved = copies_out(ctx);
+	struct ha_ina_group *g;
 
-	for (struct ha_ina_group *g = ctx->groups; g; g = g->next) {
+	LIST_FOREACH(g, &ctx->groups, link) {
 		moved |= fill_next(g);
 		while (ask_next(g))
 			moved = true;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ enum ending { RUNNING, BEING_ENDED, ENDED };
 
 struct ina_shm_peer {
 	struct ina_shm_server *server; /* control thread only */
-	struct ina_shm_peer *next;
+	LIST_ENTRY(ina_shm_peer) link;
 	int fd; /* open until the release, so that other threads' answers go nowhere else */
 	/*
 	 * the process's end, which its children's copies of the socket do not hide; -1: the kernel
@@ -53,7 +54,7 @@ struct ina_shm_server {
 	uint64_t deaf_until;
 	bool warned; /* that it does */
 	unsigned peers;
-	struct ina_shm_peer *first; /* newest first */
+	LIST_HEAD(, ina_shm_peer) all; /* newest first */
 };
 
 /*
@@ -94,7 +95,6 @@ void ina_shm_peer_end(struct ina_shm_peer *peer, const char *why)
 static void remove_peer(struct ina_shm_peer *peer, const char *reason)
 {
 	struct ina_shm_server *server = peer->server;
-	struct ina_shm_peer **link = &server->first;
 	char why[INA_SHM_TEXT + 64];
 	bool ended = atomic_load(&peer->ending) != RUNNING;
 
@@ -108,9 +108,7 @@ static void remove_peer(struct ina_shm_peer *peer, const char *reason)
 	if (peer->pidfd >= 0)
 		epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->pidfd, NULL);
 	shutdown(peer->fd, SHUT_RDWR);
-	while (*link != peer)
-		link = &(*link)->next;
-	*link = peer->next;
+	LIST_REMOVE(peer, link);
 	server->peers--;
 	peer->server = NULL;
 	if (peer->stage == ATTACHED)
@@ -123,8 +121,8 @@ void ina_shm_server_close(struct ina_shm_server *server)
 {
 	if (!server)
 		return;
-	while (server->first)
-		remove_peer(server->first, "the backend ends");
+	while (!LIST_EMPTY(&server->all))
+		remove_peer(LIST_FIRST(&server->all), "the backend ends");
 	ina_shm_unlisten(server->config.path, &server->place);
 	close(server->epoll);
 	free((char *)server->config.path);
@@ -224,9 +222,9 @@ static void receive_message(struct ina_shm_peer *peer)
 /* So many that say nothing may wait as there is room for; whoever has waited longest makes room. */
 static bool make_room(struct ina_shm_server *server)
 {
-	struct ina_shm_peer *oldest = NULL;
+	struct ina_shm_peer *p, *oldest = NULL;
 
-	for (struct ina_shm_peer *p = server->first; p; p = p->next)
+	LIST_FOREACH(p, &server->all, link)
 		if (p->stage != ATTACHED)
 			oldest = p;
 	if (oldest)
@@ -305,8 +303,7 @@ static void accept_one(struct ina_shm_server *server)
 	peer->server = server;
 	peer->fd = fd;
 	peer->pidfd = peer->cred.pid > 0 ? (int)syscall(SYS_pidfd_open, peer->cred.pid, 0) : -1;
-	peer->next = server->first;
-	server->first = peer;
+	LIST_INSERT_HEAD(&server->all, peer, link);
 	server->peers++;
 	if (watch_fd(server, fd, peer, false))
 		remove_peer(peer, "epoll has no room");

@@ -190,7 +190,7 @@ static void leases_have_bounds(void)
 	CHECK_INT(make_group(16, 1, 0)->r.lease_ms, 1000);
 	CHECK_INT(make_group(16, 99999999, 0)->r.lease_ms, 60000);
 	CHECK_INT(make_group(16, 0, 0)->r.lease_ms, 600000);
-	CHECK(g.first->r.plain);
+	CHECK(LIST_FIRST(&g.all)->r.plain);
 	close_groups();
 }
 
@@ -301,9 +301,9 @@ static void quotas_are_kept(void)
 	CHECK(make_group(256, 0, 0));
 	CHECK(!make_group(16, 0, 0));
 	expect_refused(HA_REFUSAL_QUOTA, "t has 2 groups, in quarantine or not, of 2");
-	ha_groups_end(&g, g.first, "test", 0); /* in quarantine it still counts */
+	ha_groups_end(&g, LIST_FIRST(&g.all), "test", 0); /* in quarantine it still counts */
 	CHECK(!make_group(16, 0, 0));
-	ha_groups_forget(&g, g.first);
+	ha_groups_forget(&g, LIST_FIRST(&g.all));
 	CHECK(make_group(16, 0, 0));
 	strcpy(g.quotas.quota[0].tenant, "t");
 	g.quotas.quota[0].groups = 5;
@@ -421,7 +421,7 @@ static void switch_moves(void)
 	CHECK(make_group(16, 5000, 0));
 	info.address = 2;
 	ha_groups_switch(&g, &info, 0);
-	CHECK_INT(g.first->r.state, HA_GROUP_CLOSED);
+	CHECK_INT(LIST_FIRST(&g.all)->r.state, HA_GROUP_CLOSED);
 	close_groups();
 }
 

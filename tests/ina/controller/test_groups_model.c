@@ -288,10 +288,10 @@ static void create_group(void)
 
 static struct ha_group *pick_group(void)
 {
-	struct ha_group *real = g.first;
+	struct ha_group *real = LIST_FIRST(&g.all);
 
 	for (unsigned n = g.live + g.closed ? draw_random(g.live + g.closed) : 0; n; n--)
-		real = real->next;
+		real = LIST_NEXT(real, link);
 	return real;
 }
 
@@ -406,11 +406,16 @@ static struct ha_groups old;
 /* As a store would: switches with their epochs, then groups; times begin anew. */
 static void restart_controller(void)
 {
+	struct ha_group *real;
 	unsigned n = 0;
 
-	for (struct ha_group *real = g.first; real; real = real->next)
-		kept[n++] = real->r;
 	old = g;
+	LIST_INIT(&old.all);
+	while ((real = LIST_FIRST(&g.all))) {
+		kept[n++] = real->r;
+		LIST_REMOVE(real, link);
+		LIST_INSERT_HEAD(&old.all, real, link);
+	}
 	now = HA_NS_PER_S * (1 + draw_random(1000)); /* another clock */
 	ha_groups_open(&g, &limits);
 	quotas_set();
@@ -429,32 +434,21 @@ static void restart_controller(void)
 	}
 	for (unsigned i = 0; i < n; i++)
 		CHECK(ha_groups_restore(&g, &kept[i], now));
-	old.first = NULL; /* freed below, with its links */
+	ha_groups_close_all(&old);
 	for (int i = 0; i < GROUPS; i++)
 		group[i].due = now + (group[i].live ? group[i].lease_ms * HA_NS_PER_MS : LATE);
-}
-
-static void restart_and_free(void)
-{
-	struct ha_groups was = g;
-	struct ha_group *first = g.first;
-
-	restart_controller();
-	was.first = first;
-	if (first)
-		first->link = &was.first;
-	ha_groups_close_all(&was);
 }
 
 static void compare_groups(void)
 {
 	unsigned live = 0, closed = 0;
 	const char *wrong = ha_groups_check(&g);
+	const struct ha_group *real;
 
 	if (wrong)
 		fprintf(stderr, "%s\n", wrong);
 	CHECK(!wrong);
-	for (const struct ha_group *real = g.first; real; real = real->next) {
+	LIST_FOREACH(real, &g.all, link) {
 		const struct naive_group *n = naive_find(real);
 
 		CHECK(n);
@@ -505,7 +499,7 @@ static void run_step(void)
 		break;
 	case 7:
 		if (!draw_random(20))
-			restart_and_free();
+			restart_controller();
 		break;
 	default:
 		create_group();

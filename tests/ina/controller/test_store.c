@@ -76,9 +76,10 @@ static int by_serial(const void *a, const void *b)
 
 static unsigned take_snapshot(struct ha_group_record *to, uint32_t epoch[4][256])
 {
+	const struct ha_group *g;
 	unsigned n = 0;
 
-	for (const struct ha_group *g = service.groups.first; g; g = g->next)
+	LIST_FOREACH(g, &service.groups.all, link)
 		to[n++] = g->r;
 	qsort(to, n, sizeof(*to), by_serial);
 	for (unsigned i = 0; i < service.groups.nsw; i++)
@@ -128,7 +129,7 @@ static void create_group(void)
 static void change_something(void)
 {
 	struct ha_switch_info info = settings.sw[1];
-	struct ha_group *group = service.groups.first;
+	struct ha_group *group = LIST_FIRST(&service.groups.all);
 
 	switch (draw_random(9)) {
 	case 8:
@@ -144,7 +145,7 @@ static void change_something(void)
 		for (unsigned n = group ? draw_random(service.groups.live + service.groups.closed)
 					: 0;
 		     n; n--)
-			group = group->next;
+			group = LIST_NEXT(group, link);
 		if (group && group->r.state == HA_GROUP_LIVE)
 			ha_service_end(&service, group, "test", now);
 		break;
@@ -210,10 +211,11 @@ static void disk_full(void)
 	limit.rlim_cur = (rlim_t)st.st_size + 5000;
 	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
 	for (int i = 0; i < 10; i++) {
-		struct ha_group *group = service.groups.first;
+		struct ha_group *group;
 
-		while (group && group->r.state != HA_GROUP_LIVE)
-			group = group->next;
+		LIST_FOREACH(group, &service.groups.all, link)
+			if (group->r.state == HA_GROUP_LIVE)
+				break;
 		if (group)
 			ha_service_end(&service, group, "test", now);
 		create_group();
@@ -270,9 +272,12 @@ static void database_of_version_1(void)
 		"INSERT INTO groups VALUES (1, 's0', 30, 1, 0, 64, 1, 1000, 0, 5, 0, "
 		"x'0100000a0200000a', '', 't', '')");
 	for (int i = 0; i < 2; i++) {
+		const struct ha_group *group;
+
 		start_service();
-		CHECK(service.groups.live == 1 && service.groups.first->r.id == 30 &&
-		      !service.groups.first->r.workers && !service.groups.first->r.extended);
+		group = LIST_FIRST(&service.groups.all);
+		CHECK(service.groups.live == 1 && group->r.id == 30 && !group->r.workers &&
+		      !group->r.extended);
 		stop_service();
 	}
 }

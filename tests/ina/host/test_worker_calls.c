@@ -97,7 +97,7 @@ static void answered_inside_send(void)
 		post_mortal(40);
 		poll_all();
 		CHECK(w.count.sent == 44 && w.count.answered == 44 && nsent == 44);
-		CHECK(!w.head && !w.tail && !w.feeding && !ina_worker_in_flight(&w));
+		CHECK(STAILQ_EMPTY(&w.posted) && !w.feeding && !ina_worker_in_flight(&w));
 		check_and_free_ended(3, 0);
 
 		open_mortal();
@@ -162,8 +162,8 @@ static void abort_inside(void)
 		CHECK_TEXT(w.why, "the disk is gone");
 		CHECK_INT(sent[nsent - 1].f.flags, INA_F_ABORT);
 		CHECK_INT(nsent, packets[n / 2]);
-		CHECK(w.first.oldest == INA_NO_ENTRY && w.again.oldest == INA_NO_ENTRY && !w.head &&
-		      !w.feeding && !ina_worker_in_flight(&w));
+		CHECK(w.first.oldest == INA_NO_ENTRY && w.again.oldest == INA_NO_ENTRY &&
+		      STAILQ_EMPTY(&w.posted) && !w.feeding && !ina_worker_in_flight(&w));
 		check_and_free_ended(2, -EIO);
 	}
 }

@@ -224,10 +224,11 @@ static void *ask_to_join(void *arg)
 
 static unsigned count_questions(struct ha_ina *ina)
 {
+	const struct ina_front_question *q;
 	unsigned n = 0;
 
 	pthread_mutex_lock(&ina->lock);
-	for (const struct ina_front_question *q = ina->questions; q; q = q->next)
+	LIST_FOREACH(q, &ina->questions, link)
 		n++;
 	pthread_mutex_unlock(&ina->lock);
 	return n;
