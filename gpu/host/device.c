@@ -158,7 +158,6 @@ int ha_gpu_pool_make(struct ha_gpu_device *d, unsigned n, bool dc, struct ha_gpu
 		p->device = d;
 		p->n = n;
 		p->dc = dc;
-		p->next = d->pools;
 		r = part_make(d, &p->wq,
 			      round_up((s->qp_depth << dc) * HA_GPU_WQE_BYTES, QUEUE_ALIGN), n);
 		if (!r)
@@ -184,14 +183,14 @@ int ha_gpu_pool_make(struct ha_gpu_device *d, unsigned n, bool dc, struct ha_gpu
 		return r;
 	}
 	memset(p->cq.memory, 0xff, p->cq.bytes);
-	d->pools = p;
+	LIST_INSERT_HEAD(&d->pools, p, link);
 	*out = p;
 	return 0;
 }
 
 void ha_gpu_pool_free(struct ha_gpu_pool *p)
 {
-	p->device->pools = p->next;
+	LIST_REMOVE(p, link);
 	part_free(p->device, &p->dbr);
 	part_free(p->device, &p->cq);
 	part_free(p->device, &p->wq);

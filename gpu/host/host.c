@@ -492,8 +492,8 @@ static void release_host(struct ha_gpu_host *h)
 	for (int role = 0; role < HA_GPU_ROLES; role++)
 		each_ep(h, role, free_ep, 0);
 	for (int p = 0; p < h->nports; p++)
-		while (h->device[p] && h->device[p]->pools)
-			ha_gpu_pool_free(h->device[p]->pools);
+		while (h->device[p] && !LIST_EMPTY(&h->device[p]->pools))
+			ha_gpu_pool_free(LIST_FIRST(&h->device[p]->pools));
 	for (int p = 0; p < h->nports; p++)
 		if (h->device[p])
 			ha_gpu_device_close(h->device[p]);

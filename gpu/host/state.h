@@ -7,12 +7,13 @@
 #include "gpu/host/words.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 
 /*
  * Control memory of a growth's queues on one device: three buffers, mapped once, carved per queue.
  */
 struct ha_gpu_pool {
-	struct ha_gpu_pool *next;
+	LIST_ENTRY(ha_gpu_pool) link; /* in its device's list */
 	struct ha_gpu_device *device;
 	unsigned n, used; /* queue pairs */
 	bool dc;          /* they are initiators: twice the blocks */
@@ -54,8 +55,8 @@ struct ha_gpu_device {
 	void *own, *pd;
 	struct ha_gpu_mr *mr;
 	unsigned nmr;
-	uint32_t *lkey; /* per chunk of the heap; device memory */
-	struct ha_gpu_pool *pools;
+	uint32_t *lkey;                 /* per chunk of the heap; device memory */
+	LIST_HEAD(, ha_gpu_pool) pools; /* the newest first */
 };
 
 /* Of a slot and role: the peers' keys, [pe * stride + chunk]. */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,22 +27,22 @@ struct packet {
 };
 
 struct received {
-	struct received *next;
+	STAILQ_ENTRY(received) link;
 	struct ha_gpu_say say;
 };
 
 struct lane {
-	struct lane *next;
+	SLIST_ENTRY(lane) link;
 	struct peer *peer;
 	uint32_t row;
-	struct received *first, **last;
+	STAILQ_HEAD(, received) received;
 };
 
 struct peer {
 	pthread_mutex_t lock;
 	int fd; /* -1: myself, or gone */
 	bool gone;
-	struct lane *lanes;
+	SLIST_HEAD(, lane) lanes;
 	struct packet in; /* arriving */
 	size_t have;
 	char *out; /* what the socket has not taken yet */
@@ -58,10 +59,11 @@ struct ha_gpu_words {
 
 static struct lane *lane_of(struct peer *p, uint32_t row)
 {
-	struct lane *l = p->lanes;
+	struct lane *l;
 
-	while (l && l->row != row)
-		l = l->next;
+	SLIST_FOREACH(l, &p->lanes, link)
+		if (l->row == row)
+			break;
 	if (l)
 		return l;
 	l = calloc(1, sizeof(*l));
@@ -69,9 +71,8 @@ static struct lane *lane_of(struct peer *p, uint32_t row)
 		return NULL;
 	l->peer = p;
 	l->row = row;
-	l->last = &l->first;
-	l->next = p->lanes;
-	p->lanes = l;
+	STAILQ_INIT(&l->received);
+	SLIST_INSERT_HEAD(&p->lanes, l, link);
 	return l;
 }
 
@@ -79,11 +80,10 @@ static void drop_received(struct lane *l)
 {
 	struct received *h;
 
-	while ((h = l->first)) {
-		l->first = h->next;
+	while ((h = STAILQ_FIRST(&l->received))) {
+		STAILQ_REMOVE_HEAD(&l->received, link);
 		free(h);
 	}
-	l->last = &l->first;
 }
 
 /*
@@ -100,10 +100,8 @@ static void deliver_packet(struct peer *p)
 		p->gone = true;
 		return;
 	}
-	h->next = NULL;
 	h->say = p->in.say;
-	*l->last = h;
-	l->last = &h->next;
+	STAILQ_INSERT_TAIL(&l->received, h, link);
 }
 
 static void take_in(struct peer *p)
@@ -169,14 +167,12 @@ static int lane_receive(void *self, struct ha_gpu_say *say)
 	pthread_mutex_lock(&l->peer->lock);
 	send_out(l->peer);
 	take_in(l->peer);
-	h = l->first;
+	h = STAILQ_FIRST(&l->received);
 	r = l->peer->gone ? -EPIPE : 0;
 	if (h) {
 		r = 1;
 		*say = h->say;
-		l->first = h->next;
-		if (!l->first)
-			l->last = &l->first;
+		STAILQ_REMOVE_HEAD(&l->received, link);
 	}
 	pthread_mutex_unlock(&l->peer->lock);
 	free(h);
@@ -216,9 +212,11 @@ int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row,
 
 void ha_gpu_words_drop(struct ha_gpu_words *w, uint32_t row)
 {
+	struct lane *l;
+
 	for (int i = 0; i < w->size; i++) {
 		pthread_mutex_lock(&w->peer[i].lock);
-		for (struct lane *l = w->peer[i].lanes; l; l = l->next)
+		SLIST_FOREACH(l, &w->peer[i].lanes, link)
 			if (l->row >= row)
 				drop_received(l);
 		pthread_mutex_unlock(&w->peer[i].lock);
@@ -390,8 +388,8 @@ void ha_gpu_words_close(struct ha_gpu_words *w)
 			close(w->peer[i].fd);
 		}
 		free(w->peer[i].out);
-		while ((l = w->peer[i].lanes)) {
-			w->peer[i].lanes = l->next;
+		while ((l = SLIST_FIRST(&w->peer[i].lanes))) {
+			SLIST_REMOVE_HEAD(&w->peer[i].lanes, link);
 			drop_received(l);
 			free(l);
 		}
