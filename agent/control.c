@@ -25,7 +25,7 @@ struct ha_call {
 	size_t have;
 	char *answer; /* NULL: the line is not whole yet */
 	size_t len, sent;
-	struct ha_call *next, **link;
+	LIST_ENTRY(ha_call) link;
 };
 
 /* ---- what is asked ---- */
@@ -76,9 +76,7 @@ static void hang_up(struct ha_call *call)
 {
 	ha_loop_remove(call->control->loop, &call->watch);
 	close(call->watch.fd);
-	*call->link = call->next;
-	if (call->next)
-		call->next->link = call->link;
+	LIST_REMOVE(call, link);
 	call->control->ncalls--;
 	free(call->answer);
 	free(call);
@@ -144,11 +142,7 @@ static void listener_ready(struct ha_watch *watch, uint32_t events)
 	call->watch = (struct ha_watch) { fd, call_ready };
 	call->control = c;
 	call->since = ha_clock_now(&ha_clock_live);
-	call->next = c->calls;
-	call->link = &c->calls;
-	if (call->next)
-		call->next->link = &call->next;
-	c->calls = call;
+	LIST_INSERT_HEAD(&c->calls, call, link);
 	c->ncalls++;
 	if (ha_loop_add(c->loop, &call->watch, EPOLLIN))
 		hang_up(call);
@@ -158,8 +152,8 @@ void ha_control_tick(struct ha_control *c, uint64_t now)
 {
 	struct ha_call *next;
 
-	for (struct ha_call *call = c->calls; call; call = next) {
-		next = call->next;
+	for (struct ha_call *call = LIST_FIRST(&c->calls); call; call = next) {
+		next = LIST_NEXT(call, link);
 		if (now - call->since > HA_CONTROL_TIME_LIMIT_NS)
 			hang_up(call);
 	}
@@ -190,8 +184,8 @@ int ha_control_open(struct ha_control *c, struct ha_loop *loop, struct ha_daemon
 
 void ha_control_close(struct ha_control *c)
 {
-	while (c->calls)
-		hang_up(c->calls);
+	while (!LIST_EMPTY(&c->calls))
+		hang_up(LIST_FIRST(&c->calls));
 	if (c->listener.fd >= 0) {
 		ha_loop_remove(c->loop, &c->listener);
 		close(c->listener.fd);

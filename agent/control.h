@@ -11,6 +11,7 @@
 #include "base/loop.h"
 
 #include <stddef.h>
+#include <sys/queue.h>
 
 #define HA_CONTROL_MOST 16 /* at once */
 #define HA_CONTROL_TIME_LIMIT_NS UINT64_C(5000000000)
@@ -22,7 +23,7 @@ struct ha_control {
 	struct ha_watch listener; /* fd -1: none */
 	struct ha_loop *loop;
 	struct ha_daemon *daemon;
-	struct ha_call *calls;
+	LIST_HEAD(, ha_call) calls;
 	unsigned ncalls;
 };
 

@@ -22,7 +22,7 @@ struct ha_conn {
 	struct ha_session session;
 	uint32_t events;      /* that the loop waits for */
 	uint64_t stuck_since; /* ns; 0: it is not in the middle of anything */
-	struct ha_conn *next, **link;
+	LIST_ENTRY(ha_conn) link;
 };
 
 static void hang_up(struct ha_conn *c, bool dropped)
@@ -31,9 +31,7 @@ static void hang_up(struct ha_conn *c, bool dropped)
 
 	ha_loop_remove(r->loop, &c->watch);
 	close(c->watch.fd);
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	LIST_REMOVE(c, link);
 	r->nconns--;
 	r->dropped += dropped;
 	ha_owner_hang_up(r->slots, c->owner);
@@ -146,11 +144,7 @@ static void open_conn(struct ha_registrar *r, int fd, const struct ucred *peer)
 	c->registrar = r;
 	c->owner = owner;
 	c->events = EPOLLIN;
-	c->next = r->conns;
-	c->link = &r->conns;
-	if (c->next)
-		c->next->link = &c->next;
-	r->conns = c;
+	LIST_INSERT_HEAD(&r->conns, c, link);
 	r->nconns++;
 	if (ha_loop_add(r->loop, &c->watch, EPOLLIN))
 		hang_up(c, true);
@@ -205,8 +199,8 @@ void ha_registrar_tick(struct ha_registrar *r, uint64_t now)
 	if (r->resting)
 		ha_loop_change(r->loop, &r->listener, EPOLLIN);
 	r->resting = false;
-	for (struct ha_conn *c = r->conns; c; c = next) {
-		next = c->next;
+	for (struct ha_conn *c = LIST_FIRST(&r->conns); c; c = next) {
+		next = LIST_NEXT(c, link);
 		if (c->stuck_since && now - c->stuck_since > HA_REGISTRAR_TIME_LIMIT_NS)
 			hang_up(c, true);
 	}
@@ -240,8 +234,8 @@ int ha_registrar_open(struct ha_registrar *r, struct ha_loop *loop, struct ha_sl
 
 void ha_registrar_close(struct ha_registrar *r)
 {
-	while (r->conns)
-		hang_up(r->conns, false);
+	while (!LIST_EMPTY(&r->conns))
+		hang_up(LIST_FIRST(&r->conns), false);
 	if (r->listener.fd >= 0) {
 		ha_loop_remove(r->loop, &r->listener);
 		close(r->listener.fd);

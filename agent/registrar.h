@@ -13,6 +13,8 @@
 #include "agent/users.h"
 #include "base/loop.h"
 
+#include <sys/queue.h>
+
 #define HA_REGISTRAR_TIME_LIMIT_NS UINT64_C(5000000000)
 #define HA_REGISTRAR_PER_PROCESS 64 /* sockets */
 
@@ -23,7 +25,7 @@ struct ha_registrar {
 	struct ha_loop *loop;
 	struct ha_slots *slots;
 	const struct ha_users *users;
-	struct ha_conn *conns;
+	LIST_HEAD(, ha_conn) conns;
 	unsigned nconns, most;
 	bool resting; /* no descriptor was left: accepting goes on with the next tick */
 	struct ha_session_counts counts;

@@ -11,9 +11,7 @@ struct ha_registration {
 	struct ha_owner *owner;
 	uint32_t conn_id;
 	unsigned slot;
-	struct ha_registration *next;        /* in its bucket */
-	struct ha_registration *of_owner;    /* the owner's next */
-	struct ha_registration **owner_link; /* what points to us in the owner's list */
+	LIST_ENTRY(ha_registration) in_bucket, of_owner;
 };
 
 /* ---- slots ---- */
@@ -76,18 +74,17 @@ void ha_slots_open(struct ha_slots *s, struct mpib_hint_shm *shm, uint64_t now)
 
 void ha_slots_close(struct ha_slots *s)
 {
+	struct ha_registration *r;
 	struct ha_owner *owner;
 
 	for (unsigned i = 0; i < HA_SLOTS_BUCKETS && s->nregistrations; i++)
-		while (s->bucket[i]) {
-			struct ha_registration *r = s->bucket[i];
-
-			s->bucket[i] = r->next;
+		while ((r = LIST_FIRST(&s->bucket[i])) != NULL) {
+			LIST_REMOVE(r, in_bucket);
 			s->nregistrations--;
 			free(r);
 		}
-	while ((owner = s->owners) != NULL) {
-		s->owners = owner->next;
+	while ((owner = LIST_FIRST(&s->owners)) != NULL) {
+		LIST_REMOVE(owner, link);
 		free(owner);
 	}
 }
@@ -101,33 +98,30 @@ void ha_slots_expire(struct ha_slots *s, uint64_t now)
 
 /* ---- registrations ---- */
 
-static struct ha_registration **find_bucket(struct ha_slots *s, const struct ha_owner *owner,
-					    uint32_t conn_id)
+static struct ha_registration_list *find_bucket(struct ha_slots *s, const struct ha_owner *owner,
+						uint32_t conn_id)
 {
 	uint64_t h = ((uint64_t)(uintptr_t)owner >> 4) + conn_id * UINT64_C(0x9e3779b97f4a7c15);
 
 	return &s->bucket[(h ^ h >> 32) % HA_SLOTS_BUCKETS];
 }
 
-/* What points to the registration; to NULL: there is none. */
-static struct ha_registration **find_registration(struct ha_slots *s, const struct ha_owner *owner,
-						  uint32_t conn_id)
+/* NULL: there is none. */
+static struct ha_registration *find_registration(struct ha_slots *s, const struct ha_owner *owner,
+						 uint32_t conn_id)
 {
-	struct ha_registration **link = find_bucket(s, owner, conn_id);
+	struct ha_registration *r;
 
-	while (*link && ((*link)->owner != owner || (*link)->conn_id != conn_id))
-		link = &(*link)->next;
-	return link;
+	LIST_FOREACH(r, find_bucket(s, owner, conn_id), in_bucket)
+		if (r->owner == owner && r->conn_id == conn_id)
+			break;
+	return r;
 }
 
-static void drop_registration(struct ha_slots *s, struct ha_registration **link)
+static void drop_registration(struct ha_slots *s, struct ha_registration *r)
 {
-	struct ha_registration *r = *link;
-
-	*link = r->next;
-	*r->owner_link = r->of_owner;
-	if (r->of_owner)
-		r->of_owner->owner_link = r->owner_link;
+	LIST_REMOVE(r, in_bucket);
+	LIST_REMOVE(r, of_owner);
 	if (!--s->slot[r->slot].refs)
 		release_slot(s, r->slot);
 	s->nregistrations--;
@@ -137,7 +131,8 @@ static void drop_registration(struct ha_slots *s, struct ha_registration **link)
 static bool add_registration(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id,
 			     unsigned at)
 {
-	struct ha_registration **link = find_bucket(s, owner, conn_id), *r;
+	struct ha_registration_list *bucket = find_bucket(s, owner, conn_id);
+	struct ha_registration *r;
 
 	r = s->nregistrations < HA_SLOTS_REGISTRATIONS ? calloc(1, sizeof(*r)) : NULL;
 	if (!r)
@@ -145,13 +140,8 @@ static bool add_registration(struct ha_slots *s, struct ha_owner *owner, uint32_
 	r->owner = owner;
 	r->conn_id = conn_id;
 	r->slot = at;
-	r->next = *link;
-	*link = r;
-	r->of_owner = owner->registrations;
-	r->owner_link = &owner->registrations;
-	if (r->of_owner)
-		r->of_owner->owner_link = &r->of_owner;
-	owner->registrations = r;
+	LIST_INSERT_HEAD(bucket, r, in_bucket);
+	LIST_INSERT_HEAD(&owner->registrations, r, of_owner);
 	s->nregistrations++;
 	s->slot[at].refs++;
 	return true;
@@ -202,7 +192,7 @@ static void write_first_hint(struct ha_slots *s, unsigned at)
 uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner,
 			   const struct mpib_register *m, uint32_t *slot)
 {
-	const struct ha_registration *known = *find_registration(s, owner, m->conn_id);
+	const struct ha_registration *known = find_registration(s, owner, m->conn_id);
 	int at;
 
 	*slot = MPIB_NO_SLOT;
@@ -233,11 +223,11 @@ uint32_t ha_slots_register(struct ha_slots *s, struct ha_owner *owner,
 
 uint32_t ha_slots_deregister(struct ha_slots *s, struct ha_owner *owner, uint32_t conn_id)
 {
-	struct ha_registration **link = find_registration(s, owner, conn_id);
+	struct ha_registration *r = find_registration(s, owner, conn_id);
 
-	if (!*link)
+	if (!r)
 		return MPIB_STATUS_INVALID;
-	drop_registration(s, link);
+	drop_registration(s, r);
 	return MPIB_STATUS_OK;
 }
 
@@ -248,20 +238,21 @@ struct ha_owner *ha_owner_get(struct ha_slots *s, pid_t pid, uid_t uid)
 	uint64_t start = pid > 0 ? ha_process_start(pid) : 0;
 	struct ha_owner *owner = NULL;
 
-	if (!start)
+	if (start) {
+		LIST_FOREACH(owner, &s->owners, link)
+			if (owner->pid == pid && owner->start == start)
+				break;
+	} else {
 		/* in another namespace, or it has ended already: its socket is all we know of it */
 		pid = 0;
-	for (owner = s->owners; pid && owner; owner = owner->next)
-		if (owner->pid == pid && owner->start == start)
-			break;
-	if (!pid || !owner) {
+	}
+	if (!owner) {
 		owner = calloc(1, sizeof(*owner));
 		if (!owner)
 			return NULL;
 		owner->pid = pid;
 		owner->start = start;
-		owner->next = s->owners;
-		s->owners = owner;
+		LIST_INSERT_HEAD(&s->owners, owner, link);
 		s->nowners++;
 	}
 	owner->uid = uid;
@@ -269,19 +260,20 @@ struct ha_owner *ha_owner_get(struct ha_slots *s, pid_t pid, uid_t uid)
 	return owner;
 }
 
-static void remove_owner(struct ha_slots *s, struct ha_owner *owner)
+static void reclaim_registrations(struct ha_slots *s, struct ha_owner *owner)
 {
-	struct ha_owner **link = &s->owners;
-
-	while (owner->registrations) {
-		drop_registration(s, find_registration(s, owner, owner->registrations->conn_id));
+	while (!LIST_EMPTY(&owner->registrations)) {
+		drop_registration(s, LIST_FIRST(&owner->registrations));
 		s->reclaimed++;
 	}
-	while (*link != owner)
-		link = &(*link)->next;
-	*link = owner->next;
+}
+
+static void remove_owner(struct ha_slots *s, struct ha_owner *owner)
+{
+	reclaim_registrations(s, owner);
 	if (s->sweep == owner)
-		s->sweep = owner->next;
+		s->sweep = LIST_NEXT(owner, link);
+	LIST_REMOVE(owner, link);
 	s->nowners--;
 	free(owner);
 }
@@ -290,27 +282,23 @@ void ha_owner_hang_up(struct ha_slots *s, struct ha_owner *owner)
 {
 	if (--owner->sockets)
 		return;
-	if (!owner->pid || !owner->registrations)
+	if (!owner->pid || LIST_EMPTY(&owner->registrations))
 		remove_owner(s, owner);
 }
 
 void ha_owner_sweep(struct ha_slots *s, unsigned most)
 {
-	struct ha_owner *owner = s->sweep ? s->sweep : s->owners, *next;
+	struct ha_owner *owner = s->sweep ? s->sweep : LIST_FIRST(&s->owners), *next;
 
 	if (!ha_process_start(getpid()))
 		return; /* no /proc, or no descriptor left: we know nothing */
 	for (; owner && most; owner = next, most--) {
-		next = owner->next;
+		next = LIST_NEXT(owner, link);
 		if (!owner->pid || ha_process_start(owner->pid) == owner->start)
 			continue;
 		/* A child may still hold its socket; that one is closed by whoever holds it, and is
 		 * nobody's now. */
-		while (owner->registrations) {
-			drop_registration(s, find_registration(s, owner,
-							       owner->registrations->conn_id));
-			s->reclaimed++;
-		}
+		reclaim_registrations(s, owner);
 		owner->pid = 0;
 		if (!owner->sockets)
 			remove_owner(s, owner);
@@ -335,16 +323,21 @@ UNCOUNTED static bool first_of_flow(const struct ha_slots *s, int at)
 	return true;
 }
 
-/* Every registration stands in its owner's list; false where a link is wrong. */
+/* Every registration stands in its owner's list, and in no other's. */
 UNCOUNTED static bool owners_are_linked(const struct ha_slots *s)
 {
+	const struct ha_registration *r;
+	const struct ha_owner *o;
 	unsigned owned = 0, owners = 0;
 
-	for (const struct ha_owner *o = s->owners; o; o = o->next, owners++)
-		for (const struct ha_registration *r = o->registrations; r;
-		     r = r->of_owner, owned++)
-			if (r->owner != o || *r->owner_link != r)
+	LIST_FOREACH(o, &s->owners, link) {
+		owners++;
+		LIST_FOREACH(r, &o->registrations, of_owner) {
+			owned++;
+			if (r->owner != o)
 				return false;
+		}
+	}
 	return owned == s->nregistrations && owners == s->nowners;
 }
 
@@ -366,10 +359,13 @@ UNCOUNTED static bool entry_is_right(const struct ha_slots *s, int at, unsigned 
 UNCOUNTED bool ha_slots_consistent(const struct ha_slots *s)
 {
 	unsigned refs[MPIB_HINT_MAX_ENTRIES] = { 0 }, n = 0, used = 0;
+	const struct ha_registration *r;
 
 	for (unsigned i = 0; i < HA_SLOTS_BUCKETS; i++)
-		for (const struct ha_registration *r = s->bucket[i]; r; r = r->next, n++)
+		LIST_FOREACH(r, &s->bucket[i], in_bucket) {
 			refs[r->slot]++;
+			n++;
+		}
 	if (n != s->nregistrations || !owners_are_linked(s))
 		return false;
 	for (int i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {

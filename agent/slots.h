@@ -15,13 +15,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #define HA_SLOTS_REGISTRATIONS 65536 /* at once, of everybody */
 #define HA_SLOTS_BUCKETS 16384
 #define HA_SLOTS_GRACE_NS UINT64_C(30000000000) /* a slot of a former agent is kept so long */
 
-struct ha_registration;
+/* In a bucket, or of an owner. */
+LIST_HEAD(ha_registration_list, ha_registration);
 
 struct ha_slot {
 	uint32_t src, dst;         /* network byte order; both 0: free */
@@ -38,15 +40,15 @@ struct ha_owner {
 	uint64_t start; /* base/process.h */
 	uid_t uid;
 	unsigned sockets;
-	struct ha_registration *registrations;
-	struct ha_owner *next;
+	struct ha_registration_list registrations;
+	LIST_ENTRY(ha_owner) link;
 };
 
 struct ha_slots {
 	struct mpib_hint_shm *shm;
 	struct ha_slot slot[MPIB_HINT_MAX_ENTRIES];
-	struct ha_registration *bucket[HA_SLOTS_BUCKETS];
-	struct ha_owner *owners;
+	struct ha_registration_list bucket[HA_SLOTS_BUCKETS];
+	LIST_HEAD(, ha_owner) owners;
 	struct ha_owner *sweep; /* where the search for dead processes goes on */
 	unsigned nregistrations, nowners, used;
 	uint64_t writes, reclaimed;
