@@ -39,7 +39,7 @@
 #ifdef __CUDACC__
 #include "gpu/device/env_cuda.h"
 #else
-#include "gpu/device/env_host.h"
+#include "gpu/emu/env_host.h"
 #endif
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -37,6 +37,8 @@ struct ha_gpu_self {
  * this call.
  */
 void ha_gpu_emu_become(struct ha_gpu_self *self);
+/* As it was called last; NULL: a warp of one. */
+struct ha_gpu_self *ha_gpu_emu_self(void);
 
 unsigned ha_gpu_lane(void);
 unsigned ha_gpu_lanes(void);

@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu/device/env.h"
-
-static __thread struct ha_gpu_self *self;
-
-void ha_gpu_emu_become(struct ha_gpu_self *who)
-{
-	self = who;
-}
-
-unsigned ha_gpu_lane(void)
-{
-	return self && self->warp ? self->lane : 0;
-}
-
-unsigned ha_gpu_lanes(void)
-{
-	return self && self->warp ? self->warp->lanes : 1;
-}
+#include "gpu/emu/env_host.h"
 
 /* The last to arrive opens the next round; the others wait for it. */
 void ha_gpu_syncwarp(void)
 {
+	const struct ha_gpu_self *self = ha_gpu_emu_self();
 	struct ha_gpu_warp *w = self ? self->warp : 0;
 	uint64_t round, arrived = 0;
 
@@ -40,6 +24,7 @@ void ha_gpu_syncwarp(void)
 /* Two barriers: before the cells are read, and before they are written again. */
 uint64_t ha_gpu_shfl(uint64_t v, unsigned lane)
 {
+	const struct ha_gpu_self *self = ha_gpu_emu_self();
 	struct ha_gpu_warp *w = self ? self->warp : 0;
 
 	if (!w)
@@ -53,6 +38,7 @@ uint64_t ha_gpu_shfl(uint64_t v, unsigned lane)
 
 uint32_t ha_gpu_ballot(bool p)
 {
+	const struct ha_gpu_self *self = ha_gpu_emu_self();
 	struct ha_gpu_warp *w = self ? self->warp : 0;
 	uint32_t bits = 0;
 

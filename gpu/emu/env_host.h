@@ -4,7 +4,7 @@
  * (sanitizers do not see those)
  *
  * A GPU thread is whatever runs the code. Without more it is a thread with the system's clock and a
- * warp of one lane. gpu/emu/ gives it a warp (threads that meet at a barrier) and, in HA_GPU_SIM
+ * warp of one lane. emu.h gives it a warp (threads that meet at a barrier) and, in HA_GPU_SIM
  * builds, a random scheduler that may switch at every access below and a clock of its own. Host
  * agents and the software NIC use the same calls.
  */
