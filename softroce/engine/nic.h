@@ -13,7 +13,6 @@
 #include "softroce/engine/list.h"
 #include "softroce/engine/table.h"
 #include "softroce/engine/timer.h"
-#include <string.h>
 
 #define SR_QPN_GSI 1u
 #define SR_QPN_INDEX_BITS 14u /* 16384 queue pairs, 10 random bits in a QPN */
@@ -49,24 +48,5 @@ struct sr_nic {
 bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
 /* Raises an asynchronous event; nothing happens once the NIC is dead. */
 void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object);
-/*
- * The queue pairs on completion queues that overran go to the error state; called at the end of
- * every entry point.
- */
-void sr_nic_stop_overrun(struct sr_nic *nic);
-
-/* Of the form ::ffff:a.b.c.d. */
-static inline bool sr_gid_is_ipv4(const uint8_t gid[16])
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return !memcmp(gid, prefix, sizeof(prefix));
-}
-
-static inline void sr_nic_settle(struct sr_nic *nic)
-{
-	if (__builtin_expect(nic->cq_overrun, 0))
-		sr_nic_stop_overrun(nic);
-}
 
 #endif

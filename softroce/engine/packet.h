@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 struct sr_path;
 
@@ -144,5 +145,13 @@ struct sr_packet {
 
 /* Checks version, partition, opcode and length, then reads the headers. 0 or -EBADMSG. */
 int sr_packet_parse(struct sr_packet *packet, const void *data, uint32_t len);
+
+/* Of the form ::ffff:a.b.c.d. */
+static inline bool sr_gid_is_ipv4(const uint8_t gid[16])
+{
+	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid, prefix, sizeof(prefix));
+}
 
 #endif

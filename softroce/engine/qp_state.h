@@ -3,6 +3,7 @@
 #ifndef SOFTROCE_ENGINE_QP_STATE_H
 #define SOFTROCE_ENGINE_QP_STATE_H
 
+#include "softroce/engine/nic.h"
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
@@ -13,5 +14,17 @@ struct sr_qp;
 void sr_qp_enter_error(struct sr_qp *qp);
 /* Back to how it was created: queues empty, completions forgotten. */
 void sr_qp_reset(struct sr_qp *qp);
+
+/*
+ * The queue pairs on completion queues that overran go to the error state; called at the end of
+ * every entry point.
+ */
+void sr_nic_stop_overrun(struct sr_nic *nic);
+
+static inline void sr_nic_settle(struct sr_nic *nic)
+{
+	if (__builtin_expect(nic->cq_overrun, 0))
+		sr_nic_stop_overrun(nic);
+}
 
 #endif
