@@ -4,12 +4,25 @@
 #ifndef HA_CHANNEL_BOARD_H
 #define HA_CHANNEL_BOARD_H
 
+#include "plugin/channel/wire.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct ha_bundle;
 struct ha_rail;
 union ha_message;
+
+/* In an end's ring memory: what the peer writes to its driver, and the copy that the end writes to
+ * the peer's board from. */
+static inline struct ha_board *ha_board_in_ring(void *ring, bool is_send)
+{
+	return (struct ha_board *)((char *)ring + (is_send ? HA_SENDER_BOARD : HA_RECEIVER_BOARD));
+}
+static inline struct ha_board *ha_board_staged(void *ring, bool is_send)
+{
+	return ha_board_in_ring(ring, is_send) + 1;
+}
 
 /* Acts on a message of the peer's; the bundle is taken. */
 typedef void (*ha_message_taker)(struct ha_bundle *b, const union ha_message *m);

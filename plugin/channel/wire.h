@@ -5,20 +5,19 @@
  * Four kinds: the handle that NCCL carries, the messages (bootstrap, on the out-of-band socket;
  * control, there and on the board), the memory that the peer writes by RDMA (clear-to-send ring,
  * sizes ring, board), and the 32-bit immediate. All integers are little-endian, as on every machine
- * with a GPU; a big-endian build is refused below. docs/protocol.md is the prose.
+ * with a GPU; a big-endian build is refused. What an end says of its ports and rails is in
+ * plugin/device/wire_end.h. docs/protocol.md is the prose.
  */
 #ifndef HA_CORE_WIRE_H
 #define HA_CORE_WIRE_H
 
 #include "plugin/core.h"
+#include "plugin/device/wire_end.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-	      "hawser's wire structures are little-endian in memory");
 
 #define HA_WIRE_MAGIC 0x48410001u /* "HA", version 1: first word of the handle */
 #define HA_WIRE_VERSION 1         /* protocol spoken; the lower of the two ends' is used */
@@ -39,28 +38,6 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 #define HA_FLAG_PAIRS 64u
 /* it answers RAIL_ASK */
 #define HA_FLAG_SIGNS 128u
-
-/* An IP address and TCP port: family 4 or 6, IPv4 in the first four bytes of ip. */
-struct ha_wire_addr {
-	uint8_t family;
-	uint8_t reserved;
-	uint16_t port;
-	uint32_t scope;
-	uint8_t ip[16];
-};
-static_assert(sizeof(struct ha_wire_addr) == 24, "wire layout");
-
-/* What one end of a queue pair must know of the other. */
-struct ha_wire_qp {
-	uint32_t qpn;
-	uint32_t psn;
-	uint8_t gid[16];
-	uint16_t lid;
-	uint8_t mtu;        /* enum ibv_mtu */
-	uint8_t link_layer; /* IBV_LINK_LAYER_* */
-	uint32_t ring_rkey; /* key of the ring memory on this rail's device */
-};
-static_assert(sizeof(struct ha_wire_qp) == 32, "wire layout");
 
 struct ha_wire_handle {
 	uint32_t magic;
@@ -118,37 +95,6 @@ struct ha_msg_header {
 	uint32_t ports;
 };
 static_assert(sizeof(struct ha_msg_header) == 16, "wire layout");
-
-/* Options of enhanced connection establishment (IBTA 12.11): the connector offers, the listener
- * answers. 0 = none. */
-struct ha_wire_ece {
-	uint32_t vendor_id, options, comp_mask;
-};
-static_assert(sizeof(struct ha_wire_ece) == 12, "wire layout");
-
-struct ha_wire_rail {
-	struct ha_wire_qp qp;
-	uint64_t guid;
-	char name[24]; /* device name and port, for the peer's log lines */
-	struct ha_wire_ece ece;
-	/*
-	 * RAIL_ANSWER: changes whenever this end forgets the keys of the rail's device
-	 * (HA_FLAG_MOVES). With HA_FLAG_PAIRS that count is the low byte, and above it, in all
-	 * messages, is the device's place in the fabric.
-	 */
-	uint32_t keys;
-};
-static_assert(sizeof(struct ha_wire_rail) == 80, "wire layout");
-
-/*
- * A place: rail + 1 in bits 12-23, plane + 1 in bits 0-11; 0 as the rail's part: not known. Equal
- * ones are one leaf switch. HA_PLACE_MAX: the largest rail and plane that can be told.
- */
-#define HA_PLACE_MAX 4094
-static inline uint32_t ha_wire_place(uint32_t keys)
-{
-	return keys >> 20 ? keys >> 8 : 0;
-}
 
 /* HELLO and WELCOME: an end and its rails. nonce: the handle's in HELLO, the same again in
  * WELCOME. */

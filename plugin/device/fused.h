@@ -9,8 +9,8 @@
 #ifndef HA_CORE_FUSED_H
 #define HA_CORE_FUSED_H
 
-#include "plugin/channel/wire.h"
 #include "plugin/core.h"
+#include "plugin/device/wire_end.h"
 
 #include <stdatomic.h>
 

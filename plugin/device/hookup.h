@@ -15,7 +15,7 @@
 #ifndef HA_CORE_HOOKUP_H
 #define HA_CORE_HOOKUP_H
 
-#include "plugin/channel/wire.h"
+#include "plugin/device/wire_end.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>

@@ -15,8 +15,8 @@
 #ifndef HA_CORE_MPIB_H
 #define HA_CORE_MPIB_H
 
-#include "plugin/channel/wire.h"
 #include "plugin/core.h"
+#include "plugin/device/wire_end.h"
 
 struct ha_bundle;
 

@@ -6,6 +6,8 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/hookup.h"
+#include "plugin/device/send_queue.h"
+#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <arpa/inet.h>

@@ -3,7 +3,77 @@
 #ifndef HA_CORE_RAIL_H
 #define HA_CORE_RAIL_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/device/address.h"
+#include "plugin/device/wire_end.h"
+#include "rdma/verbs/ops.h"
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ha_bundle;
+struct ha_device;
+struct ha_hookup;
+struct ha_opening;
+
+/* One path: one queue pair and its completion queue. The first lines are what a message touches. */
+struct ha_rail {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	const struct ha_verbs_hot *hot;
+	struct ha_device *dev;
+	/* Work requests ever posted, modulo 2^32, and of them, known to be out of the send queue.
+	 * Changed by whoever is inside, by the functions of send_queue.h alone; heartbeat.c reads
+	 * them from outside. */
+	uint32_t sq_posted, sq_retired;
+	uint32_t sq_depth;
+	/* receives of the device's shared queue consumed and not yet given back, plus rq_base;
+	 * heartbeat.c reads it from outside too */
+	uint32_t rq_consumed;
+	uint32_t ring_rkey; /* of the peer's ring memory, on this rail */
+	uint32_t ring_lkey; /* of ours */
+	uint32_t max_inline;
+	uint32_t imm_whole; /* what the immediate says of a message that this rail carries alone */
+	uint32_t max_msg;   /* bytes one work request may carry */
+	/* bytes that may travel in one work request together with their immediate */
+	uint32_t single_max;
+	uint8_t index;
+	uint8_t state; /* enum ha_rail_state */
+	uint32_t epoch;
+	uint64_t work_whole; /* ha_send_slot.work of a message that this rail carries alone */
+	/* The one-buffer work request of this side (a send's data, a receive's CTS), filled once
+	 * but for its variable fields. */
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	/* Below: set-up, and rq_base once per refill. */
+	uint32_t psn;
+	uint32_t qp_num;     /* of the incarnation that was up last; its queue pair may be gone */
+	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
+	/* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
+	uint32_t rq_base;
+	/* of dev, that its queue pairs and the buffers' keys are of; NULL: there are none. Changed
+	 * by the driver, under registered.lock */
+	struct ha_opening *opening;
+	bool connected; /* flush queue pairs may be made; under registered.lock */
+	/* it is being connected (hookup.h): qp is not ours; NULL: it is */
+	struct ha_hookup *hookup;
+	struct ha_address self; /* our end's address in this incarnation */
+	struct ibv_mr *ring_mr;
+	struct ha_wire_rail peer;
+	struct ha_wire_ece ece;  /* ours: offered, then agreed on */
+	struct ibv_qp *flush_qp; /* loop-back queue pair of a receiver that must flush GPU memory */
+	struct ibv_cq *flush_cq;
+};
+
+/*
+ * The queue pair for flushes is made by whoever registers GPU memory, or by the driver, while the
+ * owner polls and flushes. Its completion queue appears last and complete: who has read it here may
+ * use both. NULL: there is none.
+ */
+static inline struct ibv_cq *ha_rail_flush_cq(const struct ha_rail *r)
+{
+	return __atomic_load_n(&r->flush_cq, __ATOMIC_ACQUIRE);
+}
 
 /* Slow verbs all of them. A failure is one line in the log, and leaves the rail so that
  * ha_rail_close ends it. */

@@ -16,22 +16,19 @@
 
 #include "base/clock.h"
 #include "plugin/balance/balance.h"
+#include "plugin/channel/board.h"
 #include "plugin/channel/link.h"
 #include "plugin/channel/schedule.h"
 #include "plugin/channel/wire.h"
 #include "plugin/core.h"
-#include "plugin/device/address.h"
 #include "plugin/device/mr.h"
+#include "plugin/device/rail.h"
+#include "plugin/device/send_queue.h"
 #include "plugin/failover/control.h"
-#include "rdma/verbs/ops.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
-
-struct ha_device;
-struct ha_hookup;
-struct ha_opening;
 
 enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
 
@@ -52,55 +49,6 @@ static_assert(sizeof(struct ha_request) == 40, "small, because there are thousan
 
 /* completions fetched by one poll at most: the range of HA_NCCL_POLL_BATCH */
 #define HA_POLL_BATCH_MAX 256
-
-/* One path: one queue pair and its completion queue. The first lines are what a message touches. */
-struct ha_rail {
-	struct ibv_qp *qp;
-	struct ibv_cq *cq;
-	const struct ha_verbs_hot *hot;
-	struct ha_device *dev;
-	/* Work requests ever posted, modulo 2^32, and of them, known to be out of the send queue.
-	 * Changed by whoever is inside, by the functions below alone; heartbeat.c reads them from
-	 * outside. */
-	uint32_t sq_posted, sq_retired;
-	uint32_t sq_depth;
-	/* receives of the device's shared queue consumed and not yet given back, plus rq_base;
-	 * heartbeat.c reads it from outside too */
-	uint32_t rq_consumed;
-	uint32_t ring_rkey; /* of the peer's ring memory, on this rail */
-	uint32_t ring_lkey; /* of ours */
-	uint32_t max_inline;
-	uint32_t imm_whole; /* what the immediate says of a message that this rail carries alone */
-	uint32_t max_msg;   /* bytes one work request may carry */
-	/* bytes that may travel in one work request together with their immediate */
-	uint32_t single_max;
-	uint8_t index;
-	uint8_t state; /* enum ha_rail_state */
-	uint32_t epoch;
-	uint64_t work_whole; /* ha_send_slot.work of a message that this rail carries alone */
-	/* The one-buffer work request of this side (a send's data, a receive's CTS), filled once
-	 * but for its variable fields. */
-	struct ibv_send_wr wr;
-	struct ibv_sge sge;
-	/* Below: set-up, and rq_base once per refill. */
-	uint32_t psn;
-	uint32_t qp_num;     /* of the incarnation that was up last; its queue pair may be gone */
-	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
-	/* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
-	uint32_t rq_base;
-	/* of dev, that its queue pairs and the buffers' keys are of; NULL: there are none. Changed
-	 * by the driver, under registered.lock */
-	struct ha_opening *opening;
-	bool connected; /* flush queue pairs may be made; under registered.lock */
-	/* it is being connected (hookup.h): qp is not ours; NULL: it is */
-	struct ha_hookup *hookup;
-	struct ha_address self; /* our end's address in this incarnation */
-	struct ibv_mr *ring_mr;
-	struct ha_wire_rail peer;
-	struct ha_wire_ece ece;  /* ours: offered, then agreed on */
-	struct ibv_qp *flush_qp; /* loop-back queue pair of a receiver that must flush GPU memory */
-	struct ibv_cq *flush_cq;
-};
 
 /* bits of ha_bundle.attention */
 enum {
@@ -341,16 +289,6 @@ static inline bool ha_recv_overlaps(const struct ha_recv_buffer *buf, const void
 #define HA_RECV_INLINE_SIZE (HA_RECV_CTS + HA_CTS_SLOT_SIZE)
 #define HA_RECV_RING_SIZE (HA_RECV_INLINE_SIZE + HA_CTS_RING_SIZE)
 
-/*
- * The queue pair for flushes is made by whoever registers GPU memory, or by the driver, while the
- * owner polls and flushes. Its completion queue appears last and complete: who has read it here may
- * use both. NULL: there is none.
- */
-static inline struct ibv_cq *ha_rail_flush_cq(const struct ha_rail *r)
-{
-	return __atomic_load_n(&r->flush_cq, __ATOMIC_ACQUIRE);
-}
-
 /* For the driver, which waits for no registration. False: one is under way. */
 static inline bool ha_bundle_try_mr(struct ha_bundle *b)
 {
@@ -360,12 +298,11 @@ static inline bool ha_bundle_try_mr(struct ha_bundle *b)
 /* What the peer writes to the driver here, and the copy that we write to its board from. */
 static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
 {
-	return (struct ha_board *)((char *)b->ring +
-				   (b->is_send ? HA_SENDER_BOARD : HA_RECEIVER_BOARD));
+	return ha_board_in_ring(b->ring, b->is_send);
 }
 static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
 {
-	return ha_bundle_board(b) + 1;
+	return ha_board_staged(b->ring, b->is_send);
 }
 
 /* The address, in a register from here on: the compiler would rather compute it from an index
@@ -430,63 +367,9 @@ static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
 }
 
-/* What a work request's wr_id says: kind of work, ring entry (data: and stripe), and how far the
- * send queue had come when it was posted. Receives have 0. */
-enum ha_wr_kind {
-	HA_WR_DATA = 1,
-	HA_WR_CTS,
-	HA_WR_FLUSH,
-	HA_WR_CONTROL,
-	HA_WR_MARKER,
-	HA_WR_TIMED,
-	HA_WR_PROBE
-};
-/* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete.
- * HA_WR_PROBE: gate.c does. */
-
 /* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has
  * its own */
 #define HA_CTS_SIGNAL 32
-
-static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
-{
-	return (uint64_t)sq_posted << 32 | (unsigned)kind << 16 | entry;
-}
-/* A receive of the shared queue, whatever came of it. */
-static inline bool ha_wr_is_receive(uint64_t wr_id)
-{
-	return !wr_id;
-}
-static inline unsigned ha_wr_data_entry(unsigned entry, unsigned stripe)
-{
-	return stripe << 8 | entry;
-}
-
-/* One more work request; its number. Relaxed: who reads from outside wants to know whether the rail
- * moves, no more. */
-static inline uint32_t ha_rail_count_post(struct ha_rail *r)
-{
-	uint32_t posted = r->sq_posted + 1;
-
-	__atomic_store_n(&r->sq_posted, posted, __ATOMIC_RELAXED);
-	return posted;
-}
-static inline void ha_rail_retire(struct ha_rail *r, uint64_t wr_id)
-{
-	__atomic_store_n(&r->sq_retired, (uint32_t)(wr_id >> 32), __ATOMIC_RELAXED);
-}
-
-/* Not known to be done. From outside too. */
-static inline uint32_t ha_rail_outstanding(const struct ha_rail *r)
-{
-	return __atomic_load_n(&r->sq_posted, __ATOMIC_RELAXED) -
-	       __atomic_load_n(&r->sq_retired, __ATOMIC_RELAXED);
-}
-
-static inline uint32_t ha_rail_room(const struct ha_rail *r)
-{
-	return r->sq_depth - (r->sq_posted - r->sq_retired);
-}
 
 /* send.c, recv.c: fill what never changes in slots and requests; before the first request. */
 void ha_send_prepare(struct ha_send *s);
