@@ -317,21 +317,20 @@ void ha_adaptive_cut(struct ha_send *s, uint64_t size)
 	take_parts(b, part, find_fastest(rate, mask));
 }
 
-void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot)
+void ha_adaptive_posted(struct ha_bundle *b, unsigned mask, const uint64_t *bytes)
 {
-	struct ha_adaptive *a = &s->b.balance.adaptive;
-	uint64_t now = now_of(&s->b);
+	struct ha_adaptive *a = &b->balance.adaptive;
+	uint64_t now = now_of(b);
 
-	for (unsigned left = slot->mask; left; left &= left - 1) {
+	for (unsigned left = mask; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
-		uint64_t bytes = ha_policy_stripe_bytes(slot, i);
 
-		if (i >= s->b.balance.ndata)
+		if (i >= b->balance.ndata)
 			continue;
-		a->out[i] += bytes;
-		ha_pace_posted(&a->pace[s->b.balance.lead[i]], bytes, now);
-		ha_pace_posted(&a->all, bytes, now);
-		ha_pace_posted(&a->trial.pace, bytes, now);
+		a->out[i] += bytes[i];
+		ha_pace_posted(&a->pace[b->balance.lead[i]], bytes[i], now);
+		ha_pace_posted(&a->all, bytes[i], now);
+		ha_pace_posted(&a->trial.pace, bytes[i], now);
 	}
 }
 
@@ -356,15 +355,15 @@ static void count_part(struct ha_seen *seen, uint64_t bytes)
 	seen->bytes += bytes;
 }
 
-void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe)
+void ha_adaptive_done(struct ha_bundle *b, unsigned stripe, uint64_t bytes)
 {
-	struct ha_adaptive *a = &s->b.balance.adaptive;
-	uint64_t now = now_of(&s->b), bytes = ha_policy_stripe_bytes(slot, stripe);
+	struct ha_adaptive *a = &b->balance.adaptive;
+	uint64_t now = now_of(b);
 
 	if (!a->on || a->out[stripe] < bytes)
 		return; /* of an incarnation that is over */
 	a->out[stripe] -= bytes;
-	ha_pace_done(&a->pace[s->b.balance.lead[stripe]], bytes, now);
+	ha_pace_done(&a->pace[b->balance.lead[stripe]], bytes, now);
 	if (a->trial.stage == HA_TRIAL_NONE && !forget_if_stalled(a, now)) {
 		ha_pace_done(&a->all, bytes, now);
 		count_part(&a->seen, bytes);

@@ -26,7 +26,6 @@
 struct ha_bundle;
 struct ha_rail;
 struct ha_send;
-struct ha_send_slot;
 
 /* How fast something goes. */
 struct ha_pace {
@@ -105,9 +104,9 @@ struct ha_adaptive {
 void ha_adaptive_join(struct ha_bundle *b);
 /* Owner: weights for the next message, of `size` bytes in all. */
 void ha_adaptive_cut(struct ha_send *s, uint64_t size);
-/* Owner: its stripes have been posted; one of them is complete. */
-void ha_adaptive_posted(struct ha_send *s, const struct ha_send_slot *slot);
-void ha_adaptive_done(struct ha_send *s, const struct ha_send_slot *slot, unsigned stripe);
+/* Owner: its stripes have been posted, stripe i of the mask with bytes[i]; one is complete. */
+void ha_adaptive_posted(struct ha_bundle *b, unsigned mask, const uint64_t *bytes);
+void ha_adaptive_done(struct ha_bundle *b, unsigned stripe, uint64_t bytes);
 /* Driver: the rail begins a new incarnation. */
 void ha_adaptive_new_incarnation(struct ha_bundle *b, const struct ha_rail *r);
 

@@ -2,6 +2,7 @@
 #include "plugin/balance/policy.h"
 
 #include "plugin/balance/lag.h"
+#include "plugin/transfer/bundle.h"
 
 static uint64_t sum_weights(const uint16_t *weight, unsigned mask)
 {
@@ -27,6 +28,18 @@ static unsigned find_first(const struct ha_bundle *b)
 	return first;
 }
 
+void ha_policy_poll(struct ha_bundle *b, unsigned rails)
+{
+	unsigned n = 0, most = b->poll.most;
+
+	b->poll.rails = (uint8_t)rails;
+	for (; rails; rails &= rails - 1)
+		b->poll.list[n++] = &b->rail[__builtin_ctz(rails)];
+	b->poll.list[n] = NULL;
+	b->poll.quota = (uint16_t)(n && most / n ? most / n : 1);
+	b->poll.want = b->poll.batch < b->poll.quota ? b->poll.batch : b->poll.quota;
+}
+
 void ha_policy_update(struct ha_bundle *b)
 {
 	unsigned weighted = 0, polled = 0;
@@ -47,7 +60,7 @@ void ha_policy_update(struct ha_bundle *b)
 	ha_gate_forget(b);
 	ha_gate_apply(b);
 	ha_lag_roles(b);
-	ha_bundle_set_polled(b, polled | ha_lag_polled(b) | (b->active & 1u << b->balance.first));
+	ha_policy_poll(b, polled | ha_lag_polled(b) | (b->active & 1u << b->balance.first));
 }
 
 void ha_policy_weigh(struct ha_bundle *b)
@@ -170,15 +183,4 @@ struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned 
 	return (struct ha_range) {
 		start, (last ? size : ha_policy_boundary(size, below + weight[rail], all)) - start
 	};
-}
-
-uint64_t ha_policy_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned m = 0; m < slot->n; m++)
-		bytes += ha_policy_range(slot->weight, slot->mask, stripe,
-					 ha_send_request(slot, m)->size)
-				 .length;
-	return bytes;
 }

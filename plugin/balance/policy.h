@@ -12,7 +12,7 @@
 #ifndef HA_CORE_POLICY_H
 #define HA_CORE_POLICY_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/core.h"
 
 #define HA_STRIPE_ALIGN 128
 
@@ -23,8 +23,10 @@ struct ha_range {
 /* The set of active rails or a weight has changed: find b->balance.first, b->poll.rails and
  * b->balance.stripe_min anew. */
 void ha_policy_update(struct ha_bundle *b);
-/* The same without the rest: weights have changed, for the next message, among rails that may all
- * have some. */
+/* Every poll asks the rails of this mask from now on. Owner, or driver with the bundle taken. */
+void ha_policy_poll(struct ha_bundle *b, unsigned rails);
+/* ha_policy_update without the rest: weights have changed, for the next message, among rails that
+ * may all have some. */
 void ha_policy_weigh(struct ha_bundle *b);
 
 /* How a buffer is cut: the rails that carry a stripe of it, none of them empty, and where each
@@ -60,7 +62,5 @@ void ha_policy_turns(struct ha_bundle *b, bool split);
  * again is cut by the weights that it was first cut by. */
 struct ha_range ha_policy_range(const uint16_t *weight, unsigned mask, unsigned rail,
 				uint64_t size);
-/* What a stripe has of all buffers of its message. */
-uint64_t ha_policy_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe);
 
 #endif

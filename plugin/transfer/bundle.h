@@ -314,19 +314,6 @@ static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
 		kept_;                                 \
 	})
 
-/* Every poll asks the rails of this mask from now on. Owner, or driver with the bundle taken. */
-static inline void ha_bundle_set_polled(struct ha_bundle *b, unsigned rails)
-{
-	unsigned n = 0, most = b->poll.most;
-
-	b->poll.rails = (uint8_t)rails;
-	for (; rails; rails &= rails - 1)
-		b->poll.list[n++] = &b->rail[__builtin_ctz(rails)];
-	b->poll.list[n] = NULL;
-	b->poll.quota = (uint16_t)(n && most / n ? most / n : 1);
-	b->poll.want = b->poll.batch < b->poll.quota ? b->poll.batch : b->poll.quota;
-}
-
 /* No stripe of this slot is missing any more, and no word. */
 static inline void ha_send_settled(struct ha_send_slot *slot)
 {

@@ -8,11 +8,13 @@
  * is fenced and the other end says what it has (reconcile.c).
  */
 #include "plugin/balance/adaptive.h"
+#include "plugin/balance/policy.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/schedule.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/transfer/guard.h"
+#include "plugin/transfer/stripe.h"
 #include "plugin/transfer/suspect.h"
 
 #include "base/log.h"
@@ -135,9 +137,11 @@ static inline void on_stripe_sent(struct ha_send *s, uint64_t wr_id)
 
 static void on_timed_stripe(struct ha_send *s, uint64_t wr_id)
 {
-	ha_adaptive_done(s, &s->slot[(uint8_t)wr_id], wr_id >> 8 & 7);
-	ha_gate_done(&s->b, wr_id >> 8 & 7, (uint8_t)wr_id);
-	ha_lag_done(&s->b, wr_id >> 8 & 7, (uint8_t)wr_id);
+	unsigned stripe = wr_id >> 8 & 7;
+
+	ha_adaptive_done(&s->b, stripe, ha_stripe_bytes(&s->slot[(uint8_t)wr_id], stripe));
+	ha_gate_done(&s->b, stripe, (uint8_t)wr_id);
+	ha_lag_done(&s->b, stripe, (uint8_t)wr_id);
 	on_stripe_sent(s, wr_id);
 }
 
@@ -336,7 +340,7 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 		/* The peer has its own idea of who carries data: ask this one each time, until the
 		 * roles change; not if it has failed with what it brought. */
 		if (r->rq_consumed != consumed && b->active & bit)
-			ha_bundle_set_polled(b, b->poll.rails | bit);
+			ha_policy_poll(b, b->poll.rails | bit);
 	}
 	if (ha_board_has_message(b))
 		ha_bundle_drive_soon(b);

@@ -244,11 +244,11 @@ static __attribute__((noinline)) int post_slot_sized(struct ha_send *s, struct h
 	slot->mask = (uint8_t)st.mask;
 	slot->pending = (uint16_t)(st.mask | s->b.await);
 	if (s->b.balance.adaptive.on)
-		ha_adaptive_posted(s, slot);
+		ha_stripes_count(s, slot);
 	measured = ha_gate_rests(&s->b.balance.gate) ? -1 : ha_gate_choose(&s->b, st.mask);
 	if (measured >= 0)
 		begin_measurement(s, slot, (unsigned)measured,
-				  ha_policy_stripe_bytes(slot, (unsigned)measured));
+				  ha_stripe_bytes(slot, (unsigned)measured));
 	for (unsigned left = st.mask; left; left &= left - 1) {
 		st.index = (unsigned)__builtin_ctz(left);
 		st.timed = s->b.balance.adaptive.on || (int)st.index == measured;
@@ -311,7 +311,7 @@ static __attribute__((noinline)) void choose_timed(struct ha_send *s,
 	int measured;
 
 	if (all)
-		ha_adaptive_posted(s, slot);
+		ha_stripes_count(s, slot);
 	measured = ha_gate_choose(&s->b, slot->mask);
 	if (measured >= 0)
 		begin_measurement(s, slot, (unsigned)measured, s->b.rail[measured].sge.length);

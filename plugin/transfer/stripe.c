@@ -204,3 +204,23 @@ void ha_stripe_want_keys(struct ha_send *s, const struct ha_stripe *st)
 		return;
 	}
 }
+
+uint64_t ha_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned m = 0; m < slot->n; m++)
+		bytes += ha_policy_range(slot->weight, slot->mask, stripe,
+					 ha_send_request(slot, m)->size)
+				 .length;
+	return bytes;
+}
+
+void ha_stripes_count(struct ha_send *s, const struct ha_send_slot *slot)
+{
+	uint64_t bytes[HA_MAX_RAILS];
+
+	for (unsigned left = slot->mask; left; left &= left - 1)
+		bytes[__builtin_ctz(left)] = ha_stripe_bytes(slot, (unsigned)__builtin_ctz(left));
+	ha_adaptive_posted(&s->b, slot->mask, bytes);
+}

@@ -29,5 +29,9 @@ void ha_stripe_want_keys(struct ha_send *s, const struct ha_stripe *st);
 void ha_stripe_stage_sizes(const struct ha_send *s, const struct ha_send_slot *slot);
 /* Every buffer's part, then the record that was staged, with the immediate. */
 void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe *st);
+/* What a stripe has of all buffers of its message. */
+uint64_t ha_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe);
+/* HA_NCCL_POLICY=adaptive counts what is posted: all stripes of this slot. */
+void ha_stripes_count(struct ha_send *s, const struct ha_send_slot *slot);
 
 #endif

@@ -80,7 +80,7 @@ static void not_polled_again(void)
 	world_open(&w);
 	world_connect(&w, &listen, &send, &recv);
 	recv->b.rail[0].opening->nic->hot.poll_cq = poll_flushed;
-	ha_bundle_set_polled(&recv->b, 0);
+	ha_policy_poll(&recv->b, 0);
 	waiting = TAKEN + 1;
 	ha_bundle_look_around(&recv->b);
 	CHECK_INT(recv->b.rail[0].state, HA_RAIL_FENCING);

@@ -63,7 +63,7 @@ static struct ha_recv *make_receiver(void)
 	ha_recv_prepare(c);
 	for (unsigned i = 0; i < 3; i++)
 		ha_recv_prepare_rail(c, &c->b.rail[i]);
-	ha_bundle_set_polled(&c->b, 1);
+	ha_policy_poll(&c->b, 1);
 	return c;
 }
 

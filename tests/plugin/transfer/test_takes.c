@@ -56,7 +56,7 @@ static struct ha_recv *make_receiver(void)
 	ha_recv_prepare_rail(c, &c->b.rail[0]);
 	CHECK_INT(ha_one_sided_new(&c->b), 0);
 	ha_takes_prepare(c);
-	ha_bundle_set_polled(&c->b, 1);
+	ha_policy_poll(&c->b, 1);
 	rounds = writes = 0;
 	return c;
 }
