@@ -6,6 +6,7 @@
 #include "base/process.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/report/closing.h"
 #include "plugin/report/event_json.h"
 #include "plugin/report/status.h"
 #include "plugin/transfer/bundle.h"
@@ -57,10 +58,10 @@ static bool is_closing(const struct ha_event *e, uint64_t at)
 {
 	if (!e->bundle || e->kind == HA_EVENT_LOST)
 		return false;
-	if (ha_bundle_closing(e->bundle, at))
+	if (ha_closing_since(&e->bundle->refused.at, at))
 		return e->cause == HA_CAUSE_WORK_FAILED || e->cause == HA_CAUSE_QUEUE_ERROR ||
 		       e->cause == HA_CAUSE_PEER_NOTICE || e->cause == HA_CAUSE_RAIL_LOST;
-	return ha_buffers_given_back(e->bundle, at) &&
+	return ha_closing_since(&e->bundle->registered.given_back_at, at) &&
 	       (e->cause == HA_CAUSE_QUEUE_ERROR || e->cause == HA_CAUSE_PEER_NOTICE ||
 		e->cause == HA_CAUSE_RAIL_LOST);
 }

@@ -14,7 +14,6 @@
 #ifndef HA_CORE_BUNDLE_H
 #define HA_CORE_BUNDLE_H
 
-#include "base/clock.h"
 #include "plugin/balance/balance.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/link.h"
@@ -25,6 +24,7 @@
 #include "plugin/device/rail.h"
 #include "plugin/device/send_queue.h"
 #include "plugin/failover/control.h"
+#include "plugin/report/closing.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -85,10 +85,6 @@ struct ha_abort {
 	uint64_t held_until; /* ns */
 	char text[400]; /* the advice is at its end: a line that is cut has none */
 };
-
-/* So long after a buffer was given back, or a request was refused, the two may be how a connection
- * ends. */
-#define HA_CLOSING_NS (2 * HA_NS_PER_S)
 
 /* Requests that the peer's NIC refused, or our own for a buffer that has been given back. */
 struct ha_refused {
@@ -324,18 +320,14 @@ static inline void ha_send_settled(struct ha_send_slot *slot)
 
 static inline bool ha_buffers_given_back(const struct ha_bundle *b, uint64_t now)
 {
-	uint64_t at = atomic_load_explicit(&b->registered.given_back_at, memory_order_relaxed);
-
-	return at && (int64_t)(now - at) < (int64_t)HA_CLOSING_NS;
+	return ha_closing_since(&b->registered.given_back_at, now);
 }
 
 /* A request was refused lately: what fails now may be how the peer, or the program here, ends the
  * connection. */
 static inline bool ha_bundle_closing(const struct ha_bundle *b, uint64_t now)
 {
-	uint64_t at = atomic_load_explicit(&b->refused.at, memory_order_relaxed);
-
-	return at && (int64_t)(now - at) < (int64_t)HA_CLOSING_NS;
+	return ha_closing_since(&b->refused.at, now);
 }
 
 static inline void ha_bundle_note_refusal(struct ha_bundle *b, uint64_t now)
