@@ -90,10 +90,4 @@ struct ha_ctx {
 	struct ha_listen *listens;
 };
 
-/* Run one round if nobody else is running one. For calls that wait and have no service thread. */
-static inline bool ha_ctx_self_driven(const struct ha_ctx *ctx)
-{
-	return !ctx->loop.threaded;
-}
-
 #endif

@@ -281,7 +281,7 @@ static void start_search(struct ha_ctx *ctx, struct ha_away *away, struct ha_nic
 	s->nic = nic;
 	s->first = first_port(ctx, away, nic);
 	fill_mark(s);
-	s->threaded = !ha_ctx_self_driven(ctx);
+	s->threaded = ctx->loop.threaded;
 	ctx->returns.search = s;
 	if (!s->threaded) {
 		search_main(s);
@@ -461,7 +461,7 @@ static struct ha_nic *next_down(const struct ha_ctx *ctx, struct ha_nic *nic)
 
 void ha_returns_port_down(struct ha_ctx *ctx)
 {
-	if (ha_ctx_self_driven(ctx))
+	if (!ctx->loop.threaded)
 		return; /* the caller would have to wait for the list */
 	ctx->returns.checks = 0;
 	ctx->returns.check_at = ha_clock_now(ctx->clock) + CHECK_MIN_NS;

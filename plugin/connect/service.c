@@ -68,7 +68,7 @@ static uint64_t round_locked(struct ha_ctx *ctx)
 
 void ha_ctx_progress(struct ha_ctx *ctx)
 {
-	if (!ha_ctx_self_driven(ctx) || pthread_mutex_trylock(&ctx->drive))
+	if (ctx->loop.threaded || pthread_mutex_trylock(&ctx->drive))
 		return;
 	round_locked(ctx);
 	pthread_mutex_unlock(&ctx->drive);

@@ -3,8 +3,8 @@
  * service.h - what runs beside NCCL: sockets, slow verbs, the devices' events, failover
  *
  * A round looks at everything that is ready and never blocks. The service thread runs rounds and
- * sleeps in between; without it (HA_NCCL_USE_PROGRESS_THREAD=0) the calls that wait for something
- * run them. Whoever runs a round holds ctx->drive.
+ * sleeps in between; without it (HA_NCCL_USE_PROGRESS_THREAD=0, ctx->loop.threaded is false) the
+ * calls that wait for something run them. Whoever runs a round holds ctx->drive.
  *
  * What a round finds to do and may be followed by more at once sets ctx->loop.worked: the thread
  * does not sleep for the next HA_NCCL_IDLE_SPIN_THRESHOLD rounds. Not for what is due at fixed

@@ -336,7 +336,7 @@ void ha_hookup_start(struct ha_ctx *ctx, struct ha_hookup *h)
 	if (all->ops) {
 		atomic_store_explicit(&h->state, HA_HOOKUP_RUNNING, memory_order_relaxed);
 		all->ops->start(all->ops_arg, h);
-	} else if (ha_ctx_self_driven(ctx) || !enqueue_hookup(ctx, h)) {
+	} else if (!ctx->loop.threaded || !enqueue_hookup(ctx, h)) {
 		ha_hookup_run(h);
 	}
 }
@@ -405,7 +405,7 @@ uint64_t ha_hookups_round(struct ha_ctx *ctx)
 		h->done(h->arg);
 		ctx->loop.worked = true;
 	}
-	return all->ops || ha_ctx_self_driven(ctx) ? UINT64_MAX : add_if_held_up(ctx);
+	return all->ops || !ctx->loop.threaded ? UINT64_MAX : add_if_held_up(ctx);
 }
 
 void ha_hookups_close(struct ha_ctx *ctx)

@@ -94,7 +94,7 @@ static bool enqueue_retired(struct ha_ctx *ctx, const struct ha_retired *what)
 	struct ha_reaper *r = &ctx->reaper;
 	struct ha_retired *g;
 
-	if (ha_ctx_self_driven(ctx) || !ensure_running(ctx))
+	if (!ctx->loop.threaded || !ensure_running(ctx))
 		return false;
 	g = malloc(sizeof(*g));
 	if (!g)

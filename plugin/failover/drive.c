@@ -80,7 +80,7 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 	return r->state == HA_RAIL_UP &&
 	       (now >= b->failover.ctl[r->index].beat.look_at ||
 		ha_rail_room(r) < r->sq_depth / 2 || b->failover.peer_closed || b->abort.error ||
-		ha_ctx_self_driven(b->ctx));
+		!b->ctx->loop.threaded);
 }
 
 /* As long as a rail is being fenced, or what it carried is not on its way again, but not for
@@ -106,7 +106,7 @@ static bool is_calm(const struct ha_bundle *b)
 {
 	return !b->error && !b->abort.error && !b->failover.peer_closed && !b->failover.parked &&
 	       !b->schedule.urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
-	       !ha_ctx_self_driven(b->ctx);
+	       b->ctx->loop.threaded;
 }
 
 static void poll_rails(struct ha_bundle *b, uint64_t now)

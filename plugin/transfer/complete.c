@@ -344,7 +344,7 @@ __attribute__((noinline)) bool ha_bundle_look_around(struct ha_bundle *b)
 	}
 	if (ha_board_has_message(b))
 		ha_bundle_drive_soon(b);
-	return ha_ctx_self_driven(b->ctx);
+	return !b->ctx->loop.threaded;
 }
 
 void ha_bundle_count_idle(struct ha_bundle *b)

@@ -35,7 +35,7 @@ static inline void cpu_relax(void)
 
 enum ha_entry ha_bundle_enter_slow(struct ha_bundle *b)
 {
-	if (ha_ctx_self_driven(b->ctx)) {
+	if (!b->ctx->loop.threaded) {
 		ha_bundle_leave(b);
 		b->ctx->progress(b->ctx);
 		ha_guard_in(b);
