@@ -127,7 +127,6 @@ struct ha_collnet {
 	uint64_t active_at;     /* when it last ended one, or got one with none in flight */
 	uint64_t break_seen;    /* the highest epoch of a BREAK message */
 	bool break_due[HA_COLLNET_ROUNDS];
-	int broken_by; /* errno, or 0: a peer said so */
 
 	/* who has the switch's results: round i's value counts 2^i ranks; confirm.c */
 	uint64_t have[HA_COLLNET_ROUNDS + 1], have_in[HA_COLLNET_ROUNDS],

@@ -38,7 +38,6 @@ static void leave_group(struct ha_collnet *c, int err)
 	if (c->mode != HA_COLLNET_SWITCH)
 		return;
 	c->mode = HA_COLLNET_LEAVING;
-	c->broken_by = err;
 	c->stats.breaks++;
 	for (unsigned i = 0; i < c->rounds; i++)
 		c->break_due[i] = true;
