@@ -50,10 +50,10 @@ int ha_collnet_iallreduce(struct ha_collnet *c, const void *in, void *out, size_
 	err = ha_collnet_step(c);
 	if (err)
 		return err;
-	if (op->used || c->posted >= c->post_limit)
+	if (op->used || c->posted >= c->join.post_limit)
 		return 0;
 	op_begin(c, op, in, out, bytes);
-	if (c->mode == HA_COLLNET_SWITCH && op->seq >= c->switch_from &&
+	if (c->mode == HA_COLLNET_SWITCH && op->seq >= c->group.from &&
 	    ha_collnet_group_post(c, op) == -EAGAIN)
 		return 0;
 	op->used = true;
@@ -107,8 +107,8 @@ static void handle_control(struct ha_collnet *c, unsigned lane, const struct ha_
 		ha_collnet_on_agree(c, lane, m);
 		break;
 	case HA_COLLNET_BYE:
-		c->bye[lane] = true;
-		c->bye_done[lane] = m->a;
+		c->bye[lane].received = true;
+		c->bye[lane].done = m->a;
 		break;
 	default:
 		ha_collnet_fail(c, -EPROTO, "rank %u sent message %u out of place", m->from,
@@ -131,12 +131,12 @@ static void check_lane_error(struct ha_collnet *c, unsigned lane)
 
 	if (!c->in[lane].error)
 		return;
-	if (!c->bye[from]) {
+	if (!c->bye[from].received) {
 		ha_collnet_fail(c, c->in[lane].error, "rank %u is gone (%s)", lane_from(c, lane),
 				strerror(-c->in[lane].error));
 		return;
 	}
-	for (uint64_t seq = c->bye_done[from] + 1; seq <= c->posted && !c->error; seq++) {
+	for (uint64_t seq = c->bye[from].done + 1; seq <= c->posted && !c->error; seq++) {
 		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
 
 		if (op && !op->done)

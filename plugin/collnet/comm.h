@@ -70,7 +70,7 @@ struct ha_collnet_agreement {
 /* What the communicator does with new operations. */
 enum ha_collnet_mode {
 	HA_COLLNET_RAILS,  /* round the ring */
-	HA_COLLNET_SWITCH, /* from operation `switch_from` on: to the switch */
+	HA_COLLNET_SWITCH, /* from operation `group.from` on: to the switch */
 	/* the group is broken; its operations in flight have not all ended yet */
 	HA_COLLNET_LEAVING,
 	HA_COLLNET_COUNTING, /* they have; the ranks agree which ones there were */
@@ -86,73 +86,100 @@ enum ha_collnet_joining {
 	HA_COLLNET_JOINED,   /* or not; the ranks agree */
 };
 
-struct ha_collnet {
-	struct ha_ctx *core;
-	const struct ha_ina_ops *ops;
-	const char *backend;
-	const struct ha_clock *clock;
-	struct ha_comm_opts opts;
-	bool always;
-	char name[48]; /* for the log */
-	int dev, ranks, rank;
-	unsigned rounds;
+/* What the handles say of all ranks (connect.c); constant once they have been read. */
+struct ha_collnet_team {
 	uint64_t nonce; /* rank 0's */
 	uint32_t address[HA_COLLNET_RANKS];
 	bool backends; /* every rank has one */
-	int error;
+};
 
-	/* connecting; connect.c */
-	struct ha_collnet_connecting *connecting;
+/* This rank's context of libhawser-ina: NULL while the pilot has it (join.c), and where no
+ * backend answered. */
+struct ha_collnet_library {
+	struct ha_ina *context;
+	int *give_up; /* that it was opened with; freed after it */
+};
+
+/* A peer's last message on a control lane: it has closed. */
+struct ha_collnet_bye {
+	bool received;
+	uint64_t done; /* operations up to this one have ended there */
+};
+
+/* The group at the switch, or the last one there was; group.c and join.c. */
+struct ha_collnet_group {
+	uint64_t epoch; /* the attempt by which it came about */
+	struct ha_ina_group *handle;
+	uint64_t from;       /* the first operation for it; UINT64_MAX: none is */
+	uint64_t last;       /* the last operation posted to it */
+	uint64_t active_at;  /* when it last ended one, or got one with none in flight */
+	uint64_t since;      /* when it began; 0: there is none */
+	uint64_t break_seen; /* the highest epoch of a BREAK message */
+	bool break_due[HA_COLLNET_ROUNDS];
+};
+
+/* Who has the group's results: round i's value counts 2^i ranks; confirm.c, have[0] by group.c. */
+struct ha_collnet_confirm {
+	uint64_t have[HA_COLLNET_ROUNDS + 1];
+	uint64_t in[HA_COLLNET_ROUNDS];   /* what came over lane i */
+	uint64_t sent[HA_COLLNET_ROUNDS]; /* and what went over it */
+	/* of a group that a peer has begun before this rank */
+	uint64_t early_epoch[HA_COLLNET_ROUNDS], early_have[HA_COLLNET_ROUNDS];
+};
+
+/* Operations of the last group whose segments are still to be voted on; group.c. */
+struct ha_collnet_own {
+	uint64_t next, last; /* none: next > last */
+};
+
+/* An offer that came before this rank was through with the one before; join.c. */
+struct ha_collnet_offer {
+	bool waits;
+	struct ha_collnet_msg message;
+	uint8_t ticket[HA_INA_TICKET];
+};
+
+/* The attempts to get to the switch; join.c, and group.c sets when the next one is. */
+struct ha_collnet_join {
+	enum ha_collnet_joining state;
+	struct ha_pilot pilot; /* its thread's alone while it runs (pilot.h) */
+	uint64_t until;        /* then the pilot gives up; UINT64_MAX: never */
+	uint64_t attempt;
+	uint64_t post_limit; /* operations up to this one may be posted; UINT64_MAX: all */
+	uint64_t next_try, pause_ns;
+	bool offer_due, offer_ok; /* the attempt's offer: to be passed on; there is a group */
+	uint8_t ticket[HA_INA_TICKET];
+	struct ha_collnet_offer offer;
+	int logged; /* the last reason why there is no switch that was logged */
+};
+
+/* No lock: one thread at a time drives a communicator (collnet.h). */
+struct ha_collnet {
+	struct ha_collnet_params params; /* the listener's; constant */
+	char name[48];                   /* for the log */
+	int dev, ranks, rank;
+	unsigned rounds;
+	struct ha_collnet_team team;
+	struct ha_collnet_library library;
+	struct ha_collnet_connecting *connecting; /* connect.c; NULL: it is over */
 	bool connected;
-	uint64_t timeout_ns, silence_ns;
+	int error;
 
 	struct ha_lane_out out[HA_COLLNET_LANES];
 	struct ha_lane_in in[HA_COLLNET_LANES];
-	bool bye[HA_COLLNET_ROUNDS];
-	uint64_t bye_done[HA_COLLNET_ROUNDS];
+	struct ha_collnet_bye bye[HA_COLLNET_ROUNDS];
 
-	/* operations; op.c */
+	/* operations; comm.c */
 	struct ha_collnet_op op[HA_COLLNET_DEPTH]; /* by seq */
 	uint64_t posted;                           /* the last one's number */
 	uint64_t oldest;                           /* that NCCL still has, or posted + 1 */
 
-	/* the switch; group.c */
 	enum ha_collnet_mode mode;
-	uint64_t epoch; /* the attempt by which it came about */
-	struct ha_ina *ina;
-	int *give_up; /* that `ina` was opened with */
-	struct ha_ina_group *group;
-	uint64_t switch_from;
-	uint64_t last_switched; /* the last operation posted to the switch */
-	uint64_t active_at;     /* when it last ended one, or got one with none in flight */
-	uint64_t break_seen;    /* the highest epoch of a BREAK message */
-	bool break_due[HA_COLLNET_ROUNDS];
-
-	/* who has the switch's results: round i's value counts 2^i ranks; confirm.c */
-	uint64_t have[HA_COLLNET_ROUNDS + 1], have_in[HA_COLLNET_ROUNDS],
-		have_sent[HA_COLLNET_ROUNDS];
-	uint64_t early_epoch[HA_COLLNET_ROUNDS], early_have[HA_COLLNET_ROUNDS];
-
-	/* agreements; agree.c */
-	struct ha_collnet_agreement agree[HA_COLLNET_TOPICS];
-	/* operations of the last group whose segments are still to be voted on */
-	uint64_t own_next, own_last;
-
-	/* the way back; join.c */
-	enum ha_collnet_joining joining;
-	struct ha_pilot pilot;
-	uint64_t join_until; /* then it gives up; UINT64_MAX: never */
-	uint64_t attempt;
-	uint64_t post_limit; /* operations up to this one may be posted; UINT64_MAX: all */
-	uint64_t next_try, pause_ns;
-	uint64_t since; /* when the group began; 0: there is none */
-	bool offer_due, offer_ok;
-	uint8_t ticket[HA_INA_TICKET];
-	bool offer_waits; /* one that came before this rank was through with the last */
-	struct ha_collnet_msg offer;
-	uint8_t offer_ticket[HA_INA_TICKET];
-	int told; /* the last reason why there is no switch that was logged */
-
+	struct ha_collnet_group group;
+	struct ha_collnet_confirm confirm;
+	struct ha_collnet_agreement agree[HA_COLLNET_TOPICS]; /* agree.c */
+	struct ha_collnet_own own;
+	struct ha_collnet_join join;
 	struct ha_collnet_stats stats;
 };
 

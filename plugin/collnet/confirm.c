@@ -17,22 +17,23 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 void ha_collnet_confirm_begin(struct ha_collnet *c)
 {
 	for (unsigned i = 0; i <= c->rounds; i++)
-		c->have[i] = c->switch_from - 1;
+		c->confirm.have[i] = c->group.from - 1;
 	for (unsigned i = 0; i < c->rounds; i++) {
-		c->have_in[i] = c->have_sent[i] = c->switch_from - 1;
-		if (c->early_epoch[i] == c->epoch && c->early_have[i] > c->have_in[i])
-			c->have_in[i] = c->early_have[i];
+		c->confirm.in[i] = c->confirm.sent[i] = c->group.from - 1;
+		if (c->confirm.early_epoch[i] == c->group.epoch &&
+		    c->confirm.early_have[i] > c->confirm.in[i])
+			c->confirm.in[i] = c->confirm.early_have[i];
 	}
 }
 
 void ha_collnet_on_confirm(struct ha_collnet *c, unsigned lane, const struct ha_collnet_msg *m)
 {
-	if (m->id == c->epoch && c->mode != HA_COLLNET_RAILS) {
-		if (m->a > c->have_in[lane])
-			c->have_in[lane] = m->a;
-	} else if (m->id > c->epoch) { /* that rank knows already that all have joined */
-		c->early_epoch[lane] = m->id;
-		c->early_have[lane] = m->a;
+	if (m->id == c->group.epoch && c->mode != HA_COLLNET_RAILS) {
+		if (m->a > c->confirm.in[lane])
+			c->confirm.in[lane] = m->a;
+	} else if (m->id > c->group.epoch) { /* that rank knows already that all have joined */
+		c->confirm.early_epoch[lane] = m->id;
+		c->confirm.early_have[lane] = m->a;
 	}
 }
 
@@ -45,21 +46,21 @@ void ha_collnet_confirm_step(struct ha_collnet *c)
 	for (unsigned i = 0; i < c->rounds; i++) {
 		struct ha_collnet_msg *m;
 
-		c->have[i + 1] = min_u64(c->have[i], c->have_in[i]);
-		if (c->have[i] == c->have_sent[i] ||
-		    !(m = ha_lane_next(&c->out[i], HA_COLLNET_HAVE, c->epoch)))
+		c->confirm.have[i + 1] = min_u64(c->confirm.have[i], c->confirm.in[i]);
+		if (c->confirm.have[i] == c->confirm.sent[i] ||
+		    !(m = ha_lane_next(&c->out[i], HA_COLLNET_HAVE, c->group.epoch)))
 			continue;
 		m->from = (uint32_t)c->rank;
-		m->a = c->have_sent[i] = c->have[i];
+		m->a = c->confirm.sent[i] = c->confirm.have[i];
 		ha_lane_send(&c->out[i], 0);
 	}
-	for (uint64_t seq = c->oldest > c->switch_from ? c->oldest : c->switch_from;
-	     seq <= c->have[c->rounds]; seq++) {
+	for (uint64_t seq = c->oldest > c->group.from ? c->oldest : c->group.from;
+	     seq <= c->confirm.have[c->rounds]; seq++) {
 		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
 		bool told = true;
 
 		for (unsigned i = 0; i < c->rounds; i++)
-			told &= c->have_sent[i] >= seq || c->out[i].error;
+			told &= c->confirm.sent[i] >= seq || c->out[i].error;
 		if (!op || op->done || !op->have || !told)
 			continue;
 		ha_collnet_op_done(op);

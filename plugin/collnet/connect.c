@@ -124,7 +124,7 @@ static int connect_lane(struct ha_collnet *c, unsigned lane)
 	struct ha_collnet_connecting *k = c->connecting;
 	struct ha_send *send = NULL;
 	struct ha_collnet_msg *m;
-	int err = ha_connect(c->core, c->dev, &c->opts, k->handle[lane], &send);
+	int err = ha_connect(c->params.core, c->dev, &c->params.opts, k->handle[lane], &send);
 
 	if (err || !send)
 		return err;
@@ -132,7 +132,7 @@ static int connect_lane(struct ha_collnet *c, unsigned lane)
 	if (err)
 		return err;
 	k->dialled[lane] = true;
-	m = ha_lane_next(&c->out[lane], HA_COLLNET_HELLO, c->nonce);
+	m = ha_lane_next(&c->out[lane], HA_COLLNET_HELLO, c->team.nonce);
 	m->from = (uint32_t)c->rank;
 	m->a = lane;
 	m->b = HA_COLLNET_VERSION;
@@ -190,7 +190,7 @@ static int take_greeting(struct ha_collnet *c, struct incoming *n)
 	struct ha_recv *comm = n->comm;
 
 	if (m->magic != HA_COLLNET_MAGIC || m->type != HA_COLLNET_HELLO ||
-	    m->b != HA_COLLNET_VERSION || m->id != c->nonce || m->a >= HA_COLLNET_LANES ||
+	    m->b != HA_COLLNET_VERSION || m->id != c->team.nonce || m->a >= HA_COLLNET_LANES ||
 	    !lane_used(c, lane) || c->connecting->greeted[lane] || m->from >= ranks ||
 	    (m->from + (lane == HA_COLLNET_DATA ? 1 : 1u << lane)) % ranks != (unsigned)c->rank)
 		return -EPROTO;
@@ -259,7 +259,7 @@ static int take_handles(struct ha_collnet *c, void *const *handles,
 {
 	struct ha_collnet_handle h;
 
-	c->backends = c->ranks > 1;
+	c->team.backends = c->ranks > 1;
 	for (int r = 0; r < c->ranks; r++) {
 		if (!handles[r])
 			return -EINVAL;
@@ -274,9 +274,9 @@ static int take_handles(struct ha_collnet *c, void *const *handles,
 		if (r == c->rank && h.nonce != l->mine.nonce)
 			return -EINVAL;
 		if (!r)
-			c->nonce = h.nonce;
-		c->address[r] = h.address;
-		c->backends &= h.address != 0;
+			c->team.nonce = h.nonce;
+		c->team.address[r] = h.address;
+		c->team.backends &= h.address != 0;
 	}
 	for (unsigned i = 0; i < HA_COLLNET_LANES; i++)
 		if (lane_used(c, i)) /* only the core's part of it */
@@ -295,26 +295,19 @@ static struct ha_collnet *collnet_new(struct ha_collnet_listen *l, int nranks, i
 		free(connecting);
 		return NULL;
 	}
-	c->core = l->params.core;
-	c->ops = l->params.ina;
-	c->backend = l->params.backend;
-	c->clock = l->params.clock;
-	c->opts = l->params.opts;
-	c->always = l->params.always;
-	c->timeout_ns = l->params.timeout_ns;
-	c->silence_ns = l->params.silence_ns;
+	c->params = l->params;
 	c->dev = l->dev;
 	c->ranks = nranks;
 	c->rank = rank;
 	while (1 << c->rounds < nranks)
 		c->rounds++;
 	c->oldest = 1;
-	c->own_next = 1;
-	c->switch_from = UINT64_MAX;
-	c->post_limit = UINT64_MAX;
+	c->own.next = 1;
+	c->group.from = UINT64_MAX;
+	c->join.post_limit = UINT64_MAX;
 	c->connecting = connecting;
 	connecting->listen = l;
-	connecting->deadline = ha_collnet_now(c) + c->timeout_ns;
+	connecting->deadline = ha_collnet_now(c) + c->params.timeout_ns;
 	return c;
 }
 
@@ -342,9 +335,9 @@ int ha_collnet_connect(struct ha_collnet_listen *l, void *const *handles, int nr
 		free(c);
 		return err;
 	}
-	snprintf(c->name, sizeof(c->name), "collnet %08x.%d", (unsigned)c->nonce, rank);
-	c->ina = l->ina;
-	c->give_up = l->give_up;
+	snprintf(c->name, sizeof(c->name), "collnet %08x.%d", (unsigned)c->team.nonce, rank);
+	c->library.context = l->ina;
+	c->library.give_up = l->give_up;
 	l->ina = NULL;
 	l->give_up = NULL;
 	*out = c;
@@ -368,7 +361,7 @@ void ha_collnet_connecting_free(struct ha_collnet *c)
 	for (unsigned i = 0; i < HA_COLLNET_LANES; i++) {
 		/* the core looks for it by the handle's place, which goes */
 		if (lane_used(c, i) && !k->dialled[i])
-			ha_connect_abandon(c->core, k->handle[i]);
+			ha_connect_abandon(c->params.core, k->handle[i]);
 		incoming_close(&k->incoming[i]);
 	}
 	free(k);
@@ -379,7 +372,7 @@ static int finish_connecting(struct ha_collnet *c, int err)
 {
 	ha_collnet_connecting_free(c);
 	c->connected = true;
-	if (!err && c->mode == HA_COLLNET_RAILS && !c->backends)
+	if (!err && c->mode == HA_COLLNET_RAILS && !c->team.backends)
 		HA_INFO(c->name,
 			"not every host has a backend: sums of %d ranks go over the rails "
 			"(HA_NCCL_COLLNET=1)",
@@ -391,7 +384,7 @@ static int finish_connecting(struct ha_collnet *c, int err)
 static int decide_mode(struct ha_collnet *c)
 {
 	int err = ha_collnet_step(c);
-	bool tried = c->attempt && c->joining == HA_COLLNET_WAITING;
+	bool tried = c->join.attempt && c->join.state == HA_COLLNET_WAITING;
 
 	if (err)
 		return err;
@@ -399,9 +392,9 @@ static int decide_mode(struct ha_collnet *c)
 		return -EAGAIN;
 	if (c->ranks == 1 || c->mode == HA_COLLNET_SWITCH)
 		return finish_connecting(c, 0);
-	if (c->backends && !tried)
+	if (c->team.backends && !tried)
 		return -EAGAIN;
-	return finish_connecting(c, c->always ? 0 : -ENOTCONN);
+	return finish_connecting(c, c->params.always ? 0 : -ENOTCONN);
 }
 
 int ha_collnet_connect_step(struct ha_collnet *c)
@@ -423,7 +416,7 @@ int ha_collnet_connect_step(struct ha_collnet *c)
 	if (err == -EAGAIN && ha_collnet_now(c) >= k->deadline) {
 		HA_WARN(c->name,
 			"not all of the %d ranks came within %.1f s (HA_NCCL_CONNECT_TIMEOUT_MS)",
-			c->ranks, (double)c->timeout_ns / 1e9);
+			c->ranks, (double)c->params.timeout_ns / 1e9);
 		err = -ETIMEDOUT;
 	}
 	return err;

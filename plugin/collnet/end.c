@@ -37,7 +37,8 @@ static void send_bye(struct ha_collnet *c)
 		all = true;
 		for (unsigned i = 0; i < c->rounds; i++) {
 			struct ha_collnet_msg *m =
-				said[i] ? NULL : ha_lane_next(&c->out[i], HA_COLLNET_BYE, c->epoch);
+				said[i] ? NULL
+					: ha_lane_next(&c->out[i], HA_COLLNET_BYE, c->group.epoch);
 
 			if (m) {
 				m->from = (uint32_t)c->rank;
@@ -60,19 +61,19 @@ void ha_collnet_close(struct ha_collnet *c)
 	ha_collnet_connecting_free(c);
 	if (c->connected && !c->error && c->ranks > 1)
 		send_bye(c);
-	ha_pilot_recall(&c->pilot);
-	if (c->pilot.ina) { /* it was still under way */
-		c->ina = c->pilot.ina;
-		c->group = c->pilot.group;
+	ha_pilot_recall(&c->join.pilot);
+	if (c->join.pilot.ina) { /* it was still under way */
+		c->library.context = c->join.pilot.ina;
+		c->group.handle = c->join.pilot.group;
 	}
-	if (c->group)
-		c->ops->group_leave(c->group);
+	if (c->group.handle)
+		c->params.ina->group_leave(c->group.handle);
 	for (unsigned i = 0; i < HA_COLLNET_DEPTH; i++)
 		if (c->op[i].used && c->op[i].ina)
-			c->ops->op_free(c->op[i].ina);
-	if (c->ina)
-		c->ops->close(c->ina);
-	free(c->give_up);
+			c->params.ina->op_free(c->op[i].ina);
+	if (c->library.context)
+		c->params.ina->close(c->library.context);
+	free(c->library.give_up);
 	ha_collnet_hang_up(c);
 	free(c);
 }

@@ -23,14 +23,15 @@
 
 void ha_collnet_group_pause(struct ha_collnet *c)
 {
-	if (c->mode == HA_COLLNET_RAILS && c->since && ha_collnet_now(c) - c->since > STEADY)
-		c->pause_ns = 0;
-	c->since = 0;
-	c->pause_ns = c->pause_ns ? c->pause_ns * 2 : PAUSE_FIRST;
-	if (c->pause_ns > PAUSE_LAST)
-		c->pause_ns = PAUSE_LAST;
-	c->next_try = ha_collnet_now(c) + c->pause_ns;
-	c->joining = HA_COLLNET_WAITING;
+	if (c->mode == HA_COLLNET_RAILS && c->group.since &&
+	    ha_collnet_now(c) - c->group.since > STEADY)
+		c->join.pause_ns = 0;
+	c->group.since = 0;
+	c->join.pause_ns = c->join.pause_ns ? c->join.pause_ns * 2 : PAUSE_FIRST;
+	if (c->join.pause_ns > PAUSE_LAST)
+		c->join.pause_ns = PAUSE_LAST;
+	c->join.next_try = ha_collnet_now(c) + c->join.pause_ns;
+	c->join.state = HA_COLLNET_WAITING;
 }
 
 static void leave_group(struct ha_collnet *c, int err)
@@ -40,25 +41,25 @@ static void leave_group(struct ha_collnet *c, int err)
 	c->mode = HA_COLLNET_LEAVING;
 	c->stats.breaks++;
 	for (unsigned i = 0; i < c->rounds; i++)
-		c->break_due[i] = true;
-	c->ops->group_leave(c->group);
-	c->group = NULL;
+		c->group.break_due[i] = true;
+	c->params.ina->group_leave(c->group.handle);
+	c->group.handle = NULL;
 	if (err)
 		HA_WARN(c->name,
 			"the switch has left us (%s): operations from %llu on go over the rails; "
 			"look at `ha-backend` on this host, at the switch, and for a rank that was "
 			"late",
-			strerror(-err), (unsigned long long)c->have[0] + 1);
+			strerror(-err), (unsigned long long)c->confirm.have[0] + 1);
 }
 
 void ha_collnet_group_begin(struct ha_collnet *c, uint64_t epoch, uint64_t from)
 {
 	c->mode = HA_COLLNET_SWITCH;
-	c->epoch = epoch;
-	c->switch_from = from;
-	c->last_switched = from - 1;
+	c->group.epoch = epoch;
+	c->group.from = from;
+	c->group.last = from - 1;
 	c->stats.epochs++;
-	c->since = ha_collnet_now(c);
+	c->group.since = ha_collnet_now(c);
 	ha_collnet_confirm_begin(c);
 	HA_INFO(c->name, "sums of %d ranks are made by the switch, from operation %llu on",
 		c->ranks, (unsigned long long)from);
@@ -74,11 +75,11 @@ int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
 		.out = op->out,
 		.memory = HA_INA_HOST,
 	};
-	int over = c->ops->group_state(c->group), err = over;
+	int over = c->params.ina->group_state(c->group.handle), err = over;
 
 	op->have = !err && !op->bytes;
 	if (!err && op->bytes)
-		err = c->ops->post(c->group, &request, &op->ina);
+		err = c->params.ina->post(c->group.handle, &request, &op->ina);
 	if (err) {
 		op->ina = NULL;
 		/* a group that has ended stays so, with whatever errno */
@@ -87,16 +88,16 @@ int ha_collnet_group_post(struct ha_collnet *c, struct ha_collnet_op *op)
 		leave_group(c, err);
 		return 0;
 	}
-	if (c->last_switched == c->have[0])
-		c->active_at = ha_collnet_now(c);
-	c->last_switched = op->seq;
+	if (c->group.last == c->confirm.have[0])
+		c->group.active_at = ha_collnet_now(c);
+	c->group.last = op->seq;
 	return 0;
 }
 
 void ha_collnet_on_group(struct ha_collnet *c, const struct ha_collnet_msg *m)
 {
-	if (m->id > c->break_seen)
-		c->break_seen = m->id;
+	if (m->id > c->group.break_seen)
+		c->group.break_seen = m->id;
 }
 
 static void on_switch(struct ha_collnet *c)
@@ -104,28 +105,28 @@ static void on_switch(struct ha_collnet *c)
 	struct ha_collnet_op *op;
 	int result;
 
-	if (c->break_seen >= c->epoch)
+	if (c->group.break_seen >= c->group.epoch)
 		leave_group(c, 0);
-	while (c->mode == HA_COLLNET_SWITCH && (op = ha_collnet_op_find(c, c->have[0] + 1)) &&
-	       op->seq <= c->last_switched) {
+	while (c->mode == HA_COLLNET_SWITCH &&
+	       (op = ha_collnet_op_find(c, c->confirm.have[0] + 1)) && op->seq <= c->group.last) {
 		result = 0;
-		if (op->ina && !c->ops->test(op->ina, &result))
+		if (op->ina && !c->params.ina->test(op->ina, &result))
 			break;
 		if (result) {
 			leave_group(c, result);
 			break;
 		}
 		if (op->ina)
-			c->ops->op_free(op->ina);
+			c->params.ina->op_free(op->ina);
 		op->ina = NULL;
 		op->have = true;
-		c->have[0]++;
-		c->active_at = ha_collnet_now(c);
+		c->confirm.have[0]++;
+		c->group.active_at = ha_collnet_now(c);
 	}
 	/* Backends have limits of their own; this is for one that hangs. When a peer was merely
 	 * late, the ring waits for it as well. */
-	if (c->mode == HA_COLLNET_SWITCH && c->have[0] < c->last_switched &&
-	    ha_collnet_now(c) - c->active_at > c->silence_ns)
+	if (c->mode == HA_COLLNET_SWITCH && c->confirm.have[0] < c->group.last &&
+	    ha_collnet_now(c) - c->group.active_at > c->params.silence_ns)
 		leave_group(c, -ETIMEDOUT);
 }
 
@@ -134,16 +135,16 @@ static bool freeze_op(struct ha_collnet *c, struct ha_collnet_op *op)
 {
 	int result;
 
-	if (!c->ops->test(op->ina, &result))
+	if (!c->params.ina->test(op->ina, &result))
 		return false;
 	for (unsigned s = 0; s < op->segments; s++) {
-		bool done = !result || c->ops->op_done(op->ina, s);
+		bool done = !result || c->params.ina->op_done(op->ina, s);
 
 		op->vote[s] =
 			(struct ha_collnet_vote) { done ? (uint8_t)c->rank : HA_COLLNET_NOBODY,
 						   done };
 	}
-	c->ops->op_free(op->ina);
+	c->params.ina->op_free(op->ina);
 	op->ina = NULL;
 	op->frozen = true;
 	return true;
@@ -158,8 +159,8 @@ static void step_leaving(struct ha_collnet *c)
 			return;
 	}
 	c->mode = HA_COLLNET_COUNTING;
-	ha_collnet_agree_begin(c, HA_COLLNET_BREAKING, c->epoch, c->last_switched,
-			       c->have[c->rounds]);
+	ha_collnet_agree_begin(c, HA_COLLNET_BREAKING, c->group.epoch, c->group.last,
+			       c->confirm.have[c->rounds]);
 }
 
 static void finish_counting(struct ha_collnet *c)
@@ -169,19 +170,19 @@ static void finish_counting(struct ha_collnet *c)
 	for (uint64_t seq = c->oldest; seq <= g->b; seq++) { /* everybody has these */
 		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
 
-		if (op && !op->done && seq >= c->switch_from) {
+		if (op && !op->done && seq >= c->group.from) {
 			ha_collnet_op_done(op);
 			c->stats.switched++;
 		}
 	}
-	c->own_next = g->b + 1;
-	c->own_last = g->a;
+	c->own.next = g->b + 1;
+	c->own.last = g->a;
 	c->mode = HA_COLLNET_RAILS;
-	c->switch_from = UINT64_MAX;
+	c->group.from = UINT64_MAX;
 	ha_collnet_group_pause(c);
-	if (c->own_next <= c->own_last)
+	if (c->own.next <= c->own.last)
 		HA_INFO(c->name, "operations %llu to %llu are finished over the rails",
-			(unsigned long long)c->own_next, (unsigned long long)c->own_last);
+			(unsigned long long)c->own.next, (unsigned long long)c->own.last);
 }
 
 /* ---- who has what ---- */
@@ -189,9 +190,9 @@ static void finish_counting(struct ha_collnet *c)
 static void begin_vote(struct ha_collnet *c)
 {
 	struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_OWN];
-	struct ha_collnet_op *op = ha_collnet_op_find(c, c->own_next);
+	struct ha_collnet_op *op = ha_collnet_op_find(c, c->own.next);
 
-	ha_collnet_agree_begin(c, HA_COLLNET_OWN, c->own_next, 0, 0);
+	ha_collnet_agree_begin(c, HA_COLLNET_OWN, c->own.next, 0, 0);
 	if (!op || op->done) /* so all have it, though it may be out of this rank's hands */
 		return;
 	g->votes = op->segments;
@@ -207,9 +208,9 @@ static void begin_vote(struct ha_collnet *c)
 static void finish_vote(struct ha_collnet *c)
 {
 	const struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_OWN];
-	struct ha_collnet_op *op = ha_collnet_op_find(c, c->own_next);
+	struct ha_collnet_op *op = ha_collnet_op_find(c, c->own.next);
 
-	c->own_next++;
+	c->own.next++;
 	if (!op || op->done)
 		return;
 	if (g->votes && g->votes != op->segments) {
@@ -225,9 +226,9 @@ static void finish_vote(struct ha_collnet *c)
 
 static void step_owning(struct ha_collnet *c)
 {
-	while (!c->error && c->own_next <= c->own_last) {
+	while (!c->error && c->own.next <= c->own.last) {
 		if (!c->agree[HA_COLLNET_OWN].active) {
-			if (c->own_next > c->posted)
+			if (c->own.next > c->posted)
 				return;
 			begin_vote(c);
 		}
@@ -246,11 +247,12 @@ void ha_collnet_group_step(struct ha_collnet *c)
 	for (unsigned i = 0; i < c->rounds; i++) {
 		struct ha_collnet_msg *m;
 
-		if (!c->break_due[i] || !(m = ha_lane_next(&c->out[i], HA_COLLNET_BREAK, c->epoch)))
+		if (!c->group.break_due[i] ||
+		    !(m = ha_lane_next(&c->out[i], HA_COLLNET_BREAK, c->group.epoch)))
 			continue;
 		m->from = (uint32_t)c->rank;
 		ha_lane_send(&c->out[i], 0);
-		c->break_due[i] = false;
+		c->group.break_due[i] = false;
 	}
 	if (c->mode == HA_COLLNET_COUNTING && ha_collnet_agree_step(c, HA_COLLNET_BREAKING))
 		finish_counting(c);

@@ -22,23 +22,23 @@
 
 static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
 {
-	struct ha_pilot *p = &c->pilot;
+	struct ha_pilot *p = &c->join.pilot;
 
-	p->ops = c->ops;
-	p->ina = c->ina;
-	p->backend = c->backend;
-	p->give_up = c->give_up;
-	p->member = c->address;
+	p->ops = c->params.ina;
+	p->ina = c->library.context;
+	p->backend = c->params.backend;
+	p->give_up = c->library.give_up;
+	p->member = c->team.address;
 	p->ranks = (unsigned)c->ranks;
 	p->rank = (unsigned)c->rank;
 	p->name = c->name;
 	if (task == HA_PILOT_JOIN)
-		memcpy(p->ticket, c->ticket, sizeof(p->ticket));
-	c->join_until =
+		memcpy(p->ticket, c->join.ticket, sizeof(p->ticket));
+	c->join.until =
 		c->connected && task == HA_PILOT_JOIN ? ha_collnet_now(c) + JOIN_LIMIT : UINT64_MAX;
-	c->ina = NULL;
+	c->library.context = NULL;
 	if (ha_pilot_start(p, task)) {
-		c->ina = p->ina;
+		c->library.context = p->ina;
 		p->error = -EAGAIN;
 		snprintf(p->why, sizeof(p->why), "no thread for it");
 		atomic_store_explicit(&p->ready, true, memory_order_relaxed);
@@ -48,41 +48,41 @@ static void pilot_start(struct ha_collnet *c, enum ha_pilot_task task)
 /* The same reason again and again is one line. */
 static void report_reason(struct ha_collnet *c, const char *what)
 {
-	struct ha_pilot *p = &c->pilot;
+	struct ha_pilot *p = &c->join.pilot;
 
-	if (c->told != p->error)
+	if (c->join.logged != p->error)
 		HA_INFO(c->name, "no switch yet, %s: %s", what, p->why);
-	c->told = p->error;
+	c->join.logged = p->error;
 }
 
 static bool pilot_back(struct ha_collnet *c)
 {
-	struct ha_pilot *p = &c->pilot;
+	struct ha_pilot *p = &c->join.pilot;
 
-	if (p->running && ha_collnet_now(c) >= c->join_until)
+	if (p->running && ha_collnet_now(c) >= c->join.until)
 		ha_pilot_hurry(p); /* a backend that hangs */
 	if (p->running && !ha_pilot_ended(p))
 		return false;
-	c->ina = p->ina;
+	c->library.context = p->ina;
 	p->ina = NULL;
 	return true;
 }
 
 static void enter_offered(struct ha_collnet *c, bool ok)
 {
-	c->attempt++;
+	c->join.attempt++;
 	c->stats.attempts++;
-	c->offer_ok = ok;
-	c->offer_due = c->ranks > 1;
-	c->joining = HA_COLLNET_OFFERED;
+	c->join.offer_ok = ok;
+	c->join.offer_due = c->ranks > 1;
+	c->join.state = HA_COLLNET_OFFERED;
 }
 
 static void finish_creating(struct ha_collnet *c)
 {
-	bool ok = !c->pilot.error;
+	bool ok = !c->join.pilot.error;
 
 	if (ok) {
-		memcpy(c->ticket, c->pilot.ticket, sizeof(c->ticket));
+		memcpy(c->join.ticket, c->join.pilot.ticket, sizeof(c->join.ticket));
 	} else {
 		report_reason(c, "no group");
 		if (c->connected) {
@@ -96,96 +96,97 @@ static void finish_creating(struct ha_collnet *c)
 
 void ha_collnet_on_join(struct ha_collnet *c, const struct ha_collnet_msg *m)
 {
-	if (!c->rank || c->offer_waits || m->length != sizeof(c->offer_ticket)) {
+	if (!c->rank || c->join.offer.waits || m->length != sizeof(c->join.offer.ticket)) {
 		ha_collnet_fail(c, -EPROTO, "rank %u sent an offer out of turn", m->from);
 		return;
 	}
-	c->offer_waits = true;
-	c->offer = *m;
-	memcpy(c->offer_ticket, m + 1, sizeof(c->offer_ticket));
+	c->join.offer.waits = true;
+	c->join.offer.message = *m;
+	memcpy(c->join.offer.ticket, m + 1, sizeof(c->join.offer.ticket));
 }
 
 static void take_offer(struct ha_collnet *c)
 {
-	c->offer_waits = false;
-	c->attempt = c->offer.id - 1;
-	memcpy(c->ticket, c->offer_ticket, sizeof(c->ticket));
-	enter_offered(c, c->offer.a);
-	c->offer_due = c->rank != c->ranks - 1;
+	c->join.offer.waits = false;
+	c->join.attempt = c->join.offer.message.id - 1;
+	memcpy(c->join.ticket, c->join.offer.ticket, sizeof(c->join.ticket));
+	enter_offered(c, c->join.offer.message.a);
+	c->join.offer_due = c->rank != c->ranks - 1;
 }
 
 static void pass_on(struct ha_collnet *c)
 {
 	struct ha_collnet_msg *m;
 
-	if (!c->offer_due || !(m = ha_lane_next(&c->out[0], HA_COLLNET_OFFER, c->attempt)))
+	if (!c->join.offer_due ||
+	    !(m = ha_lane_next(&c->out[0], HA_COLLNET_OFFER, c->join.attempt)))
 		return;
 	m->from = (uint32_t)c->rank;
-	m->a = c->offer_ok;
-	memcpy(m + 1, c->ticket, sizeof(c->ticket));
-	ha_lane_send(&c->out[0], sizeof(c->ticket));
-	c->offer_due = false;
+	m->a = c->join.offer_ok;
+	memcpy(m + 1, c->join.ticket, sizeof(c->join.ticket));
+	ha_lane_send(&c->out[0], sizeof(c->join.ticket));
+	c->join.offer_due = false;
 }
 
 static void begin_agreement(struct ha_collnet *c, bool joined)
 {
-	ha_collnet_agree_begin(c, HA_COLLNET_JOIN, c->attempt, joined, c->posted);
-	c->post_limit = c->posted + HA_COLLNET_DEPTH;
-	c->joining = HA_COLLNET_JOINED;
+	ha_collnet_agree_begin(c, HA_COLLNET_JOIN, c->join.attempt, joined, c->posted);
+	c->join.post_limit = c->posted + HA_COLLNET_DEPTH;
+	c->join.state = HA_COLLNET_JOINED;
 }
 
 static void finish_boarding(struct ha_collnet *c)
 {
-	c->group = c->pilot.error ? NULL : c->pilot.group;
-	if (c->pilot.error)
+	c->group.handle = c->join.pilot.error ? NULL : c->join.pilot.group;
+	if (c->join.pilot.error)
 		report_reason(c, "this rank cannot join");
-	begin_agreement(c, c->group != NULL);
+	begin_agreement(c, c->group.handle != NULL);
 }
 
 static void finish_agreement(struct ha_collnet *c)
 {
 	const struct ha_collnet_agreement *g = &c->agree[HA_COLLNET_JOIN];
 
-	c->post_limit = UINT64_MAX;
+	c->join.post_limit = UINT64_MAX;
 	if (g->a) {
-		c->joining = HA_COLLNET_WAITING;
-		c->told = 0;
+		c->join.state = HA_COLLNET_WAITING;
+		c->join.logged = 0;
 		/* The first attempt comes while all are connecting, and nobody posts; at later ones
 		 * some may have posted already. */
-		ha_collnet_group_begin(c, c->attempt,
-				       g->b + (c->attempt > 1 ? HA_COLLNET_DEPTH : 0) + 1);
+		ha_collnet_group_begin(c, c->join.attempt,
+				       g->b + (c->join.attempt > 1 ? HA_COLLNET_DEPTH : 0) + 1);
 		return;
 	}
-	if (c->group)
-		c->ops->group_leave(c->group);
-	c->group = NULL;
+	if (c->group.handle)
+		c->params.ina->group_leave(c->group.handle);
+	c->group.handle = NULL;
 	ha_collnet_group_pause(c);
 }
 
 /* Rank 0 asks for a group: once at the start, and again when all are connected. */
 static bool create_is_due(const struct ha_collnet *c)
 {
-	if (c->rank || (!c->connected && c->attempt))
+	if (c->rank || (!c->connected && c->join.attempt))
 		return false;
-	return ha_collnet_now(c) >= c->next_try;
+	return ha_collnet_now(c) >= c->join.next_try;
 }
 
 static void step_waiting(struct ha_collnet *c)
 {
-	if (c->joining == HA_COLLNET_WAITING && c->offer_waits)
+	if (c->join.state == HA_COLLNET_WAITING && c->join.offer.waits)
 		take_offer(c);
-	if (c->joining != HA_COLLNET_WAITING || !create_is_due(c))
+	if (c->join.state != HA_COLLNET_WAITING || !create_is_due(c))
 		return;
 	pilot_start(c, HA_PILOT_CREATE);
-	c->joining = HA_COLLNET_CREATING;
+	c->join.state = HA_COLLNET_CREATING;
 }
 
 static void step_offered(struct ha_collnet *c)
 {
-	if (c->joining != HA_COLLNET_OFFERED || c->offer_due || c->own_next <= c->own_last)
+	if (c->join.state != HA_COLLNET_OFFERED || c->join.offer_due || c->own.next <= c->own.last)
 		return;
-	c->joining = HA_COLLNET_BOARDING;
-	if (c->offer_ok)
+	c->join.state = HA_COLLNET_BOARDING;
+	if (c->join.offer_ok)
 		pilot_start(c, HA_PILOT_JOIN);
 	else
 		begin_agreement(c, false);
@@ -195,15 +196,15 @@ static void step_offered(struct ha_collnet *c)
 void ha_collnet_join_step(struct ha_collnet *c)
 {
 	pass_on(c);
-	if (c->mode != HA_COLLNET_RAILS || !c->backends)
+	if (c->mode != HA_COLLNET_RAILS || !c->team.backends)
 		return;
 	step_waiting(c);
-	if (c->joining == HA_COLLNET_CREATING && pilot_back(c))
+	if (c->join.state == HA_COLLNET_CREATING && pilot_back(c))
 		finish_creating(c);
 	step_offered(c);
-	if (c->joining == HA_COLLNET_BOARDING && pilot_back(c))
+	if (c->join.state == HA_COLLNET_BOARDING && pilot_back(c))
 		finish_boarding(c);
-	if (c->joining == HA_COLLNET_JOINED && ha_collnet_agree_step(c, HA_COLLNET_JOIN))
+	if (c->join.state == HA_COLLNET_JOINED && ha_collnet_agree_step(c, HA_COLLNET_JOIN))
 		finish_agreement(c);
 	pass_on(c);
 }

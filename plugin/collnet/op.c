@@ -10,7 +10,7 @@
 
 uint64_t ha_collnet_now(const struct ha_collnet *c)
 {
-	return ha_clock_now(c->clock);
+	return ha_clock_now(c->params.clock);
 }
 
 void ha_collnet_hang_up(struct ha_collnet *c)
@@ -35,9 +35,9 @@ int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...)
 	HA_WARN(c->name, "%s: this communicator's operations end with an error", text);
 	/* what the switch still has is the caller's memory: nothing is written there from here
 	 * on */
-	if (c->group)
-		c->ops->group_leave(c->group);
-	c->group = NULL;
+	if (c->group.handle)
+		c->params.ina->group_leave(c->group.handle);
+	c->group.handle = NULL;
 	ha_collnet_hang_up(c);
 	return err;
 }

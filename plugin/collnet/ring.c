@@ -63,8 +63,8 @@ static bool is_ready(const struct ha_collnet *c, const struct ha_collnet_op *op)
 	if (op->done || op->ina)
 		return false;
 	if (c->mode != HA_COLLNET_RAILS)
-		return op->seq < c->switch_from;
-	return op->seq > c->own_last || op->owned || op->seq < c->own_next;
+		return op->seq < c->group.from;
+	return op->seq > c->own.last || op->owned || op->seq < c->own.next;
 }
 
 static void finish_if_complete(struct ha_collnet *c, struct ha_collnet_op *op)

@@ -340,7 +340,7 @@ static void failed_leaves(void)
 /* It asks, and there is no answer; an attempt that began before the backend hung is soon over. */
 static bool is_without_answer(int r)
 {
-	struct ha_pilot *p = &team.comm[r]->pilot;
+	struct ha_pilot *p = &team.comm[r]->join.pilot;
 
 	if (p->running)
 		usleep(50000);
@@ -446,7 +446,7 @@ static void given_up(void)
 
 	hub_reset();
 	team_begin(&team, 3, true);
-	core = team.comm[0]->core;
+	core = team.comm[0]->params.core;
 	CHECK_INT(ha_collnet_connect_step(team.comm[0]), -EAGAIN);
 	CHECK(core->connects);
 	team_close(&team);
