@@ -41,10 +41,10 @@ void ina_front_kick(struct ha_ina *ctx)
 {
 	uint64_t one = 1;
 
-	if (!ctx->sleeping || ctx->forked)
+	if (!ctx->thread.sleeping || ctx->forked)
 		return;
-	ctx->sleeping = false;
-	while (write(ctx->kick, &one, sizeof(one)) < 0 && errno == EINTR)
+	ctx->thread.sleeping = false;
+	while (write(ctx->thread.kick, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 }
 
@@ -52,7 +52,7 @@ void ina_front_free(struct ha_ina *ctx)
 {
 	struct ha_ina_group *g;
 
-	while ((g = LIST_FIRST(&ctx->leaving))) {
+	while ((g = LIST_FIRST(&ctx->groups.leaving))) {
 		LIST_REMOVE(g, link);
 		free(g);
 	}

@@ -16,7 +16,7 @@
 #define NONSENSE                                                                                \
 	"the backend writes what cannot be into the shared memory: it must come from the same " \
 	"release"
-#define UNSAID_MS 50 /* between two looks at groups that have ended, nobody has said why */
+#define REASON_MS 50 /* between two looks at groups that have ended, nobody has said why */
 
 /* ---- what the backend says ---- */
 
@@ -26,14 +26,14 @@ static void handle_message(struct ha_ina *ctx, const struct ina_shm_message *m)
 	struct ina_front_question *q;
 
 	if (m->type == INA_SHM_STATE) {
-		LIST_FOREACH(g, &ctx->groups, link)
+		LIST_FOREACH(g, &ctx->groups.list, link)
 			if (g->handle == m->state.handle && !g->coming) {
 				g->coming = m->state.result;
 				memcpy(g->coming_why, m->state.text, sizeof(g->coming_why));
 			}
 		return;
 	}
-	LIST_FOREACH(q, &ctx->questions, link)
+	LIST_FOREACH(q, &ctx->questions.list, link)
 		if (q->serial == m->serial && !q->answered) {
 			q->answer = *m;
 			q->answered = true;
@@ -73,7 +73,7 @@ static void fail_context(struct ha_ina *ctx, const char *why)
 	if (why && !*ctx->error_why)
 		snprintf(ctx->error_why, sizeof(ctx->error_why), "%s", why);
 	ctx->error = -ENOTCONN;
-	LIST_FOREACH(g, &ctx->groups, link)
+	LIST_FOREACH(g, &ctx->groups.list, link)
 		ina_front_group_fail(g, -ENOTCONN, false, "%s", ctx->error_why);
 	pthread_cond_broadcast(&ctx->changed);
 }
@@ -93,8 +93,8 @@ static void apply_states(struct ha_ina *ctx)
 {
 	struct ha_ina_group *g;
 
-	ctx->unsaid = false;
-	LIST_FOREACH(g, &ctx->groups, link) {
+	ctx->groups.reason_due = false;
+	LIST_FOREACH(g, &ctx->groups.list, link) {
 		if (g->error || (!g->coming && !g->refused))
 			continue;
 		if (g->coming)
@@ -110,7 +110,7 @@ static void apply_states(struct ha_ina *ctx)
 					     "the backend ended the operation: %s",
 					     strerror(-g->refused));
 		else
-			ctx->unsaid = true;
+			ctx->groups.reason_due = true;
 	}
 }
 
@@ -118,13 +118,13 @@ static void run_callbacks(struct ha_ina *ctx)
 {
 	struct ha_ina_op *op;
 
-	while ((op = STAILQ_FIRST(&ctx->to_notify))) {
-		STAILQ_REMOVE_HEAD(&ctx->to_notify, link_notify);
-		ctx->notifying = op;
+	while ((op = STAILQ_FIRST(&ctx->notify.list))) {
+		STAILQ_REMOVE_HEAD(&ctx->notify.list, link_notify);
+		ctx->notify.calling = op;
 		pthread_mutex_unlock(&ctx->lock);
 		op->notify(op->notify_arg, op->result);
 		pthread_mutex_lock(&ctx->lock);
-		ctx->notifying = NULL;
+		ctx->notify.calling = NULL;
 		if (ctx->forked) /* in there; this is the child */
 			return;
 		op->notify_set = false; /* from here on it may be freed */
@@ -155,7 +155,7 @@ static bool do_round(struct ha_ina *ctx)
 		moved |= take_from_backend(ctx);
 	if (!ctx->error && ctx->loopback)
 		moved |= ina_front_loopback(ctx);
-	ctx->untold = false;
+	ctx->groups.leave_due = false;
 	ina_front_send_leaves(ctx);
 	moved |= ina_front_pump(ctx);
 	/* found while pushing: nothing can be asked any more */
@@ -163,7 +163,7 @@ static bool do_round(struct ha_ina *ctx)
 		fail_context(ctx, NONSENSE);
 		moved = true;
 	}
-	moved |= !STAILQ_EMPTY(&ctx->to_notify);
+	moved |= !STAILQ_EMPTY(&ctx->notify.list);
 	run_callbacks(ctx);
 	release_memory(ctx);
 	return moved;
@@ -178,7 +178,7 @@ static bool cuda_copies(const struct ha_ina *ctx)
 
 	if (ctx->emptying)
 		return true;
-	LIST_FOREACH(g, &ctx->groups, link)
+	LIST_FOREACH(g, &ctx->groups.list, link)
 		STAILQ_FOREACH(op, &g->ops, link)
 			if (op->cuda && op->filled > op->asked)
 				return true;
@@ -196,20 +196,20 @@ static void sleep_for_copies(struct ha_ina *ctx)
 
 static void sleep_until_woken(struct ha_ina *ctx)
 {
-	const short backend = ctx->untold ? POLLIN | POLLOUT : POLLIN;
-	struct pollfd p[2] = { { ctx->kick, POLLIN, 0 },
+	const short backend = ctx->groups.leave_due ? POLLIN | POLLOUT : POLLIN;
+	struct pollfd p[2] = { { ctx->thread.kick, POLLIN, 0 },
 			       { ctx->error ? -1 : ctx->client.fd, backend, 0 } };
 	uint64_t count;
 
 	if (!ctx->error && !ina_shm_ring_sleep(&ctx->client.memory.responses))
 		return;
-	ctx->sleeping = true;
+	ctx->thread.sleeping = true;
 	pthread_mutex_unlock(&ctx->lock);
-	poll(p, 2, ctx->unsaid ? UNSAID_MS : -1);
+	poll(p, 2, ctx->groups.reason_due ? REASON_MS : -1);
 	pthread_mutex_lock(&ctx->lock);
-	ctx->sleeping = false;
+	ctx->thread.sleeping = false;
 	if (p[0].revents)
-		(void)!read(ctx->kick, &count, sizeof(count));
+		(void)!read(ctx->thread.kick, &count, sizeof(count));
 	if (!ctx->error)
 		ina_shm_ring_awake(&ctx->client.memory.responses);
 }
@@ -218,13 +218,14 @@ static void wait_for_work(struct ha_ina *ctx)
 {
 	if (cuda_copies(ctx)) {
 		sleep_for_copies(ctx);
-	} else if (ctx->free_slots < INA_SHM_ENTRIES && !ctx->error && ctx->idle++ < SPINS) {
+	} else if (ctx->slots.free_count < INA_SHM_ENTRIES && !ctx->error &&
+		   ctx->thread.idle++ < SPINS) {
 		pthread_mutex_unlock(&ctx->lock);
 		sched_yield();
 		pthread_mutex_lock(&ctx->lock);
 	} else {
 		sleep_until_woken(ctx);
-		ctx->idle = 0;
+		ctx->thread.idle = 0;
 	}
 }
 
@@ -234,9 +235,9 @@ void *ina_front_daemon(void *arg)
 
 	pthread_setname_np(pthread_self(), "hawser-ina");
 	pthread_mutex_lock(&ctx->lock);
-	while (!ctx->forked && (!ctx->closing || ctx->ops || !STAILQ_EMPTY(&ctx->to_notify))) {
+	while (!ctx->forked && (!ctx->closing || ctx->ops || !STAILQ_EMPTY(&ctx->notify.list))) {
 		if (do_round(ctx))
-			ctx->idle = 0;
+			ctx->thread.idle = 0;
 		else
 			wait_for_work(ctx);
 	}

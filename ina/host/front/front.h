@@ -39,7 +39,7 @@ enum piece_state { IDLE, FILLING, FULL, ASKED, EMPTYING, DONE, FAILED };
 
 struct ina_front_piece {
 	_Atomic uint8_t state;     /* also read without the lock */
-	uint16_t slot;             /* of ha_ina.asked; FILLING to EMPTYING */
+	uint16_t slot;             /* of ha_ina.slots; FILLING to EMPTYING */
 	struct ina_cuda_copy copy; /* CUDA's, when one is under way */
 };
 
@@ -117,16 +117,52 @@ struct ina_front_question {
 	struct ina_shm_message answer;
 };
 
+/* The daemon. `id` and `runs` are open.c's, `idle` is its own, the rest is under the lock. */
+struct ina_front_thread {
+	pthread_t id;
+	bool runs;
+	int kick;      /* eventfd: wakes it */
+	bool sleeping; /* it wants to be woken */
+	unsigned idle; /* rounds without work */
+};
+
+/* Groups and what is due at their end; under the lock. */
+struct ina_front_groups {
+	LIST_HEAD(, ha_ina_group) list;    /* those that the backend knows and nobody has left */
+	LIST_HEAD(, ha_ina_group) leaving; /* left here, not at the backend yet */
+	bool leave_due;                    /* the socket was full: a LEAVE waits for room */
+	bool reason_due;                   /* a group's end waits for its sentence */
+	unsigned count;                    /* that have been joined, or are being */
+	uint32_t owners; /* numbers that the copy buffer knows them by: the last */
+};
+
+/* Callers that wait for the backend's word; under the lock. */
+struct ina_front_questions {
+	uint32_t serials; /* the last */
+	LIST_HEAD(, ina_front_question) list;
+};
+
+/* Pieces with a place in the copy buffer, by slot; under the lock. */
+struct ina_front_slots {
+	struct ina_front_asked asked[INA_SHM_ENTRIES];
+	uint32_t free[INA_SHM_ENTRIES], free_count;
+	uint64_t sequences; /* the last */
+};
+
+/* Ended operations whose function is to be called; under the lock, which the call is without. */
+struct ina_front_notify {
+	STAILQ_HEAD(, ha_ina_op) list;
+	struct ha_ina_op *calling; /* now; it is in no list */
+};
+
 struct ha_ina {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* operations ended, questions answered */
 	unsigned refs;
 	LIST_ENTRY(ha_ina) link; /* in the process's list (open.c) */
-	bool loopback, closing, forked, thread_runs;
-	pthread_t thread;
+	bool loopback, closing, forked;
+	struct ina_front_thread thread;
 	const int *give_up; /* the caller's (struct ha_ina_options) */
-	int kick;           /* eventfd: wakes the daemon */
-	bool sleeping;      /* it wants to be woken */
 	int error;          /* -ENOTCONN: the backend has gone */
 	char error_why[INA_SHM_TEXT];
 	uint32_t address;
@@ -134,20 +170,13 @@ struct ha_ina {
 	struct ina_shm_memory other; /* loopback: the backend's view */
 	struct ina_shm_segment *segment;
 	struct ina_shm_buffer buffer;
-	LIST_HEAD(, ha_ina_group) groups, leaving;
-	bool untold; /* the socket was full: a LEAVE waits for room */
-	bool unsaid; /* a group's end waits for its sentence */
-	unsigned group_count, ops;
-	uint32_t owners, serials;
-	LIST_HEAD(, ina_front_question) questions;
-	struct ina_front_asked asked[INA_SHM_ENTRIES];
-	uint32_t free_slot[INA_SHM_ENTRIES], free_slots;
-	uint64_t sequences;
+	struct ina_front_groups groups;
+	unsigned ops; /* that have not ended */
+	struct ina_front_questions questions;
+	struct ina_front_slots slots;
 	struct ina_cuda_buffer cuda; /* the copy buffer as CUDA knows it, and the streams */
 	unsigned emptying;           /* CUDA: copies of results under way */
-	unsigned idle;               /* rounds without work */
-	STAILQ_HEAD(, ha_ina_op) to_notify;
-	struct ha_ina_op *notifying; /* whose function is being called, without the lock */
+	struct ina_front_notify notify;
 };
 
 /* ---- calls (any thread) ---- */

@@ -16,7 +16,7 @@ unsigned ina_front_time_limit_ms = 60000;
 
 static uint32_t next_serial(struct ha_ina *ctx)
 {
-	return ++ctx->serials ? ctx->serials : ++ctx->serials;
+	return ++ctx->questions.serials ? ctx->questions.serials : ++ctx->questions.serials;
 }
 
 /* Until somebody signals `changed`, or it is time to look again. ETIMEDOUT: `until` is over. */
@@ -85,7 +85,7 @@ static int ina_front_ask(struct ha_ina *ctx, struct ina_shm_message *question, u
 	if (err)
 		return ina_front_fail(ctx, err == -EAGAIN ? err : -ENOTCONN,
 				      "the backend cannot be asked: %s", strerror(-err));
-	LIST_INSERT_HEAD(&ctx->questions, &q, link);
+	LIST_INSERT_HEAD(&ctx->questions.list, &q, link);
 	err = await_answer(ctx, &q);
 	LIST_REMOVE(&q, link);
 	if (!q.answered)
@@ -157,7 +157,7 @@ static int joined_loopback(struct ha_ina *ctx, const uint8_t *ticket, unsigned r
 		return ina_front_fail(
 			ctx, -EINVAL,
 			"the ticket is none of loopback's, or its group has no rank %u", rank);
-	*joined = (struct ina_shm_joined) { ++ctx->serials, rank, ranks };
+	*joined = (struct ina_shm_joined) { ++ctx->questions.serials, rank, ranks };
 	return 0;
 }
 
@@ -167,9 +167,9 @@ void ina_front_joined(struct ha_ina_group *g, const struct ina_shm_joined *joine
 
 	g->handle = joined->handle;
 	g->ranks = joined->ranks;
-	g->owner = ++ctx->owners;
+	g->owner = ++ctx->groups.owners;
 	g->listed = true;
-	LIST_INSERT_HEAD(&ctx->groups, g, link);
+	LIST_INSERT_HEAD(&ctx->groups.list, g, link);
 	ctx->refs++;
 }
 
@@ -188,7 +188,7 @@ static void let_go(struct ha_ina_group *g)
 		free(g);
 		return;
 	}
-	LIST_INSERT_HEAD(&ctx->leaving, g, link);
+	LIST_INSERT_HEAD(&ctx->groups.leaving, g, link);
 	ina_front_kick(ctx);
 }
 
@@ -207,7 +207,7 @@ void ina_front_send_leaves(struct ha_ina *ctx)
 {
 	struct ha_ina_group *g;
 
-	while ((g = LIST_FIRST(&ctx->leaving)) && ina_front_send_leave(g)) {
+	while ((g = LIST_FIRST(&ctx->groups.leaving)) && ina_front_send_leave(g)) {
 		LIST_REMOVE(g, link);
 		free(g);
 	}
@@ -226,12 +226,12 @@ static int join_group(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank,
 	if (!ticket || rank >= HA_INA_RANKS)
 		return ina_front_fail(ctx, -EINVAL, "joining takes a ticket, and a rank below %d",
 				      HA_INA_RANKS);
-	if (ctx->group_count >= most)
+	if (ctx->groups.count >= most)
 		return ina_front_fail(ctx, -EAGAIN,
 				      "a copy buffer of %u segments is enough for %u groups: leave "
 				      "one, or a larger NETCCL_COPY_BUFFER",
 				      ctx->buffer.segments, most);
-	ctx->group_count++; /* the lock is let go of while the backend thinks */
+	ctx->groups.count++; /* the lock is let go of while the backend thinks */
 	memcpy(m.join.ticket, ticket, HA_INA_TICKET);
 	*group = (struct ha_ina_group) { .ctx = ctx, .rank = rank };
 	STAILQ_INIT(&group->ops);
@@ -242,7 +242,7 @@ static int join_group(struct ha_ina *ctx, const uint8_t *ticket, unsigned rank,
 	if (!err && (answer.joined.rank != rank || ctx->error || ctx->closing))
 		err = ina_front_fail(ctx, -ENOTCONN, "the backend has gone, or gave another rank");
 	if (err)
-		ctx->group_count--;
+		ctx->groups.count--;
 	return err;
 }
 
@@ -295,7 +295,7 @@ bool ina_front_send_leave(struct ha_ina_group *g)
 	/* LEFT is not waited for; who cannot be reached has gone, and knows. */
 	if (!g->told && !ctx->loopback && !ctx->error &&
 	    ina_shm_message_send(ctx->client.fd, &m, -1) == -EAGAIN)
-		ctx->untold = true;
+		ctx->groups.leave_due = true;
 	else
 		g->told = true;
 	return g->told;
@@ -314,7 +314,7 @@ void ha_ina_group_leave(struct ha_ina_group *g)
 	while (!STAILQ_EMPTY(&g->ops))
 		pthread_cond_wait(&ctx->changed, &ctx->lock);
 	unlist_group(g);
-	ctx->group_count--;
+	ctx->groups.count--;
 	let_go(g);
 	ina_front_put(ctx);
 }

@@ -39,7 +39,7 @@ static unsigned ranks_of(const struct ha_ina *ctx, uint32_t handle)
 {
 	const struct ha_ina_group *g;
 
-	LIST_FOREACH(g, &ctx->groups, link)
+	LIST_FOREACH(g, &ctx->groups.list, link)
 		if (g->handle == handle)
 			return g->ranks;
 	return 0; /* it has been left; nobody looks at the result */

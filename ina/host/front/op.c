@@ -29,7 +29,7 @@ void ina_front_end(struct ha_ina_op *op, int result)
 		memcpy(op->why, g->why, sizeof(op->why));
 	ctx->ops--;
 	if (op->notify_set)
-		STAILQ_INSERT_TAIL(&ctx->to_notify, op, link_notify);
+		STAILQ_INSERT_TAIL(&ctx->notify.list, op, link_notify);
 	atomic_store_explicit(&op->ended, true, memory_order_release);
 	pthread_cond_broadcast(&ctx->changed);
 }
@@ -96,10 +96,10 @@ int ha_ina_notify(struct ha_ina_op *op, void (*call)(void *arg, int result), voi
 	op->notify = call;
 	op->notify_arg = arg;
 	if (atomic_load_explicit(&op->ended, memory_order_relaxed)) {
-		direct = !ctx->thread_runs || ctx->closing; /* nobody else is there any more */
+		direct = !ctx->thread.runs || ctx->closing; /* nobody else is there any more */
 		if (!direct) {
 			op->notify_set = true;
-			STAILQ_INSERT_TAIL(&ctx->to_notify, op, link_notify);
+			STAILQ_INSERT_TAIL(&ctx->notify.list, op, link_notify);
 			ina_front_kick(ctx);
 		}
 	} else {

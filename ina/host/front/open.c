@@ -64,26 +64,26 @@ static void in_child(void)
 		locks_init(ctx);
 		if (ctx->client.fd >= 0)
 			close(ctx->client.fd);
-		close(ctx->kick);
-		ctx->client.fd = ctx->kick = -1;
+		close(ctx->thread.kick);
+		ctx->client.fd = ctx->thread.kick = -1;
 		ctx->client.memory = ctx->other = (struct ina_shm_memory) { 0 };
 		/* CUDA does not work after fork either */
 		ctx->cuda = (struct ina_cuda_buffer) { 0 };
 		ctx->forked = true;
-		ctx->thread_runs = false;
+		ctx->thread.runs = false;
 		ctx->error = -ENOTCONN;
 		snprintf(ctx->error_why, sizeof(ctx->error_why),
 			 "this process was forked from the one that attached: ha_ina_open() again");
-		LIST_FOREACH(g, &ctx->groups, link) {
+		LIST_FOREACH(g, &ctx->groups.list, link) {
 			ina_front_group_fail(g, -ENOTCONN, false, "%s", ctx->error_why);
 			while ((op = STAILQ_FIRST(&g->ops)))
 				ina_front_end(op, -ENOTCONN);
 		}
-		STAILQ_FOREACH(op, &ctx->to_notify, link_notify)
+		STAILQ_FOREACH(op, &ctx->notify.list, link_notify)
 			op->notify_set = false; /* that is the parent's */
-		if (ctx->notifying)
-			ctx->notifying->notify_set = false; /* and this call is */
-		STAILQ_INIT(&ctx->to_notify);
+		if (ctx->notify.calling)
+			ctx->notify.calling->notify_set = false; /* and this call is */
+		STAILQ_INIT(&ctx->notify.list);
 	}
 	LIST_INIT(&all);
 }
@@ -185,8 +185,8 @@ static int start_daemon(struct ha_ina *ctx, char *why, size_t size)
 	sigset_t every, before;
 	int err;
 
-	ctx->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (ctx->kick < 0) {
+	ctx->thread.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ctx->thread.kick < 0) {
 		err = -errno;
 		snprintf(why, size, "eventfd: %s", strerror(-err));
 		return err;
@@ -197,9 +197,9 @@ static int start_daemon(struct ha_ina *ctx, char *why, size_t size)
 	sigdelset(&every, SIGFPE);
 	sigdelset(&every, SIGILL);
 	pthread_sigmask(SIG_SETMASK, &every, &before);
-	err = -pthread_create(&ctx->thread, NULL, ina_front_daemon, ctx);
+	err = -pthread_create(&ctx->thread.id, NULL, ina_front_daemon, ctx);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	ctx->thread_runs = !err;
+	ctx->thread.runs = !err;
 	if (err)
 		snprintf(why, size, "no thread: %s", strerror(-err));
 	return err;
@@ -208,8 +208,8 @@ static int start_daemon(struct ha_ina *ctx, char *why, size_t size)
 static void slots_init(struct ha_ina *ctx)
 {
 	for (uint32_t i = 0; i < INA_SHM_ENTRIES; i++)
-		ctx->free_slot[i] = i;
-	ctx->free_slots = INA_SHM_ENTRIES;
+		ctx->slots.free[i] = i;
+	ctx->slots.free_count = INA_SHM_ENTRIES;
 }
 
 int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char *why, size_t size)
@@ -231,8 +231,8 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 	}
 	locks_init(ctx);
 	ctx->refs = 1;
-	STAILQ_INIT(&ctx->to_notify);
-	ctx->kick = ctx->client.fd = -1;
+	STAILQ_INIT(&ctx->notify.list);
+	ctx->thread.kick = ctx->client.fd = -1;
 	ctx->give_up = options ? options->give_up : NULL;
 	ctx->loopback = (options && options->loopback) || is_enabled("NETCCL_FRONTEND_LOOPBACK");
 	ina_shm_buffer_init(&ctx->buffer, ctx->segment, segments);
@@ -242,8 +242,8 @@ int ha_ina_open(struct ha_ina **ina, const struct ha_ina_options *options, char 
 		err = start_daemon(ctx, why, size);
 	if (err) {
 		ina_shm_client_close(&ctx->client);
-		if (ctx->kick >= 0)
-			close(ctx->kick);
+		if (ctx->thread.kick >= 0)
+			close(ctx->thread.kick);
 		ina_front_free(ctx);
 		return err;
 	}
@@ -262,18 +262,18 @@ void ha_ina_close(struct ha_ina *ctx)
 	unlist_context(ctx);
 	pthread_mutex_lock(&ctx->lock);
 	ctx->closing = true;
-	LIST_FOREACH(g, &ctx->groups, link)
+	LIST_FOREACH(g, &ctx->groups.list, link)
 		ina_front_group_fail(g, -ECANCELED, true, "the context was closed");
 	ina_front_kick(ctx);
 	pthread_mutex_unlock(&ctx->lock);
-	if (ctx->thread_runs)
-		pthread_join(ctx->thread, NULL);
-	ctx->thread_runs = false;
+	if (ctx->thread.runs)
+		pthread_join(ctx->thread.id, NULL);
+	ctx->thread.runs = false;
 	ina_shm_client_close(&ctx->client);
-	if (ctx->kick >= 0)
-		close(ctx->kick);
+	if (ctx->thread.kick >= 0)
+		close(ctx->thread.kick);
 	pthread_mutex_lock(&ctx->lock);
-	ctx->kick = -1;
+	ctx->thread.kick = -1;
 	if (!ctx->error) {
 		ctx->error = -ENOTCONN;
 		snprintf(ctx->error_why, sizeof(ctx->error_why), "the context was closed");

@@ -34,7 +34,7 @@ static void give_back(struct ha_ina *ctx, struct ina_front_asked *a)
 	if (a->group)
 		a->group->in_flight--;
 	*a = (struct ina_front_asked) { .op = NULL };
-	ctx->free_slot[ctx->free_slots++] = (uint32_t)(a - ctx->asked);
+	ctx->slots.free[ctx->slots.free_count++] = (uint32_t)(a - ctx->slots.asked);
 }
 
 /* Between host memory and the buffer, with the lock let go. */
@@ -51,22 +51,22 @@ static struct ina_front_asked *take_place(struct ha_ina_group *g, struct ha_ina_
 					  uint32_t bytes)
 {
 	struct ha_ina *ctx = g->ctx;
-	uint32_t share = ctx->buffer.segments / ctx->group_count,
-		 most = INA_SHM_ENTRIES / ctx->group_count;
+	uint32_t share = ctx->buffer.segments / ctx->groups.count,
+		 most = INA_SHM_ENTRIES / ctx->groups.count;
 	struct ina_front_asked *a;
 	uint64_t offset;
 
-	if (!ctx->free_slots || g->in_flight >= most ||
+	if (!ctx->slots.free_count || g->in_flight >= most ||
 	    !ina_shm_buffer_take(&ctx->buffer, g->owner, share, bytes, &offset))
 		return NULL;
-	a = &ctx->asked[ctx->free_slot[--ctx->free_slots]];
+	a = &ctx->slots.asked[ctx->slots.free[--ctx->slots.free_count]];
 	*a = (struct ina_front_asked) { .op = op,
 					.group = g,
 					.index = op->filled,
 					.offset = offset,
 					.bytes = bytes,
 					.used = true };
-	a->sequence = ++ctx->sequences * INA_SHM_ENTRIES + (uint64_t)(a - ctx->asked);
+	a->sequence = ++ctx->slots.sequences * INA_SHM_ENTRIES + (uint64_t)(a - ctx->slots.asked);
 	g->in_flight++;
 	return a;
 }
@@ -78,7 +78,7 @@ static void fill_piece(struct ha_ina_group *g, struct ha_ina_op *op, struct ina_
 	uint8_t *to = place_of(g->ctx, a);
 	char why[CUDA_WHY];
 
-	p->slot = (uint16_t)(a - g->ctx->asked);
+	p->slot = (uint16_t)(a - g->ctx->slots.asked);
 	op->filled++;
 	if (part.in)
 		memset(to + part.bytes, 0, ina_shm_blocks(part.bytes) - part.bytes);
@@ -147,7 +147,7 @@ static bool ask_next(struct ha_ina_group *g)
 	p = &op->piece[part.segment];
 	if (!poll_copy_in(g, p) || g->error)
 		return false;
-	a = &g->ctx->asked[p->slot];
+	a = &g->ctx->slots.asked[p->slot];
 	q = (struct ina_shm_request) { .sequence = a->sequence,
 				       .offset = a->offset,
 				       .bytes = part.bytes,
@@ -206,7 +206,7 @@ static bool copies_out(struct ha_ina *ctx)
 	char why[CUDA_WHY];
 
 	for (uint32_t i = 0; ctx->emptying && i < INA_SHM_ENTRIES; i++) {
-		struct ina_front_asked *a = &ctx->asked[i];
+		struct ina_front_asked *a = &ctx->slots.asked[i];
 		int done = a->emptying ? ina_cuda_done(&piece_of(a)->copy, why) : 0;
 
 		if (!done)
@@ -238,7 +238,7 @@ int ina_front_responses(struct ha_ina *ctx)
 	int moved = 0, got;
 
 	while ((got = ina_shm_ring_pop(&ctx->client.memory.responses, &r)) > 0) {
-		struct ina_front_asked *a = &ctx->asked[r.sequence % INA_SHM_ENTRIES];
+		struct ina_front_asked *a = &ctx->slots.asked[r.sequence % INA_SHM_ENTRIES];
 
 		if (!a->used || !a->pushed || a->emptying || a->sequence != r.sequence ||
 		    r.result > 0 || r.result < -4095)
@@ -277,11 +277,11 @@ static bool let_go(struct ha_ina_group *g, struct ha_ina_op *op)
 		struct ina_front_piece *p = &op->piece[ina_front_part(op, i).segment];
 
 		if (p->state == FULL)
-			finish_piece(ctx, &ctx->asked[p->slot], FAILED);
+			finish_piece(ctx, &ctx->slots.asked[p->slot], FAILED);
 		if (p->state != ASKED)
 			continue;
-		ctx->asked[p->slot].op = NULL;
-		ctx->asked[p->slot].group = NULL;
+		ctx->slots.asked[p->slot].op = NULL;
+		ctx->slots.asked[p->slot].group = NULL;
 		g->in_flight--;
 		set_state(p, FAILED);
 	}
@@ -319,7 +319,7 @@ bool ina_front_pump(struct ha_ina *ctx)
 	bool moved = copies_out(ctx);
 	struct ha_ina_group *g;
 
-	LIST_FOREACH(g, &ctx->groups, link) {
+	LIST_FOREACH(g, &ctx->groups.list, link) {
 		moved |= fill_next(g);
 		while (ask_next(g))
 			moved = true;

@@ -228,7 +228,7 @@ static unsigned count_questions(struct ha_ina *ina)
 	unsigned n = 0;
 
 	pthread_mutex_lock(&ina->lock);
-	LIST_FOREACH(q, &ina->questions, link)
+	LIST_FOREACH(q, &ina->questions.list, link)
 		n++;
 	pthread_mutex_unlock(&ina->lock);
 	return n;
