@@ -109,9 +109,9 @@ static int run_one(const struct job *job)
 	sim_scenario_make(&sc, job->seed, job->hunt.allowed);
 	for (unsigned i = 0; i < sc.nfaults; i++)
 		sc.fault[i].off = job->without_faults >> i & 1;
-	sc.conns_off = job->without_conns;
+	sc.shrunk.conns_off = job->without_conns;
 	if (job->messages)
-		sc.message_cap = job->messages;
+		sc.shrunk.message_cap = job->messages;
 	sim_scenario_print(&sc, stdout);
 	sim_world_run(&sc, job->hunt.mutation, job->verbose, &r);
 	printf("seed %" PRIu64 ": %s%s%s; %.3f ms, %" PRIu64 " packets, %" PRIu64

@@ -56,8 +56,8 @@ bool sim_side_begin(struct sim_side *s)
 	if (err)
 		sim_side_ended(s, err, "listen");
 	else
-		c->handle_at = sim_now(w) + w->sc.oob_latency_ns +
-			       sim_side_dice(s, w->sc.oob_jitter_ns + 1);
+		c->handle_at = sim_now(w) + w->sc.oob.latency_ns +
+			       sim_side_dice(s, w->sc.oob.jitter_ns + 1);
 	return true;
 }
 
@@ -83,8 +83,8 @@ static bool accept_timed_out(const struct sim_side *s)
 {
 	const struct sim_world *w = s->conn->world;
 
-	return sim_now(w) >
-	       w->faults_over + w->sc.keepalive_ns + (uint64_t)w->sc.connect_timeout_ms * 1000000;
+	return sim_now(w) > w->faults_over + w->sc.oob.keepalive_ns +
+				    (uint64_t)w->sc.settings.connect_timeout_ms * 1000000;
 }
 
 bool sim_side_accept(struct sim_side *s)

@@ -38,7 +38,7 @@ void sim_make_delay(struct sim_fault *f, const struct sim_scenario *sc, struct s
 	 * A detour longer than a queue pair's timer looks like loss; far below it, nothing may come
 	 * of it.
 	 */
-	f->amount = draw_between(rng, 1 * US, (UINT64_C(4096) << sc->timeout) / 4);
+	f->amount = draw_between(rng, 1 * US, (UINT64_C(4096) << sc->settings.timeout) / 4);
 }
 
 /* Well below the window, timers' fourfold tolerance (IBTA 9.7.6.1.3) included. */
@@ -58,7 +58,7 @@ void sim_make_long(struct sim_fault *f, const struct sim_scenario *sc, struct sr
 void sim_make_switch(struct sim_fault *f, const struct sim_scenario *sc, struct sr_rng *rng)
 {
 	sim_make_long(f, sc, rng);
-	f->dev = sc->leaf[f->host][f->dev];
+	f->dev = sc->wire.leaf[f->host][f->dev];
 	f->amount = sr_rng_below(rng, 4);
 }
 

@@ -49,7 +49,7 @@ bool sim_fault_hits(const struct sim_scenario *sc, const struct sim_fault *f, un
 		return f->host == host && f->dev == dev;
 	/* An odd amount: half of its ports only, every second one in the order of hosts and
 	 * devices. */
-	return sc->leaf[host][dev] == f->dev &&
+	return sc->wire.leaf[host][dev] == f->dev &&
 	       (!(f->amount & 1) || (host + dev / 2 + f->amount / 2) % 2);
 }
 
@@ -278,13 +278,14 @@ static void flap_link(void *arg)
 static void set_rate(struct sim_world *w, const struct sim_fault *f, uint64_t slower)
 {
 	const struct sim_scenario *sc = &w->sc;
-	uint64_t rate =
-		sc->port_rate[f->host][f->dev] ? sc->port_rate[f->host][f->dev] : sc->bytes_per_us;
-	struct sr_memwire_link link = { .latency_ns = sc->latency_ns,
+	uint64_t rate = sc->wire.port_rate[f->host][f->dev] ? sc->wire.port_rate[f->host][f->dev]
+							    : sc->wire.bytes_per_us;
+	struct sr_memwire_link link = { .latency_ns = sc->wire.latency_ns,
 					.bytes_per_us = rate / slower ? rate / slower : 1,
-					.bus = sc->bus_rate[f->host] ? &w->host[f->host].bus : NULL,
-					.bus_cost = sc->bus_cost[f->host][f->dev],
-					.backlog_ns = sc->backlog_ns };
+					.bus = sc->wire.bus_rate[f->host] ? &w->host[f->host].bus
+									  : NULL,
+					.bus_cost = sc->wire.bus_cost[f->host][f->dev],
+					.backlog_ns = sc->wire.backlog_ns };
 
 	sr_memwire_set_link(device_of(w, f)->port, &link);
 }

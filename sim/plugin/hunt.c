@@ -156,7 +156,7 @@ static bool fewer_conns(struct sim_scenario *sc, enum sim_mutation mutation,
 	for (unsigned i = 0; i < sc->nconns && i < SIM_CONNS_MASKED; i++) {
 		struct sim_scenario s = *sc;
 
-		s.conns_off |= UINT64_C(1) << i;
+		s.shrunk.conns_off |= UINT64_C(1) << i;
 		any |= sim_conn_is_on(sc, i) && try_smaller(sc, &s, mutation, result);
 	}
 	return any;
@@ -171,12 +171,12 @@ static bool fewer_messages(struct sim_scenario *sc, enum sim_mutation mutation,
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (sim_conn_is_on(sc, i) && sc->conn[i].messages > most)
 			most = sc->conn[i].messages;
-	if (sc->message_cap < most)
-		most = sc->message_cap;
+	if (sc->shrunk.message_cap < most)
+		most = sc->shrunk.message_cap;
 	for (uint32_t cut = most / 2; cut; cut /= 2) {
 		struct sim_scenario s = *sc;
 
-		s.message_cap = most - cut;
+		s.shrunk.message_cap = most - cut;
 		if (try_smaller(sc, &s, mutation, result)) {
 			most -= cut;
 			any = true;
@@ -213,10 +213,11 @@ static void sim_print_command(const struct sim_scenario *sc, const struct sim_hu
 		fprintf(out, " --mutate %s", sim_mutation_name(hunt->mutation, NULL));
 	if (off)
 		fprintf(out, " --without-faults 0x%x", off);
-	if (sc->conns_off)
-		fprintf(out, " --without-connections 0x%llx", (unsigned long long)sc->conns_off);
-	if (sc->message_cap != UINT32_MAX)
-		fprintf(out, " --messages %u", sc->message_cap);
+	if (sc->shrunk.conns_off)
+		fprintf(out, " --without-connections 0x%llx",
+			(unsigned long long)sc->shrunk.conns_off);
+	if (sc->shrunk.message_cap != UINT32_MAX)
+		fprintf(out, " --messages %u", sc->shrunk.message_cap);
 	fprintf(out, "\n");
 }
 

@@ -131,7 +131,7 @@ static bool must_search(const struct view *v, const struct sim_conn_spec *c, uin
 		for (unsigned d = 0; d < sc->ndevices[host_of(c, end)]; d++)
 			if (is_hidden(v, host_of(c, end), d, t))
 				return true;
-	return sc->apart;
+	return sc->wire.apart;
 }
 
 /* A data rail has this pair, and no other rail is ever on it. */
@@ -153,7 +153,7 @@ static bool spare_good(const struct view *v, const struct sim_conn_spec *c,
 
 	for (unsigned i = 0; i < sc->ndevices[hosts[0]]; i++)
 		for (unsigned k = 0; k < sc->ndevices[hosts[1]]; k++)
-			if ((!sc->apart || i == k) && !data_pair(c, p, i, k) &&
+			if ((!sc->wire.apart || i == k) && !data_pair(c, p, i, k) &&
 			    !is_away(v, hosts[0], i, t) && !is_away(v, hosts[1], k, t))
 				return true;
 	return false;
@@ -163,9 +163,9 @@ static bool spare_good(const struct view *v, const struct sim_conn_spec *c,
  * takes three pieces, on average. */
 static uint64_t talk_time(const struct sim_scenario *sc)
 {
-	uint64_t round = 20000 + sc->service_ns / 2, pieces = 3 * (sc->oob_piece + 1) / 2;
+	uint64_t round = 20000 + sc->thread.service_ns / 2, pieces = 3 * (sc->oob.piece + 1) / 2;
 
-	return sc->oob_piece ? PASS_BYTES * round / pieces : 0;
+	return sc->oob.piece ? PASS_BYTES * round / pieces : 0;
 }
 
 /* As many pairs are tried at once as there are rails behind the data rails. */
@@ -647,7 +647,7 @@ bool sim_promise_other_nics(const struct sim_scenario *sc, unsigned conn)
 
 	sim_promise_make(sc, conn, &p);
 	/* Two spares that are up leave no room for a better third. */
-	if (sc->shared_nics || p.nrails + 3 > HA_MAX_RAILS || !p.standby ||
+	if (sc->wire.shared_nics || p.nrails + 3 > HA_MAX_RAILS || !p.standby ||
 	    !sim_promise_survives(&p) || !all_announced(sc))
 		return false;
 	for (unsigned i = 0; i < SIM_DEVICES_MAX; i++) {
@@ -660,7 +660,7 @@ bool sim_promise_other_nics(const struct sim_scenario *sc, unsigned conn)
 		there += good_there;
 		both += good_here && good_there;
 	}
-	return sc->apart ? both > 1 : here > 1 && there > 1;
+	return sc->wire.apart ? both > 1 : here > 1 && there > 1;
 }
 
 uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, uint64_t now)

@@ -55,20 +55,20 @@ static void make_hosts(struct sim_scenario *sc, struct sr_rng *rng)
 		.mtu = (enum ibv_mtu)draw_between(rng, IBV_MTU_256, IBV_MTU_4096),
 		.inflight = draw_chance(rng, 50) ? 0 : (uint32_t)draw_between(rng, 4, 128),
 	};
-	sc->timeout = (int)draw_between(rng, 8, 14);
-	sc->retry = 7;
-	sc->poll_batch = (int)draw_between(rng, 1, 64);
-	sc->poll_max = (int)draw_between(rng, 1, 64);
-	sc->wr_per_conn = draw_chance(rng, 70) ? 64 : (int)draw_between(rng, 4, 64);
-	sc->connect_timeout_ms = 5000;
-	sc->latency_ns = draw_between(rng, 300, 20000);
-	sc->bytes_per_us = draw_chance(rng, 50) ? 12500 : draw_between(rng, 500, 50000);
-	sc->oob_latency_ns = draw_between(rng, 5 * US, 300 * US);
-	sc->oob_jitter_ns = draw_between(rng, 0, 200 * US);
-	sc->oob_piece = draw_chance(rng, 50) ? 0 : (uint32_t)draw_between(rng, 1, 300);
-	sc->keepalive_ns = UINT64_C(3000) * MS;
-	sc->gap_min_ns = draw_between(rng, 200, 5 * US);
-	sc->gap_max_ns = draw_between(rng, 20 * US, 200 * US);
+	sc->settings.timeout = (int)draw_between(rng, 8, 14);
+	sc->settings.retry = 7;
+	sc->settings.poll_batch = (int)draw_between(rng, 1, 64);
+	sc->settings.poll_max = (int)draw_between(rng, 1, 64);
+	sc->settings.wr_per_conn = draw_chance(rng, 70) ? 64 : (int)draw_between(rng, 4, 64);
+	sc->settings.connect_timeout_ms = 5000;
+	sc->wire.latency_ns = draw_between(rng, 300, 20000);
+	sc->wire.bytes_per_us = draw_chance(rng, 50) ? 12500 : draw_between(rng, 500, 50000);
+	sc->oob.latency_ns = draw_between(rng, 5 * US, 300 * US);
+	sc->oob.jitter_ns = draw_between(rng, 0, 200 * US);
+	sc->oob.piece = draw_chance(rng, 50) ? 0 : (uint32_t)draw_between(rng, 1, 300);
+	sc->oob.keepalive_ns = UINT64_C(3000) * MS;
+	sc->thread.gap_min_ns = draw_between(rng, 200, 5 * US);
+	sc->thread.gap_max_ns = draw_between(rng, 20 * US, 200 * US);
 }
 
 /*
@@ -126,9 +126,9 @@ static void make_fabric(struct sim_scenario *sc, struct sr_rng *rng)
 
 	for (unsigned h = 0; h < 2; h++)
 		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++)
-			sc->leaf[h][d] = (uint8_t)((d ^ (crossed && h)) % leaves);
-	sc->apart = draw_chance(rng, 8);
-	if (sc->apart)
+			sc->wire.leaf[h][d] = (uint8_t)((d ^ (crossed && h)) % leaves);
+	sc->wire.apart = draw_chance(rng, 8);
+	if (sc->wire.apart)
 		sc->ndevices[1] = sc->ndevices[0];
 }
 
@@ -308,16 +308,18 @@ static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
 				draw_chance(rng, 25) ? 0 : (uint16_t)draw_between(rng, 1, 1024);
 		sc->host[h].weights[sr_rng_below(rng, HA_MAX_RAILS)] = 512;
 		for (unsigned d = 0; d < SIM_DEVICES_MAX; d++) {
-			sc->speed[h][d] = draw_chance(rng, 30) ? 1u << draw_between(rng, 0, 2) : 0;
-			sc->bus_cost[h][d] =
+			sc->wire.speed[h][d] =
+				draw_chance(rng, 30) ? 1u << draw_between(rng, 0, 2) : 0;
+			sc->wire.bus_cost[h][d] =
 				draw_chance(rng, 20) ? (uint8_t)draw_between(rng, 1, 3) : 0;
-			sc->port_rate[h][d] =
+			sc->wire.port_rate[h][d] =
 				draw_chance(rng, 30)
-					? sc->bytes_per_us / draw_between(rng, 1, 20) + 10
+					? sc->wire.bytes_per_us / draw_between(rng, 1, 20) + 10
 					: 0;
 		}
-		sc->bus_rate[h] =
-			draw_chance(rng, 20) ? sc->bytes_per_us * draw_between(rng, 1, 4) / 2 : 0;
+		sc->wire.bus_rate[h] = draw_chance(rng, 20)
+					       ? sc->wire.bytes_per_us * draw_between(rng, 1, 4) / 2
+					       : 0;
 	}
 }
 
@@ -331,7 +333,7 @@ static void make_storm(struct sim_scenario *sc, struct sr_rng *rng)
 	unsigned rails = (unsigned)draw_between(rng, 1, 6), layout[HA_MAX_RAILS];
 
 	sc->ndevices[0] = sc->ndevices[1] = rails < 2 ? 2 : rails;
-	sc->timeout = (int)draw_between(rng, 8, 11);
+	sc->settings.timeout = (int)draw_between(rng, 8, 11);
 	sc->nconns = 1;
 	for (unsigned h = 0; h < 2; h++) {
 		sc->host[h].backup = true;
@@ -374,9 +376,9 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 
 	memset(sc, 0, sizeof(*sc));
 	sc->seed = seed;
-	sc->reorders = seed % 2; /* no dice: the other choices of a seed stay what they were */
-	sc->message_cap = UINT32_MAX;
-	sc->service_ns = 1000 * US;
+	sc->wire.reorders = seed % 2; /* no dice: the other choices of a seed stay what they were */
+	sc->shrunk.message_cap = UINT32_MAX;
+	sc->thread.service_ns = 1000 * US;
 	make_hosts(sc, &rng);
 	fabric = make_stream(seed, 5);
 	make_fabric(sc, &fabric);
@@ -385,7 +387,7 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	for (unsigned i = 0; i < sc->nconns; i++) {
 		rng = make_stream(seed, 100 + i);
 		make_conn(sc, &sc->conn[i], &rng);
-		if (sc->apart)
+		if (sc->wire.apart)
 			align_rails(&sc->conn[i]);
 	}
 	rng = make_stream(seed, 3);
@@ -435,7 +437,8 @@ void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_
 static void print_conn(const struct sim_scenario *sc, unsigned i, FILE *out)
 {
 	const struct sim_conn_spec *c = &sc->conn[i];
-	uint32_t messages = c->messages < sc->message_cap ? c->messages : sc->message_cap;
+	uint32_t messages =
+		c->messages < sc->shrunk.message_cap ? c->messages : sc->shrunk.message_cap;
 
 	fprintf(out, "  connection %u: host %u", i, c->from);
 	for (unsigned end = 0; end < 2; end++) {
@@ -467,10 +470,10 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 		"(window %.1f ms), "
 		"max_qp_wr %d, max_srq_wr %d%s\n",
 		(unsigned long long)sc->seed, sc->ndevices[0], sc->ndevices[1],
-		sc->apart ? ", rail-only" : "", 128 << sc->limits.mtu, (double)sc->latency_ns / 1e3,
-		(unsigned long long)sc->bytes_per_us, sc->timeout,
-		(double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr, sc->limits.max_srq_wr,
-		sc->reorders ? ", adaptive routing" : "");
+		sc->wire.apart ? ", rail-only" : "", 128 << sc->limits.mtu,
+		(double)sc->wire.latency_ns / 1e3, (unsigned long long)sc->wire.bytes_per_us,
+		sc->settings.timeout, (double)sim_scenario_window(sc) / 1e6, sc->limits.max_qp_wr,
+		sc->limits.max_srq_wr, sc->wire.reorders ? ", adaptive routing" : "");
 	for (unsigned h = 0; h < 2; h++)
 		fprintf(out,
 			"  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, "

@@ -72,16 +72,14 @@ struct sim_host_spec {
 	} agent;
 };
 
-struct sim_scenario {
-	uint64_t seed;
-	/* tests only: of the wire, in a run that is no endless one; 0 = as many as any seed needs
-	 */
-	uint64_t steps_max;
-	unsigned ndevices[2];
-	struct sim_host_spec host[2];
-	struct sim_limits limits;
+/* What is set alike at both hosts. */
+struct sim_settings {
 	int timeout, retry; /* of the queue pairs */
 	int poll_batch, poll_max, wr_per_conn, connect_timeout_ms;
+};
+
+/* The network between the hosts, and their ports. */
+struct sim_wire_spec {
 	/* NCCL_IB_ADAPTIVE_ROUTING: stripes of more than 1000 bytes travel apart from their
 	 * notification */
 	bool reorders;
@@ -97,8 +95,43 @@ struct sim_scenario {
 	/* a byte of this port costs the bus so much; 0 = 1 */
 	uint8_t bus_cost[2][SIM_DEVICES_MAX];
 	uint8_t speed[2][SIM_DEVICES_MAX]; /* what a port says, in 100 Gb/s; 0 = 25 Gb/s */
+	bool shared_nics; /* tests only: paths are enough, whatever NICs they share */
+	/* a rail-only fabric: a device reaches only the one of its number, others do not answer */
+	bool apart;
+	uint8_t leaf[2][SIM_DEVICES_MAX]; /* the switch that a port hangs on */
+};
+
+/* The sockets between the hosts (oob.h). */
+struct sim_oob_spec {
+	uint64_t latency_ns, jitter_ns, keepalive_ns;
+	uint32_t piece; /* most bytes taken or given at once; 0 = no limit */
+};
+
+/* How soon the hosts' threads do something. */
+struct sim_thread_spec {
+	uint64_t gap_min_ns, gap_max_ns; /* between two rounds of a host's NCCL thread */
+	uint64_t service_ns; /* between two of the driver's: 20 us and up to so much more */
 	/* tests only: registering a buffer takes so long, and the host stands still meanwhile */
 	uint64_t reg_ns;
+	uint64_t make_ns; /* tests only: what making a queue pair takes the calling thread */
+};
+
+/* What shrinking has left out, beside faults; hunt.c, and `ha sim` when it runs that again. */
+struct sim_shrunk {
+	uint64_t conns_off;   /* mask of the first SIM_CONNS_MASKED */
+	uint32_t message_cap; /* per connection */
+};
+
+struct sim_scenario {
+	uint64_t seed;
+	/* tests only: of the wire, in a run that is no endless one; 0 = as many as any seed needs
+	 */
+	uint64_t steps_max;
+	unsigned ndevices[2];
+	struct sim_host_spec host[2];
+	struct sim_limits limits;
+	struct sim_settings settings;
+	struct sim_wire_spec wire;
 	/*
 	 * tests only: what the queue pairs of this end's first incarnations send is lost, from `at`
 	 * on (ns from the start)
@@ -108,27 +141,18 @@ struct sim_scenario {
 		unsigned conn, end;
 		uint64_t at;
 	} mute;
-	bool shared_nics; /* tests only: paths are enough, whatever NICs they share */
-	/* a rail-only fabric: a device reaches only the one of its number, others do not answer */
-	bool apart;
-	uint8_t leaf[2][SIM_DEVICES_MAX]; /* the switch that a port hangs on */
-	uint64_t oob_latency_ns, oob_jitter_ns, keepalive_ns;
-	uint32_t oob_piece;
+	struct sim_oob_spec oob;
 	uint64_t pace_ns; /* of one interval of sim_result.pace; 0 = nobody wants to know */
-	uint64_t gap_min_ns, gap_max_ns; /* between two rounds of a host's NCCL thread */
-	uint64_t service_ns; /* between two of the driver's: 20 us and up to so much more */
-	uint64_t make_ns;    /* tests only: what making a queue pair takes the calling thread */
+	struct sim_thread_spec thread;
 	unsigned nconns, nfaults;
 	struct sim_conn_spec conn[SIM_CONNS_MAX];
 	struct sim_fault fault[SIM_FAULTS_MAX];
-	/* Shrinking. */
-	uint64_t conns_off;   /* mask of the first SIM_CONNS_MASKED */
-	uint32_t message_cap; /* per connection */
+	struct sim_shrunk shrunk;
 };
 
 static inline bool sim_conn_is_on(const struct sim_scenario *sc, unsigned conn)
 {
-	return conn >= SIM_CONNS_MASKED || !(sc->conns_off >> conn & 1);
+	return conn >= SIM_CONNS_MASKED || !(sc->shrunk.conns_off >> conn & 1);
 }
 
 /*
@@ -140,7 +164,7 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out);
 /* The time in which a queue pair gives up, ns. */
 static inline uint64_t sim_scenario_window(const struct sim_scenario *sc)
 {
-	return (UINT64_C(4096) << sc->timeout) * (unsigned)(sc->retry + 1);
+	return (UINT64_C(4096) << sc->settings.timeout) * (unsigned)(sc->settings.retry + 1);
 }
 /* For how long a host's connections try without any path, ns: HA_NCCL_MAX_RETRIES. */
 uint64_t sim_scenario_retry_limit(const struct sim_scenario *sc, unsigned host);

@@ -89,7 +89,8 @@ int sim_conn_open(struct sim_world *w, unsigned index)
 	sim_promise_make(&w->sc, index, &c->promise);
 	c->paths = sim_promise_paths(&w->sc, index, &c->paths_until);
 	c->other_nics = c->paths && sim_promise_other_nics(&w->sc, index);
-	c->messages = c->spec->messages < w->sc.message_cap ? c->spec->messages : w->sc.message_cap;
+	c->messages = c->spec->messages < w->sc.shrunk.message_cap ? c->spec->messages
+								   : w->sc.shrunk.message_cap;
 	err = side_open(c, 0);
 	return err ? err : side_open(c, 1);
 }

@@ -87,7 +87,7 @@ static void sim_traffic_print(const struct sim_world *w, char *text, size_t size
 static uint64_t calm_limit(const struct sim_world *w)
 {
 	/* Those that do not reach each other are found out one by one. */
-	uint64_t pairs = w->sc.apart ? (uint64_t)w->sc.ndevices[0] * w->sc.ndevices[1] : 0;
+	uint64_t pairs = w->sc.wire.apart ? (uint64_t)w->sc.ndevices[0] * w->sc.ndevices[1] : 0;
 
 	return 3 * sim_scenario_window(&w->sc) + UINT64_C(5000000000) * (1 + pairs);
 }
@@ -97,8 +97,9 @@ static uint64_t last_limit(const struct sim_conn *c)
 	const struct sim_world *w = c->world;
 	uint64_t a = sim_scenario_retry_limit(&w->sc, 0), b = sim_scenario_retry_limit(&w->sc, 1);
 
-	return calm_limit(w) + (a > b ? a : b) + (uint64_t)w->sc.connect_timeout_ms * 1000000 +
-	       w->sc.keepalive_ns + UINT64_C(5000000000);
+	return calm_limit(w) + (a > b ? a : b) +
+	       (uint64_t)w->sc.settings.connect_timeout_ms * 1000000 + w->sc.oob.keepalive_ns +
+	       UINT64_C(5000000000);
 }
 
 static void look_at(struct sim_conn *c)

@@ -122,9 +122,9 @@ static void on_registered(void *user)
 	struct sim_host *h = user;
 	uint64_t now = sim_now(h->world);
 
-	if (h->world->sc.reg_ns)
-		h->stalled_until =
-			(h->stalled_until > now ? h->stalled_until : now) + h->world->sc.reg_ns;
+	if (h->world->sc.thread.reg_ns)
+		h->stalled_until = (h->stalled_until > now ? h->stalled_until : now) +
+				   h->world->sc.thread.reg_ns;
 }
 
 static void host_forget(struct sim_host *h, struct sim_device *dev)
@@ -190,11 +190,11 @@ static void stray_write(struct sim_world *w)
 static uint64_t next_gap(struct sim_host *h, bool moved)
 {
 	const struct sim_scenario *sc = &h->world->sc;
-	uint64_t now = sim_now(h->world), most = sc->gap_max_ns;
+	uint64_t now = sim_now(h->world), most = sc->thread.gap_max_ns;
 
 	if (moved) {
 		h->moved_at = now;
-		return sc->gap_min_ns;
+		return sc->thread.gap_min_ns;
 	}
 	if (now > h->moved_at + 200000000)
 		most *= 10;
@@ -216,7 +216,7 @@ static void on_made_qp(void *user)
 {
 	struct sim_host *h = user;
 
-	h->world->held_ns += h->world->sc.make_ns;
+	h->world->held_ns += h->world->sc.thread.make_ns;
 }
 
 /* The NCCL thread of a host takes a turn, and asks for its next. */
@@ -241,7 +241,7 @@ static void host_turn(void *arg)
 	if (now >= h->next_service) {
 		ha_ctx_progress(h->ctx);
 		h->next_service =
-			now + w->held_ns + 20000 + sr_rng_below(&h->rng, w->sc.service_ns);
+			now + w->held_ns + 20000 + sr_rng_below(&h->rng, w->sc.thread.service_ns);
 		note_moves(h);
 		sim_traffic_count_tries(h);
 	}
@@ -265,17 +265,17 @@ static void configure_host(const struct sim_scenario *sc, const struct sim_host_
 {
 	ha_config_defaults(config);
 	config->use_progress_thread = false;
-	config->force_ib_timeout = sc->timeout;
-	config->qp_retry_cnt = sc->retry;
-	config->poll_batch = sc->poll_batch;
-	config->test_max_poll = sc->poll_max;
+	config->force_ib_timeout = sc->settings.timeout;
+	config->qp_retry_cnt = sc->settings.retry;
+	config->poll_batch = sc->settings.poll_batch;
+	config->test_max_poll = sc->settings.poll_max;
 	config->poll_always = 0; /* receives may be complete before their data is there */
-	config->wr_per_conn = sc->wr_per_conn;
-	if (sc->reorders) {
+	config->wr_per_conn = sc->settings.wr_per_conn;
+	if (sc->wire.reorders) {
 		config->ib_adaptive_routing = 1;
 		config->ib_ar_threshold = 1000;
 	}
-	config->connect_timeout_ms = sc->connect_timeout_ms;
+	config->connect_timeout_ms = sc->settings.connect_timeout_ms;
 	config->max_retries = host->max_retries;
 	config->heartbeat_ms = host->heartbeat_ms;
 	config->rto_ms = host->rto_ms;
@@ -301,18 +301,19 @@ static void devices_open(struct sim_world *w, struct sim_host *h)
 {
 	const struct sim_scenario *sc = &w->sc;
 	unsigned i = h->index;
-	struct sr_memwire_link link = { .latency_ns = sc->latency_ns,
-					.backlog_ns = sc->backlog_ns,
-					.bus = sc->bus_rate[i] ? &h->bus : NULL };
+	struct sr_memwire_link link = { .latency_ns = sc->wire.latency_ns,
+					.backlog_ns = sc->wire.backlog_ns,
+					.bus = sc->wire.bus_rate[i] ? &h->bus : NULL };
 
-	h->bus.bytes_per_us = sc->bus_rate[i];
+	h->bus.bytes_per_us = sc->wire.bus_rate[i];
 	for (unsigned d = 0; d < sc->ndevices[i]; d++) {
 		struct sim_device *device = h->verbs->device[d];
 
-		link.bytes_per_us = sc->port_rate[i][d] ? sc->port_rate[i][d] : sc->bytes_per_us;
-		link.bus_cost = sc->bus_cost[i][d];
+		link.bytes_per_us =
+			sc->wire.port_rate[i][d] ? sc->wire.port_rate[i][d] : sc->wire.bytes_per_us;
+		link.bus_cost = sc->wire.bus_cost[i][d];
 		sr_memwire_set_link(device->port, &link);
-		device->speed = sc->speed[i][d];
+		device->speed = sc->wire.speed[i][d];
 		device->knobs.drop_imm = w->mutation == SIM_DROP_IMM ? w->mutate_at : 0;
 		device->knobs.double_imm = w->mutation == SIM_DOUBLE_IMM ? w->mutate_at : 0;
 		device->knobs.shorten_imm = w->mutation == SIM_SHORTEN ? w->mutate_at : 0;
@@ -347,13 +348,13 @@ static int host_open(struct sim_world *w, unsigned i)
 
 	h->world = w;
 	h->index = i;
-	h->gap = sc->gap_min_ns;
+	h->gap = sc->thread.gap_min_ns;
 	h->rng.state = sc->seed * 31 + i;
 	err = sim_verbs_create(w->wire, i, sc->ndevices[i], &sc->limits, &hooks, sc->seed * 97 + i,
 			       &h->verbs);
 	if (err)
 		return err;
-	h->verbs->apart = sc->apart;
+	h->verbs->apart = sc->wire.apart;
 	devices_open(w, h);
 	if (!h->undo && needs_undo(sc))
 		h->undo = calloc(SIM_UNDO_MAX, sizeof(*h->undo));
@@ -428,10 +429,10 @@ static int world_open(struct sim_world *w)
 	w->faults_over = sim_now(w) + sim_faults_over(sc);
 	sim_pool_open(&w->pool);
 	sim_oob_init(&w->oob, sc->seed * 11 + 4, oob_now, w);
-	w->oob.latency_ns = sc->oob_latency_ns;
-	w->oob.jitter_ns = sc->oob_jitter_ns;
-	w->oob.piece = sc->oob_piece;
-	w->oob.keepalive_ns = sc->keepalive_ns;
+	w->oob.latency_ns = sc->oob.latency_ns;
+	w->oob.jitter_ns = sc->oob.jitter_ns;
+	w->oob.piece = sc->oob.piece;
+	w->oob.keepalive_ns = sc->oob.keepalive_ns;
 	sr_memwire_set_tap(w->wire, on_packet, w);
 	for (unsigned i = 0; i < SIM_HOSTS && !err; i++)
 		err = host_open(w, i);

@@ -13,20 +13,20 @@ void sim_plain(struct sim_scenario *sc, uint64_t key)
 	sc->limits = (struct sim_limits) {
 		.max_qp_wr = 8192, .max_srq_wr = 4096, .max_qp = 4096, .mtu = IBV_MTU_1024
 	};
-	sc->timeout = 10;
-	sc->retry = 7;
-	sc->poll_batch = 32;
-	sc->poll_max = 32;
-	sc->wr_per_conn = 64;
-	sc->connect_timeout_ms = 5000;
-	sc->latency_ns = 5 * US;
-	sc->bytes_per_us = 12500;
-	sc->oob_latency_ns = 20 * US;
-	sc->keepalive_ns = UINT64_C(3000) * MS;
-	sc->gap_min_ns = 500;
-	sc->gap_max_ns = 50 * US;
-	sc->service_ns = MS;
-	sc->message_cap = UINT32_MAX;
+	sc->settings.timeout = 10;
+	sc->settings.retry = 7;
+	sc->settings.poll_batch = 32;
+	sc->settings.poll_max = 32;
+	sc->settings.wr_per_conn = 64;
+	sc->settings.connect_timeout_ms = 5000;
+	sc->wire.latency_ns = 5 * US;
+	sc->wire.bytes_per_us = 12500;
+	sc->oob.latency_ns = 20 * US;
+	sc->oob.keepalive_ns = UINT64_C(3000) * MS;
+	sc->thread.gap_min_ns = 500;
+	sc->thread.gap_max_ns = 50 * US;
+	sc->thread.service_ns = MS;
+	sc->shrunk.message_cap = UINT32_MAX;
 	for (unsigned h = 0; h < 2; h++)
 		sc->host[h] = (struct sim_host_spec) {
 			.backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 5

@@ -48,16 +48,16 @@ static void make_stream(struct sim_scenario *sc, uint64_t key, enum way way, uns
 
 	sim_plain(sc, key);
 	sc->limits.mtu = IBV_MTU_4096;
-	sc->timeout = 14;
-	sc->gap_max_ns = 5 * US;
+	sc->settings.timeout = 14;
+	sc->thread.gap_max_ns = 5 * US;
 	sc->pace_ns = MS;
 	sc->ndevices[0] = sc->ndevices[1] = 2;
 	for (unsigned h = 0; h < 2; h++) {
-		sc->port_rate[h][0] = fast;
-		sc->port_rate[h][1] = slow;
-		sc->bus_rate[h] = bus;
-		sc->speed[h][0] = 4;
-		sc->speed[h][1] = 2;
+		sc->wire.port_rate[h][0] = fast;
+		sc->wire.port_rate[h][1] = slow;
+		sc->wire.bus_rate[h] = bus;
+		sc->wire.speed[h][0] = 4;
+		sc->wire.speed[h][1] = 2;
 		sc->host[h].policy = policies[way];
 		/* It knows what the rails can do, and learns of no fault. */
 		sc->host[h].agent = (struct sim_agent) { .on = way == AGENT,
@@ -148,7 +148,7 @@ static void only_slows(void)
 		if (!runs(way, JUST(SINGLE) | JUST(ADAPTIVE)))
 			continue;
 		make_stream(&sc, 2, way, FAST, SLOW, FAST);
-		sc.bus_cost[0][1] = 3;
+		sc.wire.bus_cost[0][1] = 3;
 		run_scenario("a rail that only slows", &sc, way, &r);
 		got[way] = mean_rate(&r, 50, 200);
 		least = lowest_rate(&r, 50, 200, 10);
@@ -376,7 +376,7 @@ static void slow_stream(struct sim_scenario *sc, enum way way, unsigned window, 
 {
 	make_stream(sc, 17, way, FAST / 10, SLOW / 10, bus / 10);
 	sc->pace_ns = 10 * MS;
-	sc->backlog_ns = 200 * US;
+	sc->wire.backlog_ns = 200 * US;
 	sc->conn[0].window = window;
 	sc->conn[0].max_size = size;
 	sc->conn[0].messages = 2400 * (FAST + SLOW) / 10 * 1000 / size;
@@ -437,11 +437,11 @@ static void long_queues(struct sim_scenario *sc, uint64_t key, enum way way, uns
 {
 	make_stream(sc, key, way, 4, 2, 0);
 	sc->pace_ns = 200 * MS;
-	sc->gap_min_ns = 20 * MS;
-	sc->gap_max_ns = 60 * MS;
-	sc->service_ns = 10 * MS;
-	sc->backlog_ns = 100 * MS;
-	sc->timeout = 18;
+	sc->thread.gap_min_ns = 20 * MS;
+	sc->thread.gap_max_ns = 60 * MS;
+	sc->thread.service_ns = 10 * MS;
+	sc->wire.backlog_ns = 100 * MS;
+	sc->settings.timeout = 18;
 	sc->conn[0].window = window;
 	sc->conn[0].max_size = 128 << 10;
 	sc->conn[0].messages = 40 * 6 * 8;

@@ -28,11 +28,11 @@ struct tally {
 static void make_base(struct sim_scenario *sc, unsigned minutes, uint64_t key)
 {
 	sim_plain(sc, key);
-	sc->timeout = 14;
-	sc->retry = 7;
+	sc->settings.timeout = 14;
+	sc->settings.retry = 7;
 	sc->limits.mtu = IBV_MTU_4096;
-	sc->bytes_per_us = 3125;
-	sc->gap_max_ns = 500 * US;
+	sc->wire.bytes_per_us = 3125;
+	sc->thread.gap_max_ns = 500 * US;
 	sc->ndevices[0] = sc->ndevices[1] = 2;
 	for (unsigned h = 0; h < 2; h++)
 		sc->host[h].silence_ms = SILENCE_MS;
@@ -74,15 +74,15 @@ static void add_stalls(struct sim_scenario *sc)
 /* The driver's thread comes up to 30 ms late, the program's up to 10. */
 static void delay_threads(struct sim_scenario *sc)
 {
-	sc->service_ns = 30 * MS;
-	sc->gap_max_ns = 10 * MS;
+	sc->thread.service_ns = 30 * MS;
+	sc->thread.gap_max_ns = 10 * MS;
 }
 
 /* What eight senders have out for one port stands in its queue for 160 ms. */
 static void make_incast(struct sim_scenario *sc)
 {
-	sc->bus_rate[0] = 25; /* bytes per us, for all of them together */
-	sc->gap_max_ns = MS;
+	sc->wire.bus_rate[0] = 25; /* bytes per us, for all of them together */
+	sc->thread.gap_max_ns = MS;
 	sc->nconns = 8;
 	sc->conn[0].messages /= 16; /* 64 KiB each take 2.6 ms */
 	sc->conn[0].whole = true;

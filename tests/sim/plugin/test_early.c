@@ -217,7 +217,7 @@ static void one_direction_waits(struct sim_scenario *sc, uint64_t key)
  * stand still for 21 ms and more, as nothing did before. */
 static void crowd_path(struct sim_scenario *sc, uint64_t key)
 {
-	sc->bus_rate[0] = 50; /* bytes per us */
+	sc->wire.bus_rate[0] = 50; /* bytes per us */
 	sc->conn[0].think_ns = 0;
 	sc->conn[0].whole = true;
 	sc->conn[0].window = 8;

@@ -21,9 +21,9 @@ static void make_connections(struct sim_scenario *sc, unsigned conns, uint64_t k
 
 	sim_plain(sc, key);
 	sc->limits.mtu = IBV_MTU_4096;
-	sc->gap_max_ns = 5 * US;
-	sc->service_ns = 5 * US;
-	sc->bytes_per_us = 1250;
+	sc->thread.gap_max_ns = 5 * US;
+	sc->thread.service_ns = 5 * US;
+	sc->wire.bytes_per_us = 1250;
 	sc->ndevices[0] = sc->ndevices[1] = 2;
 	one = sc->conn[0];
 	one.whole = true;

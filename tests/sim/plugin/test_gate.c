@@ -23,13 +23,13 @@ static void one_by_one(struct sim_scenario *sc, uint64_t key, unsigned rate, uns
 
 	sim_plain(sc, key);
 	sc->limits.mtu = IBV_MTU_4096;
-	sc->timeout = 14;
-	sc->gap_max_ns = 1 * US;
-	sc->service_ns = 100 * US;
+	sc->settings.timeout = 14;
+	sc->thread.gap_max_ns = 1 * US;
+	sc->thread.service_ns = 100 * US;
 	sc->pace_ns = MS;
 	sc->ndevices[0] = sc->ndevices[1] = 2;
-	sc->latency_ns = latency_ns;
-	sc->bytes_per_us = rate;
+	sc->wire.latency_ns = latency_ns;
+	sc->wire.bytes_per_us = rate;
 	c->nrails[0] = c->nrails[1] = 2;
 	for (unsigned i = 0; i < 2; i++)
 		c->rail[0][i] = c->rail[1][i] = i;

@@ -21,7 +21,7 @@ static void make_base(struct sim_scenario *sc, uint64_t key, unsigned messages)
 	sim_plain(sc, key);
 	sc->limits.mtu = IBV_MTU_4096;
 	sc->ndevices[0] = sc->ndevices[1] = 2;
-	sc->bytes_per_us = 250;
+	sc->wire.bytes_per_us = 250;
 	for (unsigned h = 0; h < 2; h++) {
 		sc->host[h].rto_ms = 20000;
 		sc->host[h].slow_factor = FACTOR;
@@ -159,8 +159,8 @@ static void lossy_path_is_left(void)
 			struct sim_result r;
 
 			make_base(&sc, key, cases[i].messages);
-			sc.timeout = 14;
-			sc.retry = 7;
+			sc.settings.timeout = 14;
+			sc.settings.retry = 7;
 			sc.conn[0].max_size = cases[i].size;
 			sim_plain_fault(&sc, "loss", 0, SLOW_AT, 100000 * MS);
 			sc.fault[sc.nfaults - 1].amount = 150000; /* ppm */
@@ -185,8 +185,8 @@ static void relapse_delays_return(void)
 	struct sim_result r;
 
 	make_base(&sc, 22, 40000);
-	sc.timeout = 14;
-	sc.retry = 7;
+	sc.settings.timeout = 14;
+	sc.settings.retry = 7;
 	sc.host[0].slow_moves = 100;
 	sc.conn[0].max_size = 8 << 10;
 	sim_plain_fault(&sc, "loss", 0, SLOW_AT, 1000000 * MS);

@@ -79,7 +79,7 @@ static void make_base(struct sim_scenario *sc, uint64_t key)
 	sim_scenario_make(sc, key, sim_faults_parse("storm", bad));
 	sc->nfaults = 0;
 	sc->ndevices[0] = sc->ndevices[1] = 6;
-	sc->timeout = 11;
+	sc->settings.timeout = 11;
 	for (unsigned h = 0; h < 2; h++)
 		sc->host[h] = (struct sim_host_spec) {
 			.backup = true, .heartbeat_ms = 200, .rto_ms = 1000, .max_retries = 6
@@ -115,7 +115,7 @@ static void use_optional_receives(struct sim_scenario *sc, uint64_t key)
 	struct sim_conn_spec *c = &sc->conn[0];
 
 	sc->limits.mtu = IBV_MTU_4096;
-	sc->reorders = true;
+	sc->wire.reorders = true;
 	c->nrails[0] = c->nrails[1] = 6;
 	for (unsigned i = 0; i < 6; i++) {
 		c->rail[0][i] = c->rail[1][i] = i;
@@ -132,9 +132,9 @@ static void use_optional_receives(struct sim_scenario *sc, uint64_t key)
 static void last_word(struct sim_scenario *sc, uint64_t key)
 {
 	sc->host[0].ack_memory = true;
-	sc->oob_latency_ns = 20 * US;
-	sc->oob_jitter_ns = 0;
-	sc->oob_piece = 0;
+	sc->oob.latency_ns = 20 * US;
+	sc->oob.jitter_ns = 0;
+	sc->oob.piece = 0;
 	sc->conn[0].window = 1; /* the next send waits for the word about this one */
 	sc->conn[0].think_ns = 200 * US;
 	add_fault(sc, "black-hole", 1, 0, 300 * US + key * 20 * US, 500 * MS);
@@ -165,7 +165,7 @@ static void copied_before(struct sim_scenario *sc, uint64_t key)
 {
 	struct sim_conn_spec *c = &sc->conn[0];
 
-	sc->gap_max_ns = 5 * US;
+	sc->thread.gap_max_ns = 5 * US;
 	c->messages = 4000;
 	c->max_size = 200;
 	sc->host[0].copy_max = 64;

@@ -120,8 +120,8 @@ static void crossed_paths_are_lost(const char *how, unsigned window)
 		unsigned pause;
 
 		make_scenario(&sc, 110 + i, 2, 0, 1);
-		sc.timeout = 14;
-		sc.retry = 7;
+		sc.settings.timeout = 14;
+		sc.settings.retry = 7;
 		sc.conn[0].messages = 8000;
 		sc.conn[0].window = window;
 		sc.host[0].silence_ms = sc.host[1].silence_ms = 5;
@@ -151,8 +151,8 @@ static void slowly_made_pair_comes_first(unsigned make_ms, unsigned limit_ms)
 		unsigned moved;
 
 		make_scenario(&sc, 760 + i, 2, i >> 1 & 1, !(i >> 1 & 1));
-		sc.timeout = 14;
-		sc.retry = 7;
+		sc.settings.timeout = 14;
+		sc.settings.retry = 7;
 		sc.conn[0].messages = 8000;
 		sc.nconns = 2;
 		sc.conn[1] = sc.conn[0];
@@ -160,7 +160,7 @@ static void slowly_made_pair_comes_first(unsigned make_ms, unsigned limit_ms)
 		sc.conn[1].from = 1; /* the way back, on the same pairs */
 		sc.conn[1].rail[0][0] = sc.conn[0].rail[1][0];
 		sc.conn[1].rail[1][0] = sc.conn[0].rail[0][0];
-		sc.make_ns = make_ms * MS;
+		sc.thread.make_ns = make_ms * MS;
 		lose_leaf(&sc, "cut", i & 1, KNOWN_AT + i * 137 * US);
 		sim_run_apart(&sc, SIM_SOUND, &r);
 		if (r.finding != SIM_NOTHING || r.errors || r.moved_over_ns < sc.fault[0].at)
@@ -187,12 +187,12 @@ static void kept_standby_carries(const char *how, unsigned limit_ms)
 		unsigned moved;
 
 		make_scenario(&sc, 800 + i, 2, i >> 1 & 1, !(i >> 1 & 1));
-		sc.timeout = 14;
-		sc.retry = 7;
+		sc.settings.timeout = 14;
+		sc.settings.retry = 7;
 		sc.conn[0].messages = 8000;
 		sc.host[0].further_standbys = sc.host[1].further_standbys = 2;
 		sc.host[0].silence_ms = sc.host[1].silence_ms = 5;
-		sc.make_ns = 200 * MS;
+		sc.thread.make_ns = 200 * MS;
 		lose_leaf(&sc, how, i & 1, 2 * KNOWN_AT + i * 137 * US);
 		sim_run_apart(&sc, SIM_SOUND, &r);
 		if (r.finding != SIM_NOTHING || r.errors || r.moved_over_ns < sc.fault[0].at)
@@ -289,7 +289,7 @@ static void rail_only(const char *how, unsigned limit_ms)
 		unsigned left = i % 4;
 
 		make_scenario(&sc, 80 + i, 4, i / 3 % 4, i / 3 % 4);
-		sc.apart = true;
+		sc.wire.apart = true;
 		for (unsigned d = 0; d < 4; d++)
 			if (d != left)
 				lose_device(&sc, how, d % 2, d);
@@ -384,7 +384,7 @@ static void silent_spare_gets_its_turn(void)
 		make_scenario(&sc, key, 2, 0, 1);
 		sc.conn[0].messages = 400;
 		sc.conn[0].stays = true;
-		sc.timeout = 9;
+		sc.settings.timeout = 9;
 		lose_device(&sc, "cut", 1, 0);
 		sim_plain_fault(&sc, "cut", 0, LOST_AT, 400 * MS);
 		sim_plain_fault(&sc, "black-hole", 0, LOST_AT + 10 * MS, 410 * MS + key * MS);

@@ -34,8 +34,8 @@ static void flush_outlives_bye(uint64_t key)
 
 	sim_plain(&sc, key);
 	sc.conn[0].gpu = true;
-	sc.oob_latency_ns = 1 * US;
-	sc.gap_max_ns = 100 * US;
+	sc.oob.latency_ns = 1 * US;
+	sc.thread.gap_max_ns = 100 * US;
 	must_hold(&sc, "a flush at the peer's BYE");
 }
 
@@ -108,9 +108,9 @@ static void flush_after_bye(uint64_t key)
 	struct sim_scenario sc;
 
 	sim_plain(&sc, key);
-	sc.oob_latency_ns = 1 * US;
-	sc.gap_min_ns = 200 * US;
-	sc.gap_max_ns = 800 * US;
+	sc.oob.latency_ns = 1 * US;
+	sc.thread.gap_min_ns = 200 * US;
+	sc.thread.gap_max_ns = 800 * US;
 	sc.conn[0].gpu = true;
 	sc.conn[0].messages = sc.conn[0].window = 8;
 	sc.nconns = 8;
@@ -142,7 +142,7 @@ static void back_offs_agree(uint64_t key)
 	struct sim_scenario sc;
 
 	sim_plain(&sc, key);
-	sc.timeout = 14;
+	sc.settings.timeout = 14;
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].stays = true;
 	sim_plain_fault(&sc, "black-hole", 1, 300 * US, 1173 * MS);
@@ -175,7 +175,7 @@ static void up_at_one_end(uint64_t key)
 	struct sim_scenario sc;
 
 	sim_plain(&sc, key);
-	sc.latency_ns = 15 * US;
+	sc.wire.latency_ns = 15 * US;
 	sc.conn[0].think_ns = 1 * MS;
 	sim_plain_fault(&sc, "qp-error", 0, 2 * MS, 0);
 	sim_plain_fault(&sc, "oob-reset", 1, 2 * MS + key * 40 * US, 0);
@@ -190,7 +190,7 @@ static void nobody_else_wakes(uint64_t key)
 	struct sim_scenario sc;
 
 	sim_plain(&sc, key);
-	sc.gap_max_ns = 500 * US;
+	sc.thread.gap_max_ns = 500 * US;
 	sc.host[0].max_retries = sc.host[1].max_retries = 4;
 	sc.conn[0].think_ns = 1 * MS;
 	sim_plain_fault(&sc, "qp-error", key % 2, 1 * MS + key * 100 * US, 0);
@@ -206,7 +206,7 @@ static void roles_differ(uint64_t key)
 
 	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
-	sc.oob_latency_ns = 100 * US;
+	sc.oob.latency_ns = 100 * US;
 	sc.conn[0].think_ns = 1 * MS;
 	sim_plain_fault(&sc, "cut", 0, 1500 * US, 13 * MS);
 	sim_plain_fault(&sc, "flap", 0, 2000 * US, 16 * MS);
@@ -293,7 +293,7 @@ static void port_back_at_the_receiver(uint64_t key)
 	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].stays = true;
-	sc.shared_nics = true; /* a better standby may take a second */
+	sc.wire.shared_nics = true; /* a better standby may take a second */
 	sim_plain_fault(&sc, "cut", 1, 5 * MS, back - 5 * MS);
 	sc.fault[0].dev = key % 2; /* a path that carried data, a standby */
 	sim_run_apart(&sc, SIM_SOUND, &r);
@@ -317,7 +317,7 @@ static void port_back_under_an_offer(uint64_t key)
 	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
 	sc.conn[0].stays = true;
-	sc.shared_nics = true; /* a better standby may take a second */
+	sc.wire.shared_nics = true; /* a better standby may take a second */
 	sim_plain_fault(&sc, "cut", 1, 5 * MS, back - 5 * MS);
 	sc.fault[0].dev = key % 2;
 	sim_run_apart(&sc, SIM_SOUND, &r);
@@ -454,8 +454,8 @@ static void back_while_a_host_stalls(uint64_t key)
 
 	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
-	sc.timeout = 8;
-	sc.oob_latency_ns = 1 * MS;
+	sc.settings.timeout = 8;
+	sc.oob.latency_ns = 1 * MS;
 	sc.host[1].max_retries = 4; /* 1.5 s */
 	sc.conn[0].messages = 40;
 	sc.conn[0].think_ns = 1 * MS;
@@ -476,7 +476,7 @@ static void stall_excuse_is_narrow(uint64_t key)
 
 	sim_plain(&sc, key);
 	sc.ndevices[0] = sc.ndevices[1] = 2;
-	sc.timeout = 8;
+	sc.settings.timeout = 8;
 	sc.host[key % 2].max_retries = 4; /* 1.5 s */
 	sim_plain_fault(&sc, "black-hole", 0, 3 * MS, 27 * MS);
 	sim_plain_fault(&sc, "stall", key / 2 % 2, 7 * MS, 1453 * MS);

@@ -25,8 +25,8 @@ static void stream_over(struct sim_scenario *sc, unsigned rails)
 
 	sim_plain(sc, rails);
 	sc->limits.mtu = IBV_MTU_4096;
-	sc->bytes_per_us = LINK_BYTES_PER_US;
-	sc->gap_max_ns = 5 * US;
+	sc->wire.bytes_per_us = LINK_BYTES_PER_US;
+	sc->thread.gap_max_ns = 5 * US;
 	sc->pace_ns = MS;
 	sc->ndevices[0] = sc->ndevices[1] = rails;
 	c->nrails[0] = c->nrails[1] = rails;

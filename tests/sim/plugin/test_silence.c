@@ -194,7 +194,7 @@ static void slow_registering(void)
 		make_base(&sc, key, key & 1 ? 200 : 1000);
 		add_connection(&sc, 0, false, 3);
 		add_connection(&sc, 1, true, 3);
-		sc.reg_ns = 40 * MS;
+		sc.thread.reg_ns = 40 * MS;
 		sim_plain_fault(&sc, "black-hole", 0, at, 10 * RTO_MS * MS);
 		sc.fault[0].rx = key >> 1 & 1;
 		run_scenario(&sc, 4, &r);

@@ -29,7 +29,7 @@ static void make_scenario(struct sim_scenario *sc, uint64_t key, bool apart)
 
 	sim_plain(sc, key);
 	sc->ndevices[0] = sc->ndevices[1] = n;
-	sc->apart = apart;
+	sc->wire.apart = apart;
 	sc->conn[0].messages = 300;
 	sc->conn[0].think_ns = 1 * MS;
 	sc->conn[0].stays = !apart; /* in the end it is whole */

@@ -57,8 +57,8 @@ static void make_scenario(const struct cell *c, uint64_t key, double silent_ms,
 
 	sim_plain(sc, key);
 	sc->ndevices[0] = sc->ndevices[1] = 2;
-	sc->timeout = c->timeout;
-	sc->retry = c->retry;
+	sc->settings.timeout = c->timeout;
+	sc->settings.retry = c->retry;
 	for (unsigned h = 0; h < 2; h++)
 		sc->host[h].rto_ms = rto_ms(c);
 	sc->conn[0].think_ns = 10 * MS;
