@@ -236,7 +236,7 @@ static void route_fill(const struct sr_cm_id *id, struct ib_user_path_rec *path)
 	path->pkey = htons(0xffff);
 	path->mtu = id->port->mtu;
 	path->hop_limit = 64;
-	path->traffic_class = id->tos;
+	path->traffic_class = id->terms.tos;
 	path->reversible = path->numb_path = 1;
 	/* exactly */
 	path->mtu_selector = path->rate_selector = path->packet_life_time_selector = 2;
@@ -346,7 +346,7 @@ static void to_init(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 	}
 	attr->qp_attr_mask |= IBV_QP_ACCESS_FLAGS;
 	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	if (id->responder_resources)
+	if (id->terms.responder_resources)
 		attr->qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 }
 
@@ -358,15 +358,15 @@ static void to_rtr(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 	attr->qp_attr_mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	memcpy(attr->ah_attr.grh.dgid, id->gid, 16);
 	attr->ah_attr.grh.hop_limit = 64;
-	attr->ah_attr.grh.traffic_class = id->tos;
+	attr->ah_attr.grh.traffic_class = id->terms.tos;
 	attr->ah_attr.is_global = attr->ah_attr.port_num = 1;
-	attr->path_mtu = id->mtu;
+	attr->path_mtu = id->terms.mtu;
 	attr->dest_qp_num = id->remote_qpn;
 	attr->rq_psn = id->psn;
 	if (id->qp_type == IBV_QPT_UC)
 		return;
 	attr->qp_attr_mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	attr->max_dest_rd_atomic = id->responder_resources;
+	attr->max_dest_rd_atomic = id->terms.responder_resources;
 }
 
 static void to_rts(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
@@ -377,10 +377,10 @@ static void to_rts(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 		return;
 	attr->qp_attr_mask |=
 		IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-	attr->timeout = id->ack_timeout;
-	attr->retry_cnt = id->retry_count;
-	attr->rnr_retry = id->rnr_retry;
-	attr->max_rd_atomic = id->initiator_depth;
+	attr->timeout = id->terms.ack_timeout;
+	attr->retry_cnt = id->terms.retry_count;
+	attr->rnr_retry = id->terms.rnr_retry;
+	attr->max_rd_atomic = id->terms.initiator_depth;
 }
 
 static int init_qp_attr(const struct body *body)
@@ -416,9 +416,9 @@ static int set_option(const struct body *body)
 	if (cmd.level != RDMA_OPTION_ID)
 		return -ENOSYS;
 	if (cmd.optname == RDMA_OPTION_ID_TOS)
-		id->tos = value;
+		id->terms.tos = value;
 	else if (cmd.optname == RDMA_OPTION_ID_ACK_TIMEOUT)
-		id->ack_timeout = value & 31;
+		id->terms.ack_timeout = value & 31;
 	else if (cmd.optname != RDMA_OPTION_ID_REUSEADDR && cmd.optname != RDMA_OPTION_ID_AFONLY)
 		/* those two change nothing where a port number belongs to one process */
 		return -ENOSYS;

@@ -33,9 +33,9 @@
 
 static void send_now(struct sr_cm_id *id, const struct sr_mad *mad)
 {
-	sr_mad_encode(mad, id->sent);
-	sr_cm_port_send(id->port, id->gid, id->sent);
-	id->due = 0;
+	sr_mad_encode(mad, id->repeat.sent);
+	sr_cm_port_send(id->port, id->gid, id->repeat.sent);
+	id->repeat.due = 0;
 }
 
 static void send_and_repeat(struct sr_cm_id *id, const struct sr_mad *mad, unsigned tries)
@@ -43,8 +43,8 @@ static void send_and_repeat(struct sr_cm_id *id, const struct sr_mad *mad, unsig
 	struct sr_cm_port *ports;
 
 	send_now(id, mad);
-	id->tries = tries;
-	id->due = sr_now() + REPEAT_NS;
+	id->repeat.tries = tries;
+	id->repeat.due = sr_now() + REPEAT_NS;
 	sr_cm_ports(&ports); /* wakes the thread, which knows of no such time yet */
 }
 
@@ -87,8 +87,8 @@ static void ip_header_put(const struct sr_cm_id *id, uint8_t data[IP_HEADER])
 static void params_take(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 {
 	id->qpn = param->qp_num;
-	id->responder_resources = param->responder_resources;
-	id->initiator_depth = param->initiator_depth;
+	id->terms.responder_resources = param->responder_resources;
+	id->terms.initiator_depth = param->initiator_depth;
 }
 
 int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
@@ -101,29 +101,31 @@ int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 	if (param->private_data_len > sr_mad_room(mad.type) - IP_HEADER)
 		return -EINVAL;
 	params_take(id, param);
-	id->retry_count = param->retry_count & 7;
-	id->rnr_retry = param->rnr_retry_count & 7;
-	id->mtu = (uint8_t)id->port->mtu;
+	id->terms.retry_count = param->retry_count & 7;
+	id->terms.rnr_retry = param->rnr_retry_count & 7;
+	id->terms.mtu = (uint8_t)id->port->mtu;
 	mad.service = service_of(id, sr_cm_portnum(&id->dst));
 	mad.pkey = 0xffff;
 	mad.guid = be64toh(id->port->guid);
 	mad.qpn = id->qpn;
 	mad.psn = id->psn;
-	mad.responder_resources = id->responder_resources;
-	mad.initiator_depth = id->initiator_depth;
+	mad.responder_resources = id->terms.responder_resources;
+	mad.initiator_depth = id->terms.initiator_depth;
 	mad.remote_timeout = mad.local_timeout = CM_TIMEOUT;
 	mad.max_retries = 15;
 	mad.transport = id->qp_type == IBV_QPT_UC;
 	mad.flow_control = param->flow_control & 1;
-	mad.retry_count = id->retry_count;
-	mad.rnr_retry = id->rnr_retry;
-	mad.mtu = id->mtu;
+	mad.retry_count = id->terms.retry_count;
+	mad.rnr_retry = id->terms.rnr_retry;
+	mad.mtu = id->terms.mtu;
 	mad.srq = param->srq & 1;
-	mad.tclass = id->tos;
+	mad.tclass = id->terms.tos;
 	mad.hops = 64;
 	mad.rate = RATE_100_GBPS;
 	mad.subnet_local = 1;
-	mad.ack_timeout = id->ack_timeout = id->ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
+	if (!id->terms.ack_timeout)
+		id->terms.ack_timeout = ACK_TIMEOUT;
+	mad.ack_timeout = id->terms.ack_timeout;
 	memcpy(mad.sgid, id->port->gid, 16);
 	memcpy(mad.dgid, id->gid, 16);
 	ip_header_put(id, mad.data);
@@ -168,8 +170,8 @@ int sr_cm_accept(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 	params_take(id, param);
 	mad.qpn = id->qpn;
 	mad.psn = id->psn;
-	mad.responder_resources = id->responder_resources;
-	mad.initiator_depth = id->initiator_depth;
+	mad.responder_resources = id->terms.responder_resources;
+	mad.initiator_depth = id->terms.initiator_depth;
 	mad.ack_timeout = ACK_TIMEOUT;
 	mad.flow_control = param->flow_control & 1;
 	mad.rnr_retry = param->rnr_retry_count & 7;
@@ -229,7 +231,7 @@ void sr_cm_established(struct sr_cm_id *id)
 	if (id->state != SR_CM_REPLIED)
 		return;
 	id->state = SR_CM_CONNECTED;
-	id->due = 0;
+	id->repeat.due = 0;
 	sr_cm_post_event(id, SR_CM_ESTABLISHED, 0);
 }
 
@@ -254,7 +256,7 @@ static void gave_up(struct sr_cm_id *id)
 {
 	bool left = id->state == SR_CM_LEAVING;
 
-	id->due = 0;
+	id->repeat.due = 0;
 	id->state = SR_CM_ENDED;
 	sr_cm_post_event(id, left ? SR_CM_DISCONNECTED : SR_CM_UNREACHABLE, left ? 0 : -ETIMEDOUT);
 }
@@ -265,14 +267,14 @@ static uint64_t repeats_due(uint64_t now)
 	struct sr_cm_id *id;
 
 	LIST_FOREACH(id, &sr_cm_ids, link) {
-		if (id->due && id->due <= now && !--id->tries) {
+		if (id->repeat.due && id->repeat.due <= now && !--id->repeat.tries) {
 			gave_up(id);
-		} else if (id->due && id->due <= now) {
-			sr_cm_port_send(id->port, id->gid, id->sent);
-			id->due = now + REPEAT_NS;
+		} else if (id->repeat.due && id->repeat.due <= now) {
+			sr_cm_port_send(id->port, id->gid, id->repeat.sent);
+			id->repeat.due = now + REPEAT_NS;
 		}
-		if (id->due && id->due < next)
-			next = id->due;
+		if (id->repeat.due && id->repeat.due < next)
+			next = id->repeat.due;
 	}
 	return next;
 }
@@ -326,7 +328,7 @@ static void request_repeated(struct sr_cm_id *id)
 
 	if (id->state == SR_CM_REPLIED || sr_cm_is_datagram(id)) {
 		if (id->state != SR_CM_ASKED)
-			sr_cm_port_send(id->port, id->gid, id->sent);
+			sr_cm_port_send(id->port, id->gid, id->repeat.sent);
 	} else if (id->state == SR_CM_ASKED) {
 		/* the program takes its time: the peer shall be patient */
 		mad.local_timeout = CM_TIMEOUT;
@@ -342,14 +344,14 @@ static void request_read(struct sr_cm_id *id, const struct sr_mad *mad)
 	id->tid = mad->tid;
 	id->remote_qpn = (uint32_t)mad->qpn;
 	id->remote_psn = (uint32_t)mad->psn;
-	id->responder_resources = (uint8_t)mad->initiator_depth;
-	id->initiator_depth = (uint8_t)mad->responder_resources;
-	id->retry_count = (uint8_t)mad->retry_count;
-	id->rnr_retry = (uint8_t)mad->rnr_retry;
-	id->ack_timeout = (uint8_t)mad->ack_timeout;
-	id->mtu = (uint8_t)(mad->mtu < id->port->mtu ? mad->mtu : id->port->mtu);
-	if (!id->mtu)
-		id->mtu = IBV_MTU_1024;
+	id->terms.responder_resources = (uint8_t)mad->initiator_depth;
+	id->terms.initiator_depth = (uint8_t)mad->responder_resources;
+	id->terms.retry_count = (uint8_t)mad->retry_count;
+	id->terms.rnr_retry = (uint8_t)mad->rnr_retry;
+	id->terms.ack_timeout = (uint8_t)mad->ack_timeout;
+	id->terms.mtu = (uint8_t)(mad->mtu < id->port->mtu ? mad->mtu : id->port->mtu);
+	if (!id->terms.mtu)
+		id->terms.mtu = IBV_MTU_1024;
 }
 
 static void event_data(struct sr_cm_note *note, const struct sr_cm_id *id, const struct sr_mad *mad,
@@ -368,8 +370,8 @@ static void event_data(struct sr_cm_note *note, const struct sr_cm_id *id, const
 	memcpy(conn->private_data, mad->data + at, len);
 	conn->qp_num = (uint32_t)mad->qpn;
 	conn->srq = (uint8_t)mad->srq;
-	conn->responder_resources = id->responder_resources;
-	conn->initiator_depth = id->initiator_depth;
+	conn->responder_resources = id->terms.responder_resources;
+	conn->initiator_depth = id->terms.initiator_depth;
 	conn->flow_control = (uint8_t)mad->flow_control;
 	conn->retry_count = (uint8_t)mad->retry_count;
 	conn->rnr_retry_count = (uint8_t)mad->rnr_retry;
@@ -475,7 +477,7 @@ static void tell_with_data(struct sr_cm_id *id, enum sr_cm_event event, int stat
 static void handle_reply(struct sr_cm_id *id, const struct sr_mad *mad)
 {
 	if (id->state == SR_CM_CONNECTED && id->remote_id == mad->local_id) {
-		sr_cm_port_send(id->port, id->gid, id->sent); /* the RTU was lost */
+		sr_cm_port_send(id->port, id->gid, id->repeat.sent); /* the RTU was lost */
 		return;
 	}
 	if (id->state != SR_CM_ASKING)
@@ -483,11 +485,11 @@ static void handle_reply(struct sr_cm_id *id, const struct sr_mad *mad)
 	id->remote_id = (uint32_t)mad->local_id;
 	id->remote_qpn = (uint32_t)mad->qpn;
 	id->remote_psn = (uint32_t)mad->psn;
-	id->responder_resources = (uint8_t)mad->initiator_depth;
-	id->initiator_depth = (uint8_t)mad->responder_resources;
-	id->rnr_retry = (uint8_t)mad->rnr_retry;
+	id->terms.responder_resources = (uint8_t)mad->initiator_depth;
+	id->terms.initiator_depth = (uint8_t)mad->responder_resources;
+	id->terms.rnr_retry = (uint8_t)mad->rnr_retry;
 	id->state = SR_CM_ANSWERED;
-	id->due = 0;
+	id->repeat.due = 0;
 	tell_with_data(id, SR_CM_CONNECT_RESPONSE, 0, mad);
 }
 
@@ -496,7 +498,7 @@ static void handle_reject(struct sr_cm_id *id, const struct sr_mad *mad)
 	if (id->state < SR_CM_ASKING || id->state > SR_CM_ANSWERED)
 		return;
 	id->state = SR_CM_ENDED;
-	id->due = 0;
+	id->repeat.due = 0;
 	tell_with_data(id, SR_CM_REJECTED, (int)mad->reason, mad);
 }
 
@@ -518,7 +520,7 @@ static void ah_attr_put(const struct sr_cm_id *id, struct ib_uverbs_ah_attr *att
 {
 	memcpy(attr->grh.dgid, id->gid, 16);
 	attr->grh.hop_limit = 64;
-	attr->grh.traffic_class = id->tos;
+	attr->grh.traffic_class = id->terms.tos;
 	attr->is_global = 1;
 	attr->port_num = 1;
 }
@@ -529,7 +531,7 @@ static void datagram_replied(struct sr_cm_id *id, const struct sr_mad *mad)
 
 	if (id->state != SR_CM_ASKING || !sr_cm_is_datagram(id))
 		return;
-	id->due = 0;
+	id->repeat.due = 0;
 	id->state = mad->status ? SR_CM_ENDED : SR_CM_CONNECTED;
 	note = sr_cm_note(id, mad->status ? SR_CM_UNREACHABLE : SR_CM_ESTABLISHED,
 			  (int)mad->status);
@@ -557,8 +559,8 @@ static void handle_answer(struct sr_cm_id *id, const struct sr_mad *mad)
 		handle_reject(id, mad);
 		break;
 	case SR_MAD_MRA:
-		if (id->due)
-			id->tries = TRIES;
+		if (id->repeat.due)
+			id->repeat.tries = TRIES;
 		break;
 	case SR_MAD_DREQ:
 		handle_disconnect(id, mad);
@@ -566,7 +568,7 @@ static void handle_answer(struct sr_cm_id *id, const struct sr_mad *mad)
 	case SR_MAD_DREP:
 		if (id->state == SR_CM_LEAVING) {
 			id->state = SR_CM_ENDED;
-			id->due = 0;
+			id->repeat.due = 0;
 			sr_cm_post_event(id, SR_CM_DISCONNECTED, 0);
 		}
 		break;

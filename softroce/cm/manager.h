@@ -57,6 +57,18 @@ struct sr_cm_channel {
 	LIST_ENTRY(sr_cm_channel) link; /* in the process's list */
 };
 
+/* What the two ends agree on, by REQ and REP and what the program sets; under the lock. */
+struct sr_cm_terms {
+	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry, mtu, tos, ack_timeout;
+};
+
+/* What was sent last and is repeated until it is answered; under the lock. */
+struct sr_cm_repeat {
+	uint8_t sent[SR_MAD_LEN];
+	uint64_t due; /* 0: not */
+	unsigned tries;
+};
+
 struct sr_cm_id {
 	uint32_t handle;
 	struct sr_cm_channel *channel;
@@ -72,15 +84,11 @@ struct sr_cm_id {
 	uint32_t local_id, remote_id, qpn, remote_qpn;
 	/* the first that comes from the peer, and the first that goes to it */
 	uint32_t psn, remote_psn;
-	uint8_t responder_resources, initiator_depth, retry_count, rnr_retry, mtu, tos, ack_timeout;
+	struct sr_cm_terms terms;
 	uint64_t tid;
 	uint32_t events;  /* taken by the program */
 	unsigned waiting; /* of a listener: requests not taken by the program */
-
-	/* What was sent last and is repeated until it is answered; due 0: not. */
-	uint8_t sent[SR_MAD_LEN];
-	uint64_t due;
-	unsigned tries;
+	struct sr_cm_repeat repeat;
 	LIST_ENTRY(sr_cm_id) link; /* in sr_cm_ids */
 };
 

@@ -64,7 +64,7 @@ static void id_begin(int fd, unsigned i)
 	id->tid = i;
 	memcpy(id->gid, peer, 16);
 	sr_cm_sockaddr(&id->src, port.gid, PORT);
-	sr_mad_encode(&(struct sr_mad) { .type = SR_MAD_RTU }, id->sent);
+	sr_mad_encode(&(struct sr_mad) { .type = SR_MAD_RTU }, id->repeat.sent);
 }
 
 /* One message from the input: a good one of its numbers, or its bytes as they are. Bytes used. */
