@@ -105,29 +105,29 @@ int sr_cm_connect(struct sr_cm_id *id, const struct rdma_ucm_conn_param *param)
 	id->terms.rnr_retry = param->rnr_retry_count & 7;
 	id->terms.mtu = (uint8_t)id->port->mtu;
 	mad.service = service_of(id, sr_cm_portnum(&id->dst));
-	mad.pkey = 0xffff;
+	mad.path.pkey = 0xffff;
 	mad.guid = be64toh(id->port->guid);
 	mad.qpn = id->qpn;
 	mad.psn = id->psn;
 	mad.responder_resources = id->terms.responder_resources;
 	mad.initiator_depth = id->terms.initiator_depth;
-	mad.remote_timeout = mad.local_timeout = CM_TIMEOUT;
-	mad.max_retries = 15;
+	mad.timing.remote_timeout = mad.timing.local_timeout = CM_TIMEOUT;
+	mad.timing.max_retries = 15;
 	mad.transport = id->qp_type == IBV_QPT_UC;
 	mad.flow_control = param->flow_control & 1;
 	mad.retry_count = id->terms.retry_count;
 	mad.rnr_retry = id->terms.rnr_retry;
-	mad.mtu = id->terms.mtu;
+	mad.path.mtu = id->terms.mtu;
 	mad.srq = param->srq & 1;
-	mad.tclass = id->terms.tos;
-	mad.hops = 64;
-	mad.rate = RATE_100_GBPS;
-	mad.subnet_local = 1;
+	mad.path.tclass = id->terms.tos;
+	mad.path.hops = 64;
+	mad.path.rate = RATE_100_GBPS;
+	mad.path.subnet_local = 1;
 	if (!id->terms.ack_timeout)
 		id->terms.ack_timeout = ACK_TIMEOUT;
 	mad.ack_timeout = id->terms.ack_timeout;
-	memcpy(mad.sgid, id->port->gid, 16);
-	memcpy(mad.dgid, id->gid, 16);
+	memcpy(mad.path.sgid, id->port->gid, 16);
+	memcpy(mad.path.dgid, id->gid, 16);
 	ip_header_put(id, mad.data);
 	data_put(&mad, IP_HEADER, param->private_data, param->private_data_len);
 	id->state = SR_CM_ASKING;
@@ -331,7 +331,7 @@ static void request_repeated(struct sr_cm_id *id)
 			sr_cm_port_send(id->port, id->gid, id->repeat.sent);
 	} else if (id->state == SR_CM_ASKED) {
 		/* the program takes its time: the peer shall be patient */
-		mad.local_timeout = CM_TIMEOUT;
+		mad.timing.local_timeout = CM_TIMEOUT;
 		sr_mad_encode(&mad, bytes);
 		sr_cm_port_send(id->port, id->gid, bytes);
 	}
@@ -349,7 +349,7 @@ static void request_read(struct sr_cm_id *id, const struct sr_mad *mad)
 	id->terms.retry_count = (uint8_t)mad->retry_count;
 	id->terms.rnr_retry = (uint8_t)mad->rnr_retry;
 	id->terms.ack_timeout = (uint8_t)mad->ack_timeout;
-	id->terms.mtu = (uint8_t)(mad->mtu < id->port->mtu ? mad->mtu : id->port->mtu);
+	id->terms.mtu = (uint8_t)(mad->path.mtu < id->port->mtu ? mad->path.mtu : id->port->mtu);
 	if (!id->terms.mtu)
 		id->terms.mtu = IBV_MTU_1024;
 }

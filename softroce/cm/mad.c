@@ -31,26 +31,26 @@ static const struct field fields[] = {
 	FIELD(REQ, 32, 0, 24, qpn),
 	FIELD(REQ, 35, 0, 8, responder_resources),
 	FIELD(REQ, 39, 0, 8, initiator_depth),
-	FIELD(REQ, 43, 0, 5, remote_timeout),
+	FIELD(REQ, 43, 0, 5, timing.remote_timeout),
 	FIELD(REQ, 43, 5, 2, transport),
 	FIELD(REQ, 43, 7, 1, flow_control),
 	FIELD(REQ, 44, 0, 24, psn),
-	FIELD(REQ, 47, 0, 5, local_timeout),
+	FIELD(REQ, 47, 0, 5, timing.local_timeout),
 	FIELD(REQ, 47, 5, 3, retry_count),
-	FIELD(REQ, 48, 0, 16, pkey),
-	FIELD(REQ, 50, 0, 4, mtu),
+	FIELD(REQ, 48, 0, 16, path.pkey),
+	FIELD(REQ, 50, 0, 4, path.mtu),
 	FIELD(REQ, 50, 5, 3, rnr_retry),
-	FIELD(REQ, 51, 0, 4, max_retries),
+	FIELD(REQ, 51, 0, 4, timing.max_retries),
 	FIELD(REQ, 51, 4, 1, srq),
-	FIELD(REQ, 91, 2, 6, rate),
-	FIELD(REQ, 92, 0, 8, tclass),
-	FIELD(REQ, 93, 0, 8, hops),
-	FIELD(REQ, 94, 4, 1, subnet_local),
+	FIELD(REQ, 91, 2, 6, path.rate),
+	FIELD(REQ, 92, 0, 8, path.tclass),
+	FIELD(REQ, 93, 0, 8, path.hops),
+	FIELD(REQ, 94, 4, 1, path.subnet_local),
 	FIELD(REQ, 95, 0, 5, ack_timeout),
 	FIELD(MRA, 0, 0, 32, local_id),
 	FIELD(MRA, 4, 0, 32, remote_id),
 	FIELD(MRA, 8, 0, 2, about),
-	FIELD(MRA, 9, 0, 5, local_timeout),
+	FIELD(MRA, 9, 0, 5, timing.local_timeout),
 	FIELD(REJ, 0, 0, 32, local_id),
 	FIELD(REJ, 4, 0, 32, remote_id),
 	FIELD(REJ, 8, 0, 2, about),
@@ -75,7 +75,7 @@ static const struct field fields[] = {
 	FIELD(DREP, 0, 0, 32, local_id),
 	FIELD(DREP, 4, 0, 32, remote_id),
 	FIELD(SIDR_REQ, 0, 0, 32, local_id),
-	FIELD(SIDR_REQ, 4, 0, 16, pkey),
+	FIELD(SIDR_REQ, 4, 0, 16, path.pkey),
 	FIELD(SIDR_REQ, 8, 0, 64, service),
 	FIELD(SIDR_REP, 0, 0, 32, remote_id),
 	FIELD(SIDR_REP, 4, 0, 8, status),
@@ -139,8 +139,8 @@ void sr_mad_encode(const struct sr_mad *mad, uint8_t out[SR_MAD_LEN])
 				 *(const uint64_t *)((const char *)mad + fields[i].member));
 	if (mad->type == SR_MAD_REQ) {
 		bits_put(data, 52 * 8, 32, 0xffffffff); /* local identifiers, which RoCE has not */
-		memcpy(data + 56, mad->sgid, 16);
-		memcpy(data + 72, mad->dgid, 16);
+		memcpy(data + 56, mad->path.sgid, 16);
+		memcpy(data + 72, mad->path.dgid, 16);
 	}
 	memcpy(data + rooms[mad->type - SR_MAD_REQ].at, mad->data,
 	       rooms[mad->type - SR_MAD_REQ].len);
@@ -164,8 +164,8 @@ int sr_mad_decode(struct sr_mad *mad, const uint8_t *in, uint32_t len)
 			*(uint64_t *)(void *)((char *)mad + fields[i].member) =
 				bits_get(data, fields[i].bit, fields[i].bits);
 	if (mad->type == SR_MAD_REQ) {
-		memcpy(mad->sgid, data + 56, 16);
-		memcpy(mad->dgid, data + 72, 16);
+		memcpy(mad->path.sgid, data + 56, 16);
+		memcpy(mad->path.dgid, data + 72, 16);
 	}
 	memcpy(mad->data, data + rooms[mad->type - SR_MAD_REQ].at, mad->data_len);
 	return 0;

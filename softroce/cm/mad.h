@@ -35,6 +35,18 @@ enum {
 	SR_SIDR_REJECT = 2,
 };
 
+/* How long an answer may take, 4.096 us * 2^n, and how often the connection manager asks; of REQ.
+ */
+struct sr_mad_timing {
+	uint64_t remote_timeout, local_timeout, max_retries; /* local: of MRA, too */
+};
+
+/* The way to the peer; of REQ, and the key of SIDR_REQ. */
+struct sr_mad_path {
+	uint64_t pkey, mtu, tclass, hops, subnet_local, rate;
+	uint8_t sgid[16], dgid[16];
+};
+
 /* Numbers in the processor's order. A message has those of its type; the others are 0. */
 struct sr_mad {
 	enum sr_mad_type type;
@@ -43,14 +55,12 @@ struct sr_mad {
 	uint64_t local_id, remote_id;
 	uint64_t service, guid, qkey, qpn, psn;
 	uint64_t responder_resources, initiator_depth;
-	/* of the connection manager: 4.096 us * 2^n */
-	uint64_t remote_timeout, local_timeout, max_retries;
+	struct sr_mad_timing timing;
 	uint64_t transport; /* 0: RC */
-	uint64_t flow_control, retry_count, rnr_retry, pkey, mtu, srq, tclass, hops, ack_timeout,
-		subnet_local, rate;
+	uint64_t flow_control, retry_count, rnr_retry, srq, ack_timeout;
+	struct sr_mad_path path;
 	uint64_t about, reason; /* MRA and REJ */
 	uint64_t status;        /* SIDR_REP */
-	uint8_t sgid[16], dgid[16];
 	uint8_t data[SR_MAD_DATA_MAX];
 	unsigned data_len; /* what the type has room for */
 };

@@ -88,7 +88,7 @@ static size_t message_make(const uint8_t *data, size_t size, struct sr_mad *mad)
 	mad->service =
 		(uint64_t)(data[4] & 1 ? RDMA_PS_TCP : RDMA_PS_UDP) << 16 | (PORT + (data[4] & 2));
 	mad->qpn = data[5] & 1 ? 0 : data[5];
-	mad->mtu = data[6];
+	mad->path.mtu = data[6];
 	mad->status = data[7];
 	mad->transport = data[8] & 3;
 	mad->data[0] = data[9] & 1;

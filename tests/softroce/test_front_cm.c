@@ -618,7 +618,7 @@ static uint32_t make_random_mad(struct sr_rng *rng, uint8_t bytes[SR_MAD_LEN])
 	mad.remote_id = sr_rng_below(rng, 4);
 	mad.service = (uint64_t)RDMA_PS_TCP << 16 | (PORT + sr_rng_below(rng, 2));
 	mad.qpn = sr_rng_below(rng, 1u << 24);
-	mad.mtu = sr_rng_below(rng, 16);
+	mad.path.mtu = sr_rng_below(rng, 16);
 	mad.transport = sr_rng_below(rng, 4);
 	sr_mad_encode(&mad, bytes);
 	for (unsigned n = (unsigned)sr_rng_below(rng, 4); n; n--)
@@ -637,16 +637,16 @@ static void test_starting_psn(void)
 			      .service = (uint64_t)RDMA_PS_TCP << 16 | PORT,
 			      .qpn = 0x111111,
 			      .psn = 0x654321,
-			      .pkey = 0xffff,
-			      .mtu = IBV_MTU_1024,
+			      .path.pkey = 0xffff,
+			      .path.mtu = IBV_MTU_1024,
 			      .responder_resources = 1,
 			      .initiator_depth = 1 };
 	struct rdma_ucm_event_resp event;
 	uint8_t bytes[SR_MAD_LEN];
 	struct unauthenticated unauthenticated;
 
-	memcpy(req.sgid, &gids[1], 16);
-	memcpy(req.dgid, &gids[0], 16);
+	memcpy(req.path.sgid, &gids[1], 16);
+	memcpy(req.path.dgid, &gids[0], 16);
 	req.data[1] = 0x40; /* IP addresses in front of the private data: annex A11.6 */
 	memcpy(req.data + 16, gids[1].raw + 12, 4);
 	memcpy(req.data + 32, gids[0].raw + 12, 4);
