@@ -161,14 +161,14 @@ struct soft_qp *soft_dct_create(struct soft_nic *n, uint64_t key)
 		return NULL;
 	}
 	soft_lock(&qp->sq_lock);
-	soft_lock(&qp->rx_lock);
+	soft_lock(&qp->rx.lock);
 	qp->kind = SOFT_DCT;
 	qp->state = SOFT_RTR;
-	qp->key = key;
-	qp->forget = 0;
-	memset(qp->known, 0, sizeof(qp->known));
-	qp->accepts = true;
-	soft_unlock(&qp->rx_lock);
+	qp->dc.key = key;
+	qp->dc.forget = 0;
+	memset(qp->dc.known, 0, sizeof(qp->dc.known));
+	qp->rx.accepts = true;
+	soft_unlock(&qp->rx.lock);
 	soft_unlock(&qp->sq_lock);
 	count_qp(qp);
 	soft_unlock(&n->make_lock);
@@ -221,14 +221,14 @@ struct soft_qp *soft_qp_create(struct soft_nic *n, const struct soft_qp_attr *at
 void soft_qp_destroy(struct soft_qp *qp)
 {
 	soft_lock(&qp->sq_lock);
-	soft_lock(&qp->rx_lock);
+	soft_lock(&qp->rx.lock);
 	qp->state = SOFT_RESET;
-	qp->accepts = false;
-	qp->incarnation++;
+	qp->rx.accepts = false;
+	qp->rx.incarnation++;
 	qp->ci = qp->pi = 0;
 	ha_gpu_store(&qp->broken, 0);
 	ha_gpu_store(&qp->destroyed, 1);
-	soft_unlock(&qp->rx_lock);
+	soft_unlock(&qp->rx.lock);
 	soft_unlock(&qp->sq_lock);
 }
 
@@ -246,14 +246,14 @@ static void clear_cq(struct soft_cq *cq)
 static void to_reset(struct soft_qp *qp)
 {
 	qp->state = SOFT_RESET;
-	qp->ci = qp->pi = qp->rq_ci = 0;
-	qp->psn = qp->expected = 0;
+	qp->ci = qp->pi = qp->rx.ci = 0;
+	qp->psn = qp->rx.expected = 0;
 	qp->unanswered_since = 0;
 	qp->unacked = false;
-	qp->accepts = false;
+	qp->rx.accepts = false;
 	ha_gpu_store(&qp->broken, 0);
-	qp->incarnation++;
-	qp->talk++;
+	qp->rx.incarnation++;
+	qp->dc.talk++;
 	clear_cq(&qp->send);
 	clear_cq(&qp->receive);
 	ha_gpu_store32(&qp->dbrec[HA_GPU_DBR_SEND], 0);
@@ -274,7 +274,7 @@ static int change_state(struct soft_qp *qp, enum soft_state to, uint32_t peer_ni
 		return 0;
 	}
 	if (to == SOFT_ERR) {
-		qp->accepts = false;
+		qp->rx.accepts = false;
 		qp->state = SOFT_ERR;
 		return 0;
 	}
@@ -287,7 +287,7 @@ static int change_state(struct soft_qp *qp, enum soft_state to, uint32_t peer_ni
 		qp->peer_qpn = peer_qpn;
 		qp->peer_address =
 			__atomic_load_n(&qp->nic->fabric->nic[peer_nic].address, __ATOMIC_RELAXED);
-		qp->accepts = qp->kind == SOFT_RC;
+		qp->rx.accepts = qp->kind == SOFT_RC;
 	}
 	qp->state = to;
 	return 0;
@@ -299,9 +299,9 @@ int soft_qp_modify(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic, ui
 	int result;
 
 	soft_lock(&qp->sq_lock);
-	soft_lock(&qp->rx_lock);
+	soft_lock(&qp->rx.lock);
 	result = gone && to != SOFT_ERR ? -EIO : change_state(qp, to, peer_nic, peer_qpn);
-	soft_unlock(&qp->rx_lock);
+	soft_unlock(&qp->rx.lock);
 	soft_unlock(&qp->sq_lock);
 	return gone ? -EIO : result;
 }
@@ -309,10 +309,10 @@ int soft_qp_modify(struct soft_qp *qp, enum soft_state to, uint32_t peer_nic, ui
 void soft_qp_number(struct soft_qp *qp, uint64_t psn, uint64_t expected)
 {
 	soft_lock(&qp->sq_lock);
-	soft_lock(&qp->rx_lock);
+	soft_lock(&qp->rx.lock);
 	qp->psn = psn;
-	qp->expected = expected;
-	soft_unlock(&qp->rx_lock);
+	qp->rx.expected = expected;
+	soft_unlock(&qp->rx.lock);
 	soft_unlock(&qp->sq_lock);
 }
 
@@ -430,10 +430,10 @@ void soft_nic_heal(struct soft_nic *n)
 	bool gone = ha_gpu_load(&n->power) == SOFT_DEAD;
 
 	for (uint64_t i = 0; gone && i < ha_gpu_load(&n->nqps); i++) {
-		soft_lock(&n->qp[i].rx_lock);
-		n->qp[i].accepts = false;
+		soft_lock(&n->qp[i].rx.lock);
+		n->qp[i].rx.accepts = false;
 		ha_gpu_store(&n->qp[i].broken, !ha_gpu_load(&n->qp[i].destroyed));
-		soft_unlock(&n->qp[i].rx_lock);
+		soft_unlock(&n->qp[i].rx.lock);
 	}
 	if (gone)
 		soft_posted_drop(n);

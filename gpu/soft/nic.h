@@ -68,11 +68,30 @@ struct soft_mr {
 	bool remote; /* peers may read, write and add */
 };
 
+/* What receives: under its lock, which whoever sends to it takes. */
+struct soft_receiver {
+	uint64_t lock;
+	bool accepts;
+	uint64_t incarnation; /* held requests of another are dropped */
+	uint64_t expected;    /* next request's number */
+	uint64_t answer;      /* of the last atomic, for its repetition */
+	uint16_t ci;          /* receive queue entries used */
+};
+
+/* Dynamically connected: an initiator's under sq_lock, a target's under rx.lock. */
+struct soft_dynamic {
+	uint64_t key;  /* a target's own; an initiator's: of its last target */
+	uint64_t talk; /* an initiator's conversation, never twice the same */
+	struct soft_talk known[SOFT_TALKS_MAX]; /* a target's */
+	unsigned forget;                        /* of `known`: the next that makes room */
+};
+
 struct soft_qp {
-	uint64_t sq_lock; /* all that sends; taken before any rx_lock */
-	uint64_t rx_lock; /* all that receives: accepts, incarnation, expected, rq_ci */
+	uint64_t sq_lock; /* all that sends; taken before any rx.lock */
+	struct soft_receiver rx;
 	struct soft_nic *nic;
 	uint32_t qpn;
+	enum soft_kind kind;
 	enum soft_state state;
 	uint8_t *wqe;
 	uint32_t nwqes;
@@ -81,6 +100,7 @@ struct soft_qp {
 	struct soft_cq send, receive;
 	uint64_t bell; /* register as last seen */
 	uint16_t ci, pi;
+	unsigned blocks; /* of the entry at ci */
 	/* number of the entry at ci; where an incarnation begins: soft_qp_number() */
 	uint64_t psn;
 	uint64_t unanswered_since; /* since when its request has no answer; 0: it has */
@@ -90,20 +110,9 @@ struct soft_qp {
 	bool unacked;
 	uint32_t peer_nic, peer_qpn;
 	uint64_t peer_address; /* its NIC's, when it was named: at another it is not found */
-	bool accepts;
-	uint64_t incarnation; /* held requests of another are dropped */
-	uint64_t expected;    /* next request's number */
-	uint64_t answer;      /* of the last atomic, for its repetition */
-	uint16_t rq_ci;
-	uint64_t broken;    /* 1: what it received has put it into error */
-	uint64_t destroyed; /* 1: the next soft_qp_create() may have it */
-	/* dynamically connected */
-	enum soft_kind kind;
-	uint64_t key;    /* a target's own; an initiator's: of its last target */
-	uint64_t talk;   /* an initiator's conversation, never twice the same */
-	unsigned blocks; /* of the entry at ci */
-	struct soft_talk known[SOFT_TALKS_MAX]; /* a target's; under rx_lock */
-	unsigned forget;
+	uint64_t broken;       /* 1: what it received has put it into error */
+	uint64_t destroyed;    /* 1: the next soft_qp_create() may have it */
+	struct soft_dynamic dc;
 };
 
 /* Written by a NIC to memory that is apart, and not there yet: posted.h. */

@@ -96,7 +96,7 @@ static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
 	const struct soft_path *p = path;
 
 	word[0] = p->dct->qpn;
-	word[1] = p->dct->key;
+	word[1] = p->dct->dc.key;
 	word[2] = p->qp->nic->number;
 }
 

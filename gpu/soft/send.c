@@ -115,28 +115,28 @@ static enum outcome take_target(struct soft_qp *qp, struct ha_gpu_wqe *e)
 	       sizeof(second));
 	ha_gpu_wqe_narrow(e, &first, &second);
 	number &= 0xffffff;
-	if (key == qp->key && number == qp->peer_qpn && nic == qp->peer_nic)
+	if (key == qp->dc.key && number == qp->peer_qpn && nic == qp->peer_nic)
 		return LANDED;
-	qp->key = key;
+	qp->dc.key = key;
 	qp->peer_qpn = number;
 	qp->peer_nic = nic;
 	qp->peer_address = __atomic_load_n(&qp->nic->fabric->nic[nic].address, __ATOMIC_RELAXED);
-	qp->talk++;
+	qp->dc.talk++;
 	qp->psn = 0;
 	return LANDED;
 }
 
-/* Executes the request at the peer's memory; under its rx_lock, once per number. */
+/* Executes the request at the peer's memory; under its rx.lock, once per number. */
 static enum outcome execute_request(struct soft_qp *peer, const struct request *r, uint64_t *answer)
 {
 	if (r->bytes && !soft_mr_find(peer->nic, r->rkey, r->remote, r->bytes, true))
 		return NO_ACCESS;
 	if (r->op == HA_GPU_OP_WRITE_IMM) {
 		if (peer->kind == SOFT_DCT ||
-		    peer->rq_ci == (uint16_t)ha_gpu_be32(__atomic_load_n(
+		    peer->rx.ci == (uint16_t)ha_gpu_be32(__atomic_load_n(
 					   &peer->dbrec[HA_GPU_DBR_RECEIVE], __ATOMIC_ACQUIRE)))
 			return NOT_READY;
-		peer->rq_ci++;
+		peer->rx.ci++;
 	}
 	if (r->op == HA_GPU_OP_READ || r->op == HA_GPU_OP_FETCH_ADD)
 		soft_posted_order(peer->nic, r->remote);
@@ -149,7 +149,7 @@ static enum outcome execute_request(struct soft_qp *peer, const struct request *
 				  r->in_entry ? (uint64_t)(uintptr_t)r->data : r->local, r->bytes);
 	if (r->op == HA_GPU_OP_WRITE_IMM)
 		soft_complete(peer, &peer->receive, HA_GPU_CQE_RESP_WRITE_IMM, 0,
-			      (uint16_t)(peer->rq_ci - 1), (uint32_t)r->bytes, r->imm);
+			      (uint16_t)(peer->rx.ci - 1), (uint32_t)r->bytes, r->imm);
 	return LANDED;
 }
 
@@ -181,16 +181,16 @@ static uint64_t *find_expected(struct soft_qp *peer, const struct sender *from, 
 {
 	struct soft_talk *t = NULL;
 
-	*answer = &peer->answer;
+	*answer = &peer->rx.answer;
 	if (peer->kind != SOFT_DCT)
-		return &peer->expected;
+		return &peer->rx.expected;
 	for (unsigned i = 0; i < SOFT_TALKS_MAX && !t; i++)
-		if (peer->known[i].qpn == from->qpn && peer->known[i].nic == from->nic)
-			t = &peer->known[i];
+		if (peer->dc.known[i].qpn == from->qpn && peer->dc.known[i].nic == from->nic)
+			t = &peer->dc.known[i];
 	if (t && t->talk > from->talk)
 		return NULL;
 	if (!t || t->talk < from->talk) {
-		t = t ? t : &peer->known[peer->forget++ % SOFT_TALKS_MAX];
+		t = t ? t : &peer->dc.known[peer->dc.forget++ % SOFT_TALKS_MAX];
 		*t = (struct soft_talk) { .nic = from->nic, .qpn = from->qpn, .talk = from->talk };
 	}
 	*answer = &t->answer;
@@ -199,10 +199,10 @@ static uint64_t *find_expected(struct soft_qp *peer, const struct sender *from, 
 
 static bool can_accept(const struct soft_qp *peer, const struct soft_qp *qp)
 {
-	if (!peer->accepts || (peer->kind == SOFT_DCT) != (qp->kind == SOFT_DCI))
+	if (!peer->rx.accepts || (peer->kind == SOFT_DCT) != (qp->kind == SOFT_DCI))
 		return false;
 	return peer->kind == SOFT_DCT
-		       ? peer->key == qp->key
+		       ? peer->dc.key == qp->dc.key
 		       : peer->peer_qpn == qp->qpn && peer->peer_nic == qp->nic->number;
 }
 
@@ -213,11 +213,11 @@ static bool can_accept(const struct soft_qp *peer, const struct soft_qp *qp)
 static enum outcome deliver_request(struct soft_qp *qp, struct soft_qp *peer,
 				    const struct request *r, uint64_t *answer)
 {
-	const struct sender from = { qp->nic->number, qp->qpn, qp->talk };
+	const struct sender from = { qp->nic->number, qp->qpn, qp->dc.talk };
 	enum outcome result = UNANSWERED;
 	uint64_t *expected, *last;
 
-	soft_lock(&peer->rx_lock);
+	soft_lock(&peer->rx.lock);
 	expected = can_accept(peer, qp) ? find_expected(peer, &from, &last) : NULL;
 	if (!expected || qp->psn > *expected) {
 		soft_count(&peer->nic->count.dropped);
@@ -233,11 +233,11 @@ static enum outcome deliver_request(struct soft_qp *qp, struct soft_qp *peer,
 			++*expected;
 			*last = *answer;
 		} else if (result == NO_ACCESS && peer->kind == SOFT_RC) {
-			peer->accepts = false;
+			peer->rx.accepts = false;
 			ha_gpu_store(&peer->broken, 1);
 		}
 	}
-	soft_unlock(&peer->rx_lock);
+	soft_unlock(&peer->rx.lock);
 	return result;
 }
 
@@ -272,9 +272,9 @@ static void hold_request(struct soft_qp *qp, const struct request *r, uint64_t d
 	if (!peer || r->bytes > SOFT_HELD_BYTES ||
 	    (r->op != HA_GPU_OP_WRITE && r->op != HA_GPU_OP_FETCH_ADD))
 		return;
-	soft_lock(&peer->rx_lock);
-	incarnation = peer->incarnation;
-	soft_unlock(&peer->rx_lock);
+	soft_lock(&peer->rx.lock);
+	incarnation = peer->rx.incarnation;
+	soft_unlock(&peer->rx.lock);
 	soft_lock(&f->held_lock);
 	for (unsigned i = 0; i < SOFT_HELD_MAX && !h; i++)
 		if (!f->held[i].used)
@@ -284,7 +284,7 @@ static void hold_request(struct soft_qp *qp, const struct request *r, uint64_t d
 		h->qpn = qp->peer_qpn;
 		h->incarnation = incarnation;
 		h->psn = qp->psn;
-		h->talk = qp->talk;
+		h->talk = qp->dc.talk;
 		h->from_nic = qp->nic->number;
 		h->from_qpn = qp->qpn;
 		h->key = r->rkey;
@@ -315,8 +315,8 @@ static void land_held(struct soft_qp *qp, const struct soft_held *h)
 	r.bytes = h->bytes ? h->bytes : 8;
 	r.local = (uint64_t)(uintptr_t)h->data;
 	memcpy(&r.add, h->data, 8);
-	soft_lock(&qp->rx_lock);
-	expected = qp->accepts && qp->incarnation == h->incarnation
+	soft_lock(&qp->rx.lock);
+	expected = qp->rx.accepts && qp->rx.incarnation == h->incarnation
 			   ? find_expected(qp, &from, &last)
 			   : NULL;
 	if (expected && *expected == h->psn && execute_request(qp, &r, &answer) == LANDED) {
@@ -326,7 +326,7 @@ static void land_held(struct soft_qp *qp, const struct soft_held *h)
 	} else {
 		soft_count(&qp->nic->count.dropped);
 	}
-	soft_unlock(&qp->rx_lock);
+	soft_unlock(&qp->rx.lock);
 }
 
 bool soft_land_due(struct soft_nic *n)
@@ -415,9 +415,9 @@ static bool fail_entry(struct soft_qp *qp, unsigned syndrome)
 	soft_complete(qp, &qp->send, HA_GPU_CQE_REQ_ERR, syndrome, qp->ci, 0, 0);
 	qp->ci += qp->blocks;
 	qp->state = SOFT_ERR;
-	soft_lock(&qp->rx_lock);
-	qp->accepts = false;
-	soft_unlock(&qp->rx_lock);
+	soft_lock(&qp->rx.lock);
+	qp->rx.accepts = false;
+	soft_unlock(&qp->rx.lock);
 	return true;
 }
 

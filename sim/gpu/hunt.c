@@ -418,7 +418,7 @@ static void describe_path(const struct ha_gpu_agent_path *path, const struct sof
 	       (unsigned long long)path->peer_proved, (unsigned long long)path->posted,
 	       (unsigned long long)path->answered, path->failures,
 	       (unsigned long long)path->probe_late, (int)q->nic->power, (int)q->nic->link,
-	       q->state, q->ci, q->pi, q->accepts, (unsigned long long)q->expected,
+	       q->state, q->ci, q->pi, q->rx.accepts, (unsigned long long)q->rx.expected,
 	       (unsigned long long)q->psn);
 }
 

@@ -215,10 +215,10 @@ static void handles_name_targets(void)
 					for (uint64_t i = 0; i < there->nqps; i++)
 						if (there->qp[i].qpn == (number & 0xffffff))
 							dct = &there->qp[i];
-					CHECK(dct && dct->kind == SOFT_DCT && dct->accepts);
+					CHECK(dct && dct->kind == SOFT_DCT && dct->rx.accepts);
 					CHECK_INT(p->av[5], there->number);
-					CHECK(ha_gpu_be64(p->av[0]) == dct->key &&
-					      dct->key == theirs->link.local.dc_key);
+					CHECK(ha_gpu_be64(p->av[0]) == dct->dc.key &&
+					      dct->dc.key == theirs->link.local.dc_key);
 					CHECK_INT(theirs->dct.number, dct->qpn);
 				}
 	/* these are no queue pairs of their own */

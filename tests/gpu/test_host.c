@@ -322,9 +322,9 @@ static uint64_t number_of(const struct soft_nic *n, uint32_t qpn, bool received)
 			qp = (struct soft_qp *)&n->qp[i];
 	CHECK(qp);
 	soft_lock(&qp->sq_lock);
-	soft_lock(&qp->rx_lock);
-	number = received ? qp->expected : qp->psn;
-	soft_unlock(&qp->rx_lock);
+	soft_lock(&qp->rx.lock);
+	number = received ? qp->rx.expected : qp->psn;
+	soft_unlock(&qp->rx.lock);
 	soft_unlock(&qp->sq_lock);
 	return number;
 }
