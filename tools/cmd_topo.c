@@ -24,17 +24,18 @@ static void device_print(int index, const struct ha_topo_device *dev)
 	char gid[HA_GID_TEXT_MAX];
 
 	printf("[%d] %s port %d  %s %g Gb/s  MTU %d\n", index, dev->name, dev->port,
-	       dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps / 1000.0, 128 << dev->mtu);
+	       dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps / 1000.0,
+	       128 << dev->address.mtu);
 	printf("    PCI      %s%s, NUMA node %d\n",
-	       *dev->pci_path ? dev->pci_path : "none (a software NIC)",
-	       dev->is_virtual ? " (virtual function)" : "", dev->numa_node);
+	       *dev->place.pci_path ? dev->place.pci_path : "none (a software NIC)",
+	       dev->place.is_virtual ? " (virtual function)" : "", dev->place.numa_node);
 	printf("    GUID     %016" PRIx64 " (card %016" PRIx64 ")\n", dev->node_guid, dev->guid);
 	if (dev->is_ethernet)
-		printf("    GID      %d: %s, RoCE v%d\n", dev->gid_index,
-		       ha_gid_text(&dev->gid, gid), dev->roce_version);
+		printf("    GID      %d: %s, RoCE v%d\n", dev->address.gid_index,
+		       ha_gid_text(&dev->address.gid, gid), dev->address.roce_version);
 	else
-		printf("    address  LID %d, GID %d: %s\n", dev->lid, dev->gid_index,
-		       ha_gid_text(&dev->gid, gid));
+		printf("    address  LID %d, GID %d: %s\n", dev->address.lid,
+		       dev->address.gid_index, ha_gid_text(&dev->address.gid, gid));
 	printf("    limits   %d queue pairs, %d completions per queue, %d shared receive queues, "
 	       "%d SGEs per request\n",
 	       dev->attr.max_qp, dev->attr.max_cqe, dev->attr.max_srq, dev->attr.max_sge);

@@ -36,13 +36,15 @@ static void address_put(json_t *o, const struct ha_topo_device *d)
 
 	json_object_set_new(o, "link_layer", json_string(d->is_ethernet ? "RoCE" : "InfiniBand"));
 	json_object_set_new(o, "speed_mbps", json_integer(d->speed_mbps));
-	json_object_set_new(o, "mtu", d->up ? json_integer(128 << d->mtu) : json_null());
-	json_object_set_new(o, "gid_index", d->up ? json_integer(d->gid_index) : json_null());
-	text_put(o, "gid", d->up ? ha_gid_text(&d->gid, gid) : "");
+	json_object_set_new(o, "mtu", d->up ? json_integer(128 << d->address.mtu) : json_null());
+	json_object_set_new(o, "gid_index",
+			    d->up ? json_integer(d->address.gid_index) : json_null());
+	text_put(o, "gid", d->up ? ha_gid_text(&d->address.gid, gid) : "");
 	json_object_set_new(o, "roce_version",
-			    d->up && d->is_ethernet ? json_integer(d->roce_version) : json_null());
+			    d->up && d->is_ethernet ? json_integer(d->address.roce_version)
+						    : json_null());
 	json_object_set_new(o, "lid",
-			    d->up && !d->is_ethernet ? json_integer(d->lid) : json_null());
+			    d->up && !d->is_ethernet ? json_integer(d->address.lid) : json_null());
 }
 
 static json_t *port_object(const struct topo_view *view, int i)
@@ -60,16 +62,19 @@ static json_t *port_object(const struct topo_view *view, int i)
 	json_object_set_new(o, "up", json_boolean(d->up));
 	address_put(o, d);
 	json_object_set_new(o, "numa_node",
-			    d->numa_node >= 0 ? json_integer(d->numa_node) : json_null());
-	json_object_set_new(o, "rail", d->rail_id >= 0 ? json_integer(d->rail_id) : json_null());
-	json_object_set_new(o, "plane", d->plane_id >= 0 ? json_integer(d->plane_id) : json_null());
+			    d->place.numa_node >= 0 ? json_integer(d->place.numa_node)
+						    : json_null());
+	json_object_set_new(o, "rail",
+			    d->place.rail_id >= 0 ? json_integer(d->place.rail_id) : json_null());
+	json_object_set_new(o, "plane",
+			    d->place.plane_id >= 0 ? json_integer(d->place.plane_id) : json_null());
 	text_put(o, "place", topo_place_text(d, text, sizeof(text)));
 	text_put(o, "card", topo_card_text(d, text, sizeof(text)));
 	guid_put(o, "card_guid", d->guid);
 	guid_put(o, "node_guid", d->node_guid);
-	text_put(o, "pci_path", d->pci_path);
-	json_object_set_new(o, "virtual_function", json_boolean(d->is_virtual));
-	json_object_set_new(o, "software", json_boolean(d->is_soft));
+	text_put(o, "pci_path", d->place.pci_path);
+	json_object_set_new(o, "virtual_function", json_boolean(d->place.is_virtual));
+	json_object_set_new(o, "software", json_boolean(d->place.is_soft));
 	json_object_set_new(o, "dma_buf", json_boolean(d->dma_buf));
 	json_object_set_new(o, "peer_memory", json_boolean(d->peer_memory));
 	json_object_set_new(o, "relaxed_ordering", json_boolean(d->relaxed_ordering));

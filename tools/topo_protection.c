@@ -32,7 +32,7 @@ static enum topo_nics nics_apart(const struct topo_view *view, bool is_ethernet)
 
 static bool same_leaf(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	return a->rail_id == b->rail_id && a->plane_id == b->plane_id;
+	return a->place.rail_id == b->place.rail_id && a->place.plane_id == b->place.plane_id;
 }
 
 /* The first port that is up and has this leaf switch. */
@@ -60,7 +60,7 @@ bool topo_protection(const struct topo_view *view, bool is_ethernet, struct topo
 			continue;
 		if (!p->ports++)
 			p->first = d;
-		if (d->rail_id < 0 && !p->unknown)
+		if (d->place.rail_id < 0 && !p->unknown)
 			p->unknown = d;
 		p->leaves += first_of_leaf(topo, i);
 	}
@@ -100,7 +100,7 @@ static void leaves_print(const struct topo_protection *p, FILE *out)
 		fprintf(out,
 			"; NOT of a leaf switch: no standby avoids that of rail %d, which "
 			"all ports are on",
-			p->first->rail_id);
+			p->first->place.rail_id);
 		break;
 	case 2:
 		fprintf(out,

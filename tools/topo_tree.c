@@ -34,10 +34,10 @@ const char *topo_place_text(const struct ha_topo_device *dev, char *buf, size_t 
 	 * A switch has a port towards the host, then one towards each function: two folders above
 	 * the function.
 	 */
-	const char *path = dev->physical_path, *up = folders_back(path, 3),
+	const char *path = dev->place.physical_path, *up = folders_back(path, 3),
 		   *root = strstr(path, "/pci");
 
-	if (dev->is_soft)
+	if (dev->place.is_soft)
 		snprintf(buf, len, "%s", "");
 	else if (up)
 		snprintf(buf, len, "PCI %s %.*s", folders_back(path, 4) ? "switch" : "bridge",
@@ -50,9 +50,9 @@ const char *topo_place_text(const struct ha_topo_device *dev, char *buf, size_t 
 
 const char *topo_card_text(const struct ha_topo_device *dev, char *buf, size_t len)
 {
-	const char *folder = strrchr(dev->physical_path, '/');
+	const char *folder = strrchr(dev->place.physical_path, '/');
 
-	snprintf(buf, len, "%s", folder && !dev->is_soft ? folder + 1 : "");
+	snprintf(buf, len, "%s", folder && !dev->place.is_soft ? folder + 1 : "");
 	buf[strcspn(buf, ".")] = 0;
 	return buf;
 }
@@ -85,10 +85,11 @@ static void row_make(struct row *row, const struct ha_topo_device *dev, int inde
 
 	row->dev = dev;
 	row->index = index;
-	if (dev->is_soft)
+	if (dev->place.is_soft)
 		snprintf(row->above[0], sizeof(row->above[0]), "no PCI device: software NICs");
-	else if (dev->numa_node >= 0)
-		snprintf(row->above[0], sizeof(row->above[0]), "NUMA node %d", dev->numa_node);
+	else if (dev->place.numa_node >= 0)
+		snprintf(row->above[0], sizeof(row->above[0]), "NUMA node %d",
+			 dev->place.numa_node);
 	else
 		snprintf(row->above[0], sizeof(row->above[0]), "NUMA node unknown");
 	topo_place_text(dev, row->above[1], sizeof(row->above[1]));
@@ -105,12 +106,13 @@ static int row_compare(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 	/* unknown (-1) comes last */
-	unsigned nx = (unsigned)x->dev->numa_node, ny = (unsigned)y->dev->numa_node;
-	uint64_t ox = ha_pci_order(x->dev->pci_path), oy = ha_pci_order(y->dev->pci_path);
+	unsigned nx = (unsigned)x->dev->place.numa_node, ny = (unsigned)y->dev->place.numa_node;
+	uint64_t ox = ha_pci_order(x->dev->place.pci_path),
+		 oy = ha_pci_order(y->dev->place.pci_path);
 	int names;
 
-	if (x->dev->is_soft != y->dev->is_soft)
-		return x->dev->is_soft - y->dev->is_soft;
+	if (x->dev->place.is_soft != y->dev->place.is_soft)
+		return x->dev->place.is_soft - y->dev->place.is_soft;
 	if (nx != ny)
 		return nx < ny ? -1 : 1;
 	for (int level = 1; level < LEVELS; level++)
@@ -134,18 +136,19 @@ static void leaf_print(const struct topo_view *view, const struct row *row, FILE
 	fprintf(out, "%s:%d  %s", d->name, d->port, topo_state_text(d, state, sizeof(state)));
 	if (d->up && d->is_ethernet)
 		fprintf(out, "  %g Gb/s  RoCE v%d  GID %d %s", d->speed_mbps / 1000.0,
-			d->roce_version, d->gid_index, ha_gid_text(&d->gid, gid));
+			d->address.roce_version, d->address.gid_index,
+			ha_gid_text(&d->address.gid, gid));
 	else if (d->up)
 		fprintf(out, "  %g Gb/s  InfiniBand  LID %d  GID %d %s", d->speed_mbps / 1000.0,
-			d->lid, d->gid_index, ha_gid_text(&d->gid, gid));
+			d->address.lid, d->address.gid_index, ha_gid_text(&d->address.gid, gid));
 	else
 		fprintf(out, "  %s", d->is_ethernet ? "RoCE" : "InfiniBand");
-	if (d->rail_id >= 0)
-		fprintf(out, "  rail %d", d->rail_id);
-	if (d->plane_id >= 0)
-		fprintf(out, "  plane %d", d->plane_id);
-	if (d->is_virtual)
-		fprintf(out, "  virtual function %s", strrchr(d->pci_path, '/') + 1);
+	if (d->place.rail_id >= 0)
+		fprintf(out, "  rail %d", d->place.rail_id);
+	if (d->place.plane_id >= 0)
+		fprintf(out, "  plane %d", d->place.plane_id);
+	if (d->place.is_virtual)
+		fprintf(out, "  virtual function %s", strrchr(d->place.pci_path, '/') + 1);
 	if (row->index >= view->topo->ndevices)
 		fprintf(out, "  not reported; no standby before it is up");
 	fprintf(out, "\n");
@@ -197,7 +200,7 @@ void topo_tree_print(const struct topo_view *view, FILE *out)
 /* Do they hang on one leaf switch? */
 static const char *rail_text(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	if (a->rail_id < 0 || b->rail_id < 0)
+	if (a->place.rail_id < 0 || b->place.rail_id < 0)
 		return "";
 	return ha_standby_shares_leaf(a, b) ? ", same leaf switch" : ", another leaf switch";
 }

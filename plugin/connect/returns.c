@@ -232,10 +232,10 @@ static void fill_mark(struct ha_search *s)
 	struct ha_topo_mark *mark = &s->mark;
 
 	memcpy(mark->name, topo->system_name, sizeof(mark->name));
-	memcpy(mark->pci_path, topo->pci_path, sizeof(mark->pci_path));
+	memcpy(mark->pci_path, topo->place.pci_path, sizeof(mark->pci_path));
 	mark->node_guid = topo->node_guid;
 	mark->port = topo->port;
-	mark->gid = topo->gid;
+	mark->gid = topo->address.gid;
 	mark->is_ethernet = topo->is_ethernet;
 	for (int i = 0; i < ctx->nports; i++)
 		if (!ctx->devices[i].away)

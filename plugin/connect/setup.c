@@ -104,7 +104,7 @@ static bool polls_always(const struct ha_bundle *b)
 {
 	int wanted = b->ctx->config.poll_always;
 
-	return wanted < 0 ? b->rail[0].dev->topo->is_soft : wanted;
+	return wanted < 0 ? b->rail[0].dev->topo->place.is_soft : wanted;
 }
 
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts,
@@ -299,8 +299,8 @@ static void say_launched(const struct ha_bundle *b)
 		memcpy(&gid, r->peer.qp.gid, sizeof(gid));
 		at += (size_t)snprintf(rails + at, sizeof(rails) - at,
 				       "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i,
-				       ha_device_name(r->dev), r->dev->topo->gid_index,
-				       ha_gid_text(&r->dev->topo->gid, ours), r->peer.name,
+				       ha_device_name(r->dev), r->dev->topo->address.gid_index,
+				       ha_gid_text(&r->dev->topo->address.gid, ours), r->peer.name,
 				       ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
 	}
 	ha_journal_eventf(b->ctx, &(struct ha_event) { .kind = HA_EVENT_CONNECTED, .bundle = b },

@@ -58,10 +58,10 @@ static void take_address(struct ha_device *dev)
 {
 	const struct ha_topo_device *topo = dev->topo;
 
-	dev->address = (struct ha_address) { .gid = topo->gid,
-					     .gid_index = topo->gid_index,
-					     .lid = topo->lid,
-					     .mtu = (uint8_t)topo->mtu };
+	dev->address = (struct ha_address) { .gid = topo->address.gid,
+					     .gid_index = topo->address.gid_index,
+					     .lid = topo->address.lid,
+					     .mtu = (uint8_t)topo->address.mtu };
 	dev->up = topo->up;
 	dev->speed_mbps = topo->speed_now;
 }
@@ -184,7 +184,7 @@ uint32_t ha_device_max_msg(const struct ha_device *dev)
 
 uint32_t ha_device_place(const struct ha_device *dev)
 {
-	int rail = dev->topo->rail_id, plane = dev->topo->plane_id;
+	int rail = dev->topo->place.rail_id, plane = dev->topo->place.plane_id;
 
 	if (rail < 0 || rail >= HA_PLACE_MAX || plane >= HA_PLACE_MAX)
 		return 0;
@@ -212,9 +212,9 @@ void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props)
 
 	*props = (struct ha_dev_props) {
 		.name = topo->name,
-		.pci_path = *topo->card_path ? topo->card_path : NULL,
+		.pci_path = *topo->place.card_path ? topo->place.card_path : NULL,
 		.guid = topo->guid,
-		.port = topo->port + topo->card_port,
+		.port = topo->port + topo->place.card_port,
 		.speed_mbps = topo->speed_mbps,
 		.ptr_support = HA_MEM_HOST | (topo->peer_memory ? HA_MEM_CUDA : 0) |
 			       (topo->dma_buf ? HA_MEM_DMABUF : 0),
@@ -227,8 +227,8 @@ void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props)
 		.latency_us = 0,
 		.max_comms = dev->max_comms,
 		.max_recvs = dev->ctx->config.max_recvs,
-		.rail_id = topo->rail_id,
-		.plane_id = topo->plane_id,
+		.rail_id = topo->place.rail_id,
+		.plane_id = topo->place.plane_id,
 		.max_p2p_bytes = max_message(dev),
 		.max_coll_bytes = max_message(dev),
 	};

@@ -243,7 +243,7 @@ static int plane_place(const struct ha_ctx *ctx, int plane)
 	int smaller[PLANES_MAX], n = 0;
 
 	for (int i = 0; i < ctx->ndevices; i++) {
-		int other = ctx->devices[i].topo->plane_id, k = 0;
+		int other = ctx->devices[i].topo->place.plane_id, k = 0;
 
 		if (other < 0 || other >= plane)
 			continue;
@@ -260,11 +260,11 @@ static int plane_place(const struct ha_ctx *ctx, int plane)
 /* The one plane of all members, the set of their planes, or -1 where a member's is not known. */
 static int fused_plane(const struct ha_ctx *ctx, const struct ha_fused *f)
 {
-	int first = ctx->devices[f->member[0]].topo->plane_id, set = PLANE_SET;
+	int first = ctx->devices[f->member[0]].topo->place.plane_id, set = PLANE_SET;
 	bool same = true;
 
 	for (int i = 0; i < f->n; i++) {
-		int plane = ctx->devices[f->member[i]].topo->plane_id;
+		int plane = ctx->devices[f->member[i]].topo->place.plane_id;
 		int place = plane < 0 ? -1 : plane_place(ctx, plane);
 
 		if (place < 0)

@@ -118,7 +118,7 @@ static bool on_switch_of_data(const struct ha_bundle *b, const struct ha_device 
 /* Leading bytes in which the addresses' networks differ; the host's part says nothing. */
 static unsigned network_apart(const struct ha_device *dev, const struct ha_wire_rail *end)
 {
-	const union ibv_gid *gid = &dev->topo->gid;
+	const union ibv_gid *gid = &dev->topo->address.gid;
 	unsigned n = 0, most = ha_gid_is_ipv4(gid) ? 15 : 8;
 
 	while (n < most && gid->raw[n] == end->qp.gid[n])

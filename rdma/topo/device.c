@@ -53,8 +53,8 @@ static void stand_in_fill(const struct discovery *d, struct ha_topo_device *dev,
 	else if (*listed->ibdev_path)
 		ha_sysfs_realpath("", path, sizeof(path), "%s/device", listed->ibdev_path);
 	ha_pci_climb(path);
-	if (strlen(path) < sizeof(dev->card_path))
-		ha_pci_card_path(path, false, dev->card_path, sizeof(dev->card_path));
+	if (strlen(path) < sizeof(dev->place.card_path))
+		ha_pci_card_path(path, false, dev->place.card_path, sizeof(dev->place.card_path));
 }
 
 static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
@@ -62,19 +62,21 @@ static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 	const char *root = d->config->sysfs_root;
 	const char *card;
 
-	ha_sysfs_realpath(root, dev->pci_path, sizeof(dev->pci_path),
+	ha_sysfs_realpath(root, dev->place.pci_path, sizeof(dev->place.pci_path),
 			  "/sys/class/infiniband/%s/device", dev->name);
 	/* softroce-run's, of a NIC in user space */
-	if (strncmp(dev->pci_path, SYSFS, strlen(SYSFS)))
-		dev->pci_path[0] = 0;
-	dev->is_virtual = ha_pci_leave_subfunction(dev->pci_path);
-	dev->is_virtual |= ha_pci_physical(root, dev->pci_path, dev->physical_path,
-					   sizeof(dev->physical_path));
-	card = d->config->ib_merge_vfs ? dev->physical_path : dev->pci_path;
-	ha_pci_card_path(card, d->config->ib_merge_vfs, dev->card_path, sizeof(dev->card_path));
-	dev->numa_node = ha_pci_numa_node(root, dev->pci_path);
-	dev->is_soft = ha_pci_order(dev->pci_path) == UINT64_MAX;
-	if (dev->is_soft)
+	if (strncmp(dev->place.pci_path, SYSFS, strlen(SYSFS)))
+		dev->place.pci_path[0] = 0;
+	dev->place.is_virtual = ha_pci_leave_subfunction(dev->place.pci_path);
+	dev->place.is_virtual |=
+		ha_pci_physical(root, dev->place.pci_path, dev->place.physical_path,
+				sizeof(dev->place.physical_path));
+	card = d->config->ib_merge_vfs ? dev->place.physical_path : dev->place.pci_path;
+	ha_pci_card_path(card, d->config->ib_merge_vfs, dev->place.card_path,
+			 sizeof(dev->place.card_path));
+	dev->place.numa_node = ha_pci_numa_node(root, dev->place.pci_path);
+	dev->place.is_soft = ha_pci_order(dev->place.pci_path) == UINT64_MAX;
+	if (dev->place.is_soft)
 		stand_in_fill(d, dev, d->topo->list[dev->list_index]);
 }
 
@@ -87,7 +89,7 @@ static void data_direct_fill(const struct discovery *d, struct ha_topo_device *d
 	    d->verbs->data_direct_path(d->verbs, dev->context, path, sizeof(path)))
 		return;
 	dev->data_direct = true;
-	memcpy(dev->card_path, path, sizeof(path));
+	memcpy(dev->place.card_path, path, sizeof(path));
 	HA_INFO(dev->name, "data direct: the data of GPU memory goes through %s", path);
 }
 
@@ -96,11 +98,11 @@ static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev
 	int routing = d->config->ib_adaptive_routing;
 
 	dev->adaptive_routing = routing < 0 ? !dev->is_ethernet : routing;
-	dev->relaxed_ordering =
-		!dev->is_soft && d->verbs->optional_access && d->config->ib_pci_relaxed_ordering;
+	dev->relaxed_ordering = !dev->place.is_soft && d->verbs->optional_access &&
+				d->config->ib_pci_relaxed_ordering;
 	dev->dma_buf = ha_gdr_dma_buf(d->verbs, dev->context);
 	data_direct_fill(d, dev);
-	dev->peer_memory = dev->is_soft ? d->soft_gpu : d->peer_memory;
+	dev->peer_memory = dev->place.is_soft ? d->soft_gpu : d->peer_memory;
 	dev->apm_enabled = ha_sysfs_number(d->config->sysfs_root, 0,
 					   "/sys/class/infiniband/%s/ports/%d/apm_enable",
 					   dev->name, dev->port) != 0;
@@ -118,14 +120,14 @@ static bool address_fill(const struct ha_verbs_ops *verbs, const struct ha_confi
 {
 	struct ha_gid_entry gid;
 
-	dev->lid = attr->lid;
-	dev->mtu = attr->active_mtu;
+	dev->address.lid = attr->lid;
+	dev->address.mtu = attr->active_mtu;
 	if (ha_gid_select(verbs, dev->context, dev->system_name, (uint8_t)dev->port, attr, config,
 			  &gid))
 		return false;
-	dev->gid_index = gid.index;
-	dev->gid = gid.gid;
-	dev->roce_version = dev->is_ethernet ? gid.roce_version : 0;
+	dev->address.gid_index = gid.index;
+	dev->address.gid = gid.gid;
+	dev->address.roce_version = dev->is_ethernet ? gid.roce_version : 0;
 	return true;
 }
 
@@ -220,8 +222,8 @@ static int ports_add(struct discovery *d, const struct ha_topo_device *model)
 		if (!port_wanted(d, &dev, &attr, &item))
 			continue;
 		port_fill(d, &dev, &attr);
-		dev.rail_id = item ? item->rail : HA_NAMELIST_ANY;
-		dev.plane_id = item ? item->plane : HA_NAMELIST_ANY;
+		dev.place.rail_id = item ? item->rail : HA_NAMELIST_ANY;
+		dev.place.plane_id = item ? item->plane : HA_NAMELIST_ANY;
 		place = port_place(d, &dev);
 		if (!place)
 			continue;
@@ -261,7 +263,7 @@ static void device_add(struct discovery *d, struct ibv_device *device, int index
 static int order_compare(const void *a, const void *b)
 {
 	const struct ha_topo_device *x = a, *y = b;
-	uint64_t ox = ha_pci_order(x->pci_path), oy = ha_pci_order(y->pci_path);
+	uint64_t ox = ha_pci_order(x->place.pci_path), oy = ha_pci_order(y->place.pci_path);
 
 	if (ox != oy)
 		return ox < oy ? -1 : 1;
@@ -291,9 +293,10 @@ static void card_ports_count(struct ha_topo *topo)
 	for (int i = 0; i < topo->ndevices; i++) {
 		struct ha_topo_device *dev = &topo->devices[i];
 
-		dev->card_port = 0;
-		for (int j = 0; j < i && *dev->card_path; j++)
-			dev->card_port += !strcmp(topo->devices[j].card_path, dev->card_path);
+		dev->place.card_port = 0;
+		for (int j = 0; j < i && *dev->place.card_path; j++)
+			dev->place.card_port +=
+				!strcmp(topo->devices[j].place.card_path, dev->place.card_path);
 	}
 }
 
@@ -325,9 +328,9 @@ static void result_log(const struct discovery *d)
 
 		HA_INFO(dev->name, "device %d: port %d %s %d Mb/s GID %d %s%s NUMA %d %s", i,
 			dev->port, dev->is_ethernet ? "RoCE" : "InfiniBand", dev->speed_mbps,
-			dev->gid_index, ha_gid_text(&dev->gid, gid),
-			dev->relaxed_ordering ? " relaxed-ordering" : "", dev->numa_node,
-			*dev->pci_path ? dev->pci_path : "(no PCI device)");
+			dev->address.gid_index, ha_gid_text(&dev->address.gid, gid),
+			dev->relaxed_ordering ? " relaxed-ordering" : "", dev->place.numa_node,
+			*dev->place.pci_path ? dev->place.pci_path : "(no PCI device)");
 	}
 	if (topo->ndevices)
 		return;
@@ -500,11 +503,7 @@ static void store_device_state(struct ha_topo *topo, int dev, const struct ha_to
 		store_attributes(d, now);
 	d->speed_now = now->speed_now;
 	d->up = now->up;
-	d->lid = now->lid;
-	d->mtu = now->mtu;
-	d->gid_index = now->gid_index;
-	d->gid = now->gid;
-	d->roce_version = now->roce_version;
+	d->address = now->address;
 	pthread_mutex_unlock(&topo->lock);
 }
 
@@ -556,9 +555,10 @@ enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b)
 	const struct ha_topo_device *x = &topo->devices[a], *y = &topo->devices[b];
 
 	if (a == b || (x->context && x->context == y->context) ||
-	    (x->guid && x->guid == y->guid && !x->is_soft))
+	    (x->guid && x->guid == y->guid && !x->place.is_soft))
 		return HA_PCI_SAME_CARD;
-	return ha_pci_distance(x->physical_path, x->numa_node, y->physical_path, y->numa_node);
+	return ha_pci_distance(x->place.physical_path, x->place.numa_node, y->place.physical_path,
+			       y->place.numa_node);
 }
 
 const char *ha_topo_device_label(const struct ha_topo_device *device, char *buf, size_t len)

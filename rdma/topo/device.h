@@ -27,6 +27,30 @@
 
 struct ha_config;
 
+/* Where a port sits; constant once the list is made. */
+struct ha_topo_place {
+	char pci_path[HA_DEVICE_PATH_MAX]; /* real path of its PCI function; "" when it has none */
+	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or
+	 * "" */
+	char card_path[HA_DEVICE_PATH_MAX];
+	int card_port;         /* ports of the same card that come before this one in the list */
+	int numa_node;         /* -1: unknown */
+	int rail_id, plane_id; /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
+	/* of a virtual function: its physical one; else pci_path */
+	char physical_path[HA_DEVICE_PATH_MAX];
+	bool is_virtual; /* a PCI virtual function */
+	bool is_soft;    /* no PCI device behind it: a software NIC */
+};
+
+/* How peers address it; ha_topo_refresh() writes it, under the lock of the topology. */
+struct ha_topo_address {
+	int gid_index;
+	union ibv_gid gid;
+	int roce_version; /* of that GID: 1, 2; 0 on InfiniBand */
+	uint16_t lid;
+	enum ibv_mtu mtu; /* active */
+};
+
 struct ha_topo_device {
 	char name[HA_DEVICE_NAME_MAX]; /* "mlx5_0", as it was discovered */
 	/* As the system has it now: another one if it came back by another name. Changed by one who
@@ -40,18 +64,7 @@ struct ha_topo_device {
 		*context;        /* shared by the ports of one device; NULL: the device is lost */
 	struct ha_verbs_hot hot; /* of that context */
 
-	/* Where it sits. */
-	char pci_path[HA_DEVICE_PATH_MAX]; /* real path of its PCI function; "" when it has none */
-	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or
-	 * "" */
-	char card_path[HA_DEVICE_PATH_MAX];
-	int card_port;         /* ports of the same card that come before this one in the list */
-	int numa_node;         /* -1: unknown */
-	int rail_id, plane_id; /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
-	/* of a virtual function: its physical one; else pci_path */
-	char physical_path[HA_DEVICE_PATH_MAX];
-	bool is_virtual; /* a PCI virtual function */
-	bool is_soft;    /* no PCI device behind it: a software NIC */
+	struct ha_topo_place place;
 
 	/* What it can do. */
 	struct ibv_device_attr attr;
@@ -67,13 +80,7 @@ struct ha_topo_device {
 	bool data_direct;      /* and its data takes a PCIe function of its own: card_path */
 	bool peer_memory;      /* a kernel module lets it register GPU memory by address */
 	bool apm_enabled;      /* the driver's own path migration is on: it would fight with ours */
-
-	/* How peers address it. */
-	int gid_index;
-	union ibv_gid gid;
-	int roce_version; /* of that GID: 1, 2; 0 on InfiniBand */
-	uint16_t lid;
-	enum ibv_mtu mtu; /* active */
+	struct ha_topo_address address;
 };
 
 struct ha_topo {

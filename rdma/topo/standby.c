@@ -43,22 +43,22 @@ static const struct ha_topo_device *device_of(const struct deal *d, int i)
 /* A wire: one port of one physical function. Software NICs have one each. */
 static bool same_wire(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	return !a->is_soft && !b->is_soft && a->port == b->port &&
-	       !strcmp(a->physical_path, b->physical_path);
+	return !a->place.is_soft && !b->place.is_soft && a->port == b->port &&
+	       !strcmp(a->place.physical_path, b->place.physical_path);
 }
 
 static bool same_network(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	if (ha_gid_is_zero(&a->gid) || ha_gid_is_zero(&b->gid))
+	if (ha_gid_is_zero(&a->address.gid) || ha_gid_is_zero(&b->address.gid))
 		return true;
 	/* A subnet prefix, but for the FLID that routers of InfiniBand keep in its bytes 4 and
 	 * 5. */
 	if (!a->is_ethernet)
-		return !memcmp(a->gid.raw, b->gid.raw, 4) &&
-		       !memcmp(a->gid.raw + 6, b->gid.raw + 6, 2);
-	return a->roce_version == b->roce_version &&
-	       ha_gid_is_ipv4(&a->gid) == ha_gid_is_ipv4(&b->gid) &&
-	       ha_gid_is_link_local(&a->gid) == ha_gid_is_link_local(&b->gid);
+		return !memcmp(a->address.gid.raw, b->address.gid.raw, 4) &&
+		       !memcmp(a->address.gid.raw + 6, b->address.gid.raw + 6, 2);
+	return a->address.roce_version == b->address.roce_version &&
+	       ha_gid_is_ipv4(&a->address.gid) == ha_gid_is_ipv4(&b->address.gid) &&
+	       ha_gid_is_link_local(&a->address.gid) == ha_gid_is_link_local(&b->address.gid);
 }
 
 bool ha_standby_classify(const struct ha_topo *topo, int a, int b, struct ha_standby_class *class)
@@ -103,15 +103,16 @@ uint8_t ha_standby_rank(const struct ha_standby_class *class)
  */
 static uint8_t alike_of(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	int bytes = 0, most = ha_gid_is_ipv4(&a->gid) ? 15 : 8;
+	int bytes = 0, most = ha_gid_is_ipv4(&a->address.gid) ? 15 : 8;
 	struct ha_pci_address x, y;
 	bool placed;
 
-	if (a->is_ethernet && !ha_gid_is_zero(&a->gid) && !ha_gid_is_zero(&b->gid))
-		while (bytes < most && a->gid.raw[bytes] == b->gid.raw[bytes])
+	if (a->is_ethernet && !ha_gid_is_zero(&a->address.gid) && !ha_gid_is_zero(&b->address.gid))
+		while (bytes < most && a->address.gid.raw[bytes] == b->address.gid.raw[bytes])
 			bytes++;
-	placed = ha_pci_address(a->physical_path, &x) && ha_pci_address(b->physical_path, &y) &&
-		 x.function == y.function && a->port == b->port;
+	placed = ha_pci_address(a->place.physical_path, &x) &&
+		 ha_pci_address(b->place.physical_path, &y) && x.function == y.function &&
+		 a->port == b->port;
 	return (uint8_t)(bytes << 1 | placed);
 }
 
@@ -120,7 +121,7 @@ static int stable_compare(const void *a, const void *b)
 {
 	const struct ha_topo_device *x = *(const struct ha_topo_device *const *)a;
 	const struct ha_topo_device *y = *(const struct ha_topo_device *const *)b;
-	uint64_t ox = ha_pci_order(x->pci_path), oy = ha_pci_order(y->pci_path);
+	uint64_t ox = ha_pci_order(x->place.pci_path), oy = ha_pci_order(y->place.pci_path);
 	int names;
 
 	if (ox != oy)
@@ -390,7 +391,8 @@ int ha_standby_compute(const struct ha_topo *topo, struct ha_standby *standby)
 
 bool ha_standby_shares_leaf(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	return a->rail_id >= 0 && a->rail_id == b->rail_id && a->plane_id == b->plane_id;
+	return a->place.rail_id >= 0 && a->place.rail_id == b->place.rail_id &&
+	       a->place.plane_id == b->place.plane_id;
 }
 
 void ha_standby_avoid_leaf(const struct ha_topo *topo, struct ha_standby *standby)

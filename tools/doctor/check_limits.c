@@ -16,7 +16,7 @@
 static bool any_locks(const struct ha_topo *topo)
 {
 	for (int i = 0; i < topo->nports; i++)
-		if (!topo->devices[i].is_soft)
+		if (!topo->devices[i].place.is_soft)
 			return true;
 	return !topo->nports;
 }

@@ -74,7 +74,7 @@ static double ports_gbps(const struct doctor_host *host, const char *path)
 	double sum = 0;
 
 	for (int i = 0; i < host->topo->ndevices; i++)
-		if (!strcmp(host->topo->devices[i].physical_path, path))
+		if (!strcmp(host->topo->devices[i].place.physical_path, path))
 			sum += host->topo->devices[i].speed_mbps / 1e3;
 	return sum;
 }
@@ -82,7 +82,7 @@ static double ports_gbps(const struct doctor_host *host, const char *path)
 static void check_link(const struct doctor_host *host, const struct ha_topo_device *dev,
 		       struct doctor_report *report)
 {
-	const char *root = host->config->sysfs_root, *path = dev->physical_path;
+	const char *root = host->config->sysfs_root, *path = dev->place.physical_path;
 	const char *address = strrchr(path, '/') + 1;
 	double need = ports_gbps(host, path);
 	struct doctor_finding *f;
@@ -166,7 +166,7 @@ static void check_acs(const struct doctor_host *host, const struct ha_topo_devic
 	struct ha_pci_address address;
 	struct doctor_finding *f;
 
-	snprintf(path, sizeof(path), "%s", dev->physical_path);
+	snprintf(path, sizeof(path), "%s", dev->place.physical_path);
 	for (cut_last_folder(path); ha_pci_address(path, &address); cut_last_folder(path)) {
 		size_t size = read_config(host->config->sysfs_root, path, config);
 		const char *bridge = strrchr(path, '/') + 1;
@@ -196,10 +196,11 @@ void doctor_check_pci(const struct doctor_host *host, struct doctor_report *repo
 
 	for (int i = 0; i < topo->ndevices; i++) {
 		const struct ha_topo_device *dev = &topo->devices[i];
-		bool seen = dev->is_soft || !strrchr(dev->physical_path, '/');
+		bool seen = dev->place.is_soft || !strrchr(dev->place.physical_path, '/');
 
 		for (int k = 0; k < i; k++) /* a function once, with all its ports */
-			seen |= !strcmp(topo->devices[k].physical_path, dev->physical_path);
+			seen |= !strcmp(topo->devices[k].place.physical_path,
+					dev->place.physical_path);
 		if (seen)
 			continue;
 		check_link(host, dev, report);

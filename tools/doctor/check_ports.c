@@ -72,15 +72,15 @@ static void check_gid(const struct ha_topo_device *dev, struct doctor_report *re
 
 	if (!dev->is_ethernet)
 		return;
-	ha_gid_text(&dev->gid, gid);
-	if (dev->roce_version == 1) {
+	ha_gid_text(&dev->address.gid, gid);
+	if (dev->address.roce_version == 1) {
 		f = doctor_add(report, DOCTOR_WARNING, "port.gid", label_of(dev, label),
-			       "GID %d (%s) is of RoCE version 1", dev->gid_index, gid);
+			       "GID %d (%s) is of RoCE version 1", dev->address.gid_index, gid);
 		doctor_cost(f, "no router forwards it, and there is no congestion control by ECN");
 		doctor_mend(f, "unset NCCL_IB_GID_INDEX NCCL_IB_ROCE_VERSION_NUM");
 		return;
 	}
-	if (ha_gid_is_link_local(&dev->gid)) {
+	if (ha_gid_is_link_local(&dev->address.gid)) {
 		f = doctor_add(report, DOCTOR_WARNING, "port.gid", label_of(dev, label),
 			       "its only address is link-local: %s", gid);
 		doctor_cost(f, "peers behind a router cannot be reached");
@@ -88,17 +88,17 @@ static void check_gid(const struct ha_topo_device *dev, struct doctor_report *re
 		return;
 	}
 	doctor_add(report, DOCTOR_FINE, "port.gid", label_of(dev, label), "GID %d: %s",
-		   dev->gid_index, gid);
+		   dev->address.gid_index, gid);
 }
 
 static void check_mtu(const struct doctor_host *host, const struct ha_topo_device *dev,
 		      struct doctor_report *report)
 {
-	int active = 128 << dev->mtu, most = 128 << dev->port_attr.max_mtu;
+	int active = 128 << dev->address.mtu, most = 128 << dev->port_attr.max_mtu;
 	char label[LABEL_MAX], netdev[64];
 	struct doctor_finding *f;
 
-	if (dev->is_soft || active >= most) {
+	if (dev->place.is_soft || active >= most) {
 		doctor_add(report, DOCTOR_FINE, "port.mtu", label_of(dev, label), "%d bytes",
 			   active);
 		return;
@@ -121,9 +121,10 @@ static const char *model_of(const struct doctor_host *host, const struct ha_topo
 	char vendor[16], device[16];
 
 	*model = 0;
-	if (dev->is_soft ||
-	    ha_sysfs_read(root, vendor, sizeof(vendor), "%s/vendor", dev->physical_path) <= 0 ||
-	    ha_sysfs_read(root, device, sizeof(device), "%s/device", dev->physical_path) <= 0)
+	if (dev->place.is_soft ||
+	    ha_sysfs_read(root, vendor, sizeof(vendor), "%s/vendor", dev->place.physical_path) <=
+		    0 ||
+	    ha_sysfs_read(root, device, sizeof(device), "%s/device", dev->place.physical_path) <= 0)
 		return model;
 	snprintf(model, MODEL_MAX, "%s %s", vendor, device);
 	return model;

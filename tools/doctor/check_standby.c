@@ -78,7 +78,7 @@ void doctor_check_standby(const struct doctor_host *host, struct doctor_report *
 		ha_topo_device_label(&host->topo->devices[b], other, sizeof(other));
 		if (!ha_standby_classify(host->topo, a, b, &class))
 			continue;
-		if (host->topo->devices[a].is_soft) /* it has no place */
+		if (host->topo->devices[a].place.is_soft) /* it has no place */
 			class.distance = HA_PCI_SAME_SWITCH;
 		if (!find_weakness(&class, label, other, report))
 			doctor_add(report, DOCTOR_FINE, "standby", label, "%s stands by for it",

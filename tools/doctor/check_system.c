@@ -46,7 +46,7 @@ static void check_iommu(const struct doctor_host *host, const struct ha_topo_dev
 	char type[32];
 
 	if (ha_sysfs_read(host->config->sysfs_root, type, sizeof(type), "%s/iommu_group/type",
-			  dev->pci_path) <= 0 ||
+			  dev->place.pci_path) <= 0 ||
 	    strncmp(type, "DMA", 3))
 		return;
 	f = doctor_add(report, DOCTOR_WARNING, "pci.iommu", dev->name,
@@ -74,7 +74,7 @@ static void check_numa(const struct doctor_host *host, struct doctor_report *rep
 	for (int i = 0; i < host->topo->ndevices; i++) {
 		const struct ha_topo_device *dev = &host->topo->devices[i];
 
-		if (dev->is_soft || dev->numa_node >= 0)
+		if (dev->place.is_soft || dev->place.numa_node >= 0)
 			continue;
 		f = doctor_add(report, DOCTOR_NOTE, "numa.node", dev->name,
 			       "its NUMA node is not known");
@@ -97,7 +97,7 @@ static void doctor_check_gpu(const struct doctor_host *host, struct doctor_repor
 	for (int i = 0; i < host->topo->ndevices; i++) {
 		const struct ha_topo_device *dev = &host->topo->devices[i];
 
-		if (dev->is_soft)
+		if (dev->place.is_soft)
 			continue;
 		if (gpu)
 			check_direct(dev, report);

@@ -24,7 +24,7 @@ static const struct ha_verbs_hot hot = { .post_send = take_word, .poll_cq = poll
 
 struct incarnation_rig rig = {
 	.time = HA_CLOCK_VIRTUAL_INIT(RIG_START),
-	.topo = { .rail_id = -1, .plane_id = -1 },
+	.topo = { .place.rail_id = -1, .place.plane_id = -1 },
 	.ctx = { .clock = &rig.time.clock, .devices = rig.device, .nports = 2 },
 };
 

@@ -37,9 +37,11 @@ static struct ha_send *make_sender(void)
 	for (int i = 0; i < PORTS; i++) {
 		struct ha_topo_device *t = &topo.devices[i];
 
-		*t = (struct ha_topo_device) {
-			.up = true, .is_soft = true, .rail_id = -1, .plane_id = -1, .numa_node = -1
-		};
+		*t = (struct ha_topo_device) { .up = true,
+					       .place.is_soft = true,
+					       .place.rail_id = -1,
+					       .place.plane_id = -1,
+					       .place.numa_node = -1 };
 		snprintf(t->name, sizeof(t->name), "nic%d", i);
 		device[i] = (struct ha_device) { .topo = t, .index = i, .up = true };
 		snprintf(device[i].name, sizeof(device[i].name), "nic%d:1", i);
@@ -226,7 +228,8 @@ static struct ha_recv *make_receiver(const struct ha_wire_rail *peer)
 	c->b.failover.ctl[SPARE].proven = false;
 	c->b.failover.ctl[SPARE].join.offer = *peer;
 	for (int i = 0; i < PORTS; i++)
-		memcpy(topo.devices[i].gid.raw, (uint8_t[]) { 0xfe, 0x80, 0, (uint8_t)i }, 4);
+		memcpy(topo.devices[i].address.gid.raw, (uint8_t[]) { 0xfe, 0x80, 0, (uint8_t)i },
+		       4);
 	return c;
 }
 
@@ -244,7 +247,7 @@ static void the_receivers_choice(void)
 	struct ha_wire_rail peer = { .guid = 9, .name = "other:1" };
 	struct ha_recv *c = make_receiver(&peer);
 
-	memcpy(peer.qp.gid, topo.devices[3].gid.raw, sizeof(peer.qp.gid));
+	memcpy(peer.qp.gid, topo.devices[3].address.gid.raw, sizeof(peer.qp.gid));
 	free(c);
 	c = make_receiver(&peer);
 	CHECK_INT(chosen_there(c), 3); /* its network */
@@ -260,7 +263,7 @@ static void the_receivers_choice(void)
 
 	c = make_receiver(&peer);
 	for (int i = 0; i < PORTS; i++)
-		topo.devices[i].rail_id = i / 2;
+		topo.devices[i].place.rail_id = i / 2;
 	c->b.rail[0].peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
 		ha_device_place(&device[0]) << 8;
 	CHECK_INT(chosen_there(c),

@@ -119,7 +119,7 @@ static void the_switch_that_is_shared(void)
 	struct ha_bundle *b = rig_begin(true);
 
 	rig.ctx.shared_switch_reported = false;
-	rig.topo.rail_id = 2;
+	rig.topo.place.rail_id = 2;
 	b->terms.flags |= HA_FLAG_PAIRS;
 	for (unsigned i = 0; i < 2; i++) {
 		b->rail[i].peer.guid = 5 + i;
@@ -143,7 +143,7 @@ static void the_switch_that_is_shared(void)
 	CHECK_INT(lines_count("no standby avoids"), 0);
 	CHECK(lines_contain("against the loss of a NIC here, not there"));
 	rig_end(b);
-	rig.topo.rail_id = -1;
+	rig.topo.place.rail_id = -1;
 }
 
 /* Of several rails the one on another device is named. */

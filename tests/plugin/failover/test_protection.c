@@ -30,8 +30,8 @@ static struct ha_bundle *make_bundle(void)
 
 	CHECK(b);
 	for (int i = 0; i < NICS; i++) {
-		topo[i].rail_id = i / 2;
-		topo[i].plane_id = -1;
+		topo[i].place.rail_id = i / 2;
+		topo[i].place.plane_id = -1;
 		device[i].topo = &topo[i];
 	}
 	b->terms.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
@@ -120,10 +120,10 @@ static void shared_switch(void)
 	CHECK_INT(ha_protection_shared_place(b, 3), 0);
 	CHECK_INT(ha_protection(b, 3), HA_AGAINST_SWITCH);
 
-	topo[2].rail_id = -1; /* not known here */
+	topo[2].place.rail_id = -1; /* not known here */
 	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
 	CHECK_INT(ha_protection_shared_place(b, 3), 0);
-	topo[2].rail_id = 1;
+	topo[2].place.rail_id = 1;
 	b->rail[1].peer.keys = 3; /* or there */
 	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
 	CHECK_INT(ha_protection_shared_place(b, 3), 0);
@@ -143,8 +143,8 @@ static void planes_are_switches(void)
 {
 	struct ha_bundle *b = make_bundle();
 
-	topo[0].plane_id = 0;
-	topo[1].plane_id = 1;
+	topo[0].place.plane_id = 0;
+	topo[1].place.plane_id = 1;
 	connect_nics(b, 0, 0, 0);
 	connect_nics(b, 1, 1, 1);
 	CHECK_INT(ha_protection(b, 3), HA_AGAINST_SWITCH);

@@ -64,19 +64,19 @@ static void discover_devices(int expected)
 static void check_nic(const struct ha_topo_device *d, int i, const char *name, const char *path)
 {
 	CHECK_TEXT(d->name, name);
-	CHECK_TEXT(d->pci_path, path);
-	CHECK_TEXT(d->card_path, path);
-	CHECK_INT(d->numa_node, i / 4);
+	CHECK_TEXT(d->place.pci_path, path);
+	CHECK_TEXT(d->place.card_path, path);
+	CHECK_INT(d->place.numa_node, i / 4);
 	CHECK_INT(d->speed_mbps, 400000);
-	CHECK_INT(d->card_port, 0);
-	CHECK_INT(d->gid_index, 3);
-	CHECK_INT(d->roce_version, 2);
-	CHECK_INT(d->gid.raw[13], i);
+	CHECK_INT(d->place.card_port, 0);
+	CHECK_INT(d->address.gid_index, 3);
+	CHECK_INT(d->address.roce_version, 2);
+	CHECK_INT(d->address.gid.raw[13], i);
 	CHECK_INT(d->attr.max_qp, 131072);
-	CHECK_INT(d->mtu, IBV_MTU_4096);
-	CHECK_INT(d->rail_id, -1);
+	CHECK_INT(d->address.mtu, IBV_MTU_4096);
+	CHECK_INT(d->place.rail_id, -1);
 	CHECK(d->is_ethernet && !d->adaptive_routing && d->relaxed_ordering && d->peer_memory &&
-	      !d->is_soft);
+	      !d->place.is_soft);
 	CHECK(d->dma_buf);
 	CHECK(d->hot.post_send && d->hot.poll_cq);
 }
@@ -133,10 +133,10 @@ static void a_dual_port_card(void)
 	CHECK_TEXT(topo.devices[0].name, "mlx5_0");
 	CHECK_TEXT(topo.devices[1].name, "mlx5_1");
 	CHECK_INT(topo.devices[0].guid, 0x77);
-	CHECK_INT(topo.devices[0].card_port, 0);
-	CHECK_INT(topo.devices[1].card_port, 1);
-	CHECK_INT(topo.devices[2].card_port, 0);
-	CHECK_TEXT(topo.devices[1].card_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
+	CHECK_INT(topo.devices[0].place.card_port, 0);
+	CHECK_INT(topo.devices[1].place.card_port, 1);
+	CHECK_INT(topo.devices[2].place.card_port, 0);
+	CHECK_TEXT(topo.devices[1].place.card_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
 	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SAME_CARD);
 	CHECK_INT(ha_topo_distance(&topo, 0, 2), HA_PCI_SAME_SWITCH);
 	machine_end();
@@ -150,7 +150,7 @@ static void a_dual_port_card(void)
 	discover_devices(2);
 	CHECK_INT(fake.open_contexts, 1);
 	CHECK_INT(topo.devices[1].port, 2);
-	CHECK_INT(topo.devices[1].lid, 4);
+	CHECK_INT(topo.devices[1].address.lid, 4);
 	CHECK(!topo.devices[1].is_ethernet);
 	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SAME_CARD);
 	machine_end();
@@ -182,16 +182,16 @@ static void virtual_functions(void)
 	tree_link(&tree, SWITCH "/0000:3c:00.0/0000:3d:08.1/physfn",
 		  SWITCH "/0000:3c:00.0/0000:3d:00.0");
 	discover_devices(3);
-	CHECK(!topo.devices[0].is_virtual);
-	CHECK(topo.devices[1].is_virtual);
-	CHECK_TEXT(topo.devices[2].physical_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
-	CHECK_TEXT(topo.devices[2].card_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
-	CHECK_INT(topo.devices[2].card_port, 2);
+	CHECK(!topo.devices[0].place.is_virtual);
+	CHECK(topo.devices[1].place.is_virtual);
+	CHECK_TEXT(topo.devices[2].place.physical_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
+	CHECK_TEXT(topo.devices[2].place.card_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
+	CHECK_INT(topo.devices[2].place.card_port, 2);
 	CHECK_INT(ha_topo_distance(&topo, 1, 2), HA_PCI_SAME_CARD);
 	ha_topo_release(&topo);
 	config.ib_merge_vfs = false;
 	discover_devices(3);
-	CHECK_TEXT(topo.devices[2].card_path, SWITCH "/0000:3c:00.0/0000:3d:08.0");
+	CHECK_TEXT(topo.devices[2].place.card_path, SWITCH "/0000:3c:00.0/0000:3d:08.0");
 	machine_end();
 }
 
@@ -208,9 +208,9 @@ static void sub_functions(void)
 		fake_roce_port("10.0.0.3"));
 	discover_devices(3);
 	for (int i = 0; i < 3; i++) {
-		CHECK(!topo.devices[i].is_soft);
-		CHECK_INT(topo.devices[i].is_virtual, i > 0);
-		CHECK_TEXT(topo.devices[i].physical_path, pf);
+		CHECK(!topo.devices[i].place.is_soft);
+		CHECK_INT(topo.devices[i].place.is_virtual, i > 0);
+		CHECK_TEXT(topo.devices[i].place.physical_path, pf);
 	}
 	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SAME_CARD);
 	CHECK_INT(ha_topo_distance(&topo, 1, 2), HA_PCI_SAME_CARD);
@@ -229,9 +229,9 @@ static void an_infiniband_fabric(void)
 	config.ib_pci_relaxed_ordering = 0;
 	discover_devices(2);
 	CHECK_INT(topo.devices[0].speed_mbps, 800000);
-	CHECK_INT(topo.devices[0].lid, 17);
-	CHECK_INT(topo.devices[0].gid_index, 0);
-	CHECK_INT(topo.devices[0].roce_version, 0);
+	CHECK_INT(topo.devices[0].address.lid, 17);
+	CHECK_INT(topo.devices[0].address.gid_index, 0);
+	CHECK_INT(topo.devices[0].address.roce_version, 0);
 	CHECK(!topo.devices[0].is_ethernet);
 	CHECK(topo.devices[0].adaptive_routing);
 	CHECK(!topo.devices[0].relaxed_ordering);
@@ -261,13 +261,13 @@ static void a_software_nic(void)
 	tree_file(&tree, "/sys/module/nvidia_peermem/version", "1\n");
 	discover_devices(2);
 	CHECK_TEXT(topo.devices[0].name, "soft0");
-	CHECK_TEXT(topo.devices[0].pci_path, "");
-	CHECK_INT(topo.devices[0].numa_node, -1);
-	CHECK(topo.devices[0].is_soft);
+	CHECK_TEXT(topo.devices[0].place.pci_path, "");
+	CHECK_INT(topo.devices[0].place.numa_node, -1);
+	CHECK(topo.devices[0].place.is_soft);
 	CHECK(!topo.devices[0].dma_buf);
 	CHECK(!topo.devices[0].peer_memory);
 	CHECK(!topo.devices[0].relaxed_ordering);
-	CHECK_INT(topo.devices[1].card_port, 0);
+	CHECK_INT(topo.devices[1].place.card_port, 0);
 	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SYSTEM);
 	machine_end();
 }
@@ -307,14 +307,14 @@ static void kernel_software_nics(void)
 	tree_file(&tree, "/sys/devices/pci0000:00/0000:00:05.0/virtio2/vendor", "");
 	tree_file(&tree, "/sys/devices/pci0000:00/0000:00:06.1/vendor", "");
 	discover_devices(4);
-	CHECK_TEXT(topo.devices[0].card_path, "/sys/devices/pci0000:00/0000:00:05.0");
-	CHECK_TEXT(topo.devices[1].card_path, "/sys/devices/pci0000:00/0000:00:06.0");
-	CHECK_TEXT(topo.devices[2].card_path, "");
-	CHECK_TEXT(topo.devices[3].card_path, "");
+	CHECK_TEXT(topo.devices[0].place.card_path, "/sys/devices/pci0000:00/0000:00:05.0");
+	CHECK_TEXT(topo.devices[1].place.card_path, "/sys/devices/pci0000:00/0000:00:06.0");
+	CHECK_TEXT(topo.devices[2].place.card_path, "");
+	CHECK_TEXT(topo.devices[3].place.card_path, "");
 	for (int i = 0; i < 4; i++) {
-		CHECK(topo.devices[i].is_soft && !*topo.devices[i].pci_path);
-		CHECK_INT(topo.devices[i].numa_node, -1);
-		CHECK_INT(topo.devices[i].card_port, 0);
+		CHECK(topo.devices[i].place.is_soft && !*topo.devices[i].place.pci_path);
+		CHECK_INT(topo.devices[i].place.numa_node, -1);
+		CHECK_INT(topo.devices[i].place.card_port, 0);
 	}
 	machine_end();
 }
@@ -339,14 +339,14 @@ static void user_space_software_nics(void)
 		add_nic(names[i], NULL, 0, 0, fake_roce_port("127.1.0.1"))->folder = folder[i];
 	}
 	discover_devices(3);
-	CHECK(strstr(topo.devices[0].card_path, "/nics/pci/ffff:01:00.0"));
-	CHECK_TEXT(topo.devices[1].card_path, topo.devices[0].card_path);
-	CHECK(strstr(topo.devices[2].card_path, "/nics/pci/ffff:02:00.0"));
-	CHECK_INT(topo.devices[0].card_port, 0);
-	CHECK_INT(topo.devices[1].card_port, 1);
-	CHECK_INT(topo.devices[2].card_port, 0);
+	CHECK(strstr(topo.devices[0].place.card_path, "/nics/pci/ffff:01:00.0"));
+	CHECK_TEXT(topo.devices[1].place.card_path, topo.devices[0].place.card_path);
+	CHECK(strstr(topo.devices[2].place.card_path, "/nics/pci/ffff:02:00.0"));
+	CHECK_INT(topo.devices[0].place.card_port, 0);
+	CHECK_INT(topo.devices[1].place.card_port, 1);
+	CHECK_INT(topo.devices[2].place.card_port, 0);
 	for (int i = 0; i < 3; i++)
-		CHECK(topo.devices[i].is_soft && !*topo.devices[i].pci_path);
+		CHECK(topo.devices[i].place.is_soft && !*topo.devices[i].place.pci_path);
 	CHECK_INT(ha_topo_distance(&topo, 0, 1), HA_PCI_SYSTEM);
 	machine_end();
 }
@@ -380,8 +380,8 @@ static void numbers_of_before(void)
 	CHECK(!topo.devices[0].up && topo.devices[1].up);
 	for (int i = 0; i < 3; i++) /* for good: whoever asks once is told this */
 		CHECK_INT(topo.devices[i].speed_mbps, 400000);
-	CHECK_INT(topo.devices[0].card_port, 0);
-	CHECK_INT(topo.devices[1].card_port, 1);
+	CHECK_INT(topo.devices[0].place.card_port, 0);
+	CHECK_INT(topo.devices[1].place.card_port, 1);
 	machine_end();
 }
 
@@ -397,8 +397,8 @@ static void filters_choose_devices(void)
 	strcpy(config.ib_hca, "=mlx5_1:1:5:2");
 	discover_devices(1);
 	CHECK_TEXT(topo.devices[0].name, "mlx5_1");
-	CHECK_INT(topo.devices[0].rail_id, 5);
-	CHECK_INT(topo.devices[0].plane_id, 2);
+	CHECK_INT(topo.devices[0].place.rail_id, 5);
+	CHECK_INT(topo.devices[0].place.plane_id, 2);
 	CHECK_INT(fake.open_contexts, 1);
 	ha_topo_release(&topo);
 	strcpy(config.ib_hca, "^mlx5_1");
@@ -487,9 +487,10 @@ static void a_card_with_data_direct(void)
 			devices[0].dma_buf_error = able ? -EBADF : -EOPNOTSUPP;
 			discover_devices(1);
 			CHECK_INT(topo.devices[0].data_direct, used);
-			CHECK_TEXT(topo.devices[0].card_path,
+			CHECK_TEXT(topo.devices[0].place.card_path,
 				   used ? function : SWITCH "/0000:3c:00.0/0000:3d:00.0");
-			CHECK_TEXT(topo.devices[0].pci_path, SWITCH "/0000:3c:00.0/0000:3d:00.0");
+			CHECK_TEXT(topo.devices[0].place.pci_path,
+				   SWITCH "/0000:3c:00.0/0000:3d:00.0");
 			machine_end();
 		}
 }

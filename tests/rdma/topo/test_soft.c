@@ -26,11 +26,12 @@ int main(int argc, char **argv)
 
 			CHECK_TEXT(d->name, i ? "soft1" : "soft0");
 			CHECK_INT(d->port, 1);
-			CHECK(d->is_soft && d->is_ethernet && !d->relaxed_ordering && !d->dma_buf);
-			CHECK_TEXT(d->pci_path, "");
-			CHECK_INT(d->roce_version, 2);
-			CHECK_INT(d->gid.raw[12], 127);
-			CHECK_INT(d->gid.raw[13], i + 1);
+			CHECK(d->place.is_soft && d->is_ethernet && !d->relaxed_ordering &&
+			      !d->dma_buf);
+			CHECK_TEXT(d->place.pci_path, "");
+			CHECK_INT(d->address.roce_version, 2);
+			CHECK_INT(d->address.gid.raw[12], 127);
+			CHECK_INT(d->address.gid.raw[13], i + 1);
 			CHECK(d->speed_mbps > 0);
 			CHECK(d->guid);
 			CHECK(d->hot.post_send);

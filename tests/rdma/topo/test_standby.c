@@ -406,8 +406,8 @@ static void a_cable_plugged_in_later(void)
 	m.devices[1].ports[0].gids[2].address = m.devices[1].ports[0].gids[3].address = "10.0.0.2";
 	port_set("b", IBV_PORT_ACTIVE, 1);
 	CHECK_INT(m.topo.ndevices, 2);
-	CHECK_INT(late->gid.raw[15], 2);
-	CHECK_INT(late->mtu, IBV_MTU_4096);
+	CHECK_INT(late->address.gid.raw[15], 2);
+	CHECK_INT(late->address.mtu, IBV_MTU_4096);
 	CHECK_INT(late->speed_mbps, 400000);
 	expect_order("a", "b c"); /* as a process that starts now would have it */
 	expect_order("b", "a c");

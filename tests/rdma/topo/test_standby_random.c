@@ -20,20 +20,20 @@ static unsigned draw_below(unsigned n) /* xorshift64 */
 
 static void address_make(struct ha_topo_device *d, int i, bool ipv4)
 {
-	memset(&d->gid, 0, sizeof(d->gid));
-	d->roce_version = 2;
+	memset(&d->address.gid, 0, sizeof(d->address.gid));
+	d->address.roce_version = 2;
 	if (!d->is_ethernet) {
-		d->roce_version = 0;
-		d->gid.raw[0] = 0xfe;
-		d->gid.raw[1] = 0x80;
+		d->address.roce_version = 0;
+		d->address.gid.raw[0] = 0xfe;
+		d->address.gid.raw[1] = 0x80;
 	} else if (ipv4 || draw_below(8)) {
-		d->gid.raw[10] = d->gid.raw[11] = 0xff;
-		d->gid.raw[12] = 10;
-		d->gid.raw[13] = (uint8_t)draw_below(2);
+		d->address.gid.raw[10] = d->address.gid.raw[11] = 0xff;
+		d->address.gid.raw[12] = 10;
+		d->address.gid.raw[13] = (uint8_t)draw_below(2);
 	} else {
-		d->gid.raw[0] = 0xfd;
+		d->address.gid.raw[0] = 0xfd;
 	}
-	d->gid.raw[15] = (uint8_t)(i + 1);
+	d->address.gid.raw[15] = (uint8_t)(i + 1);
 }
 
 /* `alike`: every card has one port, all ports are RoCE of one speed and in one class: below one
@@ -59,12 +59,13 @@ static void machine_make(bool alike)
 			d->context =
 				(struct ibv_context *)(uintptr_t)(4096 + 64 * (size_t)topo.nports);
 			if (!soft)
-				snprintf(d->pci_path, sizeof(d->pci_path),
+				snprintf(d->place.pci_path, sizeof(d->place.pci_path),
 					 "/sys/devices/pci0000:%x0/0000:%x0:%02x.0/0000:%x%x:00.%u",
 					 bus, bus, branch, bus, 1 + (unsigned)c, p);
-			memcpy(d->physical_path, d->pci_path, sizeof(d->physical_path));
-			d->numa_node = soft ? -1 : (int)node;
-			d->is_soft = soft;
+			memcpy(d->place.physical_path, d->place.pci_path,
+			       sizeof(d->place.physical_path));
+			d->place.numa_node = soft ? -1 : (int)node;
+			d->place.is_soft = soft;
 			d->is_ethernet = ethernet;
 			d->guid = 100 + (uint64_t)c;
 			d->speed_mbps = fast ? 400000 : 100000;
@@ -100,7 +101,7 @@ static void classes_make(void)
 
 static bool same_card(int a, int b)
 {
-	return topo.devices[a].guid == topo.devices[b].guid && !topo.devices[a].is_soft;
+	return topo.devices[a].guid == topo.devices[b].guid && !topo.devices[a].place.is_soft;
 }
 
 /* Everybody who may, once; never itself; better classes first; so the same card last. */
@@ -136,7 +137,7 @@ static void check_spread(void)
 	int load[16] = { 0 }, soft = 0;
 
 	for (int a = 0; a < topo.nports; a++) {
-		soft += topo.devices[a].is_soft;
+		soft += topo.devices[a].place.is_soft;
 		if (standby.count[a] && best[a] < 100)
 			load[topo.devices[standby.order[a][0]].guid - 100]++;
 	}

@@ -148,9 +148,9 @@ static void rails_known(void)
 {
 	machine_eight_by_rail(&m);
 	for (int i = 0; i < 6; i++)
-		m.topo.devices[i].rail_id = i < 2 ? 0 : i;
-	m.topo.devices[4].rail_id = m.topo.devices[5].rail_id;
-	m.topo.devices[5].plane_id = 1;
+		m.topo.devices[i].place.rail_id = i < 2 ? 0 : i;
+	m.topo.devices[4].place.rail_id = m.topo.devices[5].place.rail_id;
+	m.topo.devices[5].place.plane_id = 1;
 	check_shape("rails_known", false);
 	machine_end(&m);
 }
@@ -174,18 +174,18 @@ static void leaf_switches(void)
 {
 	machine_eight_by_rail(&m);
 	for (int i = 0; i < 8; i++)
-		m.topo.devices[i].rail_id = 4;
+		m.topo.devices[i].place.rail_id = 4;
 	protection_is(
 		"protection, RoCE: against the loss of a NIC; NOT of a leaf switch: no standby "
 		"avoids that of rail 4, which all ports are on\n");
 	for (int i = 0; i < 8; i++)
-		m.topo.devices[i].plane_id = i & 1;
+		m.topo.devices[i].place.plane_id = i & 1;
 	protection_is("protection, RoCE: against the loss of a NIC or a leaf switch; no standby "
 		      "avoids both of a path between the two: if one fails, other NICs are "
 		      "connected first\n");
-	m.topo.devices[7].rail_id = 5;
+	m.topo.devices[7].place.rail_id = 5;
 	protection_is("protection, RoCE: against the loss of a NIC or a leaf switch\n");
-	m.topo.devices[3].rail_id = -1;
+	m.topo.devices[3].place.rail_id = -1;
 	protection_is("protection, RoCE: against the loss of a NIC; leaf switches are not known: "
 		      "NCCL_IB_HCA names no rail of mlx5_3:1\n");
 	/* A port that is down protects nothing. */

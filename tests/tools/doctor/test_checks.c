@@ -156,7 +156,7 @@ static void begin_eight(void)
 	machine_eight_by_rail(&m);
 	for (int i = 0; i < m.topo.nports; i++) {
 		m.topo.devices[i].relaxed_ordering = true; /* the fake library is an old one */
-		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu = IBV_MTU_4096;
+		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].address.mtu = IBV_MTU_4096;
 	}
 	begin_host();
 }
@@ -170,7 +170,7 @@ static void file_of(int port, const char *name, const char *text)
 {
 	char path[HA_DEVICE_PATH_MAX + 64];
 
-	snprintf(path, sizeof(path), "%s/%s", m.topo.devices[port].physical_path, name);
+	snprintf(path, sizeof(path), "%s/%s", m.topo.devices[port].place.physical_path, name);
 	tree_file(&m.tree, path, text);
 }
 
@@ -351,16 +351,16 @@ static void ports_are_checked(void)
 
 	begin_eight();
 	a = first_port();
-	m.topo.devices[a].mtu = IBV_MTU_1024;
+	m.topo.devices[a].address.mtu = IBV_MTU_1024;
 	tree_file(&m.tree, "/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "ens1\n");
 	expect_finding(DOCTOR_WARNING, "port.mtu", "mlx5_0:1", "ip link set dev ens1 mtu 9000");
-	m.topo.devices[a].mtu = IBV_MTU_4096;
+	m.topo.devices[a].address.mtu = IBV_MTU_4096;
 
-	m.topo.devices[a].roce_version = 1;
+	m.topo.devices[a].address.roce_version = 1;
 	run_checks(); /* its partner finds it on another network, too */
 	CHECK(strstr(find_finding("port.gid", "mlx5_0:1")->mend, "unset NCCL_IB_GID_INDEX"));
 	CHECK_INT(find_finding("standby.network", "mlx5_1:1")->severity, DOCTOR_WARNING);
-	m.topo.devices[a].roce_version = 2;
+	m.topo.devices[a].address.roce_version = 2;
 	m.topo.devices[a].apm_enabled = true;
 	expect_finding(DOCTOR_WARNING, "port.apm", "mlx5_0:1",
 		       "echo 0 > /sys/class/infiniband/mlx5_0/ports/1/apm_enable");
@@ -425,7 +425,7 @@ static void ports_down(void)
 	machine_discover(&m);
 	for (int i = 0; i < m.topo.nports; i++) {
 		m.topo.devices[i].relaxed_ordering = true;
-		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu;
+		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].address.mtu;
 	}
 	begin_host();
 	run_checks();
@@ -448,7 +448,7 @@ static void infiniband_is_checked(void)
 	machine_discover(&m);
 	for (int i = 0; i < m.topo.nports; i++) {
 		m.topo.devices[i].relaxed_ordering = true;
-		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu;
+		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].address.mtu;
 	}
 	begin_host();
 	run_checks();
@@ -464,7 +464,7 @@ static void standbys_are_checked(void)
 	machine_one_card(&m);
 	for (int i = 0; i < m.topo.nports; i++) {
 		m.topo.devices[i].relaxed_ordering = true;
-		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].mtu;
+		m.topo.devices[i].port_attr.max_mtu = m.topo.devices[i].address.mtu;
 	}
 	begin_host();
 	run_checks();
@@ -511,7 +511,7 @@ static void pci_links(void)
 	m.topo.devices[a].speed_mbps = 400000;
 
 	/* The slot can no more: the link is trained as it should be, and too slow. */
-	snprintf(path, sizeof(path), "%s", m.topo.devices[a].physical_path);
+	snprintf(path, sizeof(path), "%s", m.topo.devices[a].place.physical_path);
 	slash = strrchr(path, '/');
 	strcpy(slash, "/max_link_width");
 	tree_file(&m.tree, path, "8\n");
@@ -552,7 +552,7 @@ static void acs_is_checked(void)
 	a = first_port();
 	for (int i = 0; i < m.topo.nports; i++)
 		m.topo.devices[i].dma_buf = true;
-	snprintf(bridge, sizeof(bridge), "%s", m.topo.devices[a].physical_path);
+	snprintf(bridge, sizeof(bridge), "%s", m.topo.devices[a].place.physical_path);
 	strcpy(strrchr(bridge, '/'), "/config");
 	write_config(bridge, 0x1d, 4096);
 	expect_nothing(); /* without a GPU nothing is redirected */
@@ -591,7 +591,7 @@ static void gpu_memory_is_checked(void)
 	file_of(a, "iommu_group/type", "identity\n");
 
 	tree_file(&m.tree, "/proc/sys/kernel/numa_balancing", "1\n");
-	m.topo.devices[a].numa_node = -1;
+	m.topo.devices[a].place.numa_node = -1;
 	run_checks();
 	CHECK(!count_of("numa.node") && !count_of("numa.balancing")); /* there is one node */
 	tree_file(&m.tree, "/sys/devices/system/node/node0/cpulist", "0\n");

@@ -79,10 +79,11 @@ static uint64_t hash_identity(const struct rank *r, const char *host)
 	for (; *host; host++)
 		h = (h ^ (uint8_t)*host) * 0x100000001b3u; /* FNV-1a */
 	for (int i = 0; i < r->topo.ndevices; i++)
-		for (size_t k = 0; k < sizeof(r->topo.devices[i].gid.raw); k++)
-			h = (h ^ r->topo.devices[i].gid.raw[k]) * 0x100000001b3u;
+		for (size_t k = 0; k < sizeof(r->topo.devices[i].address.gid.raw); k++)
+			h = (h ^ r->topo.devices[i].address.gid.raw[k]) * 0x100000001b3u;
 	for (int i = 0; i < r->topo.ndevices; i++)
-		h = (h ^ r->topo.devices[i].node_guid ^ r->topo.devices[i].lid) * 0x100000001b3u;
+		h = (h ^ r->topo.devices[i].node_guid ^ r->topo.devices[i].address.lid) *
+		    0x100000001b3u;
 	return h;
 }
 
