@@ -297,8 +297,9 @@ static void judge_away(struct ha_bundle *b, uint64_t now)
 static uint32_t load_of(const struct ha_ctx *ctx, const struct ha_device *dev)
 {
 	uint32_t load = 0;
+	const struct ha_bundle *b;
 
-	for (const struct ha_bundle *b = ctx->bundles; b; b = b->next)
+	LIST_FOREACH(b, &ctx->bundles, entry)
 		for (unsigned i = 0; b->is_send && i < b->nrails; i++)
 			if (b->rail[i].dev == dev)
 				load += ha_rail_outstanding(&b->rail[i]);

@@ -103,7 +103,9 @@ void ha_inbox_ready(struct ha_watch *watch, uint32_t events)
 
 void ha_inboxes_poll(struct ha_ctx *ctx)
 {
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+	struct ha_bundle *b;
+
+	LIST_FOREACH(b, &ctx->bundles, entry)
 		if (b->link.stream)
 			ha_inbox_ready(&b->link.stream->watch, 0);
 }

@@ -93,9 +93,11 @@ static bool can_carry(const struct ha_bundle *b)
 /* Whom it was meant for may have lost its socket in this very round. */
 static struct ha_bundle *find_carrier(const struct ha_ctx *ctx, const struct ha_peer *p)
 {
+	struct ha_bundle *b;
+
 	if (can_carry(p->carrier))
 		return p->carrier;
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+	LIST_FOREACH(b, &ctx->bundles, entry)
 		if (b->link.peer == p && can_carry(b))
 			return b;
 	return NULL;

@@ -171,7 +171,7 @@ static void close_connections(struct ha_ctx *ctx)
 			ha_bundle_retire(p->bundle);
 		ha_pending_free(p);
 	}
-	while ((b = ctx->bundles) != NULL) {
+	while ((b = LIST_FIRST(&ctx->bundles)) != NULL) {
 		ha_bundle_retire(b);
 		ha_bundle_free(b);
 	}

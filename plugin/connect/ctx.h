@@ -28,6 +28,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 struct ha_device;
 struct ha_journal;
@@ -67,9 +68,9 @@ struct ha_ctx {
 	struct ha_journal *journal; /* NULL: not open, events are only logged */
 
 	pthread_mutex_t drive;
-	struct ha_pending *driven; /* connections in the making, by next_driven */
-	struct ha_bundle *bundles; /* connections that are up */
-	uint64_t due;              /* when the first of them is; UINT64_MAX: none */
+	struct ha_pending *driven;      /* connections in the making, by next_driven */
+	LIST_HEAD(, ha_bundle) bundles; /* connections that are up */
+	uint64_t due;                   /* when the first of them is; UINT64_MAX: none */
 	bool urgent;        /* a rail is being fenced, or what it carried is not on its way again */
 	uint64_t calm_at;   /* what is not urgent waits until then */
 	atomic_bool called; /* an owner has asked for the driver since */

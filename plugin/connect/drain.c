@@ -152,11 +152,13 @@ static void look_at(struct ha_send *s, struct left *left)
 /* Whoever has the lock may be the very thread that ends the process, in a signal handler. */
 static void look_at_all(struct ha_ctx *ctx, struct left *left)
 {
+	struct ha_bundle *b;
+
 	*left = (struct left) { .unseen = true };
 	if (pthread_mutex_trylock(&ctx->drive))
 		return;
 	left->unseen = false;
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next) {
+	LIST_FOREACH(b, &ctx->bundles, entry) {
 		struct ha_send *s = (struct ha_send *)b;
 
 		if (b->is_send && s->copy_max && s->awaited != 1)

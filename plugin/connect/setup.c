@@ -318,11 +318,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 	b->link.stream = stream;
 	stream->owner = b;
 	stream->watch.ready = ha_inbox_ready;
-	b->next = ctx->bundles;
-	if (b->next)
-		b->next->pprev = &b->next;
-	b->pprev = &ctx->bundles;
-	ctx->bundles = b;
+	LIST_INSERT_HEAD(&ctx->bundles, b, entry);
 	ha_peer_join(b);
 	say_launched(b);
 	ha_failover_launch(b);
@@ -336,9 +332,7 @@ void ha_bundle_retire(struct ha_bundle *b)
 	ha_journal_forget(b);
 	atomic_store(&b->closing, true);
 	ha_bundle_unhook(b);
-	*b->pprev = b->next;
-	if (b->next)
-		b->next->pprev = b->pprev;
+	LIST_REMOVE(b, entry);
 	ha_peer_leave(b);
 	if (b->link.stream && !b->link.stream->read_stopped)
 		ha_loop_remove(&b->ctx->loop, &b->link.stream->watch);

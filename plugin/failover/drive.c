@@ -215,7 +215,7 @@ static unsigned claim_due(struct ha_ctx *ctx, struct ha_bundle **at,
 	uint64_t now = ha_clock_now(ctx->clock);
 	unsigned n = 0;
 
-	for (; *at && n < TAKEN_MAX; *at = (*at)->next)
+	for (; *at && n < TAKEN_MAX; *at = LIST_NEXT(*at, entry))
 		if (is_due(*at, now)) {
 			ha_bundle_claim(*at);
 			claimed[n++] = *at;
@@ -229,7 +229,7 @@ static unsigned claim_due(struct ha_ctx *ctx, struct ha_bundle **at,
  * again. */
 static uint64_t drive_all(struct ha_ctx *ctx)
 {
-	struct ha_bundle *claimed[TAKEN_MAX], *at = ctx->bundles;
+	struct ha_bundle *claimed[TAKEN_MAX], *at = LIST_FIRST(&ctx->bundles);
 	uint64_t next = UINT64_MAX;
 	unsigned n;
 
@@ -251,8 +251,9 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 	unsigned n = 0;
+	struct ha_bundle *b;
 
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+	LIST_FOREACH(b, &ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++) {
 			struct ha_control *k = &b->failover.ctl[i];
 
@@ -273,15 +274,16 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 static uint64_t look_at_all(struct ha_ctx *ctx)
 {
 	uint64_t now, next = drive_all(ctx), urgent = 0, tidy;
+	struct ha_bundle *b;
 
 	/* Fences, and what the peers must learn of them, first: all connections of a lost device
 	 * wait for that. */
 	ha_peers_send(ctx);
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+	LIST_FOREACH(b, &ctx->bundles, entry)
 		slow_steps(b);
 	now = ha_clock_now(ctx->clock);
 	/* One bundle's fault may be another's that came before it. */
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next) {
+	LIST_FOREACH(b, &ctx->bundles, entry) {
 		if (b->schedule.due < next)
 			next = b->schedule.due;
 		if (b->schedule.look_due < next)

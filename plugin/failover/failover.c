@@ -27,7 +27,9 @@ static bool is_affected(const struct ha_bundle *b, enum ha_event_cause cause)
 
 void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 {
-	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+	struct ha_bundle *b;
+
+	LIST_FOREACH(b, &dev->ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].dev == dev && is_affected(b, cause)) {
 				b->failover.ctl[i].fence_wanted = (uint8_t)cause;
@@ -37,7 +39,9 @@ void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 
 void ha_failover_speed(struct ha_device *dev)
 {
-	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+	struct ha_bundle *b;
+
+	LIST_FOREACH(b, &dev->ctx->bundles, entry)
 		for (unsigned i = 0; i < b->balance.ndata; i++)
 			if (b->rail[i].dev == dev) {
 				b->balance.speed_changed = true;
@@ -67,9 +71,11 @@ static void follow_speed(struct ha_device *dev)
 
 static void follow_address(struct ha_device *dev)
 {
+	struct ha_bundle *b;
+
 	if (!ha_device_usable(dev))
 		return;
-	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+	LIST_FOREACH(b, &dev->ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++) {
 			struct ha_rail *r = &b->rail[i];
 
@@ -90,7 +96,9 @@ void ha_failover_port(struct ha_device *dev)
 
 void ha_failover_srq(struct ha_ctx *ctx, const struct ibv_srq *srq)
 {
-	for (struct ha_bundle *b = ctx->bundles; b; b = b->next)
+	struct ha_bundle *b;
+
+	LIST_FOREACH(b, &ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].qp && b->rail[i].srq == srq) {
 				b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
@@ -109,7 +117,9 @@ static void report_return(struct ha_bundle *b, const struct ha_rail *r)
 
 void ha_failover_device_back(struct ha_device *dev)
 {
-	for (struct ha_bundle *b = dev->ctx->bundles; b; b = b->next)
+	struct ha_bundle *b;
+
+	LIST_FOREACH(b, &dev->ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++)
 			/* the spares may take any device */
 			if (b->rail[i].dev == dev || i >= b->balance.ndata) {

@@ -32,7 +32,9 @@ bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b)
 
 bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, uint64_t since)
 {
-	for (const struct ha_bundle *b = ctx->bundles; b; b = b->next)
+	const struct ha_bundle *b;
+
+	LIST_FOREACH(b, &ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++) {
 			const struct ha_beat_watch *k = &b->failover.ctl[i].beat;
 
@@ -45,7 +47,9 @@ bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, 
 
 void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
 {
-	for (struct ha_bundle *other = b->ctx->bundles; other; other = other->next)
+	struct ha_bundle *other;
+
+	LIST_FOREACH(other, &b->ctx->bundles, entry)
 		for (unsigned i = 0; i < other->nrails; i++) {
 			struct ha_rail *o = &other->rail[i];
 			struct ha_beat_watch *k = &other->failover.ctl[i].beat;

@@ -416,7 +416,7 @@ uint64_t ha_journal_round(struct ha_ctx *ctx, uint64_t now)
 		pthread_mutex_unlock(&j->lock);
 		j->due = now + REFRESH_NS;
 	}
-	return ctx->bundles ? j->due : UINT64_MAX;
+	return LIST_EMPTY(&ctx->bundles) ? UINT64_MAX : j->due;
 }
 
 void ha_journal_open(struct ha_ctx *ctx)

@@ -260,9 +260,11 @@ static void count_rails(struct ha_status *st, const struct ha_status_connection 
 
 void ha_status_refresh(struct ha_status *st, const struct ha_ctx *ctx, uint64_t now)
 {
+	const struct ha_bundle *b;
+
 	for (unsigned i = 0; i < HA_STATUS_DEVICES; i++)
 		st->device[i].connections = st->device[i].rails_up = st->device[i].rails_down = 0;
-	for (const struct ha_bundle *b = ctx->bundles; b; b = b->next) {
+	LIST_FOREACH(b, &ctx->bundles, entry) {
 		struct ha_status_connection *c = record_of(st, b), unlisted;
 
 		peek_connection(b, c ? c : &unlisted);

@@ -29,6 +29,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
 
@@ -136,7 +137,7 @@ struct ha_bundle {
 	uint64_t delivered_sent;
 	size_t ring_size;
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
-	struct ha_bundle *next, **pprev; /* in ctx->bundles, under ctx->drive */
+	LIST_ENTRY(ha_bundle) entry; /* in ctx->bundles, under ctx->drive */
 	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
 	char name[160];  /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };

@@ -112,8 +112,7 @@ static void make_bundles(void)
 		bundle[i] = calloc(1, sizeof(struct ha_send));
 		CHECK(bundle[i]);
 		prepare_bundle(bundle[i]);
-		bundle[i]->next = ctx.bundles;
-		ctx.bundles = bundle[i];
+		LIST_INSERT_HEAD(&ctx.bundles, bundle[i], entry);
 	}
 	polls[0] = polls[1] = 0;
 }

@@ -110,14 +110,14 @@ static struct ha_bundle *make_suspected(bool is_send, enum ha_event_cause cause)
 						.state = HA_RAIL_UP,
 						.dev = &device };
 	b->failover.ctl[LOST].working = b->failover.ctl[LOST].proven = true;
-	ctx.bundles = b;
+	LIST_INSERT_HEAD(&ctx.bundles, b, entry);
 	ha_rail_suspect(b, &b->rail[LOST], cause, "test");
 	return b;
 }
 
 static void free_bundle(struct ha_bundle *b)
 {
-	ctx.bundles = NULL;
+	LIST_INIT(&ctx.bundles);
 	free(b->ring);
 	free(b);
 }

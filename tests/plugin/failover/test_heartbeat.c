@@ -160,8 +160,8 @@ static void who_doubts(void)
 {
 	struct ha_send *s = make_sender(), *other = make_sender();
 
-	s->b.next = &other->b;
-	ctx.bundles = &s->b;
+	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
+	LIST_INSERT_HEAD(&ctx.bundles, &s->b, entry);
 	for (unsigned i = 0; i < 2; i++) {
 		s->b.failover.ctl[i].beat.watched = true;
 		other->b.failover.ctl[i].beat.watched = true;
@@ -178,7 +178,7 @@ static void who_doubts(void)
 	other->b.failover.ctl[0].beat.doubted = other->b.failover.ctl[0].beat.watched = false;
 	ha_heartbeat_silence(&s->b, &s->b.rail[0]); /* it is not up there */
 	CHECK(!other->b.failover.ctl[0].beat.doubted);
-	ctx.bundles = NULL;
+	LIST_INIT(&ctx.bundles);
 	free_bundle(&other->b);
 	free_bundle(&s->b);
 }

@@ -117,13 +117,14 @@ static struct ha_bundle *make_bundle(bool is_send)
 		b->failover.ctl[i].join.attempts = 1;
 		b->failover.ctl[i].join.retry_at = UINT64_MAX;
 	}
-	ctx.bundles = bundle = b;
+	LIST_INSERT_HEAD(&ctx.bundles, b, entry);
+	bundle = b;
 	return b;
 }
 
 static void free_bundle(void)
 {
-	ctx.bundles = NULL;
+	LIST_INIT(&ctx.bundles);
 	free(bundle);
 }
 

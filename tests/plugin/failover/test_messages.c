@@ -288,7 +288,7 @@ static void first_by_batch(void)
 
 	b->terms.flags |= HA_FLAG_BATCHES;
 	b->peer_ring = 4711;
-	ctx.bundles = b;
+	LIST_INSERT_HEAD(&ctx.bundles, b, entry);
 	ha_peer_join(b);
 	take_down(b, 1);
 	k->out.due = HA_SEND(RAIL_DOWN) | HA_SEND(RAIL_FENCED) | HA_SEND(RAIL_ACK);
@@ -312,7 +312,7 @@ static void first_by_batch(void)
 	CHECK_INT(send_at(b, now), 0);
 	ha_peers_send(&ctx);
 	ha_peer_leave(b);
-	ctx.bundles = NULL;
+	LIST_REMOVE(b, entry);
 	free_bundle(b);
 }
 

@@ -346,7 +346,7 @@ static void signs_of_this_incarnation(void)
  * next incarnation is being offered in vain. A late copy of the first news says nothing. */
 static void port_of_the_peer(void)
 {
-	struct ha_bundle *b = make_sender();
+	struct ha_bundle *b = make_sender(), *other;
 	struct ha_control *k = &b->failover.ctl[RAIL];
 	union ha_message m = compose_message(HA_MSG_RAIL_BACK, EPOCH);
 
@@ -376,12 +376,13 @@ static void port_of_the_peer(void)
 	}
 	for (unsigned i = 0; i < 2; i++) { /* a silence is others' business, too */
 		b = make_sender();
-		ctx.bundles = make_receiver();
-		ctx.bundles->failover.ctl[RAIL].beat.watched = true;
+		other = make_receiver();
+		LIST_INSERT_HEAD(&ctx.bundles, other, entry);
+		other->failover.ctl[RAIL].beat.watched = true;
 		receive_down(b, EPOCH, i ? HA_CAUSE_TIMEOUT : HA_CAUSE_PORT_CHANGED);
-		CHECK_INT(ctx.bundles->failover.ctl[RAIL].beat.doubted, i);
-		free(ctx.bundles);
-		ctx.bundles = NULL;
+		CHECK_INT(other->failover.ctl[RAIL].beat.doubted, i);
+		LIST_REMOVE(other, entry);
+		free(other);
 		free(b);
 	}
 }

@@ -332,10 +332,10 @@ static void others_on_the_path(void)
 		other->b.rail[0].peer.qp.lid = !others[i].same_path;
 		sign->asked_at = start + (others[i].at_us - 1000) * US;
 		sign->answered_at = sign->seen_at = start + (others[i].at_us - 600) * US;
-		ctx.bundles = &other->b;
+		LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
 		CHECK_INT(step_after(s, others[i].at_us), others[i].excused);
 		CHECK(!others[i].excused || sign->asked_at == start + others[i].at_us * US);
-		ctx.bundles = NULL;
+		LIST_INIT(&ctx.bundles);
 		free_sender(other);
 		free_sender(s);
 	}
@@ -468,7 +468,7 @@ static void the_peers_alarm(void)
 	struct ha_send *s = make_sender(), *other = make_sender();
 	struct ha_control *k = &s->b.failover.ctl[0];
 
-	ctx.bundles = &other->b;
+	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
 	other->b.failover.ctl[0].beat.watched = true;
 	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
 	CHECK(k->fence.by_timeout);
@@ -484,7 +484,7 @@ static void the_peers_alarm(void)
 	s->b.rail[0].state = HA_RAIL_FENCING; /* it knows */
 	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
 	CHECK(!k->fence.by_timeout);
-	ctx.bundles = NULL;
+	LIST_INIT(&ctx.bundles);
 	free_sender(other);
 	free_sender(s);
 }
@@ -523,12 +523,12 @@ static void everybody_on_the_silent_paths(void)
 
 	for (unsigned i = 0; i < RAILS; i++)
 		other->b.failover.ctl[i].beat.watched = true;
-	ctx.bundles = &other->b;
+	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
 	CHECK(!step_after(s, 2000));
 	CHECK(other->b.failover.ctl[0].beat.doubted);
 	CHECK(!other->b.failover.ctl[1].beat.doubted); /* this one has answered */
 	CHECK(other->b.failover.ctl[2].beat.doubted);
-	ctx.bundles = NULL;
+	LIST_INIT(&ctx.bundles);
 	free_sender(other);
 	free_sender(s);
 }

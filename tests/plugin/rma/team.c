@@ -189,9 +189,10 @@ void team_restore(const char *nic, const char *name)
 static bool are_protected(struct team *t, bool wanted)
 {
 	bool all = true;
+	const struct ha_bundle *b;
 
 	pthread_mutex_lock(&t->ctx->drive);
-	for (const struct ha_bundle *b = t->ctx->bundles; b; b = b->next)
+	LIST_FOREACH(b, &t->ctx->bundles, entry)
 		all &= (ha_protection(b, b->active) == HA_AGAINST_NIC) == wanted;
 	pthread_mutex_unlock(&t->ctx->drive);
 	return all;
