@@ -14,13 +14,13 @@
 #define INBOX_MAX 64
 
 struct ha_inbox_message {
-	struct ha_inbox_message *next;
+	STAILQ_ENTRY(ha_inbox_message) entry;
 	uint64_t body[]; /* aligned as a union ha_message is */
 };
 
 void ha_inbox_put(struct ha_bundle *b, const union ha_message *m)
 {
-	struct ha_inbox_message *message = NULL, **end = &b->link.inbox;
+	struct ha_inbox_message *message = NULL;
 
 	/* ABORT is said once. */
 	if (b->link.inbox_count < INBOX_MAX ||
@@ -28,21 +28,18 @@ void ha_inbox_put(struct ha_bundle *b, const union ha_message *m)
 		message = malloc(sizeof(*message) + m->header.length);
 	if (!message)
 		return;
-	message->next = NULL;
 	memcpy(message->body, m, m->header.length);
-	while (*end)
-		end = &(*end)->next;
-	*end = message;
+	STAILQ_INSERT_TAIL(&b->link.inbox, message, entry);
 	b->link.inbox_count++;
 	ha_due_now(b);
 }
 
 static struct ha_inbox_message *take_first(struct ha_bundle *b)
 {
-	struct ha_inbox_message *message = b->link.inbox;
+	struct ha_inbox_message *message = STAILQ_FIRST(&b->link.inbox);
 
 	if (message) {
-		b->link.inbox = message->next;
+		STAILQ_REMOVE_HEAD(&b->link.inbox, entry);
 		b->link.inbox_count--;
 	}
 	return message;

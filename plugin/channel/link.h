@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct ha_bundle;
 struct ha_inbox_message;
@@ -19,11 +20,11 @@ struct ha_link {
 	bool bye;              /* BYE has come, */
 	uint64_t bye_done;     /* with this count of receives (wire.h) */
 	unsigned next_mail;    /* rail that carries the next message */
+	unsigned inbox_count;  /* messages in the inbox */
 	uint64_t peer_context; /* which process the peer is, as far as it reported */
 	struct ha_peer *peer;  /* NULL: this connection sends for itself (peer.h) */
-	struct ha_bundle *next_by_ring;
-	struct ha_inbox_message *inbox; /* messages that have come (inbox.h) */
-	unsigned inbox_count;           /* how many */
+	SLIST_ENTRY(ha_bundle) by_ring;        /* in ctx->by_ring */
+	STAILQ_HEAD(, ha_inbox_message) inbox; /* messages that have come (inbox.h) */
 	/* the next message is for the connection with this ring; 0 = for this one */
 	uint64_t for_another;
 };

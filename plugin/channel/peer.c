@@ -12,7 +12,7 @@
 #define SEND_BYTES 8192 /* bytes that are worth a system call: the peer can begin with them */
 
 struct ha_peer {
-	struct ha_peer *next;
+	LIST_ENTRY(ha_peer) entry;
 	uint64_t context;
 	unsigned connections;
 	struct ha_bundle *carrier; /* whose socket it goes over: of whom spoke first */
@@ -25,9 +25,9 @@ static_assert(SEND_BYTES + sizeof(struct ha_msg_for) + sizeof(union ha_message) 
 
 /* ---- who ---- */
 
-static struct ha_bundle **bucket_of(struct ha_ctx *ctx, uint64_t ring)
+static unsigned hash_ring(uint64_t ring)
 {
-	return &ctx->by_ring[(ring >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+	return (unsigned)((ring >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56);
 }
 
 static_assert(sizeof(((struct ha_ctx *)0)->by_ring) == 256 * sizeof(struct ha_bundle *),
@@ -35,31 +35,31 @@ static_assert(sizeof(((struct ha_ctx *)0)->by_ring) == 256 * sizeof(struct ha_bu
 
 struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
 {
-	struct ha_bundle *b = *bucket_of((struct ha_ctx *)ctx, ring);
+	struct ha_bundle *b;
 
-	while (b && (uintptr_t)b->ring != ring)
-		b = b->link.next_by_ring;
+	SLIST_FOREACH(b, &ctx->by_ring[hash_ring(ring)], link.by_ring)
+		if ((uintptr_t)b->ring == ring)
+			break;
 	return b;
 }
 
 void ha_peer_join(struct ha_bundle *b)
 {
-	struct ha_bundle **at = bucket_of(b->ctx, (uintptr_t)b->ring);
-	struct ha_peer *p = b->ctx->peers;
+	struct ha_ctx *ctx = b->ctx;
+	struct ha_peer *p;
 
-	b->link.next_by_ring = *at;
-	*at = b;
+	SLIST_INSERT_HEAD(&ctx->by_ring[hash_ring((uintptr_t)b->ring)], b, link.by_ring);
 	if (!(b->terms.flags & HA_FLAG_BATCHES))
 		return;
-	while (p && p->context != b->link.peer_context)
-		p = p->next;
+	LIST_FOREACH(p, &ctx->peers, entry)
+		if (p->context == b->link.peer_context)
+			break;
 	if (!p) {
 		p = calloc(1, sizeof(*p));
 		if (!p)
 			return; /* it talks for itself */
 		p->context = b->link.peer_context;
-		p->next = b->ctx->peers;
-		b->ctx->peers = p;
+		LIST_INSERT_HEAD(&ctx->peers, p, entry);
 	}
 	p->connections++;
 	b->link.peer = p;
@@ -67,18 +67,13 @@ void ha_peer_join(struct ha_bundle *b)
 
 void ha_peer_leave(struct ha_bundle *b)
 {
-	struct ha_bundle **at = bucket_of(b->ctx, (uintptr_t)b->ring);
-	struct ha_peer **link = &b->ctx->peers, *p = b->link.peer;
+	struct ha_peer *p = b->link.peer;
 
-	while (*at != b)
-		at = &(*at)->link.next_by_ring;
-	*at = b->link.next_by_ring;
+	SLIST_REMOVE(&b->ctx->by_ring[hash_ring((uintptr_t)b->ring)], b, ha_bundle, link.by_ring);
 	b->link.peer = NULL;
 	if (!p || --p->connections)
 		return;
-	while (*link != p)
-		link = &(*link)->next;
-	*link = p->next;
+	LIST_REMOVE(p, entry);
 	free(p);
 }
 
@@ -135,7 +130,9 @@ bool ha_peer_add(struct ha_bundle *b, const union ha_message *m)
 
 void ha_peers_send(struct ha_ctx *ctx)
 {
-	for (struct ha_peer *p = ctx->peers; p; p = p->next)
+	struct ha_peer *p;
+
+	LIST_FOREACH(p, &ctx->peers, entry)
 		if (p->length)
 			send_batch(ctx, p);
 }

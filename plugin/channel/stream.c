@@ -246,20 +246,14 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 		ha_stream_close(s);
 		return;
 	}
-	s->next = ctx->leaving;
-	if (s->next)
-		s->next->pprev = &s->next;
-	s->pprev = &ctx->leaving;
-	ctx->leaving = s;
+	LIST_INSERT_HEAD(&ctx->leaving, s, leaving);
 	ha_loop_wake(&ctx->loop);
 }
 
 void ha_stream_part(struct ha_stream *s)
 {
 	(void)discard_input(s);
-	*s->pprev = s->next;
-	if (s->next)
-		s->next->pprev = s->pprev;
+	LIST_REMOVE(s, leaving);
 	ha_stream_close(s);
 }
 
@@ -268,8 +262,8 @@ uint64_t ha_streams_leaving(struct ha_ctx *ctx, uint64_t now)
 	struct ha_stream *s, *next;
 	uint64_t due = UINT64_MAX;
 
-	for (s = ctx->leaving; s; s = next) {
-		next = s->next;
+	for (s = LIST_FIRST(&ctx->leaving); s; s = next) {
+		next = LIST_NEXT(s, leaving);
 		if (ctx->soft_oob)
 			leaving_ready(&s->watch, 0);
 		if (now >= s->leave_at)

@@ -6,6 +6,8 @@
 #include "base/loop.h"
 #include "plugin/channel/oob.h"
 
+#include <sys/queue.h>
+
 struct ha_ctx;
 
 union ha_message {
@@ -33,11 +35,11 @@ struct ha_stream {
 	void *owner; /* struct ha_pending, later struct ha_bundle */
 	uint32_t in_len;
 	uint32_t out_len, out_sent;
-	bool read_stopped;  /* nothing more is read from it */
-	bool write_stopped; /* nothing more can be written to it */
-	uint64_t leave_at;  /* it only waits for its BYE message to arrive, until then */
-	struct ha_stream *next, **pprev; /* in ctx->leaving */
-	bool taken;                      /* the message in `in` has been handed out */
+	bool read_stopped;             /* nothing more is read from it */
+	bool write_stopped;            /* nothing more can be written to it */
+	uint64_t leave_at;             /* it only waits for its BYE message to arrive, until then */
+	LIST_ENTRY(ha_stream) leaving; /* in ctx->leaving */
+	bool taken;                    /* the message in `in` has been handed out */
 	union ha_message in;
 	uint8_t *out; /* what the socket has not taken yet; allocated only then */
 };

@@ -183,8 +183,8 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 	close_connections(ctx);
 	ha_hookups_close(ctx);
 	ha_reaper_close(ctx);
-	while (ctx->leaving)
-		ha_stream_part(ctx->leaving);
+	while (!LIST_EMPTY(&ctx->leaving))
+		ha_stream_part(LIST_FIRST(&ctx->leaving));
 	ha_returns_close(ctx);
 	ha_service_close(ctx);
 	ha_advice_close(ctx);

@@ -74,12 +74,12 @@ struct ha_ctx {
 	bool urgent;        /* a rail is being fenced, or what it carried is not on its way again */
 	uint64_t calm_at;   /* what is not urgent waits until then */
 	atomic_bool called; /* an owner has asked for the driver since */
-	struct ha_bundle *by_ring[256]; /* the same by the address of their rings (peer.h) */
-	struct ha_peer *peers;          /* the processes that they lead to */
-	bool shared_switch_reported;    /* once is enough */
-	uint64_t id;                    /* what peers know this context by; random */
+	SLIST_HEAD(, ha_bundle) by_ring[256]; /* the same by the address of their rings (peer.h) */
+	LIST_HEAD(, ha_peer) peers;           /* the processes that they lead to */
+	bool shared_switch_reported;          /* once is enough */
+	uint64_t id;                          /* what peers know this context by; random */
 	/* streams of connections that are closed, until BYE has arrived */
-	struct ha_stream *leaving;
+	LIST_HEAD(, ha_stream) leaving;
 	/* start of the interval in which connections of unauthenticated peers are counted */
 	uint64_t unauthenticated_since;
 	/* in it: lines written and left out */

@@ -128,6 +128,7 @@ int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_com
 	ha_rto_init(&b->failover.rto, ha_config_rto_ns(&ctx->config));
 	b->poll.batch = (uint16_t)ctx->config.poll_batch;
 	b->poll.most = (uint16_t)ctx->config.test_max_poll;
+	STAILQ_INIT(&b->link.inbox);
 	b->terms.traffic_class = opts->traffic_class;
 	pthread_mutex_init(&b->registered.lock, NULL);
 	pthread_mutex_init(&b->registered.list_lock, NULL);

@@ -34,6 +34,7 @@ static struct ha_bundle *make_bundle(void)
 	CHECK(s);
 	s->b.ctx = &ctx;
 	s->b.schedule.due = UINT64_MAX;
+	STAILQ_INIT(&s->b.link.inbox);
 	ntaken = 0;
 	return &s->b;
 }

@@ -41,21 +41,23 @@ static void close_connections(void)
 
 static uint64_t close_sender(int i)
 {
+	const struct ha_stream *leaving;
+
 	ha_close_send(send[i]);
 	send[i] = NULL;
-	CHECK(w.b->leaving);
-	CHECK_INT(w.b->leaving->leave_at, w.clock.now + HA_NS_PER_S);
-	return w.b->leaving->leave_at;
+	leaving = LIST_FIRST(&w.b->leaving);
+	CHECK(leaving);
+	CHECK_INT(leaving->leave_at, w.clock.now + HA_NS_PER_S);
+	return leaving->leave_at;
 }
 
 static unsigned count_leaving(const struct ha_ctx *ctx)
 {
+	const struct ha_stream *s;
 	unsigned n = 0;
 
-	for (const struct ha_stream *s = ctx->leaving; s; s = s->next) {
-		CHECK(*s->pprev == s);
+	LIST_FOREACH(s, &ctx->leaving, leaving)
 		n++;
-	}
 	return n;
 }
 
@@ -91,12 +93,12 @@ static void leaves_behind_the_peer(void)
 	ha_close_recv(recv[1]);
 	recv[1] = NULL;
 	CHECK_INT(count_leaving(w.a), 1);
-	ha_stream_part(w.a->leaving);
+	ha_stream_part(LIST_FIRST(&w.a->leaving));
 	CHECK_INT(count_leaving(w.a), 0);
 	CHECK_INT(ha_streams_leaving(w.b, w.clock.now), first);
 	CHECK_INT(count_leaving(w.b), 1);
 	/* and one that ends before its turn leaves the others in the list */
-	ha_stream_part(w.b->leaving);
+	ha_stream_part(LIST_FIRST(&w.b->leaving));
 	CHECK_INT(count_leaving(w.b), 0);
 	close_connections();
 }
@@ -197,7 +199,7 @@ static void unsound_messages_end_it(void)
 	CHECK_INT(taken.n, 1);
 	ha_close_send(send[2]);
 	send[2] = NULL;
-	ha_stream_part(w.b->leaving);
+	ha_stream_part(LIST_FIRST(&w.b->leaving));
 	memset(&taken, 0, sizeof(taken));
 	CHECK_INT(ha_stream_receive_all(recv[2]->b.link.stream, record_message, &taken), -EPIPE);
 	CHECK_INT(taken.n, 1); /* BYE */

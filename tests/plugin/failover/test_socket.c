@@ -72,6 +72,7 @@ static struct ha_send *make_sender(void)
 
 	CHECK(s);
 	prepare_bundle(&s->b, true);
+	STAILQ_INIT(&s->b.link.inbox);
 	return s;
 }
 
