@@ -38,7 +38,7 @@ static void drop_pending(struct ha_pending *p)
 	if (p->unauthenticated)
 		p->listen->unauthenticated--;
 	pthread_mutex_lock(&p->ctx->lock);
-	ha_pending_unlink(p);
+	LIST_REMOVE(p, entry);
 	pthread_mutex_unlock(&p->ctx->lock);
 	ha_pending_free(p);
 }
@@ -204,10 +204,10 @@ static const struct ha_pending_side listening = {
 /* The oldest unauthenticated peer goes: the last of the list that is still one. */
 static void evict_oldest(struct ha_listen *l)
 {
-	struct ha_pending *oldest = NULL;
+	struct ha_pending *p, *oldest = NULL;
 
 	pthread_mutex_lock(&l->ctx->lock);
-	for (struct ha_pending *p = l->accepts; p; p = p->next)
+	LIST_FOREACH(p, &l->accepts, entry)
 		if (p->unauthenticated && p->deadline)
 			oldest = p;
 	pthread_mutex_unlock(&l->ctx->lock);
@@ -239,10 +239,9 @@ static void take_connection(struct ha_listen *l, struct ha_oob_conn *conn)
 	if (++l->unauthenticated > UNAUTHENTICATED_MAX)
 		evict_oldest(l);
 	pthread_mutex_lock(&ctx->lock);
-	ha_pending_link(&l->accepts, p);
+	LIST_INSERT_HEAD(&l->accepts, p, entry);
 	pthread_mutex_unlock(&ctx->lock);
-	p->next_driven = ctx->driven;
-	ctx->driven = p;
+	LIST_INSERT_HEAD(&ctx->driven, p, driven);
 }
 
 static struct ha_listen *first_listen(struct ha_ctx *ctx)
@@ -252,14 +251,14 @@ static struct ha_listen *first_listen(struct ha_ctx *ctx)
 	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may
 	 * be walked unlocked. */
 	pthread_mutex_lock(&ctx->lock);
-	l = ctx->listens;
+	l = LIST_FIRST(&ctx->listens);
 	pthread_mutex_unlock(&ctx->lock);
 	return l;
 }
 
 static void watch_all(struct ha_ctx *ctx, bool on)
 {
-	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
+	for (struct ha_listen *l = first_listen(ctx); l; l = LIST_NEXT(l, entry))
 		(void)ha_loop_change(&ctx->loop, &l->watch, on ? EPOLLIN : 0);
 }
 
@@ -310,7 +309,7 @@ static bool is_lost(const struct ha_bundle *b)
 
 void ha_listens_leave(struct ha_ctx *ctx)
 {
-	for (struct ha_listen *l = first_listen(ctx); l; l = l->next) {
+	for (struct ha_listen *l = first_listen(ctx); l; l = LIST_NEXT(l, entry)) {
 		if (!is_lost(l->spare))
 			continue;
 		ha_bundle_free(l->spare);
@@ -320,7 +319,7 @@ void ha_listens_leave(struct ha_ctx *ctx)
 
 void ha_listens_poll(struct ha_ctx *ctx)
 {
-	for (struct ha_listen *l = first_listen(ctx); l; l = l->next)
+	for (struct ha_listen *l = first_listen(ctx); l; l = LIST_NEXT(l, entry))
 		listen_ready(&l->watch, 0);
 }
 
@@ -360,11 +359,7 @@ static void link_listen(struct ha_listen *l)
 	struct ha_ctx *ctx = l->ctx;
 
 	pthread_mutex_lock(&ctx->lock);
-	l->next = ctx->listens;
-	if (l->next)
-		l->next->pprev = &l->next;
-	l->pprev = &ctx->listens;
-	ctx->listens = l;
+	LIST_INSERT_HEAD(&ctx->listens, l, entry);
 	pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -443,11 +438,11 @@ int ha_accept(struct ha_listen *listen, struct ha_recv **out)
 		return 0;
 	atomic_fetch_sub_explicit(&listen->ready, 1, memory_order_relaxed);
 	pthread_mutex_lock(&ctx->lock);
-	for (p = listen->accepts; p; p = p->next)
+	LIST_FOREACH(p, &listen->accepts, entry)
 		if (atomic_load_explicit(&p->state, memory_order_acquire) == HA_PENDING_UP)
 			break;
 	if (p)
-		ha_pending_unlink(p);
+		LIST_REMOVE(p, entry);
 	pthread_mutex_unlock(&ctx->lock);
 	if (!p)
 		return 0;
@@ -466,13 +461,11 @@ int ha_close_listen(struct ha_listen *l)
 	pthread_mutex_lock(&ctx->drive);
 	ha_loop_remove(&ctx->loop, &l->watch);
 	pthread_mutex_lock(&ctx->lock);
-	*l->pprev = l->next;
-	if (l->next)
-		l->next->pprev = l->pprev;
-	all = l->accepts;
-	l->accepts = NULL;
+	LIST_REMOVE(l, entry);
+	all = LIST_FIRST(&l->accepts);
+	LIST_INIT(&l->accepts);
 	pthread_mutex_unlock(&ctx->lock);
-	for (struct ha_pending *p = all; p; p = p->next) {
+	for (struct ha_pending *p = all; p; p = LIST_NEXT(p, entry)) {
 		ha_pending_forget(p);
 		/* An established one nobody asked for: its bundle is already in ctx->bundles. */
 		if (atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_UP)
@@ -483,7 +476,7 @@ int ha_close_listen(struct ha_listen *l)
 	pthread_mutex_unlock(&ctx->drive);
 	/* Nobody else knows them now. */
 	for (struct ha_pending *p = all; p; p = next) {
-		next = p->next;
+		next = LIST_NEXT(p, entry);
 		ha_pending_free(p);
 	}
 	ctx->oob->close(l->oob);

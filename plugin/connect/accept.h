@@ -6,14 +6,16 @@
 #include "base/loop.h"
 #include "plugin/connect/pending.h"
 
+#include <sys/queue.h>
+
 struct ha_listen {
 	struct ha_watch watch; /* first, so that ready() finds the listener */
 	struct ha_ctx *ctx;
 	/* ctx->listens, under ctx->lock; removed under ctx->drive as well */
-	struct ha_listen *next, **pprev;
+	LIST_ENTRY(ha_listen) entry;
 	struct ha_oob_conn *oob;
-	struct ha_pending *accepts; /* under ctx->lock */
-	_Atomic unsigned ready;     /* of them, connections that ha_accept has not collected */
+	LIST_HEAD(, ha_pending) accepts; /* under ctx->lock */
+	_Atomic unsigned ready;          /* of them, connections that ha_accept has not collected */
 	/* whose queue pair the handle names, until a peer takes it; under ctx->drive */
 	struct ha_bundle *spare;
 	/* incoming connections that have not shown the nonce; under ctx->drive */

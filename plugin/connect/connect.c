@@ -215,8 +215,9 @@ static struct ha_pending *find_pending(struct ha_ctx *ctx, const void *key, uint
 	struct ha_pending *p;
 
 	pthread_mutex_lock(&ctx->lock);
-	for (p = ctx->connects; p && (p->key != key || p->handle.nonce != nonce); p = p->next)
-		;
+	LIST_FOREACH(p, &ctx->connects, entry)
+		if (p->key == key && p->handle.nonce == nonce)
+			break;
 	pthread_mutex_unlock(&ctx->lock);
 	return p;
 }
@@ -269,9 +270,8 @@ static int begin_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts 
 	p->opts = all;
 	name_listener(&p->handle.oob, p->who, sizeof(p->who));
 	pthread_mutex_lock(&ctx->lock);
-	ha_pending_link(&ctx->connects, p);
-	p->next_driven = ctx->incoming;
-	ctx->incoming = p;
+	LIST_INSERT_HEAD(&ctx->connects, p, entry);
+	LIST_INSERT_HEAD(&ctx->incoming, p, driven);
 	pthread_mutex_unlock(&ctx->lock);
 	ha_loop_wake(&ctx->loop);
 	return 0;
@@ -287,7 +287,7 @@ void ha_connect_abandon(struct ha_ctx *ctx, const void *handle)
 	p = find_pending(ctx, handle, h.nonce);
 	if (p) {
 		pthread_mutex_lock(&ctx->lock);
-		ha_pending_unlink(p);
+		LIST_REMOVE(p, entry);
 		ha_pending_forget(p);
 		pthread_mutex_unlock(&ctx->lock);
 		if (atomic_load_explicit(&p->state, memory_order_relaxed) == HA_PENDING_UP)
@@ -338,7 +338,7 @@ int ha_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts *opts, con
 	if (state < HA_PENDING_UP)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
-	ha_pending_unlink(p);
+	LIST_REMOVE(p, entry);
 	pthread_mutex_unlock(&ctx->lock);
 	err = p->error;
 	if (err && p->untaken)

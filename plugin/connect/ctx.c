@@ -99,10 +99,14 @@ static int discover_devices(struct ha_ctx *ctx, const struct ha_ctx_params *para
 
 static int watch_devices(struct ha_ctx *ctx)
 {
+	struct ha_nic *nic;
 	int err = 0;
 
-	for (struct ha_nic *nic = ctx->returns.nics; nic && !err; nic = nic->next)
+	TAILQ_FOREACH(nic, &ctx->returns.nics, entry) {
 		err = ha_events_watch(nic);
+		if (err)
+			break;
+	}
 	return err;
 }
 
@@ -162,10 +166,10 @@ static void close_connections(struct ha_ctx *ctx)
 	struct ha_pending *p;
 	struct ha_bundle *b;
 
-	while (ctx->listens)
-		ha_close_listen(ctx->listens);
-	while ((p = ctx->connects) != NULL) {
-		ha_pending_unlink(p);
+	while (!LIST_EMPTY(&ctx->listens))
+		ha_close_listen(LIST_FIRST(&ctx->listens));
+	while ((p = LIST_FIRST(&ctx->connects)) != NULL) {
+		LIST_REMOVE(p, entry);
 		ha_pending_forget(p);
 		if (atomic_load_explicit(&p->state, memory_order_acquire) == HA_PENDING_UP)
 			ha_bundle_retire(p->bundle);

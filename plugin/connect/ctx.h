@@ -68,7 +68,7 @@ struct ha_ctx {
 	struct ha_journal *journal; /* NULL: not open, events are only logged */
 
 	pthread_mutex_t drive;
-	struct ha_pending *driven;      /* connections in the making, by next_driven */
+	LIST_HEAD(, ha_pending) driven; /* connections in the making */
 	LIST_HEAD(, ha_bundle) bundles; /* connections that are up */
 	uint64_t due;                   /* when the first of them is; UINT64_MAX: none */
 	bool urgent;        /* a rail is being fenced, or what it carried is not on its way again */
@@ -86,9 +86,9 @@ struct ha_ctx {
 	unsigned unauthenticated_logged, unauthenticated_silent;
 
 	pthread_mutex_t lock;
-	struct ha_pending *incoming; /* new ones, for the next round */
-	struct ha_pending *connects; /* what ha_connect has begun and not yet collected */
-	struct ha_listen *listens;
+	LIST_HEAD(, ha_pending) incoming; /* new ones, for the next round */
+	LIST_HEAD(, ha_pending) connects; /* what ha_connect has begun and not yet collected */
+	LIST_HEAD(, ha_listen) listens;
 };
 
 #endif

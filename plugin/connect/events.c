@@ -213,7 +213,9 @@ int ha_events_watch(struct ha_nic *nic)
  */
 void ha_events_poll(struct ha_ctx *ctx)
 {
-	for (struct ha_nic *nic = ctx->returns.nics; nic; nic = nic->next)
+	struct ha_nic *nic;
+
+	TAILQ_FOREACH(nic, &ctx->returns.nics, entry)
 		if (nic->verbs->async_fd < 0 &&
 		    !atomic_load_explicit(&nic->lost, memory_order_relaxed))
 			drain_events(nic);

@@ -62,22 +62,6 @@ int ha_pending_why(struct ha_pending *p, int err, const char *fmt, ...)
 	return err;
 }
 
-void ha_pending_link(struct ha_pending **list, struct ha_pending *p)
-{
-	p->next = *list;
-	if (p->next)
-		p->next->pprev = &p->next;
-	p->pprev = list;
-	*list = p;
-}
-
-void ha_pending_unlink(struct ha_pending *p)
-{
-	*p->pprev = p->next;
-	if (p->next)
-		p->next->pprev = p->pprev;
-}
-
 void ha_pending_ready(struct ha_watch *watch, uint32_t events)
 {
 	(void)events;
@@ -200,13 +184,12 @@ static void take_incoming(struct ha_ctx *ctx)
 	struct ha_pending *p, *next;
 
 	pthread_mutex_lock(&ctx->lock);
-	p = ctx->incoming;
-	ctx->incoming = NULL;
+	p = LIST_FIRST(&ctx->incoming);
+	LIST_INIT(&ctx->incoming);
 	pthread_mutex_unlock(&ctx->lock);
 	for (; p; p = next) {
-		next = p->next_driven;
-		p->next_driven = ctx->driven;
-		ctx->driven = p;
+		next = LIST_NEXT(p, driven);
+		LIST_INSERT_HEAD(&ctx->driven, p, driven);
 	}
 }
 
@@ -221,11 +204,11 @@ static uint64_t wake_at(const struct ha_pending *p)
 uint64_t ha_pending_drive(struct ha_ctx *ctx)
 {
 	uint64_t now = ha_clock_now(ctx->clock), next = UINT64_MAX;
-	struct ha_pending *p, **at = &ctx->driven;
+	struct ha_pending *p, *behind;
 	int steps = 0;
 
 	take_incoming(ctx);
-	while ((p = *at) != NULL) {
+	for (p = LIST_FIRST(&ctx->driven); p; p = behind) {
 		int state, result = 0;
 
 		if (ctx->soft_oob ||
@@ -233,13 +216,13 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 			result = step_pending(p, &state);
 		else if (p->runnable)
 			next = now;
+		behind = LIST_NEXT(p, driven);
 		if (!result) {
 			if (wake_at(p) < next)
 				next = wake_at(p);
-			at = &p->next_driven;
 			continue;
 		}
-		*at = p->next_driven;
+		LIST_REMOVE(p, driven);
 		if (result > 0)
 			complete_pending(p);
 		else
@@ -248,23 +231,13 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 	return next;
 }
 
-static bool take_out(struct ha_pending **list, struct ha_pending *p)
-{
-	for (struct ha_pending **at = list; *at; at = &(*at)->next_driven)
-		if (*at == p) {
-			*at = p->next_driven;
-			return true;
-		}
-	return false;
-}
-
 void ha_pending_push(struct ha_pending *p)
 {
 	int state, result = step_pending(p, &state);
 
 	if (!result)
 		return;
-	take_out(&p->ctx->driven, p);
+	LIST_REMOVE(p, driven);
 	if (result > 0)
 		complete_pending(p);
 	else
@@ -275,6 +248,6 @@ void ha_pending_forget(struct ha_pending *p)
 {
 	if (p->bundle)
 		ha_bundle_unhook(p->bundle);
-	if (!take_out(&p->ctx->driven, p))
-		take_out(&p->ctx->incoming, p);
+	if (atomic_load_explicit(&p->state, memory_order_relaxed) < HA_PENDING_UP)
+		LIST_REMOVE(p, driven);
 }

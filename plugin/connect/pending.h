@@ -14,6 +14,7 @@
 #include "plugin/transfer/bundle.h"
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 struct ha_listen;
 struct ha_watch;
@@ -63,19 +64,20 @@ struct ha_pending {
 	struct ha_listen *listen; /* NULL at the connecting end */
 	struct ha_stream *stream;
 	struct ha_bundle *bundle;
-	struct ha_pending *next_driven;
-	struct ha_pending *next, **pprev; /* ctx->connects or listen->accepts, under ctx->lock */
-	uint64_t deadline;                /* when the time limit ends */
-	uint64_t dial_at;                 /* DIAL: not before */
-	uint32_t dials;                   /* attempts so far */
-	int dial_error;                   /* of the last one */
-	uint64_t refused_since;           /* the first refusal of a row; 0 = none */
-	bool runnable;                    /* its socket has something, or it is new */
-	bool unauthenticated;             /* has not shown the nonce */
-	bool explained;                   /* the log has said why already */
-	bool taken;                       /* by the call of ha_connect that returns it */
-	bool untaken;                     /* it has failed before that */
-	const void *key;                  /* where the caller keeps the handle */
+	/* in ctx->driven, or ctx->incoming before; in neither once its state is final */
+	LIST_ENTRY(ha_pending) driven;
+	LIST_ENTRY(ha_pending) entry; /* in ctx->connects or listen->accepts, under ctx->lock */
+	uint64_t deadline;            /* when the time limit ends */
+	uint64_t dial_at;             /* DIAL: not before */
+	uint32_t dials;               /* attempts so far */
+	int dial_error;               /* of the last one */
+	uint64_t refused_since;       /* the first refusal of a row; 0 = none */
+	bool runnable;                /* its socket has something, or it is new */
+	bool unauthenticated;         /* has not shown the nonce */
+	bool explained;               /* the log has said why already */
+	bool taken;                   /* by the call of ha_connect that returns it */
+	bool untaken;                 /* it has failed before that */
+	const void *key;              /* where the caller keeps the handle */
 	struct ha_wire_handle handle;
 	int dev;
 	struct ha_comm_opts opts;
@@ -93,10 +95,7 @@ void ha_pending_free(struct ha_pending *p);
 int ha_pending_why(struct ha_pending *p, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Its lists; under ctx->lock. */
-void ha_pending_link(struct ha_pending **list, struct ha_pending *p);
-void ha_pending_unlink(struct ha_pending *p);
-/* Take it from the driver; under ctx->drive. */
+/* Take it from the driver; under ctx->drive, and ctx->lock where it may be in ctx->incoming. */
 void ha_pending_forget(struct ha_pending *p);
 
 /* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be

@@ -30,7 +30,7 @@
 #define CHECK_MAX_NS (30 * HA_NS_PER_S)
 
 struct ha_away {
-	struct ha_away *next;
+	LIST_ENTRY(ha_away) entry;
 	uint64_t since, look_at;
 	unsigned looks; /* without result, and before: how often it has failed again at once */
 	unsigned told;  /* mask by enum ha_sight */
@@ -55,7 +55,7 @@ struct ha_search {
 static struct ha_nic *nic_new(struct ha_ctx *ctx, struct ibv_context *verbs,
 			      const struct ha_verbs_hot *hot)
 {
-	struct ha_nic **end = &ctx->returns.nics, *nic = calloc(1, sizeof(*nic));
+	struct ha_nic *nic = calloc(1, sizeof(*nic));
 
 	if (!nic)
 		return NULL;
@@ -63,34 +63,30 @@ static struct ha_nic *nic_new(struct ha_ctx *ctx, struct ibv_context *verbs,
 	nic->verbs = verbs;
 	nic->hot = *hot;
 	nic->events.fd = -1;
-	while (*end)
-		end = &(*end)->next;
-	*end = nic;
+	TAILQ_INSERT_TAIL(&ctx->returns.nics, nic, entry);
 	return nic;
 }
 
 static void nic_unlink(struct ha_nic *nic)
 {
-	struct ha_nic **at = &nic->ctx->returns.nics;
-
-	while (*at != nic)
-		at = &(*at)->next;
-	*at = nic->next;
+	TAILQ_REMOVE(&nic->ctx->returns.nics, nic, entry);
 	ha_loop_remove(&nic->ctx->loop, &nic->events);
 	nic->events.fd = -1;
 }
 
 static struct ha_nic *nic_of(struct ha_ctx *ctx, const struct ha_topo_device *topo)
 {
-	struct ha_nic *nic = ctx->returns.nics;
+	struct ha_nic *nic;
 
-	while (nic && nic->verbs != topo->context)
-		nic = nic->next;
-	return nic ? nic : nic_new(ctx, topo->context, &topo->hot);
+	TAILQ_FOREACH(nic, &ctx->returns.nics, entry)
+		if (nic->verbs == topo->context)
+			return nic;
+	return nic_new(ctx, topo->context, &topo->hot);
 }
 
 int ha_returns_open(struct ha_ctx *ctx, int (*watch)(struct ha_nic *nic))
 {
+	TAILQ_INIT(&ctx->returns.nics);
 	ctx->returns.check_at = UINT64_MAX;
 	ctx->returns.watch = watch;
 	for (int i = 0; i < ctx->nports; i++) {
@@ -114,7 +110,6 @@ int ha_returns_open(struct ha_ctx *ctx, int (*watch)(struct ha_nic *nic))
 static bool leave_opening(struct ha_device *dev, struct ha_away *away)
 {
 	struct ha_opening *next = ha_opening_new(dev, NULL), *past;
-	struct ha_returns *r = &dev->ctx->returns;
 
 	if (!next)
 		return false;
@@ -122,8 +117,7 @@ static bool leave_opening(struct ha_device *dev, struct ha_away *away)
 	past = dev->now;
 	dev->now = next;
 	pthread_mutex_unlock(&dev->lock);
-	past->next = r->past;
-	r->past = past;
+	LIST_INSERT_HEAD(&dev->ctx->returns.past, past, past);
 	ha_topo_lose(dev->ctx->topo, dev->index);
 	dev->away = away;
 	ha_opening_put(past);
@@ -170,15 +164,16 @@ void ha_returns_lost(struct ha_nic *nic)
 	}
 	away->since = now;
 	away->look_at = now + find_pause(away->looks);
-	away->next = ctx->returns.away;
-	ctx->returns.away = away;
+	LIST_INSERT_HEAD(&ctx->returns.away, away, entry);
 }
 
 /* ---- what nobody uses any more ---- */
 
 static bool is_last(const struct ha_ctx *ctx, const struct ha_nic *nic)
 {
-	for (const struct ha_opening *o = ctx->returns.past; o; o = o->next)
+	const struct ha_opening *o;
+
+	LIST_FOREACH(o, &ctx->returns.past, past)
 		if (o->nic == nic)
 			return false;
 	for (int i = 0; i < ctx->nports; i++)
@@ -189,17 +184,16 @@ static bool is_last(const struct ha_ctx *ctx, const struct ha_nic *nic)
 
 static void close_unused(struct ha_ctx *ctx)
 {
-	struct ha_opening **at = &ctx->returns.past, *o;
+	struct ha_opening *o, *next;
 
-	while ((o = *at) != NULL) {
+	for (o = LIST_FIRST(&ctx->returns.past); o; o = next) {
 		struct ha_nic *nic = o->nic;
 
+		next = LIST_NEXT(o, past);
 		/* Acquire: pairs with the release of its last user. */
-		if (atomic_load_explicit(&o->users, memory_order_acquire)) {
-			at = &o->next;
+		if (atomic_load_explicit(&o->users, memory_order_acquire))
 			continue;
-		}
-		*at = o->next;
+		LIST_REMOVE(o, past);
 		if (!is_last(ctx, nic))
 			nic = NULL;
 		else
@@ -370,16 +364,6 @@ static bool take_back(struct ha_ctx *ctx, struct ha_away *away, const struct ha_
 	return true;
 }
 
-static void forget_away(struct ha_ctx *ctx, struct ha_away *away)
-{
-	struct ha_away **at = &ctx->returns.away;
-
-	while (*at != away)
-		at = &(*at)->next;
-	*at = away->next;
-	free(away);
-}
-
 /* Each cause once, for as long as it is away. */
 static void say_why_not(const struct ha_search *s, uint64_t now)
 {
@@ -420,7 +404,8 @@ static void finish_look(struct ha_search *s, uint64_t now)
 
 	if (s->found.sight == HA_SIGHT_BACK) {
 		if (take_back(s->ctx, away, &s->found, now)) {
-			forget_away(s->ctx, away);
+			LIST_REMOVE(away, entry);
+			free(away);
 			return;
 		}
 		s->ctx->verbs->close(s->ctx->verbs, s->found.context);
@@ -452,10 +437,10 @@ static bool is_down(const struct ha_ctx *ctx, const struct ha_nic *nic)
 /* Those behind nic; NULL: from the first. */
 static struct ha_nic *next_down(const struct ha_ctx *ctx, struct ha_nic *nic)
 {
-	nic = nic ? nic->next : ctx->returns.nics;
+	nic = nic ? TAILQ_NEXT(nic, entry) : TAILQ_FIRST(&ctx->returns.nics);
 	while (nic &&
 	       (atomic_load_explicit(&nic->lost, memory_order_relaxed) || !is_down(ctx, nic)))
-		nic = nic->next;
+		nic = TAILQ_NEXT(nic, entry);
 	return nic;
 }
 
@@ -508,10 +493,11 @@ static void check_next(struct ha_ctx *ctx, struct ha_nic *done, uint64_t now)
 
 static void finish_check(struct ha_search *s, uint64_t now)
 {
-	struct ha_nic *nic = s->nic, *known = s->ctx->returns.nics;
+	struct ha_nic *nic = s->nic, *known;
 
-	while (known && known != nic)
-		known = known->next;
+	TAILQ_FOREACH(known, &s->ctx->returns.nics, entry)
+		if (known == nic)
+			break;
 	/* It may have failed, and gone, meanwhile; or its port is up again. */
 	if (!s->listed && known && !atomic_load_explicit(&nic->lost, memory_order_relaxed) &&
 	    is_down(s->ctx, nic)) {
@@ -542,9 +528,9 @@ static void finish_search(struct ha_ctx *ctx, uint64_t now)
 
 static struct ha_away *first_due(const struct ha_returns *r)
 {
-	struct ha_away *first = r->away;
+	struct ha_away *a, *first = LIST_FIRST(&r->away);
 
-	for (struct ha_away *a = r->away; a; a = a->next)
+	LIST_FOREACH(a, &r->away, entry)
 		if (a->look_at < first->look_at)
 			first = a;
 	return first;
@@ -568,7 +554,7 @@ uint64_t ha_returns_round(struct ha_ctx *ctx, uint64_t now)
 	struct ha_returns *r = &ctx->returns;
 	const struct ha_away *first;
 
-	if (r->past)
+	if (!LIST_EMPTY(&r->past))
 		close_unused(ctx);
 	if (!r->search)
 		start_due(ctx, now);
@@ -614,17 +600,17 @@ void ha_returns_close(struct ha_ctx *ctx)
 	struct ha_nic *nic;
 
 	end_search(ctx);
-	while ((away = r->away) != NULL) {
-		r->away = away->next;
+	while ((away = LIST_FIRST(&r->away)) != NULL) {
+		LIST_REMOVE(away, entry);
 		free(away);
 	}
-	while ((o = r->past) != NULL) {
-		r->past = o->next;
+	while ((o = LIST_FIRST(&r->past)) != NULL) {
+		LIST_REMOVE(o, past);
 		ha_opening_close(o);
 	}
 	for (int i = 0; i < ctx->nports; i++)
 		ha_device_close(&ctx->devices[i]);
-	while ((nic = r->nics) != NULL) {
+	while ((nic = TAILQ_FIRST(&r->nics)) != NULL) {
 		nic_unlink(nic);
 		free_lost_nic(ctx, nic);
 	}

@@ -18,6 +18,7 @@
 #define HA_CORE_RETURNS_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct ha_away;
 struct ha_ctx;
@@ -26,11 +27,11 @@ struct ha_opening;
 struct ha_search;
 
 struct ha_returns {
-	struct ha_nic
-		*nics; /* open contexts, those of failed devices that are in use still among them */
-	struct ha_away *away;     /* devices that have failed and are not back */
-	struct ha_opening *past;  /* openings of failed devices that are in use still */
-	struct ha_search *search; /* is under way; NULL: none is */
+	/* open contexts, those of failed devices that are in use still among them */
+	TAILQ_HEAD(, ha_nic) nics;
+	LIST_HEAD(, ha_away) away;    /* devices that have failed and are not back */
+	LIST_HEAD(, ha_opening) past; /* openings of failed devices that are in use still */
+	struct ha_search *search;     /* is under way; NULL: none is */
 	uint64_t check_at; /* when devices that are down are looked for in the list; UINT64_MAX:
 			      none is */
 	unsigned checks;   /* without success */

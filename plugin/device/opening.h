@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define HA_FAILED_SRQS 4
 
@@ -30,8 +31,8 @@ struct ha_nic {
 	struct ha_verbs_hot hot; /* of that context; read-only */
 	struct ha_device *dev;   /* the first of its ports */
 	struct ha_watch events;
-	atomic_bool lost;    /* the device has failed: nothing on it works any more */
-	struct ha_nic *next; /* of ctx->returns.lost */
+	atomic_bool lost;          /* the device has failed: nothing on it works any more */
+	TAILQ_ENTRY(ha_nic) entry; /* in ctx->returns.nics */
 };
 
 struct ha_opening {
@@ -53,7 +54,7 @@ struct ha_opening {
 	/* Rails, queue pairs that wait for their destruction, registrations; one for the device
 	 * while this is its present opening. */
 	_Atomic unsigned users;
-	struct ha_opening *next; /* of ctx->returns.past, under ctx->drive */
+	LIST_ENTRY(ha_opening) past; /* in ctx->returns.past, under ctx->drive */
 };
 
 /* With one user, the device. NULL: no memory. */
