@@ -20,11 +20,12 @@ static bool room_for_one(const struct ha_dmabufs *all)
 /* As mr_cache.c has it: what is registered at an address is one buffer until it is deregistered. */
 static struct ha_dmabuf *find_dmabuf(const struct ha_dmabufs *all, const struct ha_mr_want *want)
 {
-	struct ha_dmabuf *one = all->first;
+	struct ha_dmabuf *one;
 
-	while (one &&
-	       (one->addr != want->addr || one->size != want->size || one->offset != want->offset))
-		one = one->next;
+	LIST_FOREACH(one, &all->list, entry)
+		if (one->addr == want->addr && one->size == want->size &&
+		    one->offset == want->offset)
+			break;
 	return one;
 }
 
@@ -46,8 +47,7 @@ static struct ha_dmabuf *add_dmabuf(struct ha_dmabufs *all, const struct ha_mr_w
 	one->addr = want->addr;
 	one->size = want->size;
 	one->offset = want->offset;
-	one->next = all->first;
-	all->first = one;
+	LIST_INSERT_HEAD(&all->list, one, entry);
 	all->count++;
 	return one;
 }
@@ -68,14 +68,10 @@ struct ha_dmabuf *ha_dmabuf_keep(struct ha_dmabufs *all, const struct ha_mr_want
 
 void ha_dmabuf_drop(struct ha_dmabufs *all, struct ha_dmabuf *one)
 {
-	struct ha_dmabuf **at = &all->first;
-
 	pthread_mutex_lock(&all->lock);
 	one->users--;
 	if (!one->users) {
-		while (*at != one)
-			at = &(*at)->next;
-		*at = one->next;
+		LIST_REMOVE(one, entry);
 		all->count--;
 		close(one->fd);
 		free(one);

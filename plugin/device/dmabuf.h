@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct ha_mr_want;
 
@@ -22,13 +23,13 @@ struct ha_dmabuf {
 	uint64_t offset;
 	int fd;
 	unsigned users;
-	struct ha_dmabuf *next;
+	LIST_ENTRY(ha_dmabuf) entry;
 };
 
 /* All of a context; zeroed = none. */
 struct ha_dmabufs {
 	pthread_mutex_t lock;
-	struct ha_dmabuf *first;
+	LIST_HEAD(, ha_dmabuf) list;
 	unsigned count; /* descriptors kept */
 	bool told;      /* said once that there are no more */
 };

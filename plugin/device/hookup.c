@@ -18,7 +18,7 @@
 #define IDLE_S 10     /* a thread without work ends */
 
 struct ha_hookup_worker {
-	struct ha_hookup_worker *next;
+	LIST_ENTRY(ha_hookup_worker) entry; /* in ha_hookups.workers, then in .ended */
 	struct ha_ctx *ctx;
 	pthread_t thread;
 };
@@ -83,8 +83,7 @@ static bool publish_hookup(struct ha_hookups *all, struct ha_hookup *h)
 {
 	if (h->abandoned)
 		return false;
-	h->next = all->over;
-	all->over = h;
+	TAILQ_INSERT_HEAD(&all->over, h, entry);
 	atomic_store_explicit(&h->state, HA_HOOKUP_OVER, memory_order_release);
 	return true;
 }
@@ -113,20 +112,14 @@ void ha_hookup_run(struct ha_hookup *h)
 /* ---- threads ---- */
 
 /* Under the lock: the oldest whose device does not hold too many threads already. */
-static struct ha_hookup **next_waiting(struct ha_hookups *all)
+static struct ha_hookup *next_waiting(const struct ha_hookups *all)
 {
-	struct ha_hookup **at = &all->queue;
+	struct ha_hookup *h;
 
-	while (*at && (*at)->dev->hookups >= PER_DEVICE)
-		at = &(*at)->next;
-	return at;
-}
-
-static void dequeue_hookup(struct ha_hookups *all, struct ha_hookup **at)
-{
-	if (!(*at)->next)
-		all->queue_end = at;
-	*at = (*at)->next;
+	TAILQ_FOREACH(h, &all->queue, entry)
+		if (h->dev->hookups < PER_DEVICE)
+			break;
+	return h;
 }
 
 /* Under the lock. False: nothing came for long. */
@@ -141,14 +134,9 @@ static bool sleep_on(struct ha_hookups *all)
 
 static void end_worker(struct ha_hookups *all, struct ha_hookup_worker *me)
 {
-	struct ha_hookup_worker **at = &all->workers;
-
-	while (*at != me)
-		at = &(*at)->next;
-	*at = me->next;
+	LIST_REMOVE(me, entry);
 	all->nworkers--;
-	me->next = all->ended;
-	all->ended = me;
+	LIST_INSERT_HEAD(&all->ended, me, entry);
 	atomic_store_explicit(&all->some_ended, true, memory_order_relaxed);
 	ha_loop_wake(&me->ctx->loop);
 	pthread_cond_signal(&all->gone);
@@ -162,14 +150,13 @@ static void come_back(struct ha_hookups *all, struct ha_device *dev)
 }
 
 /* Under the lock, which is released while the kernel works. */
-static void work_on(struct ha_ctx *ctx, struct ha_hookup **at)
+static void work_on(struct ha_ctx *ctx, struct ha_hookup *h)
 {
 	struct ha_hookups *all = &ctx->hookups;
-	struct ha_hookup *h = *at;
 	struct ha_device *dev = h->dev;
 	bool published;
 
-	dequeue_hookup(all, at);
+	TAILQ_REMOVE(&all->queue, h, entry);
 	dev->hookups++;
 	all->held_up++;
 	atomic_store_explicit(&h->state, HA_HOOKUP_RUNNING, memory_order_relaxed);
@@ -190,15 +177,15 @@ static void *worker_main(void *arg)
 {
 	struct ha_hookup_worker *me = arg;
 	struct ha_hookups *all = &me->ctx->hookups;
-	struct ha_hookup **at;
+	struct ha_hookup *h;
 	bool again = true;
 
 	pthread_mutex_lock(&all->lock);
 	for (;;) {
-		at = next_waiting(all);
-		if (*at) {
+		h = next_waiting(all);
+		if (h) {
 			again = true;
-			work_on(me->ctx, at);
+			work_on(me->ctx, h);
 		} else if (all->stop || !again) {
 			break;
 		} else {
@@ -216,12 +203,12 @@ static void join_ended(struct ha_hookups *all)
 	struct ha_hookup_worker *w, *next;
 
 	pthread_mutex_lock(&all->lock);
-	w = all->ended;
-	all->ended = NULL;
+	w = LIST_FIRST(&all->ended);
+	LIST_INIT(&all->ended);
 	atomic_store_explicit(&all->some_ended, false, memory_order_relaxed);
 	pthread_mutex_unlock(&all->lock);
 	for (; w; w = next) {
-		next = w->next;
+		next = LIST_NEXT(w, entry);
 		pthread_join(w->thread, NULL);
 		free(w);
 	}
@@ -255,8 +242,7 @@ static bool add_worker(struct ha_ctx *ctx)
 	pthread_mutex_lock(&all->lock); /* it must find itself in the list */
 	err = thread_start(w);
 	if (!err) {
-		w->next = all->workers;
-		all->workers = w;
+		LIST_INSERT_HEAD(&all->workers, w, entry);
 		all->nworkers++;
 	}
 	pthread_mutex_unlock(&all->lock);
@@ -272,13 +258,12 @@ static bool enqueue_hookup(struct ha_ctx *ctx, struct ha_hookup *h)
 	bool any;
 
 	pthread_mutex_lock(&all->lock);
-	any = all->workers != NULL;
+	any = !LIST_EMPTY(&all->workers);
 	pthread_mutex_unlock(&all->lock);
 	if (!any && !add_worker(ctx))
 		return false;
 	pthread_mutex_lock(&all->lock);
-	*all->queue_end = h;
-	all->queue_end = &h->next;
+	TAILQ_INSERT_TAIL(&all->queue, h, entry);
 	pthread_cond_signal(&all->wake);
 	pthread_mutex_unlock(&all->lock);
 	return true;
@@ -294,7 +279,7 @@ static uint64_t add_if_held_up(struct ha_ctx *ctx)
 	bool all_held_up;
 
 	pthread_mutex_lock(&all->lock);
-	h = *next_waiting(all);
+	h = next_waiting(all);
 	if (h)
 		at = h->since + CHECK_INTERVAL_NS;
 	all_held_up = all->held_up == all->nworkers;
@@ -320,7 +305,8 @@ void ha_hookups_open(struct ha_ctx *ctx, const struct ha_hookup_ops *ops, void *
 	pthread_cond_init(&all->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	pthread_cond_init(&all->gone, NULL);
-	all->queue_end = &all->queue;
+	TAILQ_INIT(&all->queue);
+	TAILQ_INIT(&all->over);
 	all->ops = ops;
 	all->ops_arg = arg;
 }
@@ -344,16 +330,15 @@ void ha_hookup_start(struct ha_ctx *ctx, struct ha_hookup *h)
 /* Under the lock. */
 static void take_out(struct ha_hookups *all, struct ha_hookup *h)
 {
-	struct ha_hookup **at = ha_hookup_over(h) ? &all->over : &all->queue;
+	struct ha_hookup_list *list = ha_hookup_over(h) ? &all->over : &all->queue;
+	const struct ha_hookup *listed;
 
-	while (*at && *at != h)
-		at = &(*at)->next;
-	if (!*at)
+	TAILQ_FOREACH(listed, list, entry)
+		if (listed == h)
+			break;
+	if (!listed)
 		return; /* a round has told of it */
-	if (ha_hookup_over(h))
-		*at = h->next;
-	else
-		dequeue_hookup(all, at);
+	TAILQ_REMOVE(list, h, entry);
 	atomic_fetch_sub_explicit(&all->out, 1, memory_order_relaxed);
 }
 
@@ -395,9 +380,9 @@ uint64_t ha_hookups_round(struct ha_ctx *ctx)
 		return UINT64_MAX;
 	for (;;) {
 		pthread_mutex_lock(&all->lock);
-		h = all->over;
+		h = TAILQ_FIRST(&all->over);
 		if (h)
-			all->over = h->next;
+			TAILQ_REMOVE(&all->over, h, entry);
 		pthread_mutex_unlock(&all->lock);
 		if (!h)
 			break;
@@ -417,7 +402,7 @@ void ha_hookups_close(struct ha_ctx *ctx)
 	pthread_mutex_lock(&all->lock);
 	all->stop = true;
 	pthread_cond_broadcast(&all->wake);
-	while (all->workers)
+	while (!LIST_EMPTY(&all->workers))
 		pthread_cond_wait(&all->gone, &all->lock);
 	pthread_mutex_unlock(&all->lock);
 	join_ended(all);

@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct ha_ctx;
 struct ha_device;
@@ -56,8 +57,10 @@ struct ha_hookup {
 	_Atomic int state; /* enum ha_hookup_state; changed under the lock */
 	bool abandoned;    /* under the lock */
 	uint64_t since;
-	struct ha_hookup *next;
+	TAILQ_ENTRY(ha_hookup) entry; /* in ha_hookups.queue, then in .over */
 };
+
+TAILQ_HEAD(ha_hookup_list, ha_hookup);
 
 /* Who runs them in the place of threads: the simulator. */
 struct ha_hookup_ops {
@@ -70,8 +73,8 @@ struct ha_hookup_ops {
 struct ha_hookups {
 	pthread_mutex_t lock;      /* all below, and ha_device.hookups */
 	pthread_cond_t wake, gone; /* there is work; a thread has ended */
-	struct ha_hookup *queue, **queue_end, *over;
-	struct ha_hookup_worker *workers, *ended;
+	struct ha_hookup_list queue, over;
+	LIST_HEAD(, ha_hookup_worker) workers, ended;
 	unsigned nworkers, held_up; /* how many there are; in the kernel */
 	bool stop;
 	atomic_bool some_ended;          /* `ended` is worth a look */

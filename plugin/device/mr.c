@@ -171,20 +171,14 @@ static int register_all(struct ha_bundle *b, struct ha_mr *mr, const struct ha_m
 static void link_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
 	pthread_mutex_lock(&b->registered.list_lock);
-	mr->next = b->registered.list;
-	if (mr->next)
-		mr->next->pprev = &mr->next;
-	mr->pprev = &b->registered.list;
-	b->registered.list = mr;
+	LIST_INSERT_HEAD(&b->registered.list, mr, link);
 	pthread_mutex_unlock(&b->registered.list_lock);
 }
 
 static void unlink_mr(struct ha_bundle *b, struct ha_mr *mr)
 {
 	pthread_mutex_lock(&b->registered.list_lock);
-	*mr->pprev = mr->next;
-	if (mr->next)
-		mr->next->pprev = mr->pprev;
+	LIST_REMOVE(mr, link);
 	pthread_mutex_unlock(&b->registered.list_lock);
 }
 
@@ -317,9 +311,10 @@ bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr)
 {
 	const struct ha_mr *at;
 
-	for (at = b->registered.list; at && at != mr; at = at->next)
-		;
-	return at != NULL;
+	LIST_FOREACH(at, &b->registered.list, link)
+		if (at == mr)
+			return true;
+	return false;
 }
 
 int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
@@ -337,9 +332,9 @@ int ha_dereg_mr(struct ha_bundle *b, struct ha_mr *mr)
 
 void ha_bundle_free_mrs(struct ha_bundle *b)
 {
-	while (b->registered.list) {
-		struct ha_mr *mr = b->registered.list;
+	struct ha_mr *mr;
 
+	while ((mr = LIST_FIRST(&b->registered.list)) != NULL) {
 		unlink_mr(b, mr);
 		release_mr(b, mr);
 	}

@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 struct ha_bundle;
 struct ha_opening;
@@ -42,7 +43,7 @@ struct ha_mr {
 	struct ha_mr_want want;
 	/* NULL: not a dma-buf, no other rail will want it, or no descriptor was left */
 	struct ha_dmabuf *kept;
-	struct ha_mr *next, **pprev; /* its bundle's list, under registered.list_lock */
+	LIST_ENTRY(ha_mr) link; /* in its bundle's list, under registered.list_lock */
 };
 
 /* Of a connection. */
@@ -53,7 +54,7 @@ struct ha_registered {
 	/* The list alone, and that what is on it is not given back; for moments, within `lock` or
 	 * without. */
 	pthread_mutex_t list_lock;
-	struct ha_mr *list;
+	LIST_HEAD(, ha_mr) list;
 	/* Mask of the rails on whose device every buffer is registered. Changed under `lock`; the
 	 * driver also looks without. */
 	_Atomic uint8_t rails;

@@ -25,6 +25,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define BUCKETS 256
 
@@ -35,18 +36,19 @@ struct ha_mr_entry {
 	struct ha_mr_want want;
 	struct ibv_mr *mr;
 	unsigned users;
-	struct ha_mr_entry *next; /* in its bucket */
-	/* While users == 0: the kept ones, from the most to the least recently used. */
-	struct ha_mr_entry *newer, *older;
+	LIST_ENTRY(ha_mr_entry) chain; /* in its bucket */
+	TAILQ_ENTRY(ha_mr_entry) kept; /* while users == 0 */
 };
+
+TAILQ_HEAD(ha_mr_entries, ha_mr_entry);
 
 struct ha_mr_cache {
 	struct ha_opening *opening; /* each entry that is in use is one of its users */
 	/* everything below; across the slow verbs, so that two threads register a buffer once */
 	pthread_mutex_t lock;
-	unsigned limit, used, kept;
-	struct ha_mr_entry *newest, *oldest;
-	struct ha_mr_entry *bucket[BUCKETS];
+	unsigned limit, used, nkept;
+	struct ha_mr_entries kept; /* from the most to the least recently used */
+	LIST_HEAD(, ha_mr_entry) bucket[BUCKETS];
 };
 
 static unsigned hash_want(const struct ha_mr_want *w)
@@ -94,40 +96,33 @@ static int do_register(struct ha_opening *o, const struct ha_mr_want *w, struct 
 
 static void unlink_kept(struct ha_mr_cache *c, struct ha_mr_entry *e)
 {
-	*(e->newer ? &e->newer->older : &c->newest) = e->older;
-	*(e->older ? &e->older->newer : &c->oldest) = e->newer;
-	c->kept--;
+	TAILQ_REMOVE(&c->kept, e, kept);
+	c->nkept--;
 }
 
 static void link_kept(struct ha_mr_cache *c, struct ha_mr_entry *e)
 {
-	e->newer = NULL;
-	e->older = c->newest;
-	*(c->newest ? &c->newest->newer : &c->oldest) = e;
-	c->newest = e;
-	c->kept++;
+	TAILQ_INSERT_HEAD(&c->kept, e, kept);
+	c->nkept++;
 }
 
 static void drop_entry(struct ha_mr_cache *c, struct ha_mr_entry *e)
 {
 	const struct ha_verbs_ops *v = c->opening->dev->ctx->verbs;
-	struct ha_mr_entry **at = &c->bucket[hash_want(&e->want)];
 	int err = v->dereg_mr(v, e->mr);
 
 	/* Of a device that is gone nothing else can be expected, and its end has been told. */
 	if (err && !ha_opening_lost(c->opening))
 		HA_WARN(c->opening->dev->name, "cannot deregister %zu bytes at %#lx: %s",
 			e->want.size, (unsigned long)e->want.addr, strerror(-err));
-	while (*at != e)
-		at = &(*at)->next;
-	*at = e->next;
+	LIST_REMOVE(e, chain);
 	free(e);
 }
 
 static int add_entry(struct ha_mr_cache *c, const struct ha_mr_want *want,
 		     struct ha_mr_entry **entry)
 {
-	struct ha_mr_entry *e = calloc(1, sizeof(*e));
+	struct ha_mr_entry *old, *e = calloc(1, sizeof(*e));
 	int err = -ENOMEM;
 
 	if (e) {
@@ -135,9 +130,8 @@ static int add_entry(struct ha_mr_cache *c, const struct ha_mr_want *want,
 		err = do_register(c->opening, want, &e->mr);
 	}
 	/* What is kept for later may be what is missing now. */
-	while (err == -ENOMEM && e && c->oldest) {
-		struct ha_mr_entry *old = c->oldest;
-
+	while (err == -ENOMEM && e && !TAILQ_EMPTY(&c->kept)) {
+		old = TAILQ_LAST(&c->kept, ha_mr_entries);
 		unlink_kept(c, old);
 		drop_entry(c, old);
 		err = do_register(c->opening, want, &e->mr);
@@ -149,8 +143,7 @@ static int add_entry(struct ha_mr_cache *c, const struct ha_mr_want *want,
 	e->cache = c;
 	e->users = 1;
 	ha_opening_take(c->opening);
-	e->next = c->bucket[hash_want(want)];
-	c->bucket[hash_want(want)] = e;
+	LIST_INSERT_HEAD(&c->bucket[hash_want(want)], e, chain);
 	c->used++;
 	*entry = e;
 	return 0;
@@ -163,8 +156,9 @@ int ha_mr_cache_get(struct ha_mr_cache *c, const struct ha_mr_want *want,
 	int err = 0;
 
 	pthread_mutex_lock(&c->lock);
-	for (e = c->bucket[hash_want(want)]; e && !is_same_buffer(&e->want, want); e = e->next)
-		;
+	LIST_FOREACH(e, &c->bucket[hash_want(want)], chain)
+		if (is_same_buffer(&e->want, want))
+			break;
 	if (!e) {
 		err = add_entry(c, want, entry);
 	} else {
@@ -192,8 +186,8 @@ void ha_mr_cache_put(struct ha_mr_entry *e)
 			drop_entry(c, e);
 		} else {
 			link_kept(c, e);
-			while (c->kept > c->limit) {
-				e = c->oldest;
+			while (c->nkept > c->limit) {
+				e = TAILQ_LAST(&c->kept, ha_mr_entries);
 				unlink_kept(c, e);
 				drop_entry(c, e);
 			}
@@ -213,7 +207,7 @@ void ha_mr_cache_count(struct ha_mr_cache *c, unsigned *used, unsigned *kept)
 {
 	pthread_mutex_lock(&c->lock);
 	*used = c->used;
-	*kept = c->kept;
+	*kept = c->nkept;
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -225,6 +219,7 @@ struct ha_mr_cache *ha_mr_cache_new(struct ha_opening *opening, unsigned limit)
 		return NULL;
 	c->opening = opening;
 	c->limit = limit;
+	TAILQ_INIT(&c->kept);
 	pthread_mutex_init(&c->lock, NULL);
 	return c;
 }
@@ -234,8 +229,8 @@ void ha_mr_cache_free(struct ha_mr_cache *c)
 	if (!c)
 		return;
 	for (unsigned i = 0; i < BUCKETS; i++)
-		while (c->bucket[i])
-			drop_entry(c, c->bucket[i]);
+		while (!LIST_EMPTY(&c->bucket[i]))
+			drop_entry(c, LIST_FIRST(&c->bucket[i]));
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

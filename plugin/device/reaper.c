@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct ha_retired {
-	struct ha_retired *next;
+	STAILQ_ENTRY(ha_retired) entry;
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	struct ha_opening *opening; /* that they are on: a user */
@@ -24,7 +24,7 @@ void ha_reaper_open(struct ha_ctx *ctx)
 
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
-	r->tail = &r->retired;
+	STAILQ_INIT(&r->retired);
 }
 
 static struct ha_retired *take_retired(struct ha_reaper *r)
@@ -32,14 +32,11 @@ static struct ha_retired *take_retired(struct ha_reaper *r)
 	struct ha_retired *g;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->retired && !r->stop)
+	while (STAILQ_EMPTY(&r->retired) && !r->stop)
 		pthread_cond_wait(&r->wake, &r->lock);
-	g = r->retired;
-	if (g) {
-		r->retired = g->next;
-		if (!r->retired)
-			r->tail = &r->retired;
-	}
+	g = STAILQ_FIRST(&r->retired);
+	if (g)
+		STAILQ_REMOVE_HEAD(&r->retired, entry);
 	pthread_mutex_unlock(&r->lock);
 	return g;
 }
@@ -101,8 +98,7 @@ static bool enqueue_retired(struct ha_ctx *ctx, const struct ha_retired *what)
 		return false;
 	*g = *what;
 	pthread_mutex_lock(&r->lock);
-	*r->tail = g;
-	r->tail = &g->next;
+	STAILQ_INSERT_TAIL(&r->retired, g, entry);
 	pthread_cond_signal(&r->wake);
 	pthread_mutex_unlock(&r->lock);
 	return true;

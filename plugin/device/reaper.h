@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/queue.h>
 
 struct ha_ctx;
 struct ha_retired;
@@ -21,7 +22,7 @@ struct ha_opening;
 struct ha_reaper {
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t wake;
-	struct ha_retired *retired, **tail;
+	STAILQ_HEAD(, ha_retired) retired;
 	pthread_t thread;
 	bool running, stop;
 };

@@ -55,12 +55,13 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t start = ha_clock_now(b->ctx->clock);
+	struct ha_mr *mr;
 	int err = 0, failed = 0;
 
 	if (!ha_bundle_try_mr(b))
 		return false;
 	k->keys.lost = false;
-	for (struct ha_mr *mr = b->registered.list; mr && !k->keys.lost; mr = mr->next) {
+	for (mr = LIST_FIRST(&b->registered.list); mr && !k->keys.lost; mr = LIST_NEXT(mr, link)) {
 		if (mr->entry[r->index])
 			continue;
 		err = ha_mr_cache_get(r->opening->mr_cache, &mr->want, &mr->entry[r->index]);
@@ -109,8 +110,9 @@ static const char *refused_advice(struct ha_bundle *b, const struct ha_rail *r)
 	const struct ha_mr *mr;
 
 	pthread_mutex_lock(&b->registered.list_lock);
-	for (mr = b->registered.list; mr && mr->entry[r->index]; mr = mr->next)
-		;
+	LIST_FOREACH(mr, &b->registered.list, link)
+		if (!mr->entry[r->index])
+			break;
 	if (mr)
 		advice = ha_mr_advice(mr);
 	pthread_mutex_unlock(&b->registered.list_lock);
@@ -134,9 +136,10 @@ static void publish_keys(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_recv *c = (struct ha_recv *)b;
+	struct ha_mr *mr;
 
 	pthread_mutex_lock(&b->registered.list_lock);
-	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
+	LIST_FOREACH(mr, &b->registered.list, link) {
 		if (!mr->entry[r->index] || mr->lkey[r->index])
 			continue;
 		mr->lkey[r->index] = ha_mr_entry_mr(mr->entry[r->index])->lkey;
@@ -179,8 +182,9 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_mr *mr;
 
-	for (struct ha_mr *mr = b->registered.list; mr; mr = mr->next) {
+	LIST_FOREACH(mr, &b->registered.list, link) {
 		if (mr->entry[r->index])
 			ha_mr_cache_put(mr->entry[r->index]);
 		mr->entry[r->index] = NULL;

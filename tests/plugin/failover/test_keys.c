@@ -239,7 +239,7 @@ static void what_is_told(void)
 	struct ha_mr mr = { .rkey = { 3, 4 } }, gone = mr;
 	struct ha_msg_keys m = { 0 };
 
-	b->registered.list = &mr;
+	LIST_INSERT_HEAD(&b->registered.list, &mr, link);
 	c->done = 2;
 	c->head = 20;
 	b->failover.ctl[RAIL].keys.end = 20;
@@ -279,7 +279,7 @@ static void keys_that_are_forgotten(void)
 	struct ha_control *k = &b->failover.ctl[RAIL];
 	struct ha_mr mr = { .lkey = { 1, 2 }, .rkey = { 3, 4 } };
 
-	b->registered.list = &mr;
+	LIST_INSERT_HEAD(&b->registered.list, &mr, link);
 	b->registered.rails = b->registered.wanted = 3;
 	k->keys.stage = HA_KEYS_WANTED;
 	k->windows = (struct ha_told_windows) { .known = 3, .sent = 4 };

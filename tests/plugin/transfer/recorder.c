@@ -104,7 +104,7 @@ struct ha_send *make_sender(void)
 		mr.lkey[i] = lkey_of(i);
 	}
 	ha_policy_update(&s->b);
-	s->b.registered.list = &mr;
+	LIST_INSERT_HEAD(&s->b.registered.list, &mr, link);
 	atomic_store(&s->b.attention, 0);
 	posted = 0;
 	refusal = 0;

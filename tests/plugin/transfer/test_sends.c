@@ -544,11 +544,11 @@ static void replay_by_weight(void)
 	s->b.rail[0].sq_retired = s->b.rail[0].sq_posted - 1023; /* no room for two */
 	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), -EAGAIN);
 	s->b.rail[0].sq_retired++;
-	s->b.registered.list = NULL; /* the buffer has been given back */
+	LIST_REMOVE(&mr, link); /* the buffer has been given back */
 	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), -EAGAIN);
 	CHECK_INT(posted, 0);
 	CHECK_INT(s->slot[0].parked, 2);
-	s->b.registered.list = &mr;
+	LIST_INSERT_HEAD(&s->b.registered.list, &mr, link);
 	CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), 0);
 	free_sender(s);
 }
