@@ -14,18 +14,19 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
 struct ha_collnet_context {
-	struct ha_collnet_context *next;
+	LIST_ENTRY(ha_collnet_context) entry;
 	struct ha_plugin_comm *comm; /* NULL: given back */
 };
 
 /* What NCCL holds. A connect that failed has ended what its listener stands for; NCCL never closes
  * that one. */
 struct held {
-	struct held *next;
+	LIST_ENTRY(held) entry;
 	pid_t owner; /* a forked child inherits the list, and nothing that is in it */
 	struct ha_collnet_listen *listen;
 	struct ha_collnet *comm;
@@ -43,8 +44,8 @@ enum verdict { UNASKED, THERE, ABSENT };
 static struct {
 	pthread_mutex_t lock; /* all of it */
 	enum verdict verdict; /* asked once: NCCL counts devices again for every communicator */
-	struct ha_collnet_context *contexts;
-	struct held *held;
+	LIST_HEAD(, ha_collnet_context) contexts;
+	LIST_HEAD(, held) held;
 } collnet = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- contexts ---- */
@@ -64,8 +65,7 @@ int ha_collnet_context_new(ncclDebugLogger_t logger, uint64_t comm_id,
 		return err;
 	}
 	pthread_mutex_lock(&collnet.lock);
-	context->next = collnet.contexts;
-	collnet.contexts = context;
+	LIST_INSERT_HEAD(&collnet.contexts, context, entry);
 	pthread_mutex_unlock(&collnet.lock);
 	*out = context;
 	return 0;
@@ -73,16 +73,17 @@ int ha_collnet_context_new(ncclDebugLogger_t logger, uint64_t comm_id,
 
 void ha_collnet_context_end(struct ha_collnet_context *context)
 {
+	const struct ha_collnet_context *c;
 	struct ha_plugin_comm *comm = NULL;
 
 	pthread_mutex_lock(&collnet.lock);
-	for (struct ha_collnet_context **c = &collnet.contexts; *c; c = &(*c)->next) {
-		if (*c != context)
-			continue;
-		*c = context->next;
+	LIST_FOREACH(c, &collnet.contexts, entry)
+		if (c == context)
+			break;
+	if (c) {
+		LIST_REMOVE(context, entry);
 		comm = context->comm;
 		free(context);
-		break;
 	}
 	pthread_mutex_unlock(&collnet.lock);
 	ha_plugin_comm_finalize(comm);
@@ -92,9 +93,10 @@ static void give_back_references(void)
 {
 	for (;;) {
 		struct ha_plugin_comm *comm = NULL;
+		struct ha_collnet_context *c;
 
 		pthread_mutex_lock(&collnet.lock);
-		for (struct ha_collnet_context *c = collnet.contexts; c && !comm; c = c->next) {
+		for (c = LIST_FIRST(&collnet.contexts); c && !comm; c = LIST_NEXT(c, entry)) {
 			comm = c->comm;
 			c->comm = NULL;
 		}
@@ -108,20 +110,18 @@ static void give_back_references(void)
 /* True once. */
 static bool let_go(struct held *h)
 {
-	bool found = false;
+	const struct held *listed;
 
 	pthread_mutex_lock(&collnet.lock);
-	for (struct held **p = &collnet.held; *p && !found; p = &(*p)->next) {
-		if (*p != h)
-			continue;
-		*p = h->next;
-		found = true;
-		break;
-	}
+	LIST_FOREACH(listed, &collnet.held, entry)
+		if (listed == h)
+			break;
+	if (listed)
+		LIST_REMOVE(h, entry);
 	pthread_mutex_unlock(&collnet.lock);
-	if (found)
+	if (listed)
 		ha_plugin_count_comm(-1);
-	return found;
+	return listed != NULL;
 }
 
 static void close_held(struct held *h)
@@ -136,9 +136,9 @@ static void close_all_held(void)
 {
 	struct held *h;
 
-	while ((h = collnet.held) != NULL) {
+	while ((h = LIST_FIRST(&collnet.held)) != NULL) {
 		if (h->owner != getpid())
-			collnet.held = h->next;
+			LIST_REMOVE(h, entry);
 		else if (let_go(h))
 			close_held(h);
 	}
@@ -153,8 +153,7 @@ static struct held *add_held(void)
 	ha_plugin_on_teardown(close_all_held);
 	pthread_mutex_lock(&collnet.lock);
 	h->owner = getpid();
-	h->next = collnet.held;
-	collnet.held = h;
+	LIST_INSERT_HEAD(&collnet.held, h, entry);
 	pthread_mutex_unlock(&collnet.lock);
 	ha_plugin_count_comm(1);
 	return h;
@@ -164,8 +163,8 @@ __attribute__((destructor)) static void forget_contexts(void)
 {
 	struct ha_collnet_context *c;
 
-	while ((c = collnet.contexts)) {
-		collnet.contexts = c->next;
+	while ((c = LIST_FIRST(&collnet.contexts)) != NULL) {
+		LIST_REMOVE(c, entry);
 		free(c);
 	}
 }

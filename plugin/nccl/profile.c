@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/queue.h>
 
 #include "base/config.h"
 #include "include/hawser/profiler.h"
@@ -29,7 +30,7 @@ struct path {
 
 /* A request that NCCL holds. */
 struct record {
-	struct record *next;
+	LIST_ENTRY(record) entry;
 	void *request, *comm;
 	int buffers;
 	bool is_send;
@@ -37,10 +38,12 @@ struct record {
 	struct path path[HA_MAX_RECVS][HA_MAX_RAILS];
 };
 
+LIST_HEAD(records, record);
+
 /* Connections are driven by several threads; who profiles pays for a lock. */
 static struct {
 	pthread_mutex_t lock;
-	struct record *bucket[BUCKETS];
+	struct records bucket[BUCKETS];
 	_Atomic(ncclProfilerCallback_t) profiler;
 } profile = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -195,7 +198,7 @@ static void record_end(struct record *r)
 
 /* ---- requests ---- */
 
-static struct record **bucket_of(const void *request)
+static struct records *bucket_of(const void *request)
 {
 	return &profile.bucket[(uintptr_t)request / sizeof(void *) % BUCKETS];
 }
@@ -203,24 +206,22 @@ static struct record **bucket_of(const void *request)
 /* Out of the table, where it is the caller's; NULL: there is none. */
 static struct record *record_take(const void *request)
 {
-	struct record *r, **at;
+	struct record *r;
 
 	pthread_mutex_lock(&profile.lock);
-	for (at = bucket_of(request); (r = *at) && r->request != request; at = &r->next)
-		;
+	LIST_FOREACH(r, bucket_of(request), entry)
+		if (r->request == request)
+			break;
 	if (r)
-		*at = r->next;
+		LIST_REMOVE(r, entry);
 	pthread_mutex_unlock(&profile.lock);
 	return r;
 }
 
 static void record_put(struct record *r)
 {
-	struct record **bucket = bucket_of(r->request);
-
 	pthread_mutex_lock(&profile.lock);
-	r->next = *bucket;
-	*bucket = r;
+	LIST_INSERT_HEAD(bucket_of(r->request), r, entry);
 	pthread_mutex_unlock(&profile.lock);
 }
 
@@ -246,12 +247,11 @@ static struct record *record_take_of(const void *comm)
 
 	pthread_mutex_lock(&profile.lock);
 	for (int i = 0; i < BUCKETS && !r; i++)
-		for (struct record **at = &profile.bucket[i]; *at && !r; at = &(*at)->next)
-			if ((*at)->comm == comm) {
-				r = *at;
-				*at = r->next;
+		LIST_FOREACH(r, &profile.bucket[i], entry)
+			if (r->comm == comm)
 				break;
-			}
+	if (r)
+		LIST_REMOVE(r, entry);
 	pthread_mutex_unlock(&profile.lock);
 	return r;
 }

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,12 +37,12 @@ struct ha_journal {
 	uint64_t due;      /* when the totals are taken over again; under ctx->drive */
 	atomic_bool stale; /* an event has changed what the page sums up */
 	atomic_bool hold;  /* events wait in the queue until the driver has time */
-	struct told *queue, **queue_end;
+	STAILQ_HEAD(, told) queue;
 };
 
 /* What has happened, and is not told yet. */
 struct told {
-	struct told *next;
+	STAILQ_ENTRY(told) entry;
 	struct ha_event e;
 	struct ha_status_event record;
 	char text[];
@@ -263,13 +264,11 @@ static void report_event(struct ha_journal *j, const struct ha_event *e,
 /* Under j->lock. */
 static bool report_first(struct ha_journal *j)
 {
-	struct told *t = j->queue;
+	struct told *t = STAILQ_FIRST(&j->queue);
 
 	if (!t)
 		return false;
-	j->queue = t->next;
-	if (!j->queue)
-		j->queue_end = &j->queue;
+	STAILQ_REMOVE_HEAD(&j->queue, entry);
 	report_event(j, &t->e, &t->record, t->text);
 	free(t);
 	return true;
@@ -296,12 +295,10 @@ static bool enqueue_event(struct ha_journal *j, const struct ha_event *e,
 
 	if (!t)
 		return false;
-	t->next = NULL;
 	t->e = *e;
 	t->record = *record;
 	memcpy(t->text, text, size);
-	*j->queue_end = t;
-	j->queue_end = &t->next;
+	STAILQ_INSERT_TAIL(&j->queue, t, entry);
 	return true;
 }
 
@@ -321,7 +318,7 @@ void ha_journal_event(struct ha_ctx *ctx, const struct ha_event *e)
 	hold = e->kind != HA_EVENT_LOST && atomic_load_explicit(&j->hold, memory_order_relaxed);
 	pthread_mutex_lock(&j->lock);
 	record.number = j->status.totals.next_event++;
-	if ((hold || j->queue) && enqueue_event(j, e, &record, text)) {
+	if ((hold || !STAILQ_EMPTY(&j->queue)) && enqueue_event(j, e, &record, text)) {
 		pthread_mutex_unlock(&j->lock);
 		if (!hold)
 			report_queue(j);
@@ -430,7 +427,7 @@ void ha_journal_open(struct ha_ctx *ctx)
 	pthread_mutex_init(&j->lock, NULL);
 	atomic_init(&j->stale, false);
 	atomic_init(&j->hold, false);
-	j->queue_end = &j->queue;
+	STAILQ_INIT(&j->queue);
 	gethostname(j->host, sizeof(j->host) - 1);
 	open_file(j, &ctx->config);
 	ha_status_open(&j->status, ctx);
