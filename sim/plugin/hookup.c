@@ -11,7 +11,7 @@
 #define SEARCH_NS UINT64_C(3000000000)
 
 struct sim_hookup {
-	struct sim_hookup *next;
+	SLIST_ENTRY(sim_hookup) entry;
 	struct sim_host *host;
 	struct ha_hookup *h; /* NULL: done */
 	bool fails;
@@ -47,8 +47,9 @@ static void start(void *arg, struct ha_hookup *h)
 
 	if (!s)
 		abort();
-	*s = (struct sim_hookup) { host->hookups, host, h, false };
-	host->hookups = s;
+	s->host = host;
+	s->h = h;
+	SLIST_INSERT_HEAD(&host->hookups, s, entry);
 	ns = sr_rng_below(&host->rng, USUAL_NS) +
 	     sim_faults_connecting(w, host->index, dev->index, &s->fails);
 	if (!sim_device_reaches(dev, &h->rtr.ah_attr.grh.dgid))
@@ -63,7 +64,10 @@ static void start(void *arg, struct ha_hookup *h)
 
 static void finish(void *arg)
 {
-	for (struct sim_hookup *s = ((struct sim_host *)arg)->hookups; s; s = s->next)
+	struct sim_host *host = arg;
+	struct sim_hookup *s;
+
+	SLIST_FOREACH(s, &host->hookups, entry)
 		carry_out_pending(s);
 }
 
@@ -71,11 +75,10 @@ const struct ha_hookup_ops sim_hookup_ops = { .start = start, .finish = finish }
 
 void sim_hookups_free(struct sim_host *h)
 {
-	struct sim_hookup *s, *next;
+	struct sim_hookup *s;
 
-	for (s = h->hookups; s; s = next) {
-		next = s->next;
+	while ((s = SLIST_FIRST(&h->hookups)) != NULL) {
+		SLIST_REMOVE_HEAD(&h->hookups, entry);
 		free(s);
 	}
-	h->hookups = NULL;
 }

@@ -151,8 +151,7 @@ int sim_arena_open(struct sim_arena *a, struct sim_pool *pool, unsigned conn, bo
 	memset(a->base, FREE_BYTE, a->size);
 	for (unsigned i = n; i--;) {
 		a->buffer[i].data = a->base + GUARD + i * a->stride;
-		a->buffer[i].next_free = a->free;
-		a->free = &a->buffer[i];
+		SLIST_INSERT_HEAD(&a->free, &a->buffer[i], free);
 	}
 	return 0;
 }
@@ -196,11 +195,11 @@ void sim_arena_close(struct sim_arena *a, struct sim_world *w)
 
 struct sim_buffer *sim_buffer_take(struct sim_arena *a, struct sim_world *w)
 {
-	struct sim_buffer *b = a->free;
+	struct sim_buffer *b = SLIST_FIRST(&a->free);
 
 	if (!b)
 		return NULL;
-	a->free = b->next_free;
+	SLIST_REMOVE_HEAD(&a->free, free);
 	a->nfree--;
 	check_patterns(a, b, w, at_most(a->capacity, LOOK));
 	return b;
@@ -210,8 +209,7 @@ void sim_buffer_give(struct sim_arena *a, struct sim_buffer *b)
 {
 	memset(b->data, FREE_BYTE, b->size);
 	b->posted = false;
-	b->next_free = a->free;
-	a->free = b;
+	SLIST_INSERT_HEAD(&a->free, b, free);
 	a->nfree++;
 }
 

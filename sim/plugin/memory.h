@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 struct sim_world;
 
@@ -31,13 +32,13 @@ struct sim_buffer {
 	 * posted again
 	 */
 	bool optional;
-	bool late;        /* and has come */
-	uint32_t size;    /* of it, so many bytes may be written */
-	uint32_t expect;  /* and so many must */
-	uint64_t key;     /* of the payload */
-	uint64_t placed;  /* bytes so far, repeated ones included */
-	uint32_t message; /* which one, for reports */
-	struct sim_buffer *next_free;
+	bool late;                    /* and has come */
+	uint32_t size;                /* of it, so many bytes may be written */
+	uint32_t expect;              /* and so many must */
+	uint64_t key;                 /* of the payload */
+	uint64_t placed;              /* bytes so far, repeated ones included */
+	uint32_t message;             /* which one, for reports */
+	SLIST_ENTRY(sim_buffer) free; /* in its arena's */
 };
 
 struct sim_arena {
@@ -46,7 +47,8 @@ struct sim_arena {
 	uint32_t capacity; /* bytes of each buffer */
 	bool receives;
 	unsigned conn, n, nfree;
-	struct sim_buffer *buffer, *free;
+	struct sim_buffer *buffer;
+	SLIST_HEAD(, sim_buffer) free;
 };
 
 void sim_pool_open(struct sim_pool *pool);

@@ -13,7 +13,7 @@
 #define SEND_WHOLE 64
 
 struct chunk {
-	struct chunk *next;
+	STAILQ_ENTRY(chunk) entry;
 	uint64_t at; /* when it arrives */
 	uint32_t len, taken;
 	uint8_t data[];
@@ -21,13 +21,13 @@ struct chunk {
 
 struct ha_oob_conn {
 	struct sim_oob *all;
-	struct ha_oob_conn *next, **pprev;
+	LIST_ENTRY(ha_oob_conn) entry;
 	unsigned host;
 	uint16_t port;                     /* of a listener; 0 = a stream */
-	struct ha_oob_conn *incoming;      /* of a listener, in the order of their coming */
-	struct ha_oob_conn *next_incoming; /* of a stream that nobody has accepted */
+	TAILQ_HEAD(, ha_oob_conn) waiting; /* streams of a listener, in the order of their coming */
+	TAILQ_ENTRY(ha_oob_conn) incoming; /* in `waiting`, of a stream that nobody has accepted */
 	struct ha_oob_conn *peer;          /* NULL: it has closed its end */
-	struct chunk *first, **last;       /* on their way to us, by time */
+	STAILQ_HEAD(, chunk) chunks;       /* on their way to us, by time */
 	uint64_t ready_at;                 /* connected, or waiting to be accepted, from then on */
 	uint64_t last_at;                  /* when the newest chunk arrives */
 	/* the peer's end of the stream arrives; 0 = it has not ended */
@@ -47,7 +47,7 @@ static uint64_t draw_latency(struct sim_oob *oob)
 	return oob->latency_ns + sr_rng_below(&oob->rng, oob->jitter_ns + 1);
 }
 
-static struct ha_oob_conn *conn_new(struct sim_oob *oob, unsigned host, struct ha_oob_conn **list)
+static struct ha_oob_conn *conn_new(struct sim_oob *oob, unsigned host, struct sim_oob_conns *list)
 {
 	struct ha_oob_conn *c = calloc(1, sizeof(*c));
 
@@ -55,27 +55,22 @@ static struct ha_oob_conn *conn_new(struct sim_oob *oob, unsigned host, struct h
 		return NULL;
 	c->all = oob;
 	c->host = host;
-	c->last = &c->first;
-	c->next = *list;
-	if (c->next)
-		c->next->pprev = &c->next;
-	c->pprev = list;
-	*list = c;
+	TAILQ_INIT(&c->waiting);
+	STAILQ_INIT(&c->chunks);
+	LIST_INSERT_HEAD(list, c, entry);
 	oob->open++;
 	return c;
 }
 
 static void conn_free(struct ha_oob_conn *c)
 {
-	struct chunk *chunk, *next;
+	struct chunk *chunk;
 
-	for (chunk = c->first; chunk; chunk = next) {
-		next = chunk->next;
+	while ((chunk = STAILQ_FIRST(&c->chunks)) != NULL) {
+		STAILQ_REMOVE_HEAD(&c->chunks, entry);
 		free(chunk);
 	}
-	*c->pprev = c->next;
-	if (c->next)
-		c->next->pprev = c->pprev;
+	LIST_REMOVE(c, entry);
 	c->all->open--;
 	free(c);
 }
@@ -109,29 +104,29 @@ static int sim_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_a
 
 static int sim_accept(struct ha_oob_conn *l, struct ha_oob_conn **conn)
 {
-	struct ha_oob_conn *c = l->incoming;
+	struct ha_oob_conn *c = TAILQ_FIRST(&l->waiting);
 
 	if (!c || now_of(l->all) < c->ready_at)
 		return -EAGAIN;
-	l->incoming = c->next_incoming;
-	c->next_incoming = NULL;
+	TAILQ_REMOVE(&l->waiting, c, incoming);
 	*conn = c;
 	return 0;
 }
 
 static struct ha_oob_conn *listener_at(struct sim_oob *oob, uint16_t port)
 {
-	struct ha_oob_conn *l = oob->listeners;
+	struct ha_oob_conn *l;
 
-	while (l && l->port != port)
-		l = l->next;
+	LIST_FOREACH(l, &oob->listeners, entry)
+		if (l->port == port)
+			break;
 	return l;
 }
 
 static void connect_streams(struct ha_oob_conn *l, struct ha_oob_conn *ours,
 			    struct ha_oob_conn *theirs)
 {
-	struct ha_oob_conn **at = &l->incoming;
+	struct ha_oob_conn *later;
 
 	ours->peer = theirs;
 	theirs->peer = ours;
@@ -139,10 +134,13 @@ static void connect_streams(struct ha_oob_conn *l, struct ha_oob_conn *ours,
 	ours->ready_at = theirs->ready_at + draw_latency(l->all);
 	theirs->last_at = theirs->ready_at;
 	ours->last_at = ours->ready_at;
-	while (*at && (*at)->ready_at <= theirs->ready_at)
-		at = &(*at)->next_incoming;
-	theirs->next_incoming = *at;
-	*at = theirs;
+	TAILQ_FOREACH(later, &l->waiting, incoming)
+		if (later->ready_at > theirs->ready_at)
+			break;
+	if (later)
+		TAILQ_INSERT_BEFORE(later, theirs, incoming);
+	else
+		TAILQ_INSERT_TAIL(&l->waiting, theirs, incoming);
 }
 
 static int sim_connect(void *arg, const struct ha_wire_addr *addr, struct ha_oob_conn **conn)
@@ -195,8 +193,7 @@ static void append_chunk(struct ha_oob_conn *to, const void *data, size_t size)
 	to->last_at = at;
 	*chunk = (struct chunk) { .at = at, .len = (uint32_t)size };
 	memcpy(chunk->data, data, size);
-	*to->last = chunk;
-	to->last = &chunk->next;
+	STAILQ_INSERT_TAIL(&to->chunks, chunk, entry);
 }
 
 /* A header that is cut into portions is not counted. */
@@ -237,7 +234,7 @@ static ssize_t sim_send(struct ha_oob_conn *c, const void *data, size_t size)
 
 static ssize_t sim_recv(struct ha_oob_conn *c, void *data, size_t size)
 {
-	struct chunk *chunk = c->first;
+	struct chunk *chunk = STAILQ_FIRST(&c->chunks);
 
 	if (has_failed(c))
 		return c->error;
@@ -251,9 +248,7 @@ static ssize_t sim_recv(struct ha_oob_conn *c, void *data, size_t size)
 	memcpy(data, chunk->data + chunk->taken, size);
 	chunk->taken += (uint32_t)size;
 	if (chunk->taken == chunk->len) {
-		c->first = chunk->next;
-		if (!c->first)
-			c->last = &c->first;
+		STAILQ_REMOVE_HEAD(&c->chunks, entry);
 		free(chunk);
 	}
 	return (ssize_t)size;
@@ -265,6 +260,7 @@ static ssize_t sim_recv(struct ha_oob_conn *c, void *data, size_t size)
  */
 static void say_end(struct ha_oob_conn *c)
 {
+	const struct chunk *first = STAILQ_FIRST(&c->chunks);
 	struct ha_oob_conn *peer = c->peer;
 	uint64_t at;
 
@@ -278,18 +274,25 @@ static void say_end(struct ha_oob_conn *c)
 	if (at < peer->last_at)
 		at = peer->last_at;
 	peer->ended_at = at;
-	if (c->first && now_of(c->all) >= c->first->at)
+	if (first && now_of(c->all) >= first->at)
 		fail_at(peer, -ECONNRESET, at);
+}
+
+static void sim_close(struct ha_oob_conn *c);
+
+static void close_waiting(struct ha_oob_conn *l)
+{
+	struct ha_oob_conn *one;
+
+	while ((one = TAILQ_FIRST(&l->waiting)) != NULL) {
+		TAILQ_REMOVE(&l->waiting, one, incoming);
+		sim_close(one);
+	}
 }
 
 static void sim_close(struct ha_oob_conn *c)
 {
-	struct ha_oob_conn *one, *next;
-
-	for (one = c->incoming; one; one = next) {
-		next = one->next_incoming;
-		sim_close(one);
-	}
+	close_waiting(c);
 	say_end(c);
 	conn_free(c);
 }
@@ -326,15 +329,17 @@ void sim_oob_init(struct sim_oob *oob, uint64_t seed, uint64_t (*now)(void *arg)
 
 void sim_oob_fini(struct sim_oob *oob)
 {
-	while (oob->listeners)
-		sim_close(oob->listeners);
-	while (oob->streams)
-		sim_close(oob->streams);
+	while (!LIST_EMPTY(&oob->listeners))
+		sim_close(LIST_FIRST(&oob->listeners));
+	while (!LIST_EMPTY(&oob->streams))
+		sim_close(LIST_FIRST(&oob->streams));
 }
 
 void sim_oob_reset(struct sim_oob *oob, unsigned host, bool both)
 {
-	for (struct ha_oob_conn *c = oob->streams; c; c = c->next) {
+	struct ha_oob_conn *c;
+
+	LIST_FOREACH(c, &oob->streams, entry) {
 		c->silent = true;
 		fail_at(c, both || c->host == host ? -ECONNRESET : -ETIMEDOUT,
 			now_of(oob) + (both || c->host == host ? 0 : oob->keepalive_ns));
@@ -343,7 +348,9 @@ void sim_oob_reset(struct sim_oob *oob, unsigned host, bool both)
 
 void sim_oob_silence(struct sim_oob *oob)
 {
-	for (struct ha_oob_conn *c = oob->streams; c; c = c->next) {
+	struct ha_oob_conn *c;
+
+	LIST_FOREACH(c, &oob->streams, entry) {
 		c->silent = true;
 		fail_at(c, -ETIMEDOUT, now_of(oob) + oob->keepalive_ns);
 	}
@@ -351,22 +358,18 @@ void sim_oob_silence(struct sim_oob *oob)
 
 void sim_oob_die(struct sim_oob *oob, unsigned host, bool power)
 {
+	struct ha_oob_conn *c, *l;
+
 	if (power)
 		sim_oob_silence(oob);
-	for (struct ha_oob_conn *c = oob->streams; c; c = c->next)
+	LIST_FOREACH(c, &oob->streams, entry)
 		if (c->host == host) {
 			say_end(c);
 			fail_at(c, -EPIPE, now_of(oob));
 		}
-	for (struct ha_oob_conn *l = oob->listeners; l; l = l->next)
+	LIST_FOREACH(l, &oob->listeners, entry)
 		if (l->host == host) {
-			struct ha_oob_conn *one, *next;
-
-			for (one = l->incoming; one; one = next) {
-				next = one->next_incoming;
-				sim_close(one);
-			}
-			l->incoming = NULL;
+			close_waiting(l);
 			l->silent = power;
 			if (!power)
 				/* nobody is there any more, and the kernel says so */

@@ -12,9 +12,13 @@
 #include "base/rng.h"
 #include "plugin/channel/oob.h"
 
+#include <sys/queue.h>
+
 #define SIM_HOSTS 2
 
 struct sim_oob; /* both hosts' */
+
+LIST_HEAD(sim_oob_conns, ha_oob_conn);
 
 struct sim_oob_net { /* one host's: goes into ha_ctx_params.oob_net */
 	struct sim_oob *all;
@@ -32,7 +36,7 @@ struct sim_oob {
 	uint64_t keepalive_ns;
 	uint64_t sick_until; /* nothing is given before */
 	struct sim_oob_net net[SIM_HOSTS];
-	struct ha_oob_conn *listeners, *streams;
+	struct sim_oob_conns listeners, streams;
 	uint16_t next_port;
 	unsigned open; /* listeners and streams that exist */
 	/* what streams have taken in all: messages of the control protocol (their headers), and

@@ -27,11 +27,7 @@ static void *object_new(struct sim_device *dev, enum sim_kind kind, size_t size,
 		return NULL;
 	o->dev = dev;
 	o->kind = kind;
-	o->next = v->objects;
-	if (o->next)
-		o->next->pprev = &o->next;
-	o->pprev = &v->objects;
-	v->objects = o;
+	LIST_INSERT_HEAD(&v->objects, o, entry);
 	v->live[kind]++;
 	return p;
 }
@@ -55,9 +51,7 @@ static void *get_container(struct sim_object *o)
 static void object_free(struct sim_object *o)
 {
 	o->dev->host->live[o->kind]--;
-	*o->pprev = o->next;
-	if (o->next)
-		o->next->pprev = o->pprev;
+	LIST_REMOVE(o, entry);
 	free(get_container(o));
 }
 
@@ -609,18 +603,19 @@ int sim_verbs_create(struct sr_memwire *wire, unsigned host, unsigned ndevices,
 
 void sim_verbs_destroy(struct sim_verbs *v)
 {
+	struct sim_object *o;
 	struct sim_device *dev;
 
 	if (!v)
 		return;
-	while (v->objects) {
-		engine_destroy(v->objects);
-		object_free(v->objects);
+	while ((o = LIST_FIRST(&v->objects)) != NULL) {
+		engine_destroy(o);
+		object_free(o);
 	}
 	for (unsigned i = 0; i < v->ndevices; i++)
 		free(v->device[i]);
-	while ((dev = v->past) != NULL) {
-		v->past = dev->past;
+	while ((dev = SLIST_FIRST(&v->past)) != NULL) {
+		SLIST_REMOVE_HEAD(&v->past, past);
 		free(dev);
 	}
 	free(v);
@@ -641,8 +636,7 @@ int sim_device_restore(struct sim_verbs *v, unsigned i, bool renamed)
 	dev->knobs.lose = dev->knobs.die_at_post = 0;
 	dev->gid = past->gid;
 	sr_memwire_set_gid(v->wire, dev->nic, 0, &dev->gid);
-	past->past = v->past;
-	v->past = past;
+	SLIST_INSERT_HEAD(&v->past, past, past);
 	v->device[i] = dev;
 	return 0;
 }
@@ -650,8 +644,9 @@ int sim_device_restore(struct sim_verbs *v, unsigned i, bool renamed)
 uint64_t sim_device_sent(const struct sim_verbs *v, unsigned i)
 {
 	uint64_t sent = sr_nic_counters(v->device[i]->nic)->sent_bytes;
+	const struct sim_device *dev;
 
-	for (const struct sim_device *dev = v->past; dev; dev = dev->past)
+	SLIST_FOREACH(dev, &v->past, past)
 		if (dev->index == i)
 			sent += sr_nic_counters(dev->nic)->sent_bytes;
 	return sent;
@@ -660,9 +655,10 @@ uint64_t sim_device_sent(const struct sim_verbs *v, unsigned i)
 unsigned sim_device_break_qps(struct sim_device *dev)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct sim_object *o;
 	unsigned n = 0;
 
-	for (struct sim_object *o = dev->host->objects; o && !dev->dead; o = o->next)
+	for (o = LIST_FIRST(&dev->host->objects); o && !dev->dead; o = LIST_NEXT(o, entry))
 		if (o->kind == SIM_QP && o->dev == dev && o->engine &&
 		    sr_qp_state(o->engine) == IBV_QPS_RTS)
 			n += !sr_qp_modify(o->engine, now_of(dev->host), &attr, IBV_QP_STATE);
@@ -671,14 +667,16 @@ unsigned sim_device_break_qps(struct sim_device *dev)
 
 void sim_verbs_die(struct sim_verbs *v)
 {
+	struct sim_object *o;
+
 	v->gone = true;
 	/*
 	 * The list has the newest first: queue pairs before their queues, regions before their
 	 * domain.
 	 */
-	for (struct sim_object *o = v->objects; o; o = o->next)
+	LIST_FOREACH(o, &v->objects, entry)
 		engine_destroy(o);
-	for (struct sim_object *o = v->objects; o; o = o->next)
+	LIST_FOREACH(o, &v->objects, entry)
 		engine_destroy(o); /* what was in use by something older */
 }
 

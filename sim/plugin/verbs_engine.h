@@ -12,6 +12,8 @@
 #include "rdma/verbs/ops.h"
 #include "sim/kit/memwire.h"
 
+#include <sys/queue.h>
+
 #define SIM_DEVICES_MAX 8
 /* asynchronous events waiting on one device; more are lost, and noted */
 #define SIM_EVENTS_MAX 256
@@ -48,8 +50,8 @@ struct sim_device {
 	union ibv_gid gid;
 	struct ibv_context *context; /* NULL: not open */
 	bool dead;
-	bool unlisted;           /* with it: the system has taken it off the list */
-	struct sim_device *past; /* the next of sim_verbs.past */
+	bool unlisted;                /* with it: the system has taken it off the list */
+	SLIST_ENTRY(sim_device) past; /* in sim_verbs.past */
 	struct sim_knobs knobs;
 	uint8_t speed; /* what the port says, in 100 Gb/s; 0 = what the engine does */
 	struct ibv_async_event events[SIM_EVENTS_MAX];
@@ -83,14 +85,14 @@ struct sim_verbs {
 	uint64_t seed;
 	unsigned ndevices;
 	struct sim_device *device[SIM_DEVICES_MAX];
-	struct sim_device *past; /* those that are dead and have come back */
+	SLIST_HEAD(, sim_device) past; /* those that are dead and have come back */
 	unsigned renames;
 	struct sim_limits limits;
 	struct sim_hooks hooks;
 	bool apart;               /* a device reaches only the one of its number */
 	bool gone;                /* the process has died: verbs do nothing any more */
 	unsigned live[SIM_KINDS]; /* objects that exist */
-	struct sim_object *objects;
+	LIST_HEAD(, sim_object) objects;
 };
 
 /*

@@ -13,8 +13,9 @@ static uint64_t now_of(const struct sim_verbs *v)
 void sim_device_forget_completions(struct sim_device *dev)
 {
 	struct ibv_wc wc[16];
+	struct sim_object *o;
 
-	for (struct sim_object *o = dev->host->objects; o; o = o->next)
+	LIST_FOREACH(o, &dev->host->objects, entry)
 		if (o->kind == SIM_CQ && o->dev == dev && o->engine)
 			while (sr_cq_poll(o->engine, 16, wc) > 0)
 				;

@@ -5,10 +5,12 @@
 
 #include "sim/plugin/verbs_engine.h"
 
+#include <sys/queue.h>
+
 /* What every object of ours begins with behind the verbs' own part. */
 struct sim_object {
 	/* in sim_verbs.objects: the newest first, so users before what they use */
-	struct sim_object *next, **pprev;
+	LIST_ENTRY(sim_object) entry;
 	struct sim_device *dev;
 	enum sim_kind kind;
 	void *engine; /* NULL: taken away from a process that died */

@@ -177,10 +177,10 @@ static void stray_write(struct sim_world *w)
 	struct sim_arena *a = NULL;
 
 	for (unsigned i = 0; i < w->sc.nconns; i++)
-		if (w->conn[i] && w->conn[i]->side[1].arena.free)
+		if (w->conn[i] && !SLIST_EMPTY(&w->conn[i]->side[1].arena.free))
 			a = &w->conn[i]->side[1].arena;
 	if (a && w->mutate_at && --w->mutate_at == 0)
-		a->free->data[0] ^= 1;
+		SLIST_FIRST(&a->free)->data[0] ^= 1;
 }
 
 /*

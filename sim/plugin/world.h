@@ -94,7 +94,7 @@ struct sim_host {
 	struct mpib_hint_shm hints; /* HA_POLICY_AGENT */
 	struct sr_rng rng;
 	/* the queue pairs that it has connected, and those that it is connecting */
-	struct sim_hookup *hookups;
+	SLIST_HEAD(, sim_hookup) hookups;
 	uint64_t gap, moved_at, stalled_until, next_service, moves;
 	bool dead;
 	struct sim_undo *undo; /* NULL: the scenario needs none */
