@@ -54,10 +54,11 @@ static void refuse_invalid(struct call *c, const char *what)
 	ha_reply_fail(c->reply, HA_CALL_INVALID, "%s", what);
 }
 
-static void pack_reply(struct call *c, const ProtobufCMessage *message)
+/* packed: what a function of answers.h has returned. */
+static void finish_reply(struct ha_reply *reply, bool packed)
 {
-	if (!ha_answer_pack(c->reply, message))
-		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
+	if (!packed)
+		ha_reply_fail(reply, HA_CALL_INTERNAL, "the controller has no memory left");
 }
 
 /*
@@ -96,24 +97,18 @@ static enum ha_call_status create_from_spec(struct call *c, struct ha_group_spec
 		ha_reply_fail(c->reply, HA_CALL_INVALID, "%s", why.text);
 		return HA_CALL_INVALID;
 	}
-	if (!ha_answer_create(c->reply, group, &why, text))
-		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
+	finish_reply(c->reply, ha_answer_create(c->reply, group, &why, text));
 	return c->reply->status;
 }
 
 /* A member of whom only the address as text is known. */
-static void create_text(struct call *c)
+static void create_text(struct call *c, const void *request)
 {
-	Inc__CreateGroupTextRequest *q =
-		inc__create_group_text_request__unpack(NULL, c->len, c->bytes);
+	const Inc__CreateGroupTextRequest *q = request;
 	uint32_t member[HA_GROUP_MEMBERS_MAX];
 	struct ha_group_spec w = { .member = member };
 	bool sound = true;
 
-	if (!q) {
-		refuse_malformed(c);
-		return;
-	}
 	for (size_t i = 0; i < q->n_member && i < HA_GROUP_MEMBERS_MAX && sound; i++) {
 		sound = ha_address_parse(q->member[i]->ip, &member[i]);
 		if (!sound) {
@@ -133,19 +128,14 @@ static void create_text(struct call *c)
 	w.nonce_len = q->requestid.len;
 	if (sound)
 		create_from_spec(c, &w, q->name, true);
-	inc__create_group_text_request__free_unpacked(q, NULL);
 }
 
-static void create_group(struct call *c)
+static void create_group(struct call *c, const void *request)
 {
-	Inc__CreateGroupRequest *q = inc__create_group_request__unpack(NULL, c->len, c->bytes);
+	const Inc__CreateGroupRequest *q = request;
 	uint32_t member[HA_GROUP_MEMBERS_MAX];
 	struct ha_group_spec w = { .member = member };
 
-	if (!q) {
-		create_text(c);
-		return;
-	}
 	for (size_t i = 0; i < q->n_member && i < HA_GROUP_MEMBERS_MAX; i++)
 		member[i] = q->member[i]->ip;
 	w.members = q->n_member;
@@ -157,7 +147,6 @@ static void create_group(struct call *c)
 	w.nonce = q->requestid.data;
 	w.nonce_len = q->requestid.len;
 	create_from_spec(c, &w, q->name, false);
-	inc__create_group_request__free_unpacked(q, NULL);
 }
 
 /* ---- which group is meant, and who may ---- */
@@ -210,62 +199,56 @@ static enum which which_group(const struct call *c, uint32_t id, const char *swi
 	return result;
 }
 
-/*
- * true: *found is the one. Else the reply is there, or (*found NULL, nothing said) there is none.
- */
-static bool group_meant(struct call *c, uint32_t id, const char *switch_name, uint64_t key,
-			struct ha_group **found)
+/* NULL: there is none, or the reply has failed and says why. */
+static struct ha_group *find_group(struct call *c, uint32_t id, const char *switch_name,
+				   uint64_t key)
 {
-	switch (which_group(c, id, switch_name, key, found)) {
+	struct ha_group *found;
+
+	switch (which_group(c, id, switch_name, key, &found)) {
 	case ONE:
-		return true;
+		return found;
 	case SEVERAL:
 		ha_reply_fail(c->reply, HA_CALL_PRECONDITION,
 			      "several switches have a group %u of yours; name the switch or give "
 			      "the key",
 			      id);
-		return false;
+		break;
 	case FORBIDDEN:
 		c->s->count.denied++;
 		ha_reply_fail(c->reply, HA_CALL_DENIED, "group %u is not yours (%s); give its key",
 			      id, c->caller->tenant);
-		return false;
+		break;
 	case NONE:
 		break;
 	}
-	return false;
+	return NULL;
 }
 
-static void destroy_group(struct call *c)
+static void destroy_group(struct call *c, const void *request)
 {
-	Inc__DestroyGroupRequest *q = inc__destroy_group_request__unpack(NULL, c->len, c->bytes);
+	const Inc__DestroyGroupRequest *q = request;
 	Inc__DestroyGroupResponse r = INC__DESTROY_GROUP_RESPONSE__INIT;
-	struct ha_group *group;
-	char text[64];
+	struct ha_group *group = find_group(c, q->groupid, q->switch_, q->key);
+	char text[64] = "";
 
-	if (!q) {
-		refuse_malformed(c);
+	if (c->reply->status)
 		return;
-	}
-	snprintf(text, sizeof(text), "there is no group %u%s", q->groupid,
-		 q->key ? " of this key" : "");
-	if (group_meant(c, q->groupid, q->switch_, q->key, &group)) {
-		if (group->r.state == HA_GROUP_LIVE) {
-			ha_service_end(c->s, group, "a client has ended it", c->now);
-			c->s->count.destroyed++;
-			text[0] = 0;
-		} else {
-			snprintf(text, sizeof(text), "group %u has ended before", q->groupid);
-		}
-	}
 	/*
 	 * NetCCL destroys its groups when a process ends, and group 0 too: that what is gone is
 	 * gone is no error.
 	 */
+	if (!group) {
+		snprintf(text, sizeof(text), "there is no group %u%s", q->groupid,
+			 q->key ? " of this key" : "");
+	} else if (group->r.state == HA_GROUP_LIVE) {
+		ha_service_end(c->s, group, "a client has ended it", c->now);
+		c->s->count.destroyed++;
+	} else {
+		snprintf(text, sizeof(text), "group %u has ended before", q->groupid);
+	}
 	r.message = text;
-	if (!c->reply->status)
-		pack_reply(c, &r.base);
-	inc__destroy_group_request__free_unpacked(q, NULL);
+	finish_reply(c->reply, ha_answer_pack(c->reply, &r.base));
 }
 
 /* A rank that begins, or is out of it. False: it may not, and the reply says why. */
@@ -303,60 +286,50 @@ static bool joins_or_leaves(struct call *c, const Inc__HeartbeatRequest *q, stru
 	return false;
 }
 
-static void handle_heartbeat(struct call *c)
+static void renew_group(struct call *c, const Inc__HeartbeatRequest *q, struct ha_group *group,
+			Inc__HeartbeatResponse *r)
 {
-	Inc__HeartbeatRequest *q = inc__heartbeat_request__unpack(NULL, c->len, c->bytes);
-	Inc__HeartbeatResponse r = INC__HEARTBEAT_RESPONSE__INIT;
-	struct ha_group *group;
-	char text[160];
-
-	if (!q) {
-		refuse_malformed(c);
-		return;
-	}
-	snprintf(text, sizeof(text), "there is no group %u", q->groupid);
-	if (group_meant(c, q->groupid, q->switch_, q->key, &group) &&
-	    joins_or_leaves(c, q, group)) {
-		ha_groups_renew(group, (int)(q->rank <= HA_GROUP_MEMBERS_MAX ? q->rank : 0) - 1,
-				c->now);
-		c->s->count.renewed += group->r.state == HA_GROUP_LIVE;
-		r.state = (Inc__State)group->r.state;
-		r.epoch = group->r.epoch;
-		r.leasems = group->r.lease_ms;
-		r.switchaway = !ha_groups_switch_up(&c->s->groups, group->home, c->now);
-		r.silent = ha_groups_silent(group, c->now);
-		if (group->r.state == HA_GROUP_LIVE)
-			text[0] = 0;
-		else
-			snprintf(text, sizeof(text), "group %u has ended: %s", q->groupid,
-				 group->why);
-	} else if (!c->reply->status && q->key &&
-		   which_group(c, q->groupid, q->switch_, 0, &group) != NONE) {
-		snprintf(text, sizeof(text),
-			 "the group of this key is over; group %u is another's now", q->groupid);
-	}
-	r.message = text;
-	if (!c->reply->status && q->joins && r.state == INC__STATE__LIVE) {
-		if (!ha_answer_joined(c->reply, &r, group, c->now))
-			ha_reply_fail(c->reply, HA_CALL_INTERNAL,
-				      "the controller has no memory left");
-	} else if (!c->reply->status) {
-		pack_reply(c, &r.base);
-	}
-	inc__heartbeat_request__free_unpacked(q, NULL);
+	ha_groups_renew(group, (int)(q->rank <= HA_GROUP_MEMBERS_MAX ? q->rank : 0) - 1, c->now);
+	c->s->count.renewed += group->r.state == HA_GROUP_LIVE;
+	r->state = (Inc__State)group->r.state;
+	r->epoch = group->r.epoch;
+	r->leasems = group->r.lease_ms;
+	r->switchaway = !ha_groups_switch_up(&c->s->groups, group->home, c->now);
+	r->silent = ha_groups_silent(group, c->now);
 }
 
-static void list_groups(struct call *c)
+static void handle_heartbeat(struct call *c, const void *request)
 {
-	Inc__ListRequest *q = inc__list_request__unpack(NULL, c->len, c->bytes);
+	const Inc__HeartbeatRequest *q = request;
+	Inc__HeartbeatResponse r = INC__HEARTBEAT_RESPONSE__INIT;
+	struct ha_group *other, *group = find_group(c, q->groupid, q->switch_, q->key);
+	char text[160] = "";
 
-	if (!q) {
-		refuse_malformed(c);
+	if (c->reply->status || (group && !joins_or_leaves(c, q, group)))
 		return;
+	if (group) {
+		renew_group(c, q, group, &r);
+		if (group->r.state != HA_GROUP_LIVE)
+			snprintf(text, sizeof(text), "group %u has ended: %s", q->groupid,
+				 group->why);
+	} else if (q->key && which_group(c, q->groupid, q->switch_, 0, &other) != NONE) {
+		snprintf(text, sizeof(text),
+			 "the group of this key is over; group %u is another's now", q->groupid);
+	} else {
+		snprintf(text, sizeof(text), "there is no group %u", q->groupid);
 	}
-	if (!ha_answer_list(c->reply, &c->s->groups, q->after, c->now))
-		ha_reply_fail(c->reply, HA_CALL_INTERNAL, "the controller has no memory left");
-	inc__list_request__free_unpacked(q, NULL);
+	r.message = text;
+	if (group && q->joins && r.state == INC__STATE__LIVE)
+		finish_reply(c->reply, ha_answer_joined(c->reply, &r, group, c->now));
+	else
+		finish_reply(c->reply, ha_answer_pack(c->reply, &r.base));
+}
+
+static void list_groups(struct call *c, const void *request)
+{
+	const Inc__ListRequest *q = request;
+
+	finish_reply(c->reply, ha_answer_list(c->reply, &c->s->groups, q->after, c->now));
 }
 
 /* ---- switches ---- */
@@ -436,36 +409,29 @@ static void renew_seen_groups(struct call *c, const Inc__SwitchHeartbeatRequest 
 	}
 }
 
-static void switch_heartbeat(struct call *c)
+static void switch_heartbeat(struct call *c, const void *request)
 {
-	Inc__SwitchHeartbeatRequest *q =
-		inc__switch_heartbeat_request__unpack(NULL, c->len, c->bytes);
+	const Inc__SwitchHeartbeatRequest *q = request;
 	struct ha_switch_info info;
 	struct ha_switch *sw;
 	uint64_t wait, most;
 
-	if (!q) {
-		refuse_malformed(c);
+	if (!info_from(c, q, &info))
+		return;
+	sw = ha_service_switch(c->s, &info, q->incarnation, c->now);
+	if (!sw) {
+		ha_reply_fail(c->reply, HA_CALL_EXHAUSTED,
+			      "the controller knows %u switches already", HA_GROUPS_SWITCHES);
 		return;
 	}
-	if (info_from(c, q, &info)) {
-		sw = ha_service_switch(c->s, &info, q->incarnation, c->now);
-		if (!sw) {
-			ha_reply_fail(c->reply, HA_CALL_EXHAUSTED,
-				      "the controller knows %u switches already",
-				      HA_GROUPS_SWITCHES);
-		} else {
-			renew_seen_groups(c, q, sw);
-			/* While it waits it says nothing. */
-			most = c->s->settings->limits.silence_ns / 3;
-			wait = q->waitms * HA_NS_PER_MS;
-			c->reply->waits = true;
-			c->reply->version = q->version;
-			c->reply->until = c->now + (wait < most ? wait : most);
-			strcpy(c->reply->switch_name, info.name);
-		}
-	}
-	inc__switch_heartbeat_request__free_unpacked(q, NULL);
+	renew_seen_groups(c, q, sw);
+	/* While it waits it says nothing. */
+	most = c->s->settings->limits.silence_ns / 3;
+	wait = q->waitms * HA_NS_PER_MS;
+	c->reply->waits = true;
+	c->reply->version = q->version;
+	c->reply->until = c->now + (wait < most ? wait : most);
+	strcpy(c->reply->switch_name, info.name);
 }
 
 bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now)
@@ -478,39 +444,63 @@ bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now
 	if (!sw)
 		ha_reply_fail(reply, HA_CALL_UNAVAILABLE,
 			      "the switch is not known any more; say it again");
-	else if (!ha_answer_table(reply, &s->groups, sw, reply->version, now))
-		ha_reply_fail(reply, HA_CALL_INTERNAL, "the controller has no memory left");
+	else
+		finish_reply(reply, ha_answer_table(reply, &s->groups, sw, reply->version, now));
 	return true;
 }
 
 /* ---- methods ---- */
 
-static void refused_method(struct call *c)
+static void refused_method(struct call *c, const void *request)
 {
+	(void)request;
 	c->s->count.denied++;
 	ha_reply_fail(c->reply, HA_CALL_DENIED,
 		      "no client may do that: groups end by DestroyGroup, the controller by its "
 		      "administrator");
 }
 
-static const struct {
+struct method {
 	const char *name;
-	void (*run)(struct call *c);
-} methods[] = {
-	{ "CreateGroup", create_group },
-	{ "DestroyGroup", destroy_group },
-	{ "Heartbeat", handle_heartbeat },
-	{ "List", list_groups },
-	{ "SwitchHeartbeat", switch_heartbeat },
-	{ "Stop", refused_method },
-	{ "Init", refused_method },
+	const ProtobufCMessageDescriptor *request; /* NULL: nothing is read of it */
+	void (*run)(struct call *c, const void *request);
 };
+
+/* Of several with a name that one runs whose request the bytes are. */
+static const struct method methods[] = {
+	{ "CreateGroup", &inc__create_group_request__descriptor, create_group },
+	{ "CreateGroup", &inc__create_group_text_request__descriptor, create_text },
+	{ "DestroyGroup", &inc__destroy_group_request__descriptor, destroy_group },
+	{ "Heartbeat", &inc__heartbeat_request__descriptor, handle_heartbeat },
+	{ "List", &inc__list_request__descriptor, list_groups },
+	{ "SwitchHeartbeat", &inc__switch_heartbeat_request__descriptor, switch_heartbeat },
+	{ "Stop", NULL, refused_method },
+	{ "Init", NULL, refused_method },
+};
+
+/* False: the bytes are no request of this method. */
+static bool run_method(const struct method *method, struct call *c)
+{
+	ProtobufCMessage *request;
+
+	if (!method->request) {
+		method->run(c, NULL);
+		return true;
+	}
+	request = protobuf_c_message_unpack(method->request, NULL, c->len, c->bytes);
+	if (!request)
+		return false;
+	method->run(c, request);
+	protobuf_c_message_free_unpacked(request, NULL);
+	return true;
+}
 
 void ha_request_handle(struct ha_service *s, const char *method, const struct ha_caller *caller,
 		       const uint8_t *bytes, size_t len, uint64_t now, struct ha_reply *reply)
 {
 	struct call c = { s, caller, bytes, len, now, reply };
 	const char *slash = strrchr(method, '/');
+	bool known = false;
 
 	memset(reply, 0, sizeof(*reply));
 	method = slash ? slash + 1 : method;
@@ -520,11 +510,17 @@ void ha_request_handle(struct ha_service *s, const char *method, const struct ha
 			      HA_REQUEST_MAX);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-		if (!strcmp(method, methods[i].name)) {
-			methods[i].run(&c);
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		if (strcmp(method, methods[i].name))
+			continue;
+		if (run_method(&methods[i], &c))
 			return;
-		}
+		known = true;
+	}
+	if (known) {
+		refuse_malformed(&c);
+		return;
+	}
 	s->count.invalid++;
 	ha_reply_fail(reply, HA_CALL_UNIMPLEMENTED, "there is no such method; see netccl.proto");
 }
