@@ -6,6 +6,8 @@ import glob
 import hashlib
 import os
 import re
+import runpy
+import subprocess
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,6 +20,19 @@ def _project():
         return dict(re.findall(r'^([\w-]+) = "(.*)"$', f.read(), flags=re.M))
 
 
+def _commit():
+    """Git's of this checkout, with "+" where it was changed, as base/version.cmake has it; None outside of one."""
+    git = ["git", "-C", HERE]
+    try:
+        answer = subprocess.check_output(git + ["rev-parse", "--show-prefix", "--short", "HEAD"], stderr=subprocess.DEVNULL, universal_newlines=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    prefix, commit = answer.splitlines()
+    if prefix != "ina/python/":  # another project's repository that we were unpacked in
+        return None
+    return commit + ("+" if subprocess.call(git + ["diff", "--quiet", "HEAD", "--"]) else "")
+
+
 def _metadata(project):
     return ("Metadata-Version: 2.1\nName: %(name)s\nVersion: %(version)s\nSummary: %(description)s\nLicense: BSD-3-Clause\n"
             "Requires-Python: %(requires-python)s\n" % project)
@@ -25,12 +40,16 @@ def _metadata(project):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     project = _project()
+    project["version"] = runpy.run_path(os.path.join(HERE, "netccl", "version.py"))["VERSION"]
+    commit = _commit()
+    shown = project["version"] + (" (g%s)" % commit if commit else "")
     stem = "%s-%s" % (project["name"], project["version"])
     info = stem + ".dist-info/"
     files = {}
     for path in sorted(glob.glob(os.path.join(HERE, "netccl", "*.py")) + glob.glob(os.path.join(HERE, "netccl", "*.so"))):
         with open(path, "rb") as f:
             files["netccl/" + os.path.basename(path)] = f.read()
+    files["netccl/version.py"] = files["netccl/version.py"].replace(b"@HAWSER_VERSION@", shown.encode())
     files[info + "METADATA"] = _metadata(project).encode()
     files[info + "WHEEL"] = WHEEL.encode()
     files[info + "top_level.txt"] = b"netccl\n"

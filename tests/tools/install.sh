@@ -71,6 +71,12 @@ devices=$(env -u LD_PRELOAD "$prefix/bin/softroce-run" ibv_devices)
 grep -q soft0 <<<"$devices" || { echo "softroce-run shows no device: $devices"; exit 1; }
 shown=$("$prefix/bin/ha" --version)
 [[ $shown =~ ^ha:\ hawser\ [0-9.]+(\ \(g[0-9a-f]+\+?\))?$ ]] || { echo "ha --version says: $shown"; exit 1; }
+# netccl has the same version, without torch being there.
+found=$(find "$prefix/lib" -path '*/netccl/version.py')
+if [ -n "$found" ]; then
+	netccl=$(python3 -B -c 'import runpy, sys; print(runpy.run_path(sys.argv[1])["VERSION"])' "$found")
+	[ "${netccl%% *}" = "$(cut -d' ' -f3 <<<"$shown")" ] || { echo "ha --version says: $shown; netccl: $netccl"; exit 1; }
+fi
 for page in man1/ha.1 man1/ha-perf.1 man8/ha-agent.8; do
 	[ -s "$prefix/share/man/$page" ] || { echo "no manual page $page"; exit 1; }
 done

@@ -19,8 +19,8 @@ from . import fallback
 from .collectives import all_gather_into_tensor, all_reduce, barrier, broadcast, check_inc_requirement, reduce, reduce_scatter_tensor
 from .ddp import allreduce_hook
 from .groups import destroy_process_group, get_group_ctx, init_process_group, new_group
+from .version import VERSION as __version__
 
-__version__ = "0.1.0"
 __all__ = fallback.NAMES + ["allreduce_hook", "check_inc_requirement", "destroy_process_group", "get_group_ctx", "status"]
 
 

@@ -1,10 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wheel that `pip install ./ina/python` makes is whole: its record holds, it has every module. test_wheel.py PYTHON-FOLDER"""
+"""The wheel that `pip install ./ina/python` makes is whole: its record holds, it has every module, and the version of the programs.
+
+test_wheel.py PYTHON-FOLDER VERSION
+"""
 
 import base64
 import hashlib
 import os
+import re
 import sys
 import tempfile
 import zipfile
@@ -27,7 +31,24 @@ with tempfile.TemporaryDirectory() as folder:
             data = wheel.read(path)
             assert len(data) == int(size)
             assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    wheel_version = wheel.read("netccl/version.py").decode()
     metadata = wheel.read(record.replace("RECORD", "METADATA")).decode()
-    for line in ("Name: netccl\n", "Version: ", "Requires-Python: >=3.8\n"):
+    for line in ("Name: netccl\n", "Version: %s\n" % sys.argv[2], "Requires-Python: >=3.8\n"):
         assert line in metadata, metadata
+
+
+def version_of(source, path):
+    names = {"__file__": path}
+    exec(source, names)
+    return names["VERSION"]
+
+
+# In the wheel with git's commit, in the checkout without, and unknown in a copy of the folder alone, as pip made before 21.3.
+shown = version_of(wheel_version, "/nowhere/netccl/version.py")
+assert re.fullmatch(re.escape(sys.argv[2]) + r"( \(g[0-9a-f]+\+?\))?", shown), shown
+own = os.path.join(sys.argv[1], "netccl", "version.py")
+with open(own, encoding="utf-8") as f:
+    source = f.read()
+assert version_of(source, own) == sys.argv[2]
+assert version_of(source, "/nowhere/netccl/version.py") == "0"
 print("%d files" % len(names))
