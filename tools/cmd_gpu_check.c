@@ -81,8 +81,8 @@ static const struct ha_program program = {
 		    "--rank 0|1 --root ADDRESS:PORT [the same]\n--list",
 	.about = "Runs what docs/gpu.md lists, over the ConnectX NICs of this machine, or where "
 		 "there are none over software NICs. "
-		 "Each item ends with ok, FAILED or \"not here\" and one line. Settings: HA_GPU_* "
-		 "(gpu/host/README.md).",
+		 "Each item ends with ok, FAILED or \"not here\" and one line. It has the "
+		 "settings too, HA_GPU_*.",
 	.options = { options },
 	.notes = "Exit status: 0 nothing failed, 1 something did, 2 called wrongly.",
 };

@@ -162,8 +162,8 @@ static const char *from_env(void *user, const char *name)
 
 static void say_unknown(const char *name, const char *nearest)
 {
-	HA_WARN(NULL, "%s is set, but there is no such variable%s%s; gpu/host/README.md lists them",
-		name, nearest ? "; did you mean " : "", nearest ? nearest : "");
+	HA_WARN(NULL, "%s is set, but there is no such variable%s%s; docs/gpu.md lists them", name,
+		nearest ? "; did you mean " : "", nearest ? nearest : "");
 }
 
 int ha_gpu_settings_load_env(struct ha_gpu_settings *s)

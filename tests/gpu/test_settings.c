@@ -125,18 +125,17 @@ static void short_windows(void)
 	CHECK_INT(ha_gpu_settings_check(&s), 0);
 }
 
-/* The table in gpu/host/README.md is the one that the settings print. */
-static void readme_has_table(void)
+/* The table in docs/gpu.md is the one that the settings print. */
+static void page_has_table(void)
 {
 	static char table[16384], page[65536];
-	FILE *f = fmemopen(table, sizeof(table), "w"),
-	     *readme = fopen(SOURCE_DIR "/gpu/host/README.md", "r");
+	FILE *f = fmemopen(table, sizeof(table), "w"), *doc = fopen(SOURCE_DIR "/docs/gpu.md", "r");
 
-	CHECK(f && readme);
+	CHECK(f && doc);
 	ha_gpu_settings_print_markdown(f);
 	fclose(f);
-	CHECK(fread(page, 1, sizeof(page) - 1, readme) > 0);
-	fclose(readme);
+	CHECK(fread(page, 1, sizeof(page) - 1, doc) > 0);
+	fclose(doc);
 	CHECK(strstr(page, table));
 }
 
@@ -165,7 +164,7 @@ static void unknown_names(void)
 static const struct named_test tests[] = {
 	{ "defaults", check_defaults },         { "taken", values_are_taken },
 	{ "nonsense", bad_values_are_refused }, { "between_settings", between_settings },
-	{ "short_windows", short_windows },     { "documented", readme_has_table },
+	{ "short_windows", short_windows },     { "documented", page_has_table },
 	{ "unknown_names", unknown_names },
 };
 
