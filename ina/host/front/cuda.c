@@ -60,17 +60,27 @@ static const struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char missing[CUDA_WHY]; /* empty: it is there */
 
-static void load_runtime(void)
+/* What the program has, then what is loaded, then what the loader finds; false: none. */
+static bool find_runtime(void **library)
 {
 	static const char *const names[] = { "libcudart.so", "libcudart.so.13", "libcudart.so.12",
 					     "libcudart.so.11.0" };
-	void *library = dlsym(RTLD_DEFAULT, "cudaMemcpyAsync") ? RTLD_DEFAULT : NULL;
 
-	for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
-		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-	for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
-		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-	if (!library && !dlsym(RTLD_DEFAULT, "cudaMemcpyAsync")) { /* RTLD_DEFAULT is NULL itself */
+	*library = RTLD_DEFAULT; /* which is NULL */
+	if (dlsym(RTLD_DEFAULT, "cudaMemcpyAsync"))
+		return true;
+	for (size_t i = 0; !*library && i < sizeof(names) / sizeof(names[0]); i++)
+		*library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+	for (size_t i = 0; !*library && i < sizeof(names) / sizeof(names[0]); i++)
+		*library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	return *library != NULL;
+}
+
+static void load_runtime(void)
+{
+	void *library;
+
+	if (!find_runtime(&library)) {
 		snprintf(missing, sizeof(missing),
 			 "memory of a GPU, and no CUDA runtime: libcudart.so is not where the "
 			 "loader looks "

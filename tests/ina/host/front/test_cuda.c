@@ -334,6 +334,30 @@ static void old_runtime_is_refused(void)
 	check_without_cuda("must be version 11 or newer");
 }
 
+/* A runtime that the program has itself is taken, though the loader would find another one. */
+static void own_runtime_is_taken(void)
+{
+	struct ha_ina_request q = on_gpu();
+	struct ha_ina_group *g;
+	struct ha_ina *ina;
+	void *library = dlopen("libown_cudart.so", RTLD_NOW | RTLD_GLOBAL);
+
+	CHECK(library);
+	stream_create = (int (*)(void **, unsigned))find_call(library, "cudaStreamCreateWithFlags");
+	stream_destroy = (int (*)(void *))find_call(library, "cudaStreamDestroy");
+	q.stream = new_stream();
+	ina = open_loopback();
+	g = group_or_die(ina, 2, 0);
+	for (int i = 0; i < 64; i++)
+		small[i] = i;
+	CHECK_INT(run_request(ina, g, &q), 0);
+	for (int i = 0; i < 64; i++)
+		CHECK_INT(small[i], 2 * i);
+	CHECK_INT(stream_destroy(q.stream), 0);
+	ha_ina_group_leave(g);
+	ha_ina_close(ina);
+}
+
 /* The machine's own: none, or one that says what it lacks, or one that works. */
 static void real_runtime_is_tried(void)
 {
@@ -402,10 +426,11 @@ static void closing_keeps_the_device(void)
 }
 
 static const struct named_test tests[] = {
-	{ "order", stream_order_is_kept },     { "mixed", mixed_memory_in_flight },
-	{ "copy_fails", copy_fails },          { "record_fails", record_fails },
-	{ "freed", operation_is_freed_early }, { "old", old_runtime_is_refused },
-	{ "real", real_runtime_is_tried },     { "device", closing_keeps_the_device },
+	{ "order", stream_order_is_kept },      { "mixed", mixed_memory_in_flight },
+	{ "copy_fails", copy_fails },           { "record_fails", record_fails },
+	{ "freed", operation_is_freed_early },  { "old", old_runtime_is_refused },
+	{ "own", own_runtime_is_taken },        { "real", real_runtime_is_tried },
+	{ "device", closing_keeps_the_device },
 };
 
 int main(int argc, char **argv)
