@@ -98,7 +98,7 @@ static bool config_from(const struct ina_follow *f, const Inc__GroupInfo *info,
 	if (!info->groupid || info->groupid >= INA_GROUPS || info->n_member > INA_RANKS_MAX ||
 	    info->aggaddr > UINT16_MAX || workers > INA_WORKERS_MAX)
 		return false;
-	memset(c, 0, sizeof(*c)); /* it is compared with memcmp() */
+	memset(c, 0, sizeof(*c));
 	c->id = (uint8_t)info->groupid;
 	c->ranks = (uint8_t)info->n_member;
 	c->workers = (uint8_t)workers;
@@ -125,7 +125,7 @@ static void take_group(struct ina_follow *f, const Inc__GroupInfo *info)
 	}
 	l = &f->group[c.id];
 	l->listed = true;
-	if (l->state != NONE && l->state != ENDED && !memcmp(&l->config, &c, sizeof(c))) {
+	if (l->state != NONE && l->state != ENDED && ina_group_config_same(&l->config, &c)) {
 		if (l->state == REFUSED)
 			l->state = WAITING;
 		return;

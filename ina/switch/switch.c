@@ -64,6 +64,19 @@ static bool have_common_slots(const struct ina_group_config *a, const struct ina
 	return a->base < b->base + b->len && b->base < a->base + a->len;
 }
 
+bool ina_group_config_same(const struct ina_group_config *a, const struct ina_group_config *b)
+{
+	if (a->ranks != b->ranks || a->workers != b->workers || a->extended != b->extended ||
+	    a->base != b->base || a->len != b->len || a->epoch != b->epoch ||
+	    a->first_psn != b->first_psn)
+		return false;
+	for (unsigned i = 0; i < a->ranks; i++)
+		if (a->member[i].addr != b->member[i].addr ||
+		    memcmp(a->member[i].mac, b->member[i].mac, sizeof(a->member[i].mac)))
+			return false;
+	return true;
+}
+
 int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config *c,
 		     const char **why)
 {

@@ -103,7 +103,9 @@ void ina_switch_init(struct ina_switch *sw, uint32_t addr, const uint8_t mac[6],
  */
 int ina_switch_install(struct ina_switch *sw, const struct ina_group_config *config,
 		       const char **why);
-/* The same without doing it. */
+/* The same slots, members and epoch; leases are not compared. */
+bool ina_group_config_same(const struct ina_group_config *a, const struct ina_group_config *b);
+/* ina_switch_install() without doing it. */
 int ina_switch_check(const struct ina_switch *sw, const struct ina_group_config *config,
 		     const char **why);
 /*

@@ -179,13 +179,6 @@ void ina_groups_count(struct ina_groups *g, struct ina_groups_figures *f)
 
 /* ---- what a file says ---- */
 
-static bool is_same_config(const struct ina_group_config *a, const struct ina_group_config *b)
-{
-	return a->ranks == b->ranks && a->workers == b->workers && a->extended == b->extended &&
-	       a->base == b->base && a->len == b->len && a->epoch == b->epoch &&
-	       a->first_psn == b->first_psn && !memcmp(a->member, b->member, sizeof(a->member));
-}
-
 /* Those that are not in the file any more. */
 static void end_missing(struct ina_groups *g, const struct ina_group_config *wanted)
 {
@@ -232,7 +225,7 @@ static void judge_group(struct ina_groups *g, struct plan *p, unsigned id)
 	p->fate[id] = c->id ? MOVED : ABSENT;
 	if (!c->id)
 		return;
-	if (g->live[id] && is_same_config(c, &g->config[id])) {
+	if (g->live[id] && ina_group_config_same(c, &g->config[id])) {
 		p->fate[id] = KEPT;
 		return;
 	}
