@@ -86,6 +86,7 @@ static unsigned buffer_grow(int fd)
 
 static int socket_configure(struct sr_udp *udp, int fd, bool ipv4)
 {
+	/* NOLINTNEXTLINE(bugprone-branch-clone): two names of one number */
 	int value = ipv4 ? IP_PMTUDISC_DO : IPV6_PMTUDISC_DO, on = 1;
 	socklen_t len = sizeof(value);
 

@@ -28,8 +28,8 @@ enum statement {
 static const char *const sql[STATEMENTS] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
-	[GROUP] = "INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-		  "?, ?, ?, ?)",
+	[GROUP] = ("INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+		   "?, ?, ?, ?, ?)"),
 	[GROUP_DELETE] = "DELETE FROM groups WHERE serial = ?",
 	[SWITCH] = "INSERT OR REPLACE INTO switches VALUES (?, ?, ?, ?, ?, ?, ?)",
 	[SWITCH_DELETE] = "DELETE FROM switches WHERE name = ?",

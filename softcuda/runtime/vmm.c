@@ -264,9 +264,9 @@ static void unmap_first_locked(uintptr_t start, size_t *size)
 {
 	struct range range;
 	remove_range((void *)start, RANGE_MAPPED, &range);
-	/* The addresses stay reserved. */
-	mmap((void *)start, range.size, PROT_NONE,
-	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	/* The addresses stay reserved; where that fails, with the memory that was there. */
+	(void)mmap((void *)start, range.size, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	release_memory(range.owner);
 	*size = range.size;
 }

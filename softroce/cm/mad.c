@@ -90,6 +90,7 @@ static const struct field fields[] = {
 static const struct {
 	uint8_t at, len;
 } rooms[] = {
+	/* NOLINTNEXTLINE(misc-redundant-expression): as the others */
 	[SR_MAD_REQ - SR_MAD_REQ] = { 140, SR_MAD_REQ_DATA },
 	[SR_MAD_MRA - SR_MAD_REQ] = { 10, 222 },
 	[SR_MAD_REJ - SR_MAD_REQ] = { 84, 148 },

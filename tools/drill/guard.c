@@ -15,7 +15,8 @@
 
 #include "base/clock.h"
 
-#define RETRY_NS ((int64_t)HA_NS_PER_S)
+#define RETRY_S 1
+#define RETRY_NS ((int64_t)(RETRY_S * HA_NS_PER_S))
 #define END_NS ((int64_t)(30 * HA_NS_PER_S)) /* of tries, once the drill has ended */
 
 struct guard_memory {
@@ -80,7 +81,7 @@ static void undo_at_end(struct guard_memory *memory)
 
 	undo_alone(memory, "the drill has ended in the middle");
 	while (is_pending(memory) && (int64_t)ha_clock_now(&ha_clock_live) < until) {
-		nanosleep(&(struct timespec) { .tv_sec = RETRY_NS / (int64_t)HA_NS_PER_S }, NULL);
+		nanosleep(&(struct timespec) { .tv_sec = RETRY_S }, NULL);
 		undo_alone(memory, "the drill has ended in the middle");
 	}
 	if (is_pending(memory))

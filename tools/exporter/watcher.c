@@ -103,13 +103,13 @@ static unsigned cause_of(const struct watcher *w, const struct ha_status_event *
 static void count_failover(struct watcher *w, const struct ha_status_event *e)
 {
 	const char *device = e->device;
+	uint64_t seconds = e->wall / HA_NS_PER_S;
 
 	counters_add(&w->counters, COUNTER_FAILOVERS, device, ha_event_cause_text(e->cause), 1);
 	counters_add(&w->counters, COUNTER_STALL, device, NULL, (double)e->stall / 1e9);
 	counters_add(&w->counters, COUNTER_REQUESTS, device, NULL, (double)e->requests);
 	counters_add(&w->counters, COUNTER_BYTES, device, NULL, (double)e->bytes);
-	counters_raise(&w->counters, COUNTER_LAST_FAILOVER, device,
-		       (double)(e->wall / HA_NS_PER_S));
+	counters_raise(&w->counters, COUNTER_LAST_FAILOVER, device, (double)seconds);
 }
 
 static void count_event(struct watcher *w, const struct watcher_process *p,

@@ -341,12 +341,14 @@ static void print_run(struct run *r)
 {
 	static const char *const types[] = { "bytes", "int32", "float32" };
 	const struct ina_step *s = &r->perf->step[r->at - 1];
+	size_t middle;
 	double median;
 
 	if (r->perf->rank || !r->timed)
 		return;
 	qsort(r->ns, r->timed, sizeof(*r->ns), by_size);
-	median = (double)r->ns[r->timed / 2];
+	middle = r->timed / 2;
+	median = (double)r->ns[middle];
 	printf("%-14s %-8s %12zu %12.1f %12.1f %9.3f %8zu %8.2f\n", name_of(s->coll),
 	       types[s->type], s->bytes, median / 1e3, (double)r->ns[0] / 1e3,
 	       (double)s->bytes / median, r->wrong, r->worst);

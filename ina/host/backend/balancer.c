@@ -394,9 +394,7 @@ static void round_of(struct ha_balancer *b)
 	now = ha_clock_now(&ha_clock_live);
 	if (worked)
 		b->own.worked_at = now;
-	else if (now - b->own.worked_at >= b->idle_ns)
-		wait_for_work(b);
-	else if (b->shared && !ha_yield(&b->own.yield))
+	else if (now - b->own.worked_at >= b->idle_ns || (b->shared && !ha_yield(&b->own.yield)))
 		wait_for_work(b);
 }
 

@@ -327,9 +327,8 @@ static void round_of(struct ha_worker_thread *w)
 		publish_stats(w);
 	if (worked)
 		w->own.worked_at = w->own.clock.now;
-	else if (w->own.clock.now - w->own.worked_at >= w->limits.idle_ns)
-		wait_for_work(w);
-	else if (w->limits.shared && !ha_yield(&w->own.yield))
+	else if (w->own.clock.now - w->own.worked_at >= w->limits.idle_ns ||
+		 (w->limits.shared && !ha_yield(&w->own.yield)))
 		wait_for_work(w);
 }
 

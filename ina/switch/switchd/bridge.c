@@ -102,14 +102,14 @@ static void flood_packet(struct ina_core *c, struct rte_mbuf *m)
 	uint16_t from = m->port;
 
 	c->count.flooded++;
-	for (uint16_t p = 0; p < c->all->nports; p++) {
+	for (unsigned p = 0; p < c->all->nports; p++) {
 		struct rte_mbuf *copy;
 
 		if (p == from)
 			continue;
 		copy = rte_pktmbuf_clone(m, c->all->pool);
 		if (copy)
-			forward_packet(c, p, copy);
+			forward_packet(c, (uint16_t)p, copy);
 		else
 			c->count.no_packet++;
 	}

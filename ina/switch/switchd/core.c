@@ -335,13 +335,13 @@ static int deal_queues(struct ina_cores *all)
 {
 	unsigned next = 0;
 
-	for (uint16_t p = 0; p < all->nports; p++)
+	for (unsigned p = 0; p < all->nports; p++)
 		for (uint16_t q = 0; q < all->port[p].rx_queues; q++, next++) {
 			struct ina_core *c = all->core[next % all->ncores];
 
 			if (c->nrx == sizeof(c->rx) / sizeof(c->rx[0]))
 				return -E2BIG;
-			c->rx[c->nrx].port = p;
+			c->rx[c->nrx].port = (uint16_t)p;
 			c->rx[c->nrx++].queue = q;
 		}
 	return 0;

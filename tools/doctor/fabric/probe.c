@@ -245,6 +245,7 @@ static int trips_answer(struct fabric_end *end)
 int fabric_measure_latency(struct fabric_end *end, struct fabric_cell *out, struct fabric_cell *in)
 {
 	uint64_t *ns;
+	size_t middle;
 	int count, err;
 
 	if (!end->first)
@@ -255,7 +256,8 @@ int fabric_measure_latency(struct fabric_end *end, struct fabric_cell *out, stru
 	err = trips_make(end, ns, &count);
 	if (!err) {
 		qsort(ns, (size_t)count, sizeof(*ns), compare_times);
-		out->latency_us = in->latency_us = (float)ns[count / 2] / 2000;
+		middle = (size_t)count / 2;
+		out->latency_us = in->latency_us = (float)ns[middle] / 2000;
 	}
 	free(ns);
 	return err;
