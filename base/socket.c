@@ -207,7 +207,7 @@ static int move_bytes(int fd, char *at, size_t size, short events, int64_t deadl
 
 int ha_socket_send(int fd, const void *data, size_t size, int64_t deadline)
 {
-	return move_bytes(fd, (char *)(uintptr_t)data, size, POLLOUT, deadline);
+	return move_bytes(fd, (char *)data, size, POLLOUT, deadline);
 }
 
 int ha_socket_receive(int fd, void *data, size_t size, int64_t deadline)

@@ -3,10 +3,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/loop.h"
+#include "base/socket.h"
 #include "ina/host/shm/listen.h"
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +30,14 @@ enum stage {
 enum ending { RUNNING, BEING_ENDED, ENDED };
 
 struct ina_shm_peer {
+	struct ha_watch socket; /* open until the release: other threads' answers go nowhere else */
+	/*
+	 * a pidfd: the process's end, which its children's copies of the socket do not hide; -1:
+	 * the kernel has none
+	 */
+	struct ha_watch process;
 	struct ina_shm_server *server; /* control thread only */
 	LIST_ENTRY(ina_shm_peer) link;
-	int fd; /* open until the release, so that other threads' answers go nowhere else */
-	/*
-	 * the process's end, which its children's copies of the socket do not hide; -1: the kernel
-	 * has none
-	 */
-	int pidfd;
 	struct ucred cred;
 	enum stage stage;
 	struct ina_shm_memory memory;
@@ -45,11 +48,12 @@ struct ina_shm_peer {
 };
 
 struct ina_shm_server {
+	struct ha_watch listener; /* place.fd */
 	struct ina_shm_server_config config;
 	const struct ina_shm_server_ops *ops;
 	void *arg;
 	struct ina_shm_place place;
-	int epoll;
+	struct ha_loop loop;
 	/* accept() failed: nobody new is looked at before then, ns; 0: it did not */
 	uint64_t deaf_until;
 	bool warned; /* that it does */
@@ -57,25 +61,14 @@ struct ina_shm_server {
 	LIST_HEAD(, ina_shm_peer) all; /* newest first */
 };
 
-/*
- * What an event is about: the peer's address; plus 1: its process has ended; NULL: the listening
- * socket.
- */
-static int watch_fd(struct ina_shm_server *server, int fd, struct ina_shm_peer *peer, bool process)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = (char *)peer + process };
-
-	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
-
 /* ---- the end of a peer ---- */
 
 void ina_shm_peer_release(struct ina_shm_peer *peer)
 {
 	ina_shm_memory_drop(&peer->memory);
-	close(peer->fd);
-	if (peer->pidfd >= 0)
-		close(peer->pidfd);
+	close(peer->socket.fd);
+	if (peer->process.fd >= 0)
+		close(peer->process.fd);
 	free(peer);
 }
 
@@ -88,7 +81,7 @@ void ina_shm_peer_end(struct ina_shm_peer *peer, const char *why)
 	snprintf(peer->why, sizeof(peer->why), "%s", why);
 	ina_shm_answer_refused(peer, 0, -EPROTO, peer->why);
 	atomic_store(&peer->ending, ENDED); /* with the shutdown: the control thread reads why */
-	shutdown(peer->fd, SHUT_RDWR);
+	shutdown(peer->socket.fd, SHUT_RDWR);
 }
 
 /* Control thread: nothing is received from the peer from here on. */
@@ -104,10 +97,9 @@ static void remove_peer(struct ina_shm_peer *peer, const char *reason)
 		 ended ? peer->why : reason);
 	if (ended)
 		HA_WARN("ina", "%s", why);
-	epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->fd, NULL);
-	if (peer->pidfd >= 0)
-		epoll_ctl(server->epoll, EPOLL_CTL_DEL, peer->pidfd, NULL);
-	shutdown(peer->fd, SHUT_RDWR);
+	ha_loop_remove(&server->loop, &peer->socket);
+	ha_loop_remove(&server->loop, &peer->process);
+	shutdown(peer->socket.fd, SHUT_RDWR);
 	LIST_REMOVE(peer, link);
 	server->peers--;
 	peer->server = NULL;
@@ -124,7 +116,7 @@ void ina_shm_server_close(struct ina_shm_server *server)
 	while (!LIST_EMPTY(&server->all))
 		remove_peer(LIST_FIRST(&server->all), "the backend ends");
 	ina_shm_unlisten(server->config.path, &server->place);
-	close(server->epoll);
+	ha_loop_close(&server->loop);
 	free((char *)server->config.path);
 	free(server);
 }
@@ -133,7 +125,7 @@ void ina_shm_server_close(struct ina_shm_server *server)
 
 static void send_answer(struct ina_shm_peer *peer, const struct ina_shm_message *m)
 {
-	int err = ina_shm_message_send(peer->fd, m, -1);
+	int err = ina_shm_message_send(peer->socket.fd, m, -1);
 
 	if (err == -EAGAIN && m->type != INA_SHM_BELL && m->type != INA_SHM_REFUSED)
 		ina_shm_peer_end(peer, "it does not read its messages");
@@ -189,11 +181,12 @@ static void handle_request(struct ina_shm_peer *peer, const struct ina_shm_messa
 	server->ops->wake(server->arg, peer);
 }
 
-static void receive_message(struct ina_shm_peer *peer)
+static void receive_message(struct ha_watch *watch, uint32_t events)
 {
+	struct ina_shm_peer *peer = (struct ina_shm_peer *)watch; /* its first member */
 	struct ina_shm_message m;
 	const char *why = "";
-	int file, err = ina_shm_message_receive(peer->fd, &m, true, &file, &why);
+	int file, err = ina_shm_message_receive(watch->fd, &m, true, &file, &why);
 
 	if (!err)
 		return;
@@ -247,16 +240,13 @@ static void refuse_client(int fd, const char *text)
  */
 static void pause_accepting(struct ina_shm_server *server, int err)
 {
-	struct epoll_event none = { 0 };
-
-	if (err == EAGAIN || err == EINTR || err == ECONNABORTED ||
-	    epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &none))
+	if (err == -EAGAIN || ha_loop_change(&server->loop, &server->listener, 0))
 		return;
 	if (!server->warned)
 		HA_WARN("ina",
 			"%s: new clients have to wait (%s): a larger LimitNOFILE for the backend "
 			"(ulimit -n), or fewer processes on this host",
-			server->config.path, strerror(err));
+			server->config.path, strerror(-err));
 	server->warned = true;
 	server->deaf_until = ha_clock_now(&ha_clock_live) + DEAF_MS * HA_NS_PER_MS;
 }
@@ -264,27 +254,32 @@ static void pause_accepting(struct ina_shm_server *server, int err)
 /* How long epoll may wait, of timeout_ms: no longer than new clients are to. */
 static int resume_accepting(struct ina_shm_server *server, int timeout_ms)
 {
-	struct epoll_event event = { .events = EPOLLIN };
 	uint64_t now = ha_clock_now(&ha_clock_live);
 
 	if (!server->deaf_until)
 		return timeout_ms;
 	if (now >= server->deaf_until &&
-	    !epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->place.fd, &event)) {
+	    !ha_loop_change(&server->loop, &server->listener, EPOLLIN)) {
 		server->deaf_until = 0;
 		return timeout_ms;
 	}
 	return timeout_ms < 0 || timeout_ms > DEAF_MS ? DEAF_MS : timeout_ms;
 }
 
-static void accept_one(struct ina_shm_server *server)
+static void end_process(struct ha_watch *watch, uint32_t events)
 {
-	int fd = accept4(server->place.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	remove_peer((struct ina_shm_peer *)((char *)watch - offsetof(struct ina_shm_peer, process)),
+		    "the process has ended");
+}
+
+static void accept_one(struct ha_watch *watch, uint32_t events)
+{
+	struct ina_shm_server *server = (struct ina_shm_server *)watch; /* its first member */
+	int fd = ha_socket_accept(watch->fd);
 	struct ina_shm_peer *peer;
-	socklen_t size = sizeof(peer->cred);
 
 	if (fd < 0) {
-		pause_accepting(server, errno);
+		pause_accepting(server, fd);
 		return;
 	}
 	server->warned = false;
@@ -295,21 +290,23 @@ static void accept_one(struct ina_shm_server *server)
 		return;
 	}
 	peer = calloc(1, sizeof(*peer));
-	if (!peer || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer->cred, &size)) {
+	if (!peer || ha_socket_peer(fd, &peer->cred)) {
 		free(peer);
 		refuse_client(fd, "the backend is out of memory");
 		return;
 	}
 	peer->server = server;
-	peer->fd = fd;
-	peer->pidfd = peer->cred.pid > 0 ? (int)syscall(SYS_pidfd_open, peer->cred.pid, 0) : -1;
+	peer->socket = (struct ha_watch) { fd, receive_message };
+	peer->process = (struct ha_watch) { -1, end_process };
+	if (peer->cred.pid > 0)
+		peer->process.fd = (int)syscall(SYS_pidfd_open, peer->cred.pid, 0);
 	LIST_INSERT_HEAD(&server->all, peer, link);
 	server->peers++;
-	if (watch_fd(server, fd, peer, false))
+	if (ha_loop_add(&server->loop, &peer->socket, EPOLLIN))
 		remove_peer(peer, "epoll has no room");
-	else if (peer->pidfd >= 0)
+	else
 		/* without it, the socket's end still tells */
-		(void)watch_fd(server, peer->pidfd, peer, true);
+		(void)ha_loop_add(&server->loop, &peer->process, EPOLLIN);
 }
 
 struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *config,
@@ -318,6 +315,7 @@ struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *c
 {
 	struct ina_shm_server *server = calloc(1, sizeof(*server));
 	char *path = strdup(config->path);
+	int err;
 
 	if (!server || !path) {
 		snprintf(why, size, "out of memory");
@@ -331,15 +329,16 @@ struct ina_shm_server *ina_shm_server_open(const struct ina_shm_server_config *c
 	server->config.bytes = config->bytes ? config->bytes : 1u << 30;
 	server->ops = ops;
 	server->arg = arg;
-	server->epoll = -1;
 	if (ina_shm_listen(path, config->mode ? config->mode : 0660, &server->place, why, size))
 		goto failed;
-	server->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (server->epoll >= 0 && !watch_fd(server, server->place.fd, NULL, false))
+	server->listener = (struct ha_watch) { server->place.fd, accept_one };
+	err = ha_loop_open(&server->loop);
+	if (!err)
+		err = ha_loop_add(&server->loop, &server->listener, EPOLLIN);
+	if (!err)
 		return server;
-	snprintf(why, size, "%s: epoll: %s", path, strerror(errno));
-	if (server->epoll >= 0)
-		close(server->epoll);
+	snprintf(why, size, "%s: epoll: %s", path, strerror(-err));
+	ha_loop_close(&server->loop);
 	ina_shm_unlisten(path, &server->place);
 failed:
 	free(path);
@@ -349,27 +348,14 @@ failed:
 
 int ina_shm_server_fd(const struct ina_shm_server *server)
 {
-	return server->epoll;
+	return server->loop.fd;
 }
 
 void ina_shm_server_poll(struct ina_shm_server *server, int timeout_ms)
 {
-	struct epoll_event event;
-
 	timeout_ms = resume_accepting(server, timeout_ms);
-	/* One at a time: what is done for one event may free what the next would be about. */
-	for (unsigned n = 0;
-	     n < 256 && epoll_wait(server->epoll, &event, 1, n ? 0 : timeout_ms) == 1; n++) {
-		struct ina_shm_peer *peer =
-			(struct ina_shm_peer *)((uintptr_t)event.data.ptr & ~(uintptr_t)1);
-
-		if (!peer)
-			accept_one(server);
-		else if ((uintptr_t)event.data.ptr & 1)
-			remove_peer(peer, "the process has ended");
-		else
-			receive_message(peer);
-	}
+	for (unsigned n = 0; n < 256 && ha_loop_serve_one(&server->loop, timeout_ms); n++)
+		timeout_ms = 0;
 }
 
 /* ---- the peer's things ---- */
