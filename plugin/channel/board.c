@@ -9,7 +9,6 @@
 #include "plugin/channel/board.h"
 
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/send_queue.h"
 #include "plugin/transfer/bundle.h"

@@ -37,7 +37,4 @@ void ha_bundle_retire(struct ha_bundle *b);
 /* Say BYE if there is somebody to say it to; free everything. */
 void ha_bundle_free(struct ha_bundle *b);
 
-/* mr.c: registrations that their user has not given back. */
-void ha_bundle_free_mrs(struct ha_bundle *b);
-
 #endif

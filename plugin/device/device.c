@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/budget.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/device/send_queue.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>

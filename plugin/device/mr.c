@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/connect/ctx.h"
-#include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 #include "plugin/device/dmabuf.h"
 #include "plugin/device/fused.h"

@@ -69,6 +69,9 @@ struct ha_registered {
  * not. Under registered.list_lock, until it is no longer used. */
 bool ha_mr_known(const struct ha_bundle *b, const struct ha_mr *mr);
 
+/* At the end of a connection: registrations that their user has not given back. */
+void ha_bundle_free_mrs(struct ha_bundle *b);
+
 /* What an operator can do when it cannot be registered on another device. */
 const char *ha_mr_advice(const struct ha_mr *mr);
 

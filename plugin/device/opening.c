@@ -5,7 +5,6 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
-#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <stdlib.h>

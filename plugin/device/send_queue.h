@@ -20,6 +20,10 @@ enum ha_wr_kind {
 /* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete.
  * HA_WR_PROBE: gate.c does. */
 
+/* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has
+ * its own */
+#define HA_CTS_SIGNAL 32
+
 static inline uint64_t ha_wr_id(enum ha_wr_kind kind, unsigned entry, uint32_t sq_posted)
 {
 	return (uint64_t)sq_posted << 32 | (unsigned)kind << 16 | entry;

@@ -5,7 +5,6 @@
 #include "plugin/failover/failover.h"
 
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/failover/choice.h"
 #include "plugin/report/journal.h"
 

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
-#include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 #include "plugin/device/rail.h"
 #include "plugin/report/journal.h"

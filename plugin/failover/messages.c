@@ -17,7 +17,6 @@
 #include "plugin/channel/board.h"
 #include "plugin/channel/peer.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/rail.h"
 #include "plugin/failover/failover.h"

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "plugin/channel/stream.h"
 #include "plugin/connect/ctx.h"
-#include "plugin/connect/setup.h"
 #include "plugin/device/device.h"
 
 #include <errno.h>

@@ -40,7 +40,6 @@
  */
 #include "base/clock.h"
 #include "plugin/channel/board.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/failover/spares.h"

@@ -347,10 +347,6 @@ static inline struct ha_cts *ha_send_cts(const struct ha_send *s, uint64_t idx)
 	return (struct ha_cts *)((char *)s->b.ring + idx % HA_SLOTS * HA_CTS_SLOT_SIZE);
 }
 
-/* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has
- * its own */
-#define HA_CTS_SIGNAL 32
-
 /* send.c, recv.c: fill what never changes in slots and requests; before the first request. */
 void ha_send_prepare(struct ha_send *s);
 void ha_recv_prepare(struct ha_recv *c);
