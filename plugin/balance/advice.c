@@ -82,10 +82,10 @@ void ha_advice_join(struct ha_bundle *b)
 
 	if (!a->open || !b->is_send || !second)
 		return; /* nothing to choose between */
-	d->flow.sout_src = ipv4_of_gid(sout->self.gid.raw);
-	d->flow.sout_dst = ipv4_of_gid(sout->peer.qp.gid);
-	d->flow.sup_src = ipv4_of_gid(sup->self.gid.raw);
-	d->flow.sup_dst = ipv4_of_gid(sup->peer.qp.gid);
+	d->flow.sout_src = ipv4_of_gid(sout->setup.self.gid.raw);
+	d->flow.sout_dst = ipv4_of_gid(sout->setup.peer.qp.gid);
+	d->flow.sup_src = ipv4_of_gid(sup->setup.self.gid.raw);
+	d->flow.sup_dst = ipv4_of_gid(sup->setup.peer.qp.gid);
 	if (!d->flow.sout_src || !d->flow.sout_dst) {
 		HA_INFO(b->name, "no agent can advise it: its rails have no IPv4 addresses");
 		return;

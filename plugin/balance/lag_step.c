@@ -60,9 +60,9 @@ static void carry_over(struct ha_bundle *b, unsigned mask)
 /* In how many of its ends a path differs: NICs here, NICs there. */
 static unsigned count_different_ends(const struct ha_rail *a, const struct ha_rail *b)
 {
-	return (a->dev != b->dev) +
-	       (a->peer.qp.lid != b->peer.qp.lid ||
-		memcmp(a->peer.qp.gid, b->peer.qp.gid, sizeof(a->peer.qp.gid)) != 0);
+	return (a->dev != b->dev) + (a->setup.peer.qp.lid != b->setup.peer.qp.lid ||
+				     memcmp(a->setup.peer.qp.gid, b->setup.peer.qp.gid,
+					    sizeof(a->setup.peer.qp.gid)) != 0);
 }
 
 /* The path to compare with: of those that carry nothing, the one that shares least. False: none. */

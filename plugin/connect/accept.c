@@ -349,7 +349,7 @@ static void fill_handle(const struct ha_listen *l, const struct ha_wire_addr *ad
 	ha_rail_describe(&l->spare->rail[0], &h.qp);
 	second = second_device(l->spare);
 	if (second)
-		memcpy(h.second_gid, &second->self.gid, sizeof(h.second_gid));
+		memcpy(h.second_gid, &second->setup.self.gid, sizeof(h.second_gid));
 	memset(handle, 0, HA_HANDLE_MAX);
 	memcpy(handle, &h, sizeof(h));
 }

@@ -96,8 +96,8 @@ static void request_recovery(struct ha_bundle *b, const struct ibv_qp *qp, const
 	if (!b->ctx->config.ib_return_async_events)
 		return;
 	for (unsigned i = 0; i < b->nrails; i++)
-		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush_qp == qp)) ||
-		    (cq && (b->rail[i].cq == cq || b->rail[i].flush_cq == cq)))
+		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush.qp == qp)) ||
+		    (cq && (b->rail[i].cq == cq || b->rail[i].flush.cq == cq)))
 			b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
 	ha_due_now(b);
 }

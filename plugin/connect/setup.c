@@ -297,12 +297,13 @@ static void say_launched(const struct ha_bundle *b)
 		const struct ha_rail *r = &b->rail[i];
 		union ibv_gid gid;
 
-		memcpy(&gid, r->peer.qp.gid, sizeof(gid));
+		memcpy(&gid, r->setup.peer.qp.gid, sizeof(gid));
 		at += (size_t)snprintf(rails + at, sizeof(rails) - at,
 				       "; rail %u: %s GID %d %s to %s GID %s, MTU %d", i,
 				       ha_device_name(r->dev), r->dev->topo->address.gid_index,
-				       ha_gid_text(&r->dev->topo->address.gid, ours), r->peer.name,
-				       ha_gid_text(&gid, theirs), ha_rail_mtu_bytes(r));
+				       ha_gid_text(&r->dev->topo->address.gid, ours),
+				       r->setup.peer.name, ha_gid_text(&gid, theirs),
+				       ha_rail_mtu_bytes(r));
 	}
 	ha_journal_eventf(b->ctx, &(struct ha_event) { .kind = HA_EVENT_CONNECTED, .bundle = b },
 			  "protocol %u, flags 0x%x%s", b->terms.version, b->terms.flags, rails);

@@ -136,8 +136,24 @@ bool ha_rail_has_moved(const struct ha_rail *r)
 {
 	struct ha_address now = ha_device_address(r->dev);
 
-	return memcmp(&now.gid, &r->self.gid, sizeof(now.gid)) != 0 || now.lid != r->self.lid ||
-	       now.gid_index != r->self.gid_index;
+	return memcmp(&now.gid, &r->setup.self.gid, sizeof(now.gid)) != 0 ||
+	       now.lid != r->setup.self.lid || now.gid_index != r->setup.self.gid_index;
+}
+
+/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
+static int register_rings(struct ha_bundle *b, struct ha_rail *r, struct ibv_pd *pd)
+{
+	int err = verbs_of(b)->reg_mr(verbs_of(b), pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+				      &r->setup.ring_mr);
+
+	if (err) {
+		r->setup.ring_mr = NULL;
+		return log_failure(b, r, "register the rings", err,
+				   "raise the limit of locked memory (ulimit -l)");
+	}
+	r->ring_lkey = r->setup.ring_mr->lkey;
+	return 0;
 }
 
 int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
@@ -153,11 +169,11 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	err = ha_opening_open(o);
 	if (err)
 		return err;
-	r->self = ha_device_address(dev);
+	r->setup.self = ha_device_address(dev);
 	r->sq_posted = r->sq_retired = 0;
 	r->hot = &o->nic->hot;
 	r->max_msg = ha_device_max_msg(dev);
-	r->psn = (uint32_t)ha_random_u64() & 0xffffff;
+	r->setup.psn = (uint32_t)ha_random_u64() & 0xffffff;
 	err = verbs_of(b)->create_cq(verbs_of(b), o->nic->verbs, cq_entries(b, dev), b, NULL, 0,
 				     &r->cq);
 	if (err) {
@@ -174,20 +190,14 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	if (!b->is_send)
 		ha_opening_reserve(o);
 	r->rq_base = r->rq_consumed = HA_REFILL - ha_device_portion(dev);
-	/* Never relaxed: the last word of a clear-to-send entry must be the last to appear. */
-	err = verbs_of(b)->reg_mr(verbs_of(b), o->pd, b->ring, ring_used(b, r), (uintptr_t)b->ring,
-				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, &r->ring_mr);
-	if (err) {
-		r->ring_mr = NULL;
-		return log_failure(b, r, "register the rings", err,
-				   "raise the limit of locked memory (ulimit -l)");
-	}
-	r->ring_lkey = r->ring_mr->lkey;
+	err = register_rings(b, r, o->pd);
+	if (err)
+		return err;
 	err = to_init(b, dev, r->qp, IBV_ACCESS_REMOTE_WRITE);
 	if (err)
 		return log_failure(b, r, "bring the queue pair to INIT", err,
 				   "is NCCL_IB_PKEY right?");
-	query_ece(b, r, &r->ece);
+	query_ece(b, r, &r->setup.ece);
 	return 0;
 }
 
@@ -195,14 +205,14 @@ void ha_rail_describe(const struct ha_rail *r, struct ha_wire_qp *qp)
 {
 	*qp = (struct ha_wire_qp) {
 		.qpn = r->qp->qp_num,
-		.psn = r->psn,
-		.lid = r->self.lid,
-		.mtu = r->self.mtu,
+		.psn = r->setup.psn,
+		.lid = r->setup.self.lid,
+		.mtu = r->setup.self.mtu,
 		.link_layer = r->dev->topo->is_ethernet ? IBV_LINK_LAYER_ETHERNET
 							: IBV_LINK_LAYER_INFINIBAND,
-		.ring_rkey = r->ring_mr->rkey,
+		.ring_rkey = r->setup.ring_mr->rkey,
 	};
-	memcpy(qp->gid, &r->self.gid, sizeof(qp->gid));
+	memcpy(qp->gid, &r->setup.self.gid, sizeof(qp->gid));
 }
 
 void ha_rail_describe_whole(const struct ha_rail *r, struct ha_wire_rail *rail)
@@ -210,7 +220,7 @@ void ha_rail_describe_whole(const struct ha_rail *r, struct ha_wire_rail *rail)
 	memset(rail, 0, sizeof(*rail));
 	ha_rail_describe(r, &rail->qp);
 	rail->guid = r->dev->topo->guid;
-	rail->ece = r->ece;
+	rail->ece = r->setup.ece;
 	snprintf(rail->name, sizeof(rail->name), "%.*s", (int)sizeof(rail->name) - 1,
 		 ha_device_name(r->dev));
 }
@@ -251,13 +261,13 @@ static void fill_path(const struct ha_bundle *b, const struct ha_rail *r,
 		.sl = (uint8_t)(b->ctx->config.ib_sl > 0 ? b->ctx->config.ib_sl : 0),
 		.port_num = (uint8_t)topo->port,
 	};
-	if (!topo->is_ethernet && same_subnet(r->self.gid.raw, peer->gid)) {
+	if (!topo->is_ethernet && same_subnet(r->setup.self.gid.raw, peer->gid)) {
 		ah->dlid = peer->lid;
 		return;
 	}
 	ah->is_global = 1;
 	memcpy(&ah->grh.dgid, peer->gid, sizeof(ah->grh.dgid));
-	ah->grh.sgid_index = (uint8_t)r->self.gid_index;
+	ah->grh.sgid_index = (uint8_t)r->setup.self.gid_index;
 	ah->grh.hop_limit = HOP_LIMIT;
 	ah->grh.traffic_class = (uint8_t)traffic_class(b, topo->is_ethernet);
 	if (!topo->is_ethernet)
@@ -269,7 +279,8 @@ static struct ibv_qp_attr rtr_attr(const struct ha_bundle *b, const struct ha_ra
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = (enum ibv_mtu)(peer->mtu < r->self.mtu ? peer->mtu : r->self.mtu),
+		.path_mtu = (enum ibv_mtu)(peer->mtu < r->setup.self.mtu ? peer->mtu
+									 : r->setup.self.mtu),
 		.dest_qp_num = peer->qpn,
 		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = 1,
@@ -299,15 +310,15 @@ int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire
 
 	if (!h)
 		return -ENOMEM;
-	r->peer = *peer;
+	r->setup.peer = *peer;
 	r->ring_rkey = peer->qp.ring_rkey;
 	h->dev = r->dev;
 	h->opening = r->opening;
 	h->qp = r->qp;
 	h->cq = r->cq;
 	h->rtr = rtr_attr(b, r, &peer->qp);
-	h->rts = rts_attr(b, r->psn);
-	h->ece = r->ece;
+	h->rts = rts_attr(b, r->setup.psn);
+	h->ece = r->setup.ece;
 	h->peer_ece = peer->ece;
 	h->listener = !b->is_send;
 	h->done = done;
@@ -327,7 +338,7 @@ int ha_rail_connected(struct ha_bundle *b, struct ha_rail *r)
 	err = h->err;
 	if (err)
 		log_failure(b, r, h->failed, err, h->advice);
-	r->ece = h->ece;
+	r->setup.ece = h->ece;
 	r->hookup = NULL;
 	ha_hookup_free(h);
 	if (err)
@@ -351,7 +362,8 @@ void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r)
 
 int ha_rail_mtu_bytes(const struct ha_rail *r)
 {
-	int mtu = r->peer.qp.mtu < r->self.mtu ? r->peer.qp.mtu : r->self.mtu;
+	int mtu =
+		r->setup.peer.qp.mtu < r->setup.self.mtu ? r->setup.peer.qp.mtu : r->setup.self.mtu;
 
 	return 128 << mtu; /* IBV_MTU_256 is 1 */
 }
@@ -411,8 +423,8 @@ int ha_rail_prepare_flush(struct ha_bundle *b, struct ha_rail *r)
 	}
 	/* Pairs with ha_rail_flush_cq: another thread may be polling or flushing this
 	 * connection. */
-	r->flush_qp = qp;
-	__atomic_store_n(&r->flush_cq, cq, __ATOMIC_RELEASE);
+	r->flush.qp = qp;
+	__atomic_store_n(&r->flush.cq, cq, __ATOMIC_RELEASE);
 	return 0;
 
 destroy_qp:
@@ -473,19 +485,19 @@ static void close_by(struct ha_bundle *b, struct ha_rail *r,
 				 struct ibv_cq *cq))
 {
 	ha_rail_unhook(b, r);
-	if (r->flush_qp || r->flush_cq)
-		end(b, r, r->flush_qp, r->flush_cq);
-	r->flush_qp = NULL;
-	r->flush_cq = NULL;
+	if (r->flush.qp || r->flush.cq)
+		end(b, r, r->flush.qp, r->flush.cq);
+	r->flush.qp = NULL;
+	r->flush.cq = NULL;
 	if (r->qp)
 		settle_receives(b, r);
 	if (r->qp || r->cq)
 		end(b, r, r->qp, r->cq);
-	if (r->ring_mr)
-		verbs_of(b)->dereg_mr(verbs_of(b), r->ring_mr);
+	if (r->setup.ring_mr)
+		verbs_of(b)->dereg_mr(verbs_of(b), r->setup.ring_mr);
 	r->qp = NULL;
 	r->cq = NULL;
-	r->ring_mr = NULL;
+	r->setup.ring_mr = NULL;
 	r->connected = false;
 }
 

@@ -16,6 +16,23 @@ struct ha_device;
 struct ha_hookup;
 struct ha_opening;
 
+/* How a path's last incarnation was connected. Set-up only: device/rail.c writes it, qp_num
+ * failover/incarnation.c. */
+struct ha_rail_setup {
+	uint32_t psn;
+	uint32_t qp_num; /* of the incarnation that was up last; its queue pair may be gone */
+	struct ha_address self; /* our end's address in this incarnation */
+	struct ibv_mr *ring_mr;
+	struct ha_wire_rail peer;
+	struct ha_wire_ece ece; /* ours: offered, then agreed on */
+};
+
+/* The loop-back queue pair of a receiver that must flush GPU memory; NULL: there is none. */
+struct ha_rail_flush {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq; /* stored last, with release */
+};
+
 /* One path: one queue pair and its completion queue. The first lines are what a message touches. */
 struct ha_rail {
 	struct ibv_qp *qp;
@@ -46,8 +63,6 @@ struct ha_rail {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 	/* Below: set-up, and rq_base once per refill. */
-	uint32_t psn;
-	uint32_t qp_num;     /* of the incarnation that was up last; its queue pair may be gone */
 	struct ibv_srq *srq; /* of the device, that the queue pair takes its receives from */
 	/* HA_REFILL less the portion that is given back at once: HA_REFILL ends every portion */
 	uint32_t rq_base;
@@ -57,12 +72,8 @@ struct ha_rail {
 	bool connected; /* flush queue pairs may be made; under registered.lock */
 	/* it is being connected (hookup.h): qp is not ours; NULL: it is */
 	struct ha_hookup *hookup;
-	struct ha_address self; /* our end's address in this incarnation */
-	struct ibv_mr *ring_mr;
-	struct ha_wire_rail peer;
-	struct ha_wire_ece ece;  /* ours: offered, then agreed on */
-	struct ibv_qp *flush_qp; /* loop-back queue pair of a receiver that must flush GPU memory */
-	struct ibv_cq *flush_cq;
+	struct ha_rail_setup setup;
+	struct ha_rail_flush flush;
 };
 
 /*
@@ -72,7 +83,7 @@ struct ha_rail {
  */
 static inline struct ibv_cq *ha_rail_flush_cq(const struct ha_rail *r)
 {
-	return __atomic_load_n(&r->flush_cq, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&r->flush.cq, __ATOMIC_ACQUIRE);
 }
 
 /* Slow verbs all of them. A failure is one line in the log, and leaves the rail so that

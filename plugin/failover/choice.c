@@ -103,13 +103,13 @@ static bool on_switch_of_data(const struct ha_bundle *b, const struct ha_device 
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_rail *r = &b->rail[i];
-		uint32_t there = ha_peer_place(b, &r->peer);
+		uint32_t there = ha_peer_place(b, &r->setup.peer);
 
 		if (!(b->active >> i & 1) || !b->balance.weight[i])
 			continue;
 		if (place && (place == ha_device_place(r->dev) || place == there))
 			return true;
-		if ((!place || !there) && !strcmp(r->peer.name, ha_device_name(dev)))
+		if ((!place || !there) && !strcmp(r->setup.peer.name, ha_device_name(dev)))
 			return true;
 	}
 	return false;
@@ -195,7 +195,7 @@ static bool is_pair_taken(const struct ha_bundle *b, const struct ha_rail *r, ui
 		if (opens && ha_peer_device(&k->join.offer) == peer)
 			return true;
 		if ((i < b->balance.ndata || o->state == HA_RAIL_UP || o->state == HA_RAIL_JOIN) &&
-		    ha_peer_device(&o->peer) == peer)
+		    ha_peer_device(&o->setup.peer) == peer)
 			return true;
 	}
 	return false;
@@ -221,7 +221,7 @@ static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_ra
 {
 	const struct ha_wire_rail *end = &b->failover.ctl[r->index].join.offer;
 	uint64_t peer = ha_peer_device(end);
-	bool same = peer == ha_peer_device(&r->peer) || !(b->terms.flags & HA_FLAG_MOVES);
+	bool same = peer == ha_peer_device(&r->setup.peer) || !(b->terms.flags & HA_FLAG_MOVES);
 	unsigned smallest = UINT32_MAX;
 	struct ha_device *best = NULL;
 	struct candidates c;

@@ -164,7 +164,7 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	b->active |= (uint8_t)(1u << r->index);
 	k->working = k->proven = true;
 	k->join.up_since = now;
-	r->qp_num = r->qp->qp_num;
+	r->setup.qp_num = r->qp->qp_num;
 	ha_spares_up(b, r);
 	ha_adaptive_new_incarnation(b, r);
 	k->join.attempts = 0;
@@ -678,8 +678,8 @@ void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struc
 	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->join.has_offer)
 		return;
 	/* It may have been elsewhere meanwhile, and we have received nothing of it. */
-	if (end->guid != r->peer.guid || strcmp(end->name, r->peer.name) != 0 ||
-	    end->keys != r->peer.keys)
+	if (end->guid != r->setup.peer.guid || strcmp(end->name, r->setup.peer.name) != 0 ||
+	    end->keys != r->setup.peer.keys)
 		ha_keys_void(b, r);
 	k->join.offer = *end;
 	k->join.has_offer = true;

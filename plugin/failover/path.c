@@ -26,8 +26,8 @@ void ha_heartbeat_beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b)
 {
-	return a->dev == b->dev && a->peer.qp.lid == b->peer.qp.lid &&
-	       !memcmp(a->peer.qp.gid, b->peer.qp.gid, sizeof(a->peer.qp.gid));
+	return a->dev == b->dev && a->setup.peer.qp.lid == b->setup.peer.qp.lid &&
+	       !memcmp(a->setup.peer.qp.gid, b->setup.peer.qp.gid, sizeof(a->setup.peer.qp.gid));
 }
 
 bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, uint64_t since)

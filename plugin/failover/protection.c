@@ -26,7 +26,7 @@ static bool has_several_devices(const struct ha_bundle *b, unsigned rails, bool 
 		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
 
 		if (here ? r->dev != first->dev
-			 : ha_peer_device(&r->peer) != ha_peer_device(&first->peer))
+			 : ha_peer_device(&r->setup.peer) != ha_peer_device(&first->setup.peer))
 			return true;
 	}
 	return false;
@@ -38,7 +38,7 @@ static bool survives_place(const struct ha_bundle *b, unsigned rails, uint32_t p
 	for (; rails; rails &= rails - 1) {
 		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
 
-		if (ha_device_place(r->dev) != place && ha_peer_place(b, &r->peer) != place)
+		if (ha_device_place(r->dev) != place && ha_peer_place(b, &r->setup.peer) != place)
 			return true;
 	}
 	return false;
@@ -49,7 +49,7 @@ static bool places_known(const struct ha_bundle *b, unsigned rails)
 	for (; rails; rails &= rails - 1) {
 		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
 
-		if (!ha_device_place(r->dev) || !ha_peer_place(b, &r->peer))
+		if (!ha_device_place(r->dev) || !ha_peer_place(b, &r->setup.peer))
 			return false;
 	}
 	return true;
@@ -59,7 +59,7 @@ uint32_t ha_protection_shared_place(const struct ha_bundle *b, unsigned rails)
 {
 	for (unsigned left = places_known(b, rails) ? rails : 0; left; left &= left - 1) {
 		const struct ha_rail *r = &b->rail[__builtin_ctz(left)];
-		uint32_t here = ha_device_place(r->dev), there = ha_peer_place(b, &r->peer);
+		uint32_t here = ha_device_place(r->dev), there = ha_peer_place(b, &r->setup.peer);
 
 		if (!survives_place(b, rails, here))
 			return here;

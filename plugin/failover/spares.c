@@ -75,7 +75,7 @@ struct ha_pair *ha_spares_pair(struct ha_bundle *b, uint64_t peer, const struct 
 
 static uint64_t peer_of(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	return b->is_send ? 0 : ha_peer_device(&r->peer);
+	return b->is_send ? 0 : ha_peer_device(&r->setup.peer);
 }
 
 /* What failed long ago says less than what failed a moment ago. */

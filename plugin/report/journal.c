@@ -247,7 +247,7 @@ static void fill_record(const struct ha_ctx *ctx, const struct ha_event *e, cons
 	if (dev)
 		copy_text(r->device, HA_STATUS_NAME, dev->name);
 	if (e->rail)
-		copy_text(r->peer_device, sizeof(r->peer_device), e->rail->peer.name);
+		copy_text(r->peer_device, sizeof(r->peer_device), e->rail->setup.peer.name);
 	copy_text(r->text, sizeof(r->text), text);
 }
 

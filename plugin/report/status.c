@@ -75,7 +75,7 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek_connection(
 		c->rail[i].device =
 			dev && dev->index < HA_STATUS_DEVICES ? (uint16_t)dev->index : UINT16_MAX;
 		for (size_t k = 0; k < sizeof(c->rail[i].peer) - 1; k++)
-			c->rail[i].peer[k] = PEEK(r->peer.name[k]);
+			c->rail[i].peer[k] = PEEK(r->setup.peer.name[k]);
 	}
 }
 

@@ -13,7 +13,7 @@ static struct ha_carried on_rail(const struct ha_rail *r)
 {
 	return (struct ha_carried) {
 		.dev = r->dev->index,
-		.qp_num = r->qp_num,
+		.qp_num = r->setup.qp_num,
 		.epoch = r->epoch,
 		.rail = r->index,
 		.lost = r->state != HA_RAIL_UP,

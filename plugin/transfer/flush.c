@@ -39,7 +39,7 @@ static int post_read(struct ha_recv *c, struct ha_rail *r, struct ha_request *q,
 		.wr.rdma = { .remote_addr = (uintptr_t)data, .rkey = mr->rkey[r->index] },
 	};
 
-	return r->hot->post_send(r->flush_qp, &wr, &bad);
+	return r->hot->post_send(r->flush.qp, &wr, &bad);
 }
 
 static int post_flush(struct ha_recv *c, void *data, const struct ha_mr *mr,

@@ -38,7 +38,7 @@ static uint32_t single_max(const struct ha_config *config, const struct ha_rail 
 	int adaptive = config->ib_adaptive_routing;
 
 	if (adaptive < 0)
-		adaptive = r->peer.qp.link_layer == IBV_LINK_LAYER_INFINIBAND;
+		adaptive = r->setup.peer.qp.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	return adaptive && config->ib_ar_threshold < r->max_msg ? (uint32_t)config->ib_ar_threshold
 								: r->max_msg;
 }

@@ -716,7 +716,8 @@ static bool mutes_end(const struct sim_world *w, const struct sr_memwire_port *f
 	if (!s || !s->bundle || sim_elapsed(w) < m->at)
 		return false;
 	for (unsigned i = 0; i < s->conn->spec->nrails[m->end]; i++)
-		mute |= s->bundle->rail[i].epoch == 0 && s->bundle->rail[i].peer.qp.qpn == to &&
+		mute |= s->bundle->rail[i].epoch == 0 &&
+			s->bundle->rail[i].setup.peer.qp.qpn == to &&
 			s->host->verbs->device[s->conn->spec->rail[m->end][i]]->port == from;
 	return mute;
 }

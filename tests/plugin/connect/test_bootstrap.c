@@ -74,12 +74,12 @@ static void check_connected(const struct ends *e, int nrails)
 	CHECK(e->send->b.peer_ring == (uintptr_t)e->recv->b.ring &&
 	      e->recv->b.peer_ring == (uintptr_t)e->send->b.ring);
 	for (int i = 0; i < nrails; i++) {
-		CHECK_INT(e->send->b.rail[i].peer.qp.qpn, e->recv->b.rail[i].qp->qp_num);
-		CHECK_INT(e->recv->b.rail[i].peer.qp.qpn, e->send->b.rail[i].qp->qp_num);
+		CHECK_INT(e->send->b.rail[i].setup.peer.qp.qpn, e->recv->b.rail[i].qp->qp_num);
+		CHECK_INT(e->recv->b.rail[i].setup.peer.qp.qpn, e->send->b.rail[i].qp->qp_num);
 		CHECK_INT(e->send->b.rail[i].qp->state, IBV_QPS_RTS);
 		CHECK_INT(e->recv->b.rail[i].qp->state, IBV_QPS_RTS);
-		CHECK_INT(e->send->b.rail[i].ring_rkey, e->recv->b.rail[i].ring_mr->rkey);
-		CHECK_INT(e->recv->b.rail[i].ring_rkey, e->send->b.rail[i].ring_mr->rkey);
+		CHECK_INT(e->send->b.rail[i].ring_rkey, e->recv->b.rail[i].setup.ring_mr->rkey);
+		CHECK_INT(e->recv->b.rail[i].ring_rkey, e->send->b.rail[i].setup.ring_mr->rkey);
 	}
 	CHECK_INT(e->send->b.active, (1 << nrails) - 1);
 }
@@ -187,9 +187,10 @@ static void two_connectors_at_once(void)
 	CHECK(one.send && two.send && one.recv && two.recv);
 	/* The first took the queue pair in the handle, WELCOME told the second of another. */
 	qpn = the_handle().qp.qpn;
-	CHECK((one.send->b.rail[0].peer.qp.qpn == qpn) + (two.send->b.rail[0].peer.qp.qpn == qpn) ==
+	CHECK((one.send->b.rail[0].setup.peer.qp.qpn == qpn) +
+		      (two.send->b.rail[0].setup.peer.qp.qpn == qpn) ==
 	      1);
-	CHECK(one.send->b.rail[0].peer.qp.qpn != two.send->b.rail[0].peer.qp.qpn);
+	CHECK(one.send->b.rail[0].setup.peer.qp.qpn != two.send->b.rail[0].setup.peer.qp.qpn);
 	ha_close_send(one.send);
 	one.send = NULL;
 	for (int i = 0; i < 100 && !one.send; i++) {

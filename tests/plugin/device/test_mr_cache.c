@@ -135,7 +135,7 @@ static void gpu_memory_is_not_kept(void)
 	CHECK_INT(ha_reg_mr(&recv->b, memory + 10, 100, HA_MEM_CUDA, 4096 + 10, 5, 0, &a), 0);
 	CHECK_INT(w.dummy[0].last_offset, 4096); /* back to the page, as the address */
 	CHECK_INT(w.dummy[0].flush_qps, 1);
-	CHECK(recv->b.rail[0].flush_qp && recv->b.rail[0].flush_cq);
+	CHECK(recv->b.rail[0].flush.qp && recv->b.rail[0].flush.cq);
 	CHECK_INT(ha_reg_mr(&recv->b, memory + 20, 100, HA_MEM_CUDA, 0, 6, 0, &b), 0);
 	CHECK_INT(a->rkey[0], b->rkey[0]);
 	CHECK_INT(w.dummy[0].flush_qps, 1);

@@ -140,7 +140,8 @@ static void the_best_of_the_others(void)
 	struct ha_send *s = make_sender();
 
 	s->b.failover.ctl[SPARE].proven = false;
-	strcpy(s->b.rail[0].peer.name, "nic2:1"); /* on hosts that are alike: the same switch */
+	strcpy(s->b.rail[0].setup.peer.name,
+	       "nic2:1"); /* on hosts that are alike: the same switch */
 	CHECK_INT(choose_device(s, now), 3);
 	s->b.rail[2].dev = &device[3];
 	s->b.rail[2].state = HA_RAIL_UP;
@@ -199,7 +200,7 @@ static void a_pair_that_is_taken(void)
 	CHECK(c);
 	c->b = like->b;
 	c->b.is_send = false;
-	c->b.rail[SPARE].peer = c->b.rail[2].peer = peer;
+	c->b.rail[SPARE].setup.peer = c->b.rail[2].setup.peer = peer;
 	c->b.failover.ctl[SPARE].join.offer = c->b.failover.ctl[2].join.offer = peer;
 	c->b.rail[2].dev = &device[1];
 	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
@@ -256,15 +257,15 @@ static void the_receivers_choice(void)
 	memset(peer.qp.gid, 0xff, sizeof(peer.qp.gid));
 	strcpy(peer.name, "nic2:1");
 	c = make_receiver(&peer);
-	CHECK_INT(chosen_there(c), 2);            /* its name */
-	strcpy(c->b.rail[0].peer.name, "nic2:1"); /* on the switch of the data, it seems */
+	CHECK_INT(chosen_there(c), 2);                  /* its name */
+	strcpy(c->b.rail[0].setup.peer.name, "nic2:1"); /* on the switch of the data, it seems */
 	CHECK_INT(chosen_there(c), 1);
 	free(c);
 
 	c = make_receiver(&peer);
 	for (int i = 0; i < PORTS; i++)
 		topo.devices[i].place.rail_id = i / 2;
-	c->b.rail[0].peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
+	c->b.rail[0].setup.peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
 		ha_device_place(&device[0]) << 8;
 	CHECK_INT(chosen_there(c),
 		  2); /* not on the leaf switch of the data, wherever the peer is */
@@ -283,11 +284,11 @@ static void the_receivers_choice(void)
 
 	c = make_receiver(&peer); /* the same pair as before is waited for, if it was well */
 	c->b.failover.ctl[SPARE].proven = true;
-	c->b.rail[SPARE].peer = peer;
+	c->b.rail[SPARE].setup.peer = peer;
 	c->b.failover.ctl[SPARE].join.attempts = 0;
 	c->b.failover.ctl[SPARE].join.lost_at = now;
 	CHECK_INT(chosen_there(c), 1);
-	c->b.rail[SPARE].peer.guid++; /* it was another of the peer's */
+	c->b.rail[SPARE].setup.peer.guid++; /* it was another of the peer's */
 	CHECK_INT(chosen_there(c), 2);
 	free(c);
 }

@@ -144,10 +144,10 @@ static void on_the_same_path(void)
 	struct ha_rail a = { .dev = &device[0] }, b = { .dev = &device[0] };
 
 	CHECK(ha_heartbeat_same_path(&a, &b));
-	b.peer.qp.lid = 1;
+	b.setup.peer.qp.lid = 1;
 	CHECK(!ha_heartbeat_same_path(&a, &b));
 	b = a;
-	b.peer.qp.gid[15] = 1;
+	b.setup.peer.qp.gid[15] = 1;
 	CHECK(!ha_heartbeat_same_path(&a, &b));
 	b = a;
 	b.dev = &device[1];

@@ -262,7 +262,8 @@ static bool keys_are_void(const char *name, uint64_t guid, uint32_t keys)
 	bool is_void;
 
 	b->rail[RAIL].state = HA_RAIL_JOIN;
-	b->rail[RAIL].peer = (struct ha_wire_rail) { .guid = 11, .name = "nic0:1", .keys = 3 };
+	b->rail[RAIL].setup.peer =
+		(struct ha_wire_rail) { .guid = 11, .name = "nic0:1", .keys = 3 };
 	strcpy(end_of_rail.name, name);
 	for (unsigned i = 0; i < 2; i++)
 		ha_send_cts((struct ha_send *)b, 7)->rkey[i] = 99;

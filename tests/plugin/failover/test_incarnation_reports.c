@@ -16,8 +16,8 @@ static void what_is_logged(void)
 {
 	struct ha_bundle *b = rig_begin(true);
 
-	strcpy(b->rail[0].peer.name, "far0:1");
-	strcpy(b->rail[RAIL].peer.name, "far1:1");
+	strcpy(b->rail[0].setup.peer.name, "far0:1");
+	strcpy(b->rail[RAIL].setup.peer.name, "far1:1");
 	rig_control(b)->fence.suspected_at = RIG_START - 1500 * MS;
 	rig_come_up(b);
 	CHECK(lines_contain("it was down for 1.500 s"));
@@ -48,7 +48,7 @@ static void what_is_logged_of_spares(void)
 
 	b->balance.ndata = 1;
 	rig_control(b)->proven = false;
-	strcpy(b->rail[RAIL].peer.name, "far1:1");
+	strcpy(b->rail[RAIL].setup.peer.name, "far1:1");
 	rig_come_up(b);
 	CHECK(lines_contain("nic0:1 ⇄ standby nic1:1, against the loss of a NIC"));
 	CHECK(!lines_contain("recovered"));
@@ -122,8 +122,8 @@ static void the_switch_that_is_shared(void)
 	rig.topo.place.rail_id = 2;
 	b->terms.flags |= HA_FLAG_PAIRS;
 	for (unsigned i = 0; i < 2; i++) {
-		b->rail[i].peer.guid = 5 + i;
-		b->rail[i].peer.keys = ha_device_place(&rig.device[0]) << 8;
+		b->rail[i].setup.peer.guid = 5 + i;
+		b->rail[i].setup.peer.keys = ha_device_place(&rig.device[0]) << 8;
 	}
 	rig_come_up(b);
 	CHECK_INT(lines_count("no standby avoids the leaf switch of rail 2 (NCCL_IB_HCA)"), 1);
@@ -138,7 +138,7 @@ static void the_switch_that_is_shared(void)
 	rig.ctx.shared_switch_reported = false;
 	b->terms.flags |= HA_FLAG_PAIRS;
 	for (unsigned i = 0; i < 2; i++)
-		b->rail[i].peer.keys = ha_device_place(&rig.device[0]) << 8;
+		b->rail[i].setup.peer.keys = ha_device_place(&rig.device[0]) << 8;
 	rig_come_up(b);
 	CHECK_INT(lines_count("no standby avoids"), 0);
 	CHECK(lines_contain("against the loss of a NIC here, not there"));
@@ -156,7 +156,7 @@ static void who_protects(void)
 	b->rail[2].index = 2;
 	b->active = 5;
 	b->balance.share[2] = 512;
-	strcpy(b->rail[RAIL].peer.name, "far1:1");
+	strcpy(b->rail[RAIL].setup.peer.name, "far1:1");
 	rig_come_up(b);
 	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
 	rig_end(b);

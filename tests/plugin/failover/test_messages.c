@@ -104,8 +104,8 @@ static struct ha_bundle *make_bundle(bool is_send)
 						.sq_depth = 1 << 20,
 						.state = HA_RAIL_UP,
 						.epoch = 5,
-						.ring_mr = &ring_mr,
-						.self = { .mtu = IBV_MTU_1024 },
+						.setup.ring_mr = &ring_mr,
+						.setup.self = { .mtu = IBV_MTU_1024 },
 						.dev = &device };
 	}
 	ncaught = 0;

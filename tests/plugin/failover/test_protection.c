@@ -41,7 +41,7 @@ static struct ha_bundle *make_bundle(void)
 /* Rail `rail` is between NIC `here` and the peer's NIC `there`. */
 static void connect_nics(struct ha_bundle *b, unsigned rail, int here, int there)
 {
-	struct ha_wire_rail *peer = &b->rail[rail].peer;
+	struct ha_wire_rail *peer = &b->rail[rail].setup.peer;
 
 	b->rail[rail].dev = &device[here];
 	*peer = (struct ha_wire_rail) { .guid = 7, .keys = place_of(there) << 8 | 3 };
@@ -124,7 +124,7 @@ static void shared_switch(void)
 	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
 	CHECK_INT(ha_protection_shared_place(b, 3), 0);
 	topo[2].place.rail_id = 1;
-	b->rail[1].peer.keys = 3; /* or there */
+	b->rail[1].setup.peer.keys = 3; /* or there */
 	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
 	CHECK_INT(ha_protection_shared_place(b, 3), 0);
 	free(b);
@@ -133,7 +133,7 @@ static void shared_switch(void)
 	connect_nics(b, 0, 0, 0);
 	connect_nics(b, 1, 2, 2);
 	b->terms.flags = HA_FLAG_FAILOVER;
-	CHECK_INT(ha_peer_place(b, &b->rail[1].peer), 0);
+	CHECK_INT(ha_peer_place(b, &b->rail[1].setup.peer), 0);
 	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
 	free(b);
 }

@@ -329,7 +329,7 @@ static void others_on_the_path(void)
 
 		beat->watched = others[i].watched;
 		beat->alive_since = start + others[i].alive_us * US;
-		other->b.rail[0].peer.qp.lid = !others[i].same_path;
+		other->b.rail[0].setup.peer.qp.lid = !others[i].same_path;
 		sign->asked_at = start + (others[i].at_us - 1000) * US;
 		sign->answered_at = sign->seen_at = start + (others[i].at_us - 600) * US;
 		LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
@@ -386,7 +386,7 @@ static void who_is_asked(void)
 	}
 	s->b.rail[0].dev = &device[0];
 	s->b.rail[1].dev = s->b.rail[2].dev = &device[0];
-	s->b.rail[1].peer.qp.gid[15] = 1; /* to another port of the peer's */
+	s->b.rail[1].setup.peer.qp.gid[15] = 1; /* to another port of the peer's */
 	CHECK(ha_sign_wanted(&s->b, &s->b.rail[0]));
 	s->b.balance.weight[0] = 0; /* shares that move: it may have one in a moment */
 	s->b.balance.moves = true;

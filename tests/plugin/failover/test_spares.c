@@ -235,7 +235,7 @@ static void spare_up(struct ha_send *s, unsigned rail, struct ha_device *here, u
 {
 	s->b.rail[rail].state = HA_RAIL_UP;
 	s->b.rail[rail].dev = here;
-	s->b.rail[rail].peer.guid = there;
+	s->b.rail[rail].setup.peer.guid = there;
 	s->b.active |= (uint8_t)(1u << rail);
 }
 

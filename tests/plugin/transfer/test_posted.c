@@ -166,12 +166,12 @@ static void expect_flush(struct ends *e, unsigned since, unsigned rails)
 		for (unsigned i = since; i < posted_count; i++) {
 			const struct posted *p = &posted[i % POSTED_MAX];
 
-			reads += p->opcode == IBV_WR_RDMA_READ && p->qp == b->rail[r].flush_qp &&
+			reads += p->opcode == IBV_WR_RDMA_READ && p->qp == b->rail[r].flush.qp &&
 				 p->rkey == e->to_mr->rkey[r];
 		}
 		pthread_mutex_unlock(&lock);
 		CHECK_INT(reads, 1);
-		CHECK(b->rail[r].flush_qp != b->rail[r].qp);
+		CHECK(b->rail[r].flush.qp != b->rail[r].qp);
 	}
 }
 

@@ -264,7 +264,7 @@ static void adaptive_routing(void)
 
 			s->b.ctx->config.ib_adaptive_routing = routing;
 			s->b.ctx->config.ib_ar_threshold = 8192;
-			s->b.rail[0].peer.qp.link_layer = layer;
+			s->b.rail[0].setup.peer.qp.link_layer = layer;
 			ha_send_prepare_rail(s, &s->b.rail[0]);
 			announce_receive(s, 1, LARGE);
 			CHECK(send_member(s, 0, 8192));
