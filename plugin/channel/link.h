@@ -23,7 +23,7 @@ struct ha_link {
 	unsigned inbox_count;  /* messages in the inbox */
 	uint64_t peer_context; /* which process the peer is, as far as it reported */
 	struct ha_peer *peer;  /* NULL: this connection sends for itself (peer.h) */
-	SLIST_ENTRY(ha_bundle) by_ring;        /* in ctx->by_ring */
+	SLIST_ENTRY(ha_bundle) by_ring;        /* in ctx->peers.by_ring */
 	STAILQ_HEAD(, ha_inbox_message) inbox; /* messages that have come (inbox.h) */
 	/* the next message is for the connection with this ring; 0 = for this one */
 	uint64_t for_another;

@@ -12,8 +12,10 @@
 
 #include "plugin/channel/wire.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
+struct ha_oob_tcp;
 struct ha_oob_conn; /* of the implementation: a listener or a stream */
 
 #define HA_OOB_NAME_MAX 64
@@ -37,6 +39,14 @@ struct ha_oob_ops {
 	int (*fd)(struct ha_oob_conn *conn);
 	/* The other end's address (a listener's: its own), for log lines. */
 	void (*peer)(struct ha_oob_conn *conn, char name[HA_OOB_NAME_MAX]);
+};
+
+/* Of a context. */
+struct ha_oob {
+	const struct ha_oob_ops *ops;
+	void *net;                  /* passed to them */
+	bool soft;                  /* no stream has a descriptor: every round asks all of them */
+	struct ha_oob_tcp *own_tcp; /* what net is by default; NULL: the caller's is used */
 };
 
 #endif

@@ -30,14 +30,13 @@ static unsigned hash_ring(uint64_t ring)
 	return (unsigned)((ring >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 56);
 }
 
-static_assert(sizeof(((struct ha_ctx *)0)->by_ring) == 256 * sizeof(struct ha_bundle *),
-	      "eight bits of hash");
+static_assert(HA_PEER_BUCKETS == 256, "the hash has eight bits");
 
 struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
 {
 	struct ha_bundle *b;
 
-	SLIST_FOREACH(b, &ctx->by_ring[hash_ring(ring)], link.by_ring)
+	SLIST_FOREACH(b, &ctx->peers.by_ring[hash_ring(ring)], link.by_ring)
 		if ((uintptr_t)b->ring == ring)
 			break;
 	return b;
@@ -48,10 +47,10 @@ void ha_peer_join(struct ha_bundle *b)
 	struct ha_ctx *ctx = b->ctx;
 	struct ha_peer *p;
 
-	SLIST_INSERT_HEAD(&ctx->by_ring[hash_ring((uintptr_t)b->ring)], b, link.by_ring);
+	SLIST_INSERT_HEAD(&ctx->peers.by_ring[hash_ring((uintptr_t)b->ring)], b, link.by_ring);
 	if (!(b->terms.flags & HA_FLAG_BATCHES))
 		return;
-	LIST_FOREACH(p, &ctx->peers, entry)
+	LIST_FOREACH(p, &ctx->peers.list, entry)
 		if (p->context == b->link.peer_context)
 			break;
 	if (!p) {
@@ -59,7 +58,7 @@ void ha_peer_join(struct ha_bundle *b)
 		if (!p)
 			return; /* it talks for itself */
 		p->context = b->link.peer_context;
-		LIST_INSERT_HEAD(&ctx->peers, p, entry);
+		LIST_INSERT_HEAD(&ctx->peers.list, p, entry);
 	}
 	p->connections++;
 	b->link.peer = p;
@@ -69,7 +68,8 @@ void ha_peer_leave(struct ha_bundle *b)
 {
 	struct ha_peer *p = b->link.peer;
 
-	SLIST_REMOVE(&b->ctx->by_ring[hash_ring((uintptr_t)b->ring)], b, ha_bundle, link.by_ring);
+	SLIST_REMOVE(&b->ctx->peers.by_ring[hash_ring((uintptr_t)b->ring)], b, ha_bundle,
+		     link.by_ring);
 	b->link.peer = NULL;
 	if (!p || --p->connections)
 		return;
@@ -132,7 +132,7 @@ void ha_peers_send(struct ha_ctx *ctx)
 {
 	struct ha_peer *p;
 
-	LIST_FOREACH(p, &ctx->peers, entry)
+	LIST_FOREACH(p, &ctx->peers.list, entry)
 		if (p->length)
 			send_batch(ctx, p);
 }

@@ -14,10 +14,22 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
+
+#define HA_PEER_BUCKETS 256
 
 struct ha_bundle;
 struct ha_ctx;
+struct ha_peer;
 union ha_message;
+
+/* Of a context. */
+struct ha_peers {
+	/* the connections that are up by a hash of the address of their rings */
+	SLIST_HEAD(, ha_bundle) by_ring[HA_PEER_BUCKETS];
+	LIST_HEAD(, ha_peer) list; /* the processes that they lead to */
+	uint64_t own_id;           /* what peers know this context by; random */
+};
 
 /* A launched connection meets the others to the same context (ha_link.peer_context), and can be
  * found by its ring. */

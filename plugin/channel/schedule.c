@@ -13,7 +13,7 @@ void ha_due(struct ha_bundle *b, uint64_t at)
 
 void ha_due_now(struct ha_bundle *b)
 {
-	b->schedule.due = b->ctx->due = 0;
+	b->schedule.due = b->ctx->round.due = 0;
 }
 
 void ha_bundle_drive_soon(struct ha_bundle *b)
@@ -25,6 +25,6 @@ void ha_bundle_drive_soon(struct ha_bundle *b)
 		return;
 	/* Who called first has woken the driver, which has not begun its round since: it looks for
 	 * bits only after it has taken the call. */
-	if (!atomic_exchange_explicit(&b->ctx->called, true, memory_order_acq_rel))
+	if (!atomic_exchange_explicit(&b->ctx->round.called, true, memory_order_acq_rel))
 		ha_loop_wake(&b->ctx->loop);
 }

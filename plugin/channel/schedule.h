@@ -3,6 +3,7 @@
 #ifndef HA_CHANNEL_SCHEDULE_H
 #define HA_CHANNEL_SCHEDULE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,6 +20,14 @@ struct ha_schedule {
 	/* what is not urgent waits for it until then; 0: nothing of it is urgent */
 	uint64_t urgent_until;
 	bool calm; /* nothing but looks was to be done when the last step ended */
+};
+
+/* When the driver looks at any of a context's. Under ctx->drive, but for `called`. */
+struct ha_round {
+	uint64_t due;       /* when the first of them is; UINT64_MAX: none */
+	uint64_t calm_at;   /* what is not urgent waits until then */
+	bool urgent;        /* a rail is being fenced, or what it carried is not on its way again */
+	atomic_bool called; /* an owner has asked for the driver since */
 };
 
 /* Look again at `at` (ns of the context's clock) at the latest. The bundle is taken (guard.h). */

@@ -24,11 +24,11 @@ int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
 		s->conn = conn;
 		s->owner = owner;
 		s->watch.ready = ready;
-		s->watch.fd = ctx->oob->fd(conn);
+		s->watch.fd = ctx->oob.ops->fd(conn);
 		err = ha_loop_add(&ctx->loop, &s->watch, connecting ? EPOLLOUT : EPOLLIN);
 	}
 	if (err) {
-		ctx->oob->close(conn);
+		ctx->oob.ops->close(conn);
 		free(s);
 		s = NULL;
 	}
@@ -38,7 +38,7 @@ int ha_stream_new(struct ha_ctx *ctx, struct ha_oob_conn *conn, bool connecting,
 
 int ha_stream_connected(struct ha_stream *s)
 {
-	int err = s->ctx->oob->connected(s->conn);
+	int err = s->ctx->oob.ops->connected(s->conn);
 
 	if (!err)
 		(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN);
@@ -59,7 +59,7 @@ int ha_stream_put_all(struct ha_stream *s, const void *bytes, size_t size)
 	if (ha_stream_busy(s))
 		return -EBUSY;
 	for (sent = 0; sent < size && n != -EAGAIN; sent += n > 0 ? (size_t)n : 0) {
-		n = s->ctx->oob->send(s->conn, (const char *)bytes + sent, size - sent);
+		n = s->ctx->oob.ops->send(s->conn, (const char *)bytes + sent, size - sent);
 		n = n ? n : -EAGAIN;
 		if (n < 0 && n != -EAGAIN)
 			return (int)n;
@@ -89,8 +89,8 @@ int ha_stream_put(struct ha_stream *s, const void *message)
 int ha_stream_flush(struct ha_stream *s)
 {
 	while (s->out_sent < s->out_len) {
-		ssize_t n =
-			s->ctx->oob->send(s->conn, s->out + s->out_sent, s->out_len - s->out_sent);
+		ssize_t n = s->ctx->oob.ops->send(s->conn, s->out + s->out_sent,
+						  s->out_len - s->out_sent);
 
 		if (n == -EAGAIN || n == 0) {
 			(void)ha_loop_change(&s->ctx->loop, &s->watch, EPOLLIN | EPOLLOUT);
@@ -108,8 +108,8 @@ int ha_stream_flush(struct ha_stream *s)
 static int fill_input(struct ha_stream *s, uint32_t want)
 {
 	while (s->in_len < want) {
-		ssize_t n =
-			s->ctx->oob->recv(s->conn, (char *)&s->in + s->in_len, want - s->in_len);
+		ssize_t n = s->ctx->oob.ops->recv(s->conn, (char *)&s->in + s->in_len,
+						  want - s->in_len);
 
 		if (n == 0)
 			return -EPIPE;
@@ -173,7 +173,7 @@ int ha_stream_receive_all(struct ha_stream *s, void (*take)(void *arg, const uni
 		s->in_len = 0;
 	s->taken = false;
 	for (;;) {
-		got = s->ctx->oob->recv(s->conn, bytes, sizeof(bytes));
+		got = s->ctx->oob.ops->recv(s->conn, bytes, sizeof(bytes));
 		if (got <= 0)
 			return got ? (int)got : -EPIPE;
 		for (ssize_t at = 0; at < got; at += n) {
@@ -200,7 +200,7 @@ void ha_stream_close(struct ha_stream *s)
 	if (!s)
 		return;
 	ha_loop_remove(&s->ctx->loop, &s->watch);
-	s->ctx->oob->close(s->conn);
+	s->ctx->oob.ops->close(s->conn);
 	free(s->out);
 	free(s);
 }
@@ -215,7 +215,7 @@ static int discard_input(struct ha_stream *s)
 	ssize_t n;
 
 	do
-		n = s->ctx->oob->recv(s->conn, buf, sizeof(buf));
+		n = s->ctx->oob.ops->recv(s->conn, buf, sizeof(buf));
 	while (n > 0);
 	return n == -EAGAIN ? 0 : -EPIPE;
 }
@@ -241,7 +241,7 @@ void ha_stream_leave(struct ha_stream *s, const void *message)
 	(void)discard_input(s);
 	s->watch.ready = leaving_ready;
 	s->leave_at = ha_clock_now(ctx->clock) + LEAVE_NS;
-	s->watch.fd = ctx->oob->fd(s->conn);
+	s->watch.fd = ctx->oob.ops->fd(s->conn);
 	if (ha_loop_add(&ctx->loop, &s->watch, EPOLLIN)) {
 		ha_stream_close(s);
 		return;
@@ -264,7 +264,7 @@ uint64_t ha_streams_leaving(struct ha_ctx *ctx, uint64_t now)
 
 	for (s = LIST_FIRST(&ctx->leaving); s; s = next) {
 		next = LIST_NEXT(s, leaving);
-		if (ctx->soft_oob)
+		if (ctx->oob.soft)
 			leaving_ready(&s->watch, 0);
 		if (now >= s->leave_at)
 			ha_stream_part(s);

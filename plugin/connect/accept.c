@@ -226,10 +226,10 @@ static void take_connection(struct ha_listen *l, struct ha_oob_conn *conn)
 	struct ha_pending *p = ha_pending_new(ctx, &listening, HA_PENDING_HELLO_IN, HELLO_MS);
 
 	if (!p) {
-		ctx->oob->close(conn);
+		ctx->oob.ops->close(conn);
 		return;
 	}
-	ctx->oob->peer(conn, p->who);
+	ctx->oob.ops->peer(conn, p->who);
 	if (ha_stream_new(ctx, conn, false, ha_pending_ready, p, &p->stream)) {
 		ha_pending_free(p);
 		return;
@@ -241,7 +241,7 @@ static void take_connection(struct ha_listen *l, struct ha_oob_conn *conn)
 	pthread_mutex_lock(&ctx->lock);
 	LIST_INSERT_HEAD(&l->accepts, p, entry);
 	pthread_mutex_unlock(&ctx->lock);
-	LIST_INSERT_HEAD(&ctx->driven, p, driven);
+	LIST_INSERT_HEAD(&ctx->setup.driven, p, driven);
 }
 
 static struct ha_listen *first_listen(struct ha_ctx *ctx)
@@ -251,7 +251,7 @@ static struct ha_listen *first_listen(struct ha_ctx *ctx)
 	/* New listeners come in front and none goes without ctx->drive, so the rest of the list may
 	 * be walked unlocked. */
 	pthread_mutex_lock(&ctx->lock);
-	l = LIST_FIRST(&ctx->listens);
+	l = LIST_FIRST(&ctx->setup.listens);
 	pthread_mutex_unlock(&ctx->lock);
 	return l;
 }
@@ -285,7 +285,7 @@ static void listen_ready(struct ha_watch *watch, uint32_t events)
 	int err = 0;
 
 	for (int i = 0; i < ACCEPTS_PER_ROUND && !err; i++) {
-		err = ctx->oob->accept(l->oob, &conn);
+		err = ctx->oob.ops->accept(l->oob, &conn);
 		if (!err)
 			take_connection(l, conn);
 	}
@@ -359,7 +359,7 @@ static void link_listen(struct ha_listen *l)
 	struct ha_ctx *ctx = l->ctx;
 
 	pthread_mutex_lock(&ctx->lock);
-	LIST_INSERT_HEAD(&ctx->listens, l, entry);
+	LIST_INSERT_HEAD(&ctx->setup.listens, l, entry);
 	pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -368,21 +368,21 @@ static int open_oob(struct ha_listen *l, struct ha_wire_addr *addr)
 {
 	struct ha_ctx *ctx = l->ctx;
 	const char *name = ha_device_name(&ctx->devices[l->dev]);
-	int err = ctx->oob->listen(ctx->oob_net, &l->oob, addr);
+	int err = ctx->oob.ops->listen(ctx->oob.net, &l->oob, addr);
 
 	if (err) {
 		HA_WARN(name,
 			"cannot listen for the peer over %s: %s; NCCL_SOCKET_IFNAME chooses the "
 			"interface",
-			ctx->oob->name, strerror(-err));
+			ctx->oob.ops->name, strerror(-err));
 		return err;
 	}
 	l->watch.ready = listen_ready;
-	l->watch.fd = ctx->oob->fd(l->oob);
+	l->watch.fd = ctx->oob.ops->fd(l->oob);
 	err = ha_loop_add(&ctx->loop, &l->watch, EPOLLIN);
 	if (err) {
 		HA_WARN(name, "cannot watch a listener: %s", strerror(-err));
-		ctx->oob->close(l->oob);
+		ctx->oob.ops->close(l->oob);
 	}
 	return err;
 }
@@ -479,7 +479,7 @@ int ha_close_listen(struct ha_listen *l)
 		next = LIST_NEXT(p, entry);
 		ha_pending_free(p);
 	}
-	ctx->oob->close(l->oob);
+	ctx->oob.ops->close(l->oob);
 	if (l->spare)
 		ha_bundle_free(l->spare);
 	free(l);

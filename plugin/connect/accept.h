@@ -11,7 +11,7 @@
 struct ha_listen {
 	struct ha_watch watch; /* first, so that ready() finds the listener */
 	struct ha_ctx *ctx;
-	/* ctx->listens, under ctx->lock; removed under ctx->drive as well */
+	/* ctx->setup.listens, under ctx->lock; removed under ctx->drive as well */
 	LIST_ENTRY(ha_listen) entry;
 	struct ha_oob_conn *oob;
 	LIST_HEAD(, ha_pending) accepts; /* under ctx->lock */

@@ -93,7 +93,7 @@ static int step_connect_oob(struct ha_pending *p)
 
 	if (ha_clock_now(ctx->clock) < p->dial_at)
 		return -EAGAIN;
-	err = ctx->oob->connect(ctx->oob_net, &p->handle.oob, &conn);
+	err = ctx->oob.ops->connect(ctx->oob.net, &p->handle.oob, &conn);
 	if (!err)
 		err = ha_stream_new(ctx, conn, true, ha_pending_ready, p, &p->stream);
 	return err ? schedule_reconnect(p, err) : HA_PENDING_DIALLING;
@@ -215,7 +215,7 @@ static struct ha_pending *find_pending(struct ha_ctx *ctx, const void *key, uint
 	struct ha_pending *p;
 
 	pthread_mutex_lock(&ctx->lock);
-	LIST_FOREACH(p, &ctx->connects, entry)
+	LIST_FOREACH(p, &ctx->setup.connects, entry)
 		if (p->key == key && p->handle.nonce == nonce)
 			break;
 	pthread_mutex_unlock(&ctx->lock);
@@ -270,8 +270,8 @@ static int begin_connect(struct ha_ctx *ctx, int dev, const struct ha_comm_opts 
 	p->opts = all;
 	name_listener(&p->handle.oob, p->who, sizeof(p->who));
 	pthread_mutex_lock(&ctx->lock);
-	LIST_INSERT_HEAD(&ctx->connects, p, entry);
-	LIST_INSERT_HEAD(&ctx->incoming, p, driven);
+	LIST_INSERT_HEAD(&ctx->setup.connects, p, entry);
+	LIST_INSERT_HEAD(&ctx->setup.incoming, p, driven);
 	pthread_mutex_unlock(&ctx->lock);
 	ha_loop_wake(&ctx->loop);
 	return 0;

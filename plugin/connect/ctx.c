@@ -45,18 +45,18 @@ static int take_params(struct ha_ctx *ctx, const struct ha_ctx_params *params)
 			return err;
 		ctx->verbs = ctx->own_verbs;
 	}
-	ctx->oob = params->oob;
-	ctx->oob_net = params->oob_net;
-	ctx->soft_oob = params->oob != NULL;
-	if (!ctx->oob) {
+	ctx->oob.ops = params->oob;
+	ctx->oob.net = params->oob_net;
+	ctx->oob.soft = params->oob != NULL;
+	if (!ctx->oob.ops) {
 		if (ha_mpib_wanted(&ctx->config) && ctx->config.mpib_oob_if[0])
 			memcpy(ctx->config.socket_ifname, ctx->config.mpib_oob_if,
 			       sizeof(ctx->config.socket_ifname));
-		err = ha_oob_tcp_open(&ctx->config, &ctx->own_tcp);
+		err = ha_oob_tcp_open(&ctx->config, &ctx->oob.own_tcp);
 		if (err)
 			return err;
-		ctx->oob = &ha_oob_tcp_ops;
-		ctx->oob_net = ctx->own_tcp;
+		ctx->oob.ops = &ha_oob_tcp_ops;
+		ctx->oob.net = ctx->oob.own_tcp;
 	}
 	return 0;
 }
@@ -137,7 +137,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	ha_reaper_open(ctx);
 	ha_hookups_open(ctx, params->hookups, params->hookups_arg);
 	ctx->own_barrier = !ha_guard_init();
-	ctx->id = ha_random_u64();
+	ctx->peers.own_id = ha_random_u64();
 	err = take_params(ctx, params);
 	if (!err)
 		err = discover_devices(ctx, params);
@@ -166,9 +166,9 @@ static void close_connections(struct ha_ctx *ctx)
 	struct ha_pending *p;
 	struct ha_bundle *b;
 
-	while (!LIST_EMPTY(&ctx->listens))
-		ha_close_listen(LIST_FIRST(&ctx->listens));
-	while ((p = LIST_FIRST(&ctx->connects)) != NULL) {
+	while (!LIST_EMPTY(&ctx->setup.listens))
+		ha_close_listen(LIST_FIRST(&ctx->setup.listens));
+	while ((p = LIST_FIRST(&ctx->setup.connects)) != NULL) {
 		LIST_REMOVE(p, entry);
 		ha_pending_forget(p);
 		if (atomic_load_explicit(&p->state, memory_order_acquire) == HA_PENDING_UP)
@@ -198,7 +198,7 @@ void ha_ctx_destroy(struct ha_ctx *ctx)
 	ha_fused_free(&ctx->fused);
 	free(ctx->devices);
 	free(ctx->topo);
-	ha_oob_tcp_close(ctx->own_tcp);
+	ha_oob_tcp_close(ctx->oob.own_tcp);
 	ha_verbs_close_library(ctx->own_verbs);
 	pthread_mutex_destroy(&ctx->lock);
 	pthread_mutex_destroy(&ctx->drive);

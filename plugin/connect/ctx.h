@@ -3,11 +3,11 @@
  * ctx.h - the context: everything that hawser has in one host, or in one host of a simulation
  *
  * Two locks, always taken in this order:
- *   drive  the right to run a round (service.h). Whoever holds it alone touches ctx->driven,
+ *   drive  the right to run a round (service.h). Whoever holds it alone touches ctx->setup.driven,
  *          ctx->bundles, the sockets and the connections in the making. Slow verbs run under it; no
  *          call that NCCL repeats waits for it.
  *   lock   held for moments: the lists in which connect, accept and listen meet the one who drives
- *          (connects, incoming, listens, each listener's accepts).
+ *          (setup.connects, .incoming, .listens, each listener's accepts).
  */
 #ifndef HA_CORE_CTX_H
 #define HA_CORE_CTX_H
@@ -17,6 +17,8 @@
 #include "plugin/balance/advice.h"
 #include "plugin/balance/share.h"
 #include "plugin/channel/oob.h"
+#include "plugin/channel/peer.h"
+#include "plugin/channel/schedule.h"
 #include "plugin/connect/returns.h"
 #include "plugin/connect/service.h"
 #include "plugin/core.h"
@@ -32,20 +34,29 @@
 
 struct ha_device;
 struct ha_journal;
-struct ha_oob_tcp;
-struct ha_peer;
 struct ha_pending;
 struct ha_topo;
+
+/* Connections in the making. */
+struct ha_setup {
+	/* Under ctx->drive. */
+	LIST_HEAD(, ha_pending) driven;
+	/* start of the interval in which connections of unauthenticated peers are counted */
+	uint64_t unauthenticated_since;
+	/* in it: lines written and left out */
+	unsigned unauthenticated_logged, unauthenticated_silent;
+	/* Under ctx->lock. */
+	LIST_HEAD(, ha_pending) incoming; /* new ones, for the next round */
+	LIST_HEAD(, ha_pending) connects; /* what ha_connect has begun and not yet collected */
+	LIST_HEAD(, ha_listen) listens;
+};
 
 struct ha_ctx {
 	struct ha_config config; /* a copy */
 	const struct ha_verbs_ops *verbs;
 	const struct ha_clock *clock;
-	const struct ha_oob_ops *oob;
-	void *oob_net;
-	/* the defaults that we made ourselves; NULL = the caller's */
-	struct ha_verbs_ops *own_verbs;
-	struct ha_oob_tcp *own_tcp;
+	struct ha_verbs_ops *own_verbs; /* what verbs is by default; NULL: the caller's are used */
+	struct ha_oob oob;
 	struct ha_topo *topo;
 	struct ha_device *devices;
 	int ndevices; /* reported to NCCL */
@@ -55,9 +66,7 @@ struct ha_ctx {
 	struct ha_mpib mpib;
 	struct ha_weights weights; /* of HA_NCCL_WEIGHTS */
 	struct ha_advice advice;
-	bool own_barrier; /* no membarrier(2): see guard.h */
-	/* the out-of-band streams have no descriptors: every round asks all of them */
-	bool soft_oob;
+	bool own_barrier;                     /* no membarrier(2): see guard.h */
 	void (*progress)(struct ha_ctx *ctx); /* ha_ctx_progress, for the floors below */
 	struct ha_loop loop; /* sockets and devices; under drive, but for ha_loop_wake */
 	struct ha_service service;
@@ -68,27 +77,15 @@ struct ha_ctx {
 	struct ha_journal *journal; /* NULL: not open, events are only logged */
 
 	pthread_mutex_t drive;
-	LIST_HEAD(, ha_pending) driven; /* connections in the making */
 	LIST_HEAD(, ha_bundle) bundles; /* connections that are up */
-	uint64_t due;                   /* when the first of them is; UINT64_MAX: none */
-	bool urgent;        /* a rail is being fenced, or what it carried is not on its way again */
-	uint64_t calm_at;   /* what is not urgent waits until then */
-	atomic_bool called; /* an owner has asked for the driver since */
-	SLIST_HEAD(, ha_bundle) by_ring[256]; /* the same by the address of their rings (peer.h) */
-	LIST_HEAD(, ha_peer) peers;           /* the processes that they lead to */
-	bool shared_switch_reported;          /* once is enough */
-	uint64_t id;                          /* what peers know this context by; random */
+	struct ha_round round;
+	struct ha_peers peers;
+	bool shared_switch_reported; /* once is enough */
 	/* streams of connections that are closed, until BYE has arrived */
 	LIST_HEAD(, ha_stream) leaving;
-	/* start of the interval in which connections of unauthenticated peers are counted */
-	uint64_t unauthenticated_since;
-	/* in it: lines written and left out */
-	unsigned unauthenticated_logged, unauthenticated_silent;
 
 	pthread_mutex_t lock;
-	LIST_HEAD(, ha_pending) incoming; /* new ones, for the next round */
-	LIST_HEAD(, ha_pending) connects; /* what ha_connect has begun and not yet collected */
-	LIST_HEAD(, ha_listen) listens;
+	struct ha_setup setup;
 };
 
 #endif

@@ -78,20 +78,20 @@ static bool may_log_unauthenticated(struct ha_ctx *ctx)
 {
 	uint64_t now = ha_clock_now(ctx->clock);
 
-	if (now - ctx->unauthenticated_since > UNAUTHENTICATED_INTERVAL_NS) {
-		if (ctx->unauthenticated_silent)
+	if (now - ctx->setup.unauthenticated_since > UNAUTHENTICATED_INTERVAL_NS) {
+		if (ctx->setup.unauthenticated_silent)
 			HA_WARN(NULL,
 				"%u more connections from peers that did not authenticate were "
 				"refused and are not logged one by one",
-				ctx->unauthenticated_silent);
-		ctx->unauthenticated_since = now;
-		ctx->unauthenticated_logged = ctx->unauthenticated_silent = 0;
+				ctx->setup.unauthenticated_silent);
+		ctx->setup.unauthenticated_since = now;
+		ctx->setup.unauthenticated_logged = ctx->setup.unauthenticated_silent = 0;
 	}
-	if (ctx->unauthenticated_logged < UNAUTHENTICATED_LINES) {
-		ctx->unauthenticated_logged++;
+	if (ctx->setup.unauthenticated_logged < UNAUTHENTICATED_LINES) {
+		ctx->setup.unauthenticated_logged++;
 		return true;
 	}
-	ctx->unauthenticated_silent++;
+	ctx->setup.unauthenticated_silent++;
 	return false;
 }
 
@@ -129,8 +129,8 @@ static void log_failure(const struct ha_pending *p, int state, int err)
 			p->who, reason_of(p, err));
 }
 
-/* It has left ctx->driven. From the store on, a connecting one belongs to ha_connect; a listening
- * one ends here. */
+/* It has left ctx->setup.driven. From the store on, a connecting one belongs to ha_connect; a
+ * listening one ends here. */
 static void fail_pending(struct ha_pending *p, int state, int err)
 {
 	p->untaken = state == HA_PENDING_OFFERED && !p->taken;
@@ -184,12 +184,12 @@ static void take_incoming(struct ha_ctx *ctx)
 	struct ha_pending *p, *next;
 
 	pthread_mutex_lock(&ctx->lock);
-	p = LIST_FIRST(&ctx->incoming);
-	LIST_INIT(&ctx->incoming);
+	p = LIST_FIRST(&ctx->setup.incoming);
+	LIST_INIT(&ctx->setup.incoming);
 	pthread_mutex_unlock(&ctx->lock);
 	for (; p; p = next) {
 		next = LIST_NEXT(p, driven);
-		LIST_INSERT_HEAD(&ctx->driven, p, driven);
+		LIST_INSERT_HEAD(&ctx->setup.driven, p, driven);
 	}
 }
 
@@ -208,10 +208,10 @@ uint64_t ha_pending_drive(struct ha_ctx *ctx)
 	int steps = 0;
 
 	take_incoming(ctx);
-	for (p = LIST_FIRST(&ctx->driven); p; p = behind) {
+	for (p = LIST_FIRST(&ctx->setup.driven); p; p = behind) {
 		int state, result = 0;
 
-		if (ctx->soft_oob ||
+		if (ctx->oob.soft ||
 		    ((p->runnable || now >= wake_at(p)) && steps++ < STEPS_PER_ROUND))
 			result = step_pending(p, &state);
 		else if (p->runnable)

@@ -64,20 +64,22 @@ struct ha_pending {
 	struct ha_listen *listen; /* NULL at the connecting end */
 	struct ha_stream *stream;
 	struct ha_bundle *bundle;
-	/* in ctx->driven, or ctx->incoming before; in neither once its state is final */
+	/* in ctx->setup.driven, or ctx->setup.incoming before; in neither once its state is final
+	 */
 	LIST_ENTRY(ha_pending) driven;
-	LIST_ENTRY(ha_pending) entry; /* in ctx->connects or listen->accepts, under ctx->lock */
-	uint64_t deadline;            /* when the time limit ends */
-	uint64_t dial_at;             /* DIAL: not before */
-	uint32_t dials;               /* attempts so far */
-	int dial_error;               /* of the last one */
-	uint64_t refused_since;       /* the first refusal of a row; 0 = none */
-	bool runnable;                /* its socket has something, or it is new */
-	bool unauthenticated;         /* has not shown the nonce */
-	bool explained;               /* the log has said why already */
-	bool taken;                   /* by the call of ha_connect that returns it */
-	bool untaken;                 /* it has failed before that */
-	const void *key;              /* where the caller keeps the handle */
+	LIST_ENTRY(ha_pending)
+	entry;                  /* in ctx->setup.connects or listen->accepts, under ctx->lock */
+	uint64_t deadline;      /* when the time limit ends */
+	uint64_t dial_at;       /* DIAL: not before */
+	uint32_t dials;         /* attempts so far */
+	int dial_error;         /* of the last one */
+	uint64_t refused_since; /* the first refusal of a row; 0 = none */
+	bool runnable;          /* its socket has something, or it is new */
+	bool unauthenticated;   /* has not shown the nonce */
+	bool explained;         /* the log has said why already */
+	bool taken;             /* by the call of ha_connect that returns it */
+	bool untaken;           /* it has failed before that */
+	const void *key;        /* where the caller keeps the handle */
 	struct ha_wire_handle handle;
 	int dev;
 	struct ha_comm_opts opts;
@@ -85,8 +87,8 @@ struct ha_pending {
 	char why[192];
 };
 
-/* A new one in its first state; the caller puts it into ctx->incoming or ctx->driven. NULL: no
- * memory. */
+/* A new one in its first state; the caller puts it into ctx->setup.incoming or ctx->setup.driven.
+ * NULL: no memory. */
 struct ha_pending *ha_pending_new(struct ha_ctx *ctx, const struct ha_pending_side *side,
 				  enum ha_pending_state state, uint64_t limit_ms);
 /* With what it has; in no list any more. */
@@ -95,13 +97,14 @@ void ha_pending_free(struct ha_pending *p);
 int ha_pending_why(struct ha_pending *p, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Take it from the driver; under ctx->drive, and ctx->lock where it may be in ctx->incoming. */
+/* Take it from the driver; under ctx->drive, and ctx->lock where it may be in ctx->setup.incoming.
+ */
 void ha_pending_forget(struct ha_pending *p);
 
 /* Every pending connection that can move moves. Under ctx->drive. Returns when the next one must be
  * looked at (ns of the context's clock, UINT64_MAX = when a socket says so). */
 uint64_t ha_pending_drive(struct ha_ctx *ctx);
-/* The same for one of them, in ctx->driven, whether its socket has something or not. */
+/* The same for one of them, in ctx->setup.driven, whether its socket has something or not. */
 void ha_pending_push(struct ha_pending *p);
 /* ready() of a pending connection's stream. */
 void ha_pending_ready(struct ha_watch *watch, uint32_t events);

@@ -29,7 +29,7 @@
 static void ask_everybody(struct ha_ctx *ctx)
 {
 	ha_events_poll(ctx);
-	if (!ctx->soft_oob)
+	if (!ctx->oob.soft)
 		return;
 	ha_listens_poll(ctx);
 	ha_inboxes_poll(ctx);
@@ -63,7 +63,7 @@ static uint64_t round_locked(struct ha_ctx *ctx)
 	next = refresh < next ? refresh : next;
 	now = ha_clock_now(ctx->clock);
 	ctx->service.busy = drive <= now;
-	return ctx->soft_oob && next > now + SOFT_POLL_NS ? now + SOFT_POLL_NS : next;
+	return ctx->oob.soft && next > now + SOFT_POLL_NS ? now + SOFT_POLL_NS : next;
 }
 
 void ha_ctx_progress(struct ha_ctx *ctx)
@@ -114,7 +114,7 @@ static void *service_main(void *arg)
 			sched_yield();
 		pthread_mutex_lock(&ctx->drive);
 		next = round_locked(ctx);
-		urgent = ctx->urgent;
+		urgent = ctx->round.urgent;
 		awake = stay_awake(ctx);
 		stop = ctx->service.stop;
 		pthread_mutex_unlock(&ctx->drive);

@@ -168,7 +168,7 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type,
 	hello->nrails = b->nrails;
 	hello->slots = HA_SLOTS;
 	hello->pid = (uint32_t)getpid();
-	hello->context = b->ctx->id;
+	hello->context = b->ctx->peers.own_id;
 	gethostname(hello->host, sizeof(hello->host) - 1);
 	for (unsigned i = 0; i < b->nrails; i++) {
 		ha_rail_describe_whole(&b->rail[i], &hello->rail[i]);

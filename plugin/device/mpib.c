@@ -65,8 +65,8 @@ void ha_mpib_enable(struct ha_ctx *ctx)
 	struct ha_mpib *m = &ctx->mpib;
 
 	count_rails(m, config);
-	if (ctx->oob->local)
-		ctx->oob->local(ctx->oob_net, &m->local);
+	if (ctx->oob.ops->local)
+		ctx->oob.ops->local(ctx->oob.net, &m->local);
 	m->on = true;
 	HA_INFO(NULL,
 		"MPIB: SOUT %s with %d queue pairs, SUP %s with %d, MPIB_MODE=%d, islands of /%d",

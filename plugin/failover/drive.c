@@ -291,13 +291,13 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 		if (b->schedule.urgent_until > urgent)
 			urgent = b->schedule.urgent_until;
 	}
-	ctx->urgent = now < urgent;
-	if (ctx->urgent) {
-		ctx->calm_at = now + AFTER_NS;
+	ctx->round.urgent = now < urgent;
+	if (ctx->round.urgent) {
+		ctx->round.calm_at = now + AFTER_NS;
 		return urgent < next ? urgent : next;
 	}
-	if (now < ctx->calm_at)
-		return ctx->calm_at < next ? ctx->calm_at : next;
+	if (now < ctx->round.calm_at)
+		return ctx->round.calm_at < next ? ctx->round.calm_at : next;
 	ha_journal_release(ctx);
 	tidy = tidy_all(ctx, now);
 	return tidy < next ? tidy : next;
@@ -307,9 +307,9 @@ uint64_t ha_failover_round(struct ha_ctx *ctx)
 {
 	/* Acquire: pairs with ha_bundle_drive_soon. A call that comes from here on is for the next
 	 * round. */
-	bool called = atomic_exchange_explicit(&ctx->called, false, memory_order_acquire);
+	bool called = atomic_exchange_explicit(&ctx->round.called, false, memory_order_acquire);
 
-	if (called || ha_clock_now(ctx->clock) >= ctx->due)
-		ctx->due = look_at_all(ctx);
-	return ctx->due;
+	if (called || ha_clock_now(ctx->clock) >= ctx->round.due)
+		ctx->round.due = look_at_all(ctx);
+	return ctx->round.due;
 }

@@ -112,7 +112,7 @@ static ssize_t take_some(struct ha_oob_conn *conn, const void *data, size_t size
 static void nothing_is_taken(void)
 {
 	static const struct ha_oob_ops oob = { .send = take_some };
-	struct ha_ctx own = { .clock = &ha_clock_live, .oob = &oob, .loop = { .fd = -1 } };
+	struct ha_ctx own = { .clock = &ha_clock_live, .oob.ops = &oob, .loop = { .fd = -1 } };
 	struct ha_stream s = { .ctx = &own };
 	struct ha_msg_bye m = { .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE, sizeof(m), 0 },
 				.done = 12 };

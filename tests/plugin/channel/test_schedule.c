@@ -34,7 +34,7 @@ static void ask_all(struct ha_send *sends)
 /* As the driver's round does: the call first, then the connections' bits. */
 static void take_all(struct ha_ctx *ctx, struct ha_send *sends)
 {
-	CHECK(atomic_exchange(&ctx->called, false));
+	CHECK(atomic_exchange(&ctx->round.called, false));
 	for (int i = 0; i < BUNDLES; i++)
 		CHECK(atomic_fetch_and(&sends[i].b.attention, ~(uint32_t)HA_ATTN_DRIVE) &
 		      HA_ATTN_DRIVE);

@@ -448,9 +448,9 @@ static void given_up(void)
 	team_begin(&team, 3, true);
 	core = team.comm[0]->params.core;
 	CHECK_INT(ha_collnet_connect_step(team.comm[0]), -EAGAIN);
-	CHECK(!LIST_EMPTY(&core->connects));
+	CHECK(!LIST_EMPTY(&core->setup.connects));
 	team_close(&team);
-	CHECK(LIST_EMPTY(&core->connects));
+	CHECK(LIST_EMPTY(&core->setup.connects));
 }
 
 static void wrong_calls_refused(void)

@@ -234,11 +234,11 @@ static void link_changes_speed(void)
 {
 	open_connection();
 	world_run(&w, 10);
-	send->b.schedule.due = w.b->due = UINT64_MAX;
+	send->b.schedule.due = w.b->round.due = UINT64_MAX;
 	ha_failover_speed(send->b.rail[0].dev);
 	CHECK(send->b.balance.speed_changed && !recv->b.balance.speed_changed);
 	CHECK_INT(send->b.schedule.due, 0);
-	CHECK_INT(w.b->due, 0);
+	CHECK_INT(w.b->round.due, 0);
 	world_run(&w, 10);
 	CHECK(!send->b.balance.speed_changed);
 	world_close(&w);

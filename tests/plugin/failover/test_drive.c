@@ -96,7 +96,7 @@ static void make_bundles(void)
 	virtual_time.now = START;
 	memset(&ctx, 0, sizeof(ctx));
 	ctx.clock = &virtual_time.clock;
-	ctx.oob = &oob;
+	ctx.oob.ops = &oob;
 	ctx.devices = device;
 	ctx.nports = 2;
 	ctx.own_barrier = true;
@@ -131,7 +131,7 @@ static uint64_t drive_round(uint64_t ns)
 	uint64_t next;
 
 	virtual_time.now = START + ns;
-	ctx.due = 0;
+	ctx.round.due = 0;
 	next = ha_failover_round(&ctx);
 	return next == UINT64_MAX ? UINT64_MAX : next - START;
 }
@@ -142,14 +142,14 @@ static uint64_t drive_round(uint64_t ns)
 static void when_a_round_is_made(void)
 {
 	make_bundles();
-	ctx.due = START + 5;
+	ctx.round.due = START + 5;
 	bundle[0]->schedule.due = START;
 	CHECK_INT(ha_failover_round(&ctx), START + 5);
 	CHECK_INT(bundle[0]->schedule.due, START);
-	atomic_store(&ctx.called, true);
+	atomic_store(&ctx.round.called, true);
 	CHECK(ha_failover_round(&ctx) != START + 5);
 	CHECK(bundle[0]->schedule.due > START);
-	CHECK(!atomic_load(&ctx.called));
+	CHECK(!atomic_load(&ctx.round.called));
 	free_bundles();
 }
 
@@ -362,11 +362,11 @@ static void urgent_first(void)
 	k = is_over(0, START);
 	bundle[3]->schedule.urgent_until = START + 20 * MS;
 	CHECK_INT(drive_round(0), 20 * MS);
-	CHECK(ctx.urgent);
+	CHECK(ctx.round.urgent);
 	CHECK_INT(drive_round(20 * MS - 1), 20 * MS);
 	CHECK_INT(k->fence.tidy_at, START);
 	CHECK_INT(drive_round(20 * MS), 24 * MS - 1);
-	CHECK(!ctx.urgent);
+	CHECK(!ctx.round.urgent);
 	CHECK_INT(k->fence.tidy_at, START);
 	drive_round(24 * MS - 1);
 	CHECK_INT(k->fence.tidy_at, 0);

@@ -74,7 +74,7 @@ static const struct ha_verbs_hot hot = { .post_send = catch_write, .poll_cq = po
 static const struct ha_oob_ops oob = { .send = catch_bytes };
 static struct ha_topo_device topo = { .place.rail_id = 2, .place.plane_id = -1 };
 static struct ha_device device = { .topo = &topo, .name = "nic0:1" };
-static struct ha_ctx ctx = { .clock = &ha_clock_live, .oob = &oob, .devices = &device };
+static struct ha_ctx ctx = { .clock = &ha_clock_live, .oob.ops = &oob, .devices = &device };
 static struct ha_stream stream = { .ctx = &ctx };
 static const uint64_t now = 1000000 * MS;
 

@@ -40,7 +40,7 @@ static int no_descriptor(struct ha_oob_conn *conn)
 static const struct ha_oob_ops oob = { .close = close_socket, .fd = no_descriptor };
 static struct ha_clock_virtual virtual_time = HA_CLOCK_VIRTUAL_INIT(START);
 static struct ha_device device;
-static struct ha_ctx ctx = { .clock = &virtual_time.clock, .oob = &oob, .loop = { .fd = -1 } };
+static struct ha_ctx ctx = { .clock = &virtual_time.clock, .oob.ops = &oob, .loop = { .fd = -1 } };
 
 static void prepare_bundle(struct ha_bundle *b, bool is_send)
 {

@@ -579,7 +579,7 @@ static uint64_t look_after(uint64_t ns, uint64_t urgent_until)
 	s->due = s->look_due = UINT64_MAX;
 	s->urgent_until = urgent_until;
 	atomic_fetch_and(&send->b.attention, ~(uint32_t)HA_ATTN_DRIVE);
-	w.b->due = 0;
+	w.b->round.due = 0;
 	next = ha_failover_round(w.b);
 	pthread_mutex_unlock(&w.b->drive);
 	return next - w.clock.now;

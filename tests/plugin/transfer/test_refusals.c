@@ -249,7 +249,7 @@ static void the_first_error(void)
 	atomic_store(&s->b.attention, 0);
 	ha_bundle_abort(&s->b, -EPROTO, HA_CAUSE_PROTOCOL, "the %s", "first");
 	CHECK_INT(atomic_load(&s->b.attention), HA_ATTN_DRIVE);
-	CHECK(atomic_load(&ctx.called)); /* now, not at the next heartbeat */
+	CHECK(atomic_load(&ctx.round.called)); /* now, not at the next heartbeat */
 	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PEER_GONE, "the second");
 	CHECK_INT(s->b.abort.error, -EPROTO);
 	CHECK_TEXT(s->b.abort.text, "the first");
