@@ -54,6 +54,13 @@ enum ha_fence_stage {
 	HA_FENCE_OVER,  /* nothing of it reaches memory any more */
 };
 
+/* The work request behind all that was posted, in the order of its states. */
+enum ha_marker {
+	HA_MARKER_NONE, /* not posted yet */
+	HA_MARKER_POSTED,
+	HA_MARKER_BACK, /* it has come back, and so has all before it */
+};
+
 #define HA_PONGS 3 /* answers over the rail itself that prove an incarnation */
 
 /* Slow verbs on a rail that carries nothing: the driver runs them while the bundle is not held;
@@ -75,12 +82,11 @@ enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 
 /* fence.c: the end of an incarnation, at this end. */
 struct ha_fence {
-	uint8_t stage;      /* enum ha_fence_stage */
-	bool peer_knows;    /* the peer fences too, or was the first to */
-	bool marker_posted; /* behind all that was posted; */
-	bool drained;       /* and it has come back */
-	bool local;         /* the fault is at our own NIC */
-	bool peer_port;     /* sender: the peer's port is down, and it will say when it is back */
+	uint8_t stage;   /* enum ha_fence_stage */
+	uint8_t marker;  /* enum ha_marker */
+	bool peer_knows; /* the peer fences too, or was the first to */
+	bool local;      /* the fault is at our own NIC */
+	bool peer_port;  /* sender: the peer's port is down, and it will say when it is back */
 	/* silence took the rail down: its own time-out's, a sibling's, or what sign.c takes for it,
 	 * here or at the peer */
 	bool by_timeout;

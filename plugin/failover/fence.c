@@ -71,7 +71,7 @@ static void begin_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->fence.stage = HA_FENCE_QUIET;
 	k->fence.quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
 	k->fence.deadline = now + FENCE_NS;
-	k->fence.marker_posted = k->fence.drained = false;
+	k->fence.marker = HA_MARKER_NONE;
 	k->out.repeat_at = 0;
 	k->out.due = 0;
 	if (!b->abort.error && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER &&
@@ -102,13 +102,13 @@ static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 		.wr.rdma = { .remote_addr = b->peer_ring, .rkey = r->ring_rkey },
 	};
 
-	if (k->fence.marker_posted || !ha_rail_room(r))
+	if (k->fence.marker != HA_MARKER_NONE || !ha_rail_room(r))
 		return;
 	wr.wr_id = ha_wr_id(HA_WR_MARKER, 0, r->sq_posted + 1);
 	if (r->hot->post_send(r->qp, &wr, &bad))
 		return;
 	ha_rail_count_post(r);
-	k->fence.marker_posted = true;
+	k->fence.marker = HA_MARKER_POSTED;
 }
 
 /* What its completion queue holds goes with it: all of that counts, however much one poll takes. */
@@ -138,7 +138,8 @@ static enum ha_fence_stage drain_rail(struct ha_bundle *b, struct ha_rail *r, ui
 	}
 	post_marker(b, r);
 	/* The marker is in error, so the queue pair is. */
-	if (ha_rail_poll(b, r) < b->poll.most && k->fence.drained && receives_over) {
+	if (ha_rail_poll(b, r) < b->poll.most && k->fence.marker == HA_MARKER_BACK &&
+	    receives_over) {
 		k->fence.tidy_at = now + TIDY_NS;
 		return HA_FENCE_OVER;
 	}

@@ -249,9 +249,9 @@ void ha_incarnation_reset(struct ha_control *k)
 {
 	k->cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
-	k->fence.peer_knows = k->fence.marker_posted = k->fence.drained = k->compare.has_state =
-		k->compare.acked = k->compare.has_peer_state = k->working = k->fence.local =
-			k->fence.peer_port = false;
+	k->fence.marker = HA_MARKER_NONE;
+	k->fence.peer_knows = k->compare.has_state = k->compare.acked = k->compare.has_peer_state =
+		k->working = k->fence.local = k->fence.peer_port = false;
 	k->join.has_offer = false;
 	atomic_store_explicit(&k->fence.last_receive, false, memory_order_relaxed);
 	k->out.due = k->out.sent = 0;

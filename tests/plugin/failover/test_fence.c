@@ -230,7 +230,7 @@ static void until_it_is_destroyed(void)
 	b->rail[LOST].sq_retired = 1;
 	post_error = ENOMEM;
 	step_after(b, 20 * US);
-	CHECK(!fence_of(b)->marker_posted);
+	CHECK_INT(fence_of(b)->marker, HA_MARKER_NONE);
 	post_error = 0;
 	step_after(b, 40 * US);
 	CHECK_INT(markers, 1);

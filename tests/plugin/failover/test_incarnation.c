@@ -306,7 +306,8 @@ static void a_new_epoch_begins(void)
 		memset(&k->out, 1, sizeof(k->out));
 		k->mail.out = k->mail.in = k->join.pings = k->join.pongs = 3;
 		k->join.ping_answered = 3;
-		k->fence.peer_knows = k->fence.drained = k->fence.marker_posted = true;
+		k->fence.marker = HA_MARKER_BACK;
+		k->fence.peer_knows = true;
 		k->fence.local = k->fence.peer_port = k->working = true;
 		atomic_store(&k->fence.last_receive, true);
 		k->windows = (struct ha_told_windows) { .known = 2, .sent = 5 };
@@ -325,7 +326,7 @@ static void a_new_epoch_begins(void)
 		CHECK_INT(k->compare.registration_ns, 0);
 		CHECK_INT(k->windows.sent, 2); /* what was not acknowledged goes out again */
 		CHECK(!k->compare.has_state && !k->compare.acked && !k->compare.has_peer_state);
-		CHECK(!k->fence.peer_knows && !k->fence.drained && !k->fence.marker_posted);
+		CHECK(!k->fence.peer_knows && k->fence.marker == HA_MARKER_NONE);
 		CHECK(!k->fence.local && !k->fence.peer_port && !k->working);
 		CHECK(!atomic_load(&k->fence.last_receive));
 		rig_end(b);

@@ -455,12 +455,13 @@ static void other_completions(void)
 	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_CONTROL, 0, 1));
 	CHECK_INT(s->slot[0].pending, 1);
 	complete_work(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, work[0].id);
-	CHECK(!s->b.failover.ctl[0].fence.drained);
+	CHECK_INT(s->b.failover.ctl[0].fence.marker, HA_MARKER_NONE);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->slot[0].pending, 1);
 	s->b.active = 3;
 	complete_work(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_MARKER, 0, 2));
-	CHECK(s->b.failover.ctl[0].fence.drained || s->b.failover.ctl[1].fence.drained);
+	CHECK(s->b.failover.ctl[0].fence.marker == HA_MARKER_BACK ||
+	      s->b.failover.ctl[1].fence.marker == HA_MARKER_BACK);
 	CHECK_INT(s->b.abort.error, 0);
 	free_sender(s);
 
