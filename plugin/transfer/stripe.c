@@ -29,11 +29,11 @@ static void batch_flush(struct batch *batch)
 {
 	struct ibv_send_wr *bad;
 
-	if (!batch->n || batch->err)
-		return;
-	batch->wr[batch->n - 1].next = NULL;
-	batch->err = batch->rail->hot->post_send(batch->rail->qp, batch->wr, &bad);
-	batch->n = 0;
+	if (batch->n && !batch->err) {
+		batch->wr[batch->n - 1].next = NULL;
+		batch->err = batch->rail->hot->post_send(batch->rail->qp, batch->wr, &bad);
+	}
+	batch->n = 0; /* of what is behind a refusal, too: its places are used again */
 }
 
 static struct ibv_send_wr *batch_add(struct batch *batch, uint64_t addr, uint32_t length,
