@@ -17,13 +17,16 @@
 struct work work[MOST];
 unsigned posted;
 int refusal;
+unsigned refused;
 static struct ibv_qp qp[RAILS];
 
 static int record_post(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	*bad = wr;
-	if (refusal)
+	if (refusal) {
+		refused++;
 		return refusal;
+	}
 	for (; wr; wr = wr->next) {
 		CHECK(posted < MOST);
 		work[posted++] = (struct work) { .rail = (unsigned)(to - qp),
@@ -43,6 +46,7 @@ static int record_post(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_sen
 
 struct ibv_wc arriving;
 int arrivals;
+unsigned polls;
 
 static int poll_arriving(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -52,6 +56,7 @@ static int poll_arriving(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	(void)n;
 	*wc = arriving;
 	arrivals = 0;
+	polls++;
 	return found;
 }
 

@@ -27,9 +27,11 @@ struct work {
 };
 extern struct work work[MOST];
 extern unsigned posted;
-extern int refusal;            /* what posting returns */
+extern int refusal;            /* what posting returns, */
+extern unsigned refused;       /* and how often it did */
 extern struct ibv_wc arriving; /* the next completion, */
 extern int arrivals;           /* if this is 1 */
+extern unsigned polls;         /* how often one was asked for */
 extern char data[8 * LARGE];
 extern struct ha_mr mr;
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "tests/plugin/dummy.h"
 
+#include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/transfer/bundle.h"

@@ -9,6 +9,7 @@
 #include "plugin/connect/ctx.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/transfer/suspect.h"
+#include "tests/base/lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -241,6 +242,23 @@ static void a_lost_rail(void)
 	free(s);
 }
 
+/* A rail that fails at an end that has closed, or is about to end, is no news. */
+static void no_news(void)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct ha_send *s = make_sender();
+
+		s->b.failover.peer_closed = i == 1;
+		s->b.abort.error = i == 2 ? -EIO : 0;
+		s->b.error = i == 3 ? -EIO : 0;
+		lines_catch();
+		ha_rail_suspect(&s->b, &s->b.rail[0], HA_CAUSE_TIMEOUT, "no answer");
+		CHECK_INT(lines_contain("no answer"), i == 0);
+		CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
+		free(s);
+	}
+}
+
 /* The first error counts; a peer that is gone, or has closed, is told nothing. */
 static void the_first_error(void)
 {
@@ -298,5 +316,6 @@ int main(void)
 	a_lost_rail();
 	the_first_error();
 	a_long_reason();
+	no_news();
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
+#include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/transfer/one_sided.h"
@@ -29,6 +30,7 @@ static void one_on_one_rail(void)
 
 		CHECK(!send_member(s, 0, 1000)); /* nothing is announced */
 		announce_receive(s, 1, 4096);
+		CHECK(!send_member(s, 1, 1000)); /* another tag */
 		req = send_member(s, 0, size);
 		CHECK(req);
 		CHECK_INT(req->size, size);
@@ -176,7 +178,12 @@ static void without_keys(void)
 {
 	struct ha_send *s = make_sender();
 	struct ha_cts *cts = announce_receive(s, 1, LARGE);
+	struct ha_mr none = { .type = HA_MEM_HOST };
 
+	for (unsigned i = 0; i < 2; i++) { /* of the group that had the slot before */
+		s->more[i][0].size = 10;
+		s->more[i][0].mr = &none;
+	}
 	cts->rkey[0] = 0;
 	CHECK(send_member(s, 0, 1000));
 	CHECK_INT(s->slot[0].mask, 2);
@@ -191,6 +198,19 @@ static void without_keys(void)
 	CHECK_INT(s->b.registered.wanted, 1);
 	CHECK_INT(posted, 0);
 	CHECK(send_member(s, 0, 0)); /* an empty one needs none */
+
+	cts = announce_receive(s, 1, LARGE);
+	cts->rkey[0] = 0;
+	mr.lkey[1] = 0;
+	s->b.registered.wanted = 0;
+	atomic_store(&s->b.attention, 0);
+	atomic_store(&s->b.ctx->round.called, true); /* there is no loop to wake */
+	CHECK(!send_member(s, 0, 1000));
+	CHECK_INT(s->b.registered.wanted, 2);
+	CHECK_INT(atomic_load(&s->b.attention), HA_ATTN_DRIVE);
+	atomic_store(&s->b.attention, 0);
+	CHECK(!send_member(s, 0, 1000)); /* asked for already */
+	CHECK_INT(atomic_load(&s->b.attention), 0);
 	free_sender(s);
 }
 
@@ -215,6 +235,48 @@ static void without_room(void)
 	s->b.rail[0].sq_retired++;
 	CHECK(send_member(s, 1, 10));
 	CHECK_INT(posted, 3);
+	free_sender(s);
+
+	/* each rail needs room of its own */
+	for (unsigned full = 0; full < RAILS; full++) {
+		s = make_sender();
+		announce_receive(s, 2, LARGE);
+		CHECK(send_member(s, 0, LARGE));
+		s->b.rail[full].sq_posted = s->b.rail[full].sq_depth - 2;
+		CHECK(!send_member(s, 1, LARGE));
+		CHECK_INT(posted, 0);
+		s->b.rail[full].sq_retired++;
+		CHECK(send_member(s, 1, LARGE));
+		CHECK_INT(posted, 6);
+		free_sender(s);
+	}
+}
+
+/* HA_NCCL_POLL_ALWAYS: who finds no receive polls, unless somebody else on this NIC has since. */
+static void polls_while_it_waits(void)
+{
+	struct ha_send *s = make_sender();
+	struct ha_device device = { .polls = 5 };
+
+	s->b.rail[0].dev = &device;
+	ha_policy_poll(&s->b, 1);
+	s->polls_seen = 5;
+	polls = 0;
+	CHECK(!send_member(s, 0, 10)); /* memory alone would tell */
+	CHECK_INT(polls, 0);
+	s->b.poll.always = true;
+	CHECK(!send_member(s, 0, 10));
+	CHECK_INT(polls, 1);
+	CHECK_INT(s->polls_seen, 6); /* its own */
+	CHECK(!send_member(s, 0, 10));
+	CHECK_INT(polls, 2);
+	atomic_store(&device.polls, 9); /* somebody's */
+	CHECK(!send_member(s, 0, 10));
+	CHECK_INT(polls, 2);
+	CHECK_INT(s->polls_seen, 9);
+	CHECK(!send_member(s, 0, 10));
+	CHECK_INT(polls, 3);
+	CHECK_INT(s->b.poll.idle, 5);
 	free_sender(s);
 }
 
@@ -275,35 +337,6 @@ static void adaptive_routing(void)
 			check_bytes(0, 8193);
 			free_sender(s);
 		}
-}
-
-/* More work requests than one call of the NIC takes. */
-static void many_pieces(void)
-{
-	struct ha_send *s = make_sender();
-
-	s->b.active = 1;
-	ha_policy_update(&s->b);
-	s->b.rail[0].max_msg = LARGE / 4;
-	ha_send_prepare_rail(s, &s->b.rail[0]);
-	announce_receive(s, 8, LARGE);
-	for (unsigned m = 0; m < 8; m++)
-		CHECK(send_member(s, m, LARGE));
-	for (unsigned m = 0; m < 8; m++)
-		check_bytes(m, LARGE);
-	CHECK_INT(posted, 33);
-	CHECK_INT(s->b.rail[0].sq_posted, 33);
-	for (unsigned w = 0; w < posted; w++) {
-		bool last = w == 32, ends_buffer = w % 4 == 3;
-
-		CHECK_INT(work[w].opcode, last ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE);
-		/* each piece but a buffer's last shows that the rail moves */
-		CHECK_INT(work[w].flags & IBV_SEND_SIGNALED,
-			  last || !ends_buffer ? IBV_SEND_SIGNALED : 0);
-		if (work[w].flags & IBV_SEND_SIGNALED)
-			CHECK_INT(work[w].id >> 32, w + 1);
-	}
-	free_sender(s);
 }
 
 /* An empty probe goes before a message that is measured; both ends of the measurement are known by
@@ -381,6 +414,7 @@ static void advice_is_followed(void)
 		CHECK(send_member(s, 0, LARGE));
 		CHECK_INT(d->hint, none ? HA_HINT_NONE : HA_HINT_OK);
 		CHECK_INT(s->b.balance.weight[1], none ? 512 : says[i].sup_bw);
+		CHECK_INT(d->sup_bw, says[i].sup_bw);
 		check_bytes(0, LARGE);
 		CHECK_INT(work[posted - 1].length, LARGE / 1024 * s->b.balance.weight[1]);
 	}
@@ -443,6 +477,36 @@ static void completions_make_room(void)
 	free_sender(s);
 }
 
+/* All sends of a group are complete when the last stripe is; each is handed back by itself. */
+static void completions_of_a_group(void)
+{
+	struct ha_send *s = make_sender();
+	struct ha_request *req[3];
+	int done, size;
+
+	announce_receive(s, 3, LARGE);
+	for (unsigned m = 0; m < 3; m++)
+		req[m] = send_member(s, m, 10 + m);
+	CHECK_INT(s->slot[0].mask, 1);
+	for (unsigned m = 0; m < 3; m++) {
+		CHECK_INT(ha_test(req[m], &done, &size), 0);
+		CHECK(!done);
+	}
+	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, work[posted - 1].id);
+	for (unsigned m = 0; m < 3; m++) {
+		CHECK_INT(ha_test(req[m], &done, &size), 0);
+		CHECK(done);
+		CHECK_INT(size, 10 + m);
+		CHECK_INT(s->slot[0].held, 7 & ~((2 << m) - 1));
+	}
+	announce_receive(s, 1, LARGE);
+	req[0] = send_member(s, 0, 10);
+	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, work[0].id);
+	CHECK_INT(ha_test(req[0], &done, NULL), 0); /* nobody asks for its size */
+	CHECK(done);
+	free_sender(s);
+}
+
 /* What ends no message: a marker says that the queue is drained; data for a sender is a defect. */
 static void other_completions(void)
 {
@@ -478,7 +542,20 @@ static void after_the_end(void)
 {
 	struct ha_send *s = make_sender();
 	struct ha_request *req;
+	int done, size;
 
+	announce_receive(s, 1, LARGE);
+	req = send_member(s, 0, 10);
+	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
+	CHECK_INT(ha_test(req, &done, &size), 0);
+	CHECK(!done);
+	s->slot[0].pending = 0;
+	req->done = 1;
+	CHECK_INT(ha_test(req, &done, &size), 0);
+	CHECK(done);
+	CHECK_INT(size, 10);
+	CHECK_INT(s->slot[0].held, 0);
+	s->head = 0;
 	announce_receive(s, 1, LARGE);
 	s->b.error = -EIO;
 	atomic_store(&s->b.attention, HA_ATTN_ERROR);
@@ -517,18 +594,21 @@ static void replay_by_weight(void)
 
 	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, LARGE));
+	s->more[0][0].size = 77; /* of a group that had the slot before */
 	for (unsigned carrier = 0; carrier < 2; carrier++) {
 		uint64_t half = LARGE / 2;
 
 		posted = 0;
-		s->slot[0].parked = 2;
-		s->slot[0].moved = 0;
+		s->slot[0].parked = 3; /* the other stripe has a turn of its own, */
+		s->slot[0].moved = 1;  /* or had it */
 		s->b.rail[!carrier].sq_posted += 10;
+		s->b.rail[carrier].sq_posted += 1000; /* done, and no load */
+		s->b.rail[carrier].sq_retired += 1000;
 		CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), 0);
 		s->b.rail[!carrier].sq_posted -= 10;
 		CHECK_INT(bytes, (carrier + 1) * half);
-		CHECK_INT(s->slot[0].parked, 0);
-		CHECK_INT(s->slot[0].moved, 2);
+		CHECK_INT(s->slot[0].parked, 1);
+		CHECK_INT(s->slot[0].moved, 3);
 		CHECK_INT(s->slot[0].carrier[1], carrier);
 		CHECK_INT(posted, 2);
 		CHECK_INT(work[0].rail, carrier);
@@ -567,15 +647,16 @@ int main(void)
 	a_group_of_too_many();
 	without_keys();
 	without_room();
+	polls_while_it_waits();
 	without_a_rail();
 	refused_posts();
 	adaptive_routing();
-	many_pieces();
 	measured_message(1);
 	measured_message(2);
 	below_the_gate();
 	advice_is_followed();
 	completions_make_room();
+	completions_of_a_group();
 	other_completions();
 	after_the_end();
 	replay_by_weight();

@@ -5,6 +5,7 @@
  * connection, but for what is late of a receive that was called complete before.
  */
 #include "base/check.h"
+#include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/transfer/bundle.h"
 

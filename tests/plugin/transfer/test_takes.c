@@ -5,6 +5,7 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "plugin/balance/policy.h"
 #include "plugin/connect/ctx.h"
 #include "plugin/transfer/bundle.h"
 #include "plugin/transfer/one_sided.h"
@@ -16,6 +17,7 @@
 
 static unsigned rounds, writes;
 static uint64_t told;
+static int word_refusal; /* what posting returns */
 
 static void make_round(struct ha_ctx *ctx)
 {
@@ -29,7 +31,7 @@ static int write_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send
 	(void)bad;
 	memcpy(&told, (const void *)(uintptr_t)wr->sg_list->addr, sizeof(told));
 	writes++;
-	return 0;
+	return word_refusal;
 }
 
 static const struct ha_verbs_hot hot = { .post_send = write_word, .poll_cq = poll_nothing };
@@ -52,10 +54,10 @@ static struct ha_recv *make_receiver(void)
 	c->b.poll.idle_limit = 3;
 	c->b.rail[0] = (struct ha_rail) { .hot = &hot, .sq_depth = 64, .state = HA_RAIL_UP };
 	pthread_mutex_init(&c->b.registered.list_lock, NULL);
-	ha_recv_prepare(c);
-	ha_recv_prepare_rail(c, &c->b.rail[0]);
 	CHECK_INT(ha_one_sided_new(&c->b), 0);
-	ha_takes_prepare(c);
+	ha_recv_prepare(c);
+	CHECK(!c->more[0][0].data); /* what lies behind the last slot */
+	ha_recv_prepare_rail(c, &c->b.rail[0]);
 	ha_policy_poll(&c->b, 1);
 	rounds = writes = 0;
 	return c;
@@ -75,6 +77,16 @@ static void deliver_message(struct ha_recv *c, uint64_t idx, const char *record)
 
 	CHECK_INT(slot->idx, idx);
 	CHECK_INT(slot->busy, HA_SLOT_WIRE);
+	CHECK_INT(slot->n, 1);
+	CHECK_INT(slot->imm, ha_imm_identity(idx));
+	CHECK_INT(slot->common, ha_imm_identity(idx));
+	CHECK_INT(slot->seen | slot->missing | slot->sized | slot->cts_parked, 0);
+	CHECK_INT(slot->cts_rail, 0xff); /* no rail's fence waits for a clear-to-send of it */
+	CHECK(!slot->req.done);
+	slot->seen = slot->missing = 1; /* what this message may leave */
+	slot->cts_rail = 0;
+	slot->cts_parked = true;
+	slot->n = 5;
 	slot->sized = record != NULL;
 	if (record)
 		strcpy((char *)((struct ha_sizes *)c->b.ring + idx % HA_SLOTS), record);
@@ -144,6 +156,69 @@ static void room_is_told(void)
 	free_receiver(c);
 }
 
+/* HA_NCCL_ACK=memory: each receive that is complete is told, over the rail that is first; a rail
+ * that refuses the word has failed. */
+static void receives_are_told(void)
+{
+	struct ha_recv *c = make_receiver();
+	char record[HA_RECORD_SIZE];
+	bool got = true;
+
+	ha_one_sided_free(&c->b);
+	c->takes = NULL;
+	CHECK_INT(ha_take(c, record, &got), -EINVAL); /* two-sided */
+	CHECK(!got);
+	c->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_ACK_MEMORY;
+	ha_bundle_delivery(&c->b);
+	CHECK_INT(writes, 0);
+	for (uint64_t done = 1; done <= 3; done++) {
+		c->done = done;
+		ha_bundle_delivery(&c->b);
+		ha_bundle_delivery(&c->b); /* once */
+		CHECK_INT(writes, done);
+		CHECK_INT(told, done);
+		CHECK_INT(c->b.delivered_sent, done);
+	}
+	c->done = 4;
+	c->b.terms.flags = HA_FLAG_FAILOVER; /* not agreed on */
+	ha_bundle_delivery(&c->b);
+	CHECK_INT(writes, 3);
+	c->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_ACK_MEMORY;
+	c->b.failover.peer_closed = true; /* no event */
+	atomic_store(&c->b.attention, HA_ATTN_DRIVE);
+	word_refusal = EIO;
+	ha_bundle_delivery(&c->b);
+	CHECK_INT(c->b.delivered_sent, 3);
+	CHECK_INT(c->b.rail[0].state, HA_RAIL_FENCING);
+	word_refusal = 0;
+	free_receiver(c);
+}
+
+/* Each rail's word only grows, and the largest counts. */
+static void words_of_all_rails(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_board *board;
+
+	CHECK(s);
+	s->b.ring = calloc(1, HA_SEND_RING_SIZE);
+	CHECK(s->b.ring);
+	s->b.is_send = true;
+	s->b.nrails = 3;
+	board = ha_bundle_board(&s->b);
+	CHECK_INT(ha_delivery_count(s), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		board->beat[i].count = 5;
+		board->beat[(i + 1) % 3].count = 3;
+		board->beat[(i + 2) % 3].count = 4;
+		CHECK_INT(ha_delivery_count(s), 5);
+	}
+	board->beat[3].count = 9; /* there is no such rail */
+	CHECK_INT(ha_delivery_count(s), 5);
+	free(s->b.ring);
+	free(s);
+}
+
 /* Without the service thread takes that find nothing make rounds, now and then. */
 static void rounds_in_vain(void)
 {
@@ -188,10 +263,11 @@ static void windows_are_offered(void)
 	struct ha_recv *c = make_receiver();
 	struct ha_takes *t = c->takes;
 
-	atomic_store(&c->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	atomic_store(&ctx.round.called, true); /* there is no loop to wake */
 	for (unsigned i = 0; i < 40; i++)
 		CHECK_INT(ha_offer(c, 100 + i, &mr), 0);
 	CHECK_INT(t->noffered, 40);
+	CHECK_INT(atomic_load(&c->b.attention), HA_ATTN_DRIVE); /* who tells the peer */
 	CHECK_INT(ha_offer(c, HA_WINDOWS_MAX - 1, &mr), 0);
 	CHECK_INT(ha_offer(c, HA_WINDOWS_MAX, &mr), -EINVAL);
 	CHECK_INT(t->noffered, 41);
@@ -201,6 +277,42 @@ static void windows_are_offered(void)
 		CHECK(t->offered[i].mr == (i == 20 ? NULL : &mr));
 	}
 	free_receiver(c);
+}
+
+/* As many as there are numbers, and no more. */
+static void as_many_windows_as_can_be(void)
+{
+	static struct ha_mr mr;
+	struct ha_recv *c = make_receiver();
+
+	atomic_store(&c->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
+	for (unsigned i = 0; i < HA_WINDOWS_MAX; i++)
+		CHECK_INT(ha_offer(c, i, &mr), 0);
+	CHECK_INT(ha_offer(c, 0, &mr), -ENOMEM);
+	CHECK_INT(c->takes->noffered, HA_WINDOWS_MAX);
+	CHECK_INT(c->takes->offered[HA_WINDOWS_MAX - 1].window, HA_WINDOWS_MAX - 1);
+	free_receiver(c);
+}
+
+/* Each end has its own part, and gives it back; there may be none. */
+static void parts_of_the_ends(void)
+{
+	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_recv *c = calloc(1, sizeof(*c));
+
+	CHECK(s && c);
+	s->b.is_send = true;
+	ha_one_sided_free(&s->b);
+	ha_one_sided_free(&c->b);
+	CHECK_INT(ha_one_sided_new(&s->b), 0);
+	CHECK(s->puts && !s->puts->window && !s->puts->room);
+	CHECK_INT(ha_puts_grow(s->puts, 3), 0);
+	CHECK_INT(ha_one_sided_new(&c->b), 0);
+	CHECK(c->takes && !c->takes->offered && !c->takes->taken);
+	ha_one_sided_free(&s->b);
+	ha_one_sided_free(&c->b);
+	free(s);
+	free(c);
 }
 
 /* HA_NCCL_ACK=memory: a send waits for the receiver's word and for its own completion. */
@@ -224,6 +336,16 @@ static void delivery_is_awaited(void)
 	CHECK(s->slot[2].req.done);
 	CHECK_INT(s->slot[3].pending, HA_AWAIT_DELIVERY);
 	CHECK_INT(s->b.delivered_sent, 3);
+	s->head = 5;
+	s->slot[3].idx = 3 + HA_SLOTS; /* used for a later one */
+	s->slot[4].pending = HA_AWAIT_DELIVERY;
+	s->slot[4].idx = 4;
+	s->slot[4].n = 3;
+	s->slot[4].more = s->more[4];
+	ha_delivery_take(s, 5);
+	CHECK_INT(s->slot[3].pending, HA_AWAIT_DELIVERY);
+	CHECK(s->slot[4].req.done && s->more[4][0].done && s->more[4][1].done);
+	CHECK(!s->more[4][2].done);
 	free(s);
 }
 
@@ -231,9 +353,13 @@ int main(void)
 {
 	in_order();
 	room_is_told();
+	receives_are_told();
+	words_of_all_rails();
 	rounds_in_vain();
 	after_an_error();
 	windows_are_offered();
+	as_many_windows_as_can_be();
+	parts_of_the_ends();
 	delivery_is_awaited();
 	return 0;
 }
