@@ -110,19 +110,33 @@ static void record_epoch(struct ha_bundle *b, const union ha_message *m)
 	epochs[taken++] = m->rail.epoch;
 }
 
-/* The peer's NIC writes message `number`. */
-static void deliver_message(struct ha_bundle *b, uint32_t number, enum ha_msg_type type,
-			    uint32_t epoch)
+/* The peer's NIC writes message `number` over this rail. */
+static struct ha_board_message *deliver_bytes(struct ha_bundle *b, unsigned rail, uint32_t number,
+					      const void *message, uint32_t length)
 {
-	struct ha_board_message *mail = &ha_bundle_board(b)->mail[0][(number - 1) % HA_BOARD_SLOTS];
-	struct ha_msg_rail m = { .header = { HA_MSG_MAGIC, HA_WIRE_VERSION, (uint16_t)type,
-					     sizeof(m), 0 },
-				 .epoch = epoch };
+	struct ha_board_message *mail =
+		&ha_bundle_board(b)->mail[rail][(number - 1) % HA_BOARD_SLOTS];
 
 	mail->number = number;
-	mail->length = sizeof(m);
-	memcpy(mail->body, &m, sizeof(m));
+	mail->length = length;
+	memcpy(mail->body, message, length);
 	mail->check = ha_wire_board_sum(mail);
+	return mail;
+}
+
+static struct ha_msg_rail compose_message(enum ha_msg_type type, uint32_t epoch)
+{
+	return (struct ha_msg_rail) { .header = { HA_MSG_MAGIC, HA_WIRE_VERSION, (uint16_t)type,
+						  sizeof(struct ha_msg_rail), 0 },
+				      .epoch = epoch };
+}
+
+static struct ha_board_message *deliver_ack(struct ha_bundle *b, unsigned rail, uint32_t number,
+					    uint32_t epoch)
+{
+	struct ha_msg_rail m = compose_message(HA_MSG_RAIL_ACK, epoch);
+
+	return deliver_bytes(b, rail, number, &m, sizeof(m));
 }
 
 static void read_board(struct ha_bundle *b, unsigned expected)
@@ -133,8 +147,17 @@ static void read_board(struct ha_bundle *b, unsigned expected)
 	CHECK_INT(taken, expected);
 }
 
-/* Each once, the older first; half a message, or one of another kind, is none. */
-static void read_in_order(void)
+/* Something is there, once, and none of it is a message. */
+static void read_nothing(struct ha_bundle *b)
+{
+	CHECK(ha_board_has_message(b));
+	taken = 0;
+	ha_board_read(b, record_epoch);
+	CHECK_INT(taken, 0);
+	CHECK(!ha_board_has_message(b));
+}
+
+static struct ha_bundle *make_reader(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));
 	struct ha_bundle *b = &s->b;
@@ -144,29 +167,98 @@ static void read_in_order(void)
 	b->nrails = 2;
 	b->ring = calloc(1, HA_SEND_RING_SIZE);
 	CHECK(b->ring);
-	read_board(b, 0);
-	deliver_message(b, 1, HA_MSG_RAIL_ACK, 11);
-	read_board(b, 1);
-	read_board(b, 0);
-	deliver_message(b, 3, HA_MSG_RAIL_ACK, 13); /* over the first's place */
-	deliver_message(b, 2, HA_MSG_RAIL_ACK, 12);
-	read_board(b, 2); /* in one look, the older first */
-	CHECK_INT(epochs[0], 12);
-	CHECK_INT(epochs[1], 13);
-	deliver_message(b, 4, HA_MSG_RAIL_ACK, 14);
-	ha_bundle_board(b)->mail[0][1].check ^= 1; /* the NIC is not done with it */
-	taken = 0;
-	ha_board_read(b, record_epoch);
-	CHECK_INT(taken, 0);
-	ha_bundle_board(b)->mail[0][1].check ^= 1;
-	read_board(b, 1);
-	CHECK_INT(epochs[0], 14);
-	deliver_message(b, 5, HA_MSG_READY, 15); /* of the bootstrap: not on a board */
-	taken = 0;
-	ha_board_read(b, record_epoch);
-	CHECK_INT(taken, 0);
+	return b;
+}
+
+static void free_reader(struct ha_bundle *b)
+{
 	free(b->ring);
-	free(s);
+	free(b);
+}
+
+/* Each once, the older first; half a message is none. */
+static void read_in_order(void)
+{
+	struct ha_bundle *b = make_reader();
+	struct ha_msg_cause down = { .rail = compose_message(HA_MSG_RAIL_DOWN, 11) };
+	struct ha_board_message *half;
+
+	down.rail.header.length = sizeof(down);
+	read_board(b, 0);
+	deliver_bytes(b, 0, 1, &down, sizeof(down));
+	read_board(b, 1);
+	read_board(b, 0);
+	for (uint32_t older = 2; older < 6; older += 3) {
+		deliver_ack(b, 0, older + 1, 10 + older + 1); /* over the place of older - 1 */
+		deliver_ack(b, 0, older, 10 + older);
+		read_board(b, 2); /* in one look, the older first */
+		CHECK_INT(epochs[0], 10 + older);
+		CHECK_INT(epochs[1], 10 + older + 1);
+		deliver_ack(b, 0, older + 2, 10 + older + 2);
+		read_board(b, 1);
+	}
+	half = deliver_ack(b, 0, 8, 18);
+	half->check ^= 1; /* the NIC is not done with it */
+	taken = 0;
+	ha_board_read(b, record_epoch);
+	CHECK_INT(taken, 0);
+	half->check ^= 1;
+	read_board(b, 1);
+	CHECK_INT(epochs[0], 18);
+	free_reader(b);
+}
+
+/* Each rail has numbers of its own; there is nothing behind the last. */
+static void read_each_rail(void)
+{
+	struct ha_bundle *b = make_reader();
+
+	deliver_ack(b, 1, 1, 21);
+	read_board(b, 1);
+	CHECK_INT(epochs[0], 21);
+	CHECK_INT(b->failover.ctl[1].mail.in, 1);
+	CHECK_INT(b->failover.ctl[0].mail.in, 0);
+	read_board(b, 0); /* the next rail's messages are not this one's */
+	deliver_ack(b, 0, 1, 11);
+	deliver_ack(b, 1, 2, 22);
+	read_board(b, 2);
+	deliver_ack(b, 2, 1, 31);
+	read_board(b, 0);
+	free_reader(b);
+}
+
+/* What does not belong on a board: messages of the bootstrap, one that names a connection, one of a
+ * rail that cannot be, a length that cannot be. They are looked at once. */
+static void read_no_other(void)
+{
+	struct ha_bundle *b = make_reader();
+	struct ha_msg_rail unsound = compose_message(HA_MSG_RAIL_ACK, 1),
+			   ready = compose_message(HA_MSG_READY, 1);
+	struct ha_msg_refuse refuse = { .header = { HA_MSG_MAGIC, 1, HA_MSG_REFUSE, sizeof(refuse),
+						    0 } };
+	struct ha_msg_for name = { .header = { HA_MSG_MAGIC, 1, HA_MSG_FOR, sizeof(name), 0 } };
+	struct ha_board_message *mail;
+
+	deliver_bytes(b, 0, 1, &ready, sizeof(ready));
+	read_nothing(b);
+	deliver_bytes(b, 0, 2, &refuse, sizeof(refuse));
+	read_nothing(b);
+	deliver_bytes(b, 0, 3, &name, sizeof(name));
+	read_nothing(b);
+	unsound.rail = HA_MAX_RAILS;
+	deliver_bytes(b, 0, 4, &unsound, sizeof(unsound));
+	read_nothing(b);
+	mail = deliver_ack(b, 0, 5, 15);
+	mail->length = UINT32_MAX;
+	mail->check = ha_wire_board_sum(mail);
+	CHECK(ha_board_has_message(b));
+	taken = 0;
+	ha_board_read(b, record_epoch);
+	CHECK_INT(taken, 0);
+	deliver_ack(b, 0, 5, 15);
+	read_board(b, 1);
+	CHECK_INT(epochs[0], 15);
+	free_reader(b);
 }
 
 int main(void)
@@ -174,5 +266,7 @@ int main(void)
 	not_under_the_nic();
 	long_after_the_last();
 	read_in_order();
+	read_each_rail();
+	read_no_other();
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/config.h"
+#include "tests/base/lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -66,10 +68,21 @@ static void check_options(struct ha_oob_conn *conn)
 	CHECK(fcntl(tcp->fd(conn), F_GETFD) & FD_CLOEXEC);
 }
 
+/* The next descriptor that there is. */
+static int next_fd(void)
+{
+	int fd = dup(0);
+
+	CHECK(fd >= 0);
+	close(fd);
+	return fd;
+}
+
 /* A child after fork() holds none of the parent's sockets and may close what it knows of; the
  * parent's stream goes on. */
-static void check_fork(struct ha_oob_conn *a, struct ha_oob_conn *b)
+static void check_fork(struct ha_oob_tcp *net, struct ha_oob_conn *a, struct ha_oob_conn *b)
 {
+	struct ha_wire_addr addr;
 	char byte;
 	int status, fd = tcp->fd(a);
 	pid_t child = fork();
@@ -78,6 +91,12 @@ static void check_fork(struct ha_oob_conn *a, struct ha_oob_conn *b)
 	if (!child) {
 		bool closed = fcntl(fd, F_GETFD) < 0 && tcp->fd(a) == -1 && tcp->fd(b) == -1;
 
+		CHECK_INT(tcp->connected(a), -EBADF);
+		CHECK_INT(tcp->send(a, "x", 1), -EBADF);
+		CHECK_INT(tcp->recv(a, &byte, 1), -EBADF);
+		tcp->close(a);
+		tcp->close(b);
+		CHECK_INT(tcp->listen(net, &a, &addr), 0); /* it may have its own */
 		tcp->close(a);
 		_exit(closed ? 0 : 1);
 	}
@@ -103,6 +122,7 @@ static void last_words_behind_unread(struct ha_oob_conn *a, struct ha_oob_conn *
 	tcp->close(a);
 	CHECK_INT(WAIT(tcp->recv(b, words, 3)), 3);
 	CHECK_INT(WAIT(tcp->recv(b, &byte, 1)), 0);
+	CHECK_INT(option_of(b, SOL_SOCKET, SO_ERROR), 0); /* in order: no reset behind it */
 	tcp->close(b);
 }
 
@@ -138,6 +158,28 @@ static void check_names(struct ha_oob_conn *l, struct ha_oob_conn *a, struct ha_
 	CHECK(strcmp(of_b, listener)); /* the connector's port is another */
 }
 
+/* An address is written where it belongs, and nowhere else. */
+static void check_address(struct ha_oob_tcp *net, int family)
+{
+	struct {
+		struct ha_wire_addr addr;
+		char behind[8];
+	} is;
+	struct ha_oob_conn *l;
+
+	memset(&is, 0x55, sizeof(is));
+	CHECK_INT(tcp->listen(net, &l, &is.addr), 0);
+	CHECK_INT(is.addr.family, family == HA_SOCKET_INET ? 4 : 6);
+	CHECK(family == HA_SOCKET_INET ? is.addr.ip[0] == 127 : is.addr.ip[0] || is.addr.ip[15]);
+	CHECK_INT(is.addr.reserved, 0);
+	CHECK_INT(is.addr.scope, 0);
+	for (unsigned i = family == HA_SOCKET_INET ? 4 : 16; i < sizeof(is.addr.ip); i++)
+		CHECK_INT(is.addr.ip[i], 0);
+	for (unsigned i = 0; i < sizeof(is.behind); i++)
+		CHECK_INT(is.behind[i], 0x55);
+	tcp->close(l);
+}
+
 static void check_stream(struct ha_oob_tcp *net)
 {
 	struct ha_oob_conn *l, *a, *b;
@@ -170,7 +212,7 @@ static void check_stream(struct ha_oob_tcp *net)
 	}
 	check_options(a);
 	check_options(b);
-	check_fork(a, b);
+	check_fork(net, a, b);
 	last_words_behind_unread(a, b);
 	connect_both(net, l, &addr, &a, &b);
 	last_words_behind_unread(b, a);
@@ -217,29 +259,26 @@ static void link_local(void)
 		printf("no network namespace for us, or no IPv6 in it: link-local was not tried\n");
 }
 
-/* What was opened is given back: a process may open and close the plugin as often as it likes. */
+/* What was opened, or could not be, is given back: a process may open and close the plugin as often
+ * as it likes. */
 static void gives_back(void)
 {
+	struct ha_oob_conn *conn;
+	struct ha_wire_addr addr;
 	struct ha_oob_tcp *net;
 	size_t used = 0;
 
 	for (int i = 0; i < 20; i++) {
 		CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
+		CHECK_INT(tcp->listen(net, &conn, &addr), 0);
+		tcp->close(conn);
 		ha_oob_tcp_close(net);
+		CHECK_INT(open_net("=nosuch", HA_SOCKET_ANY, &net), -ENODEV);
+		CHECK(!net);
 		if (i == 9) /* what is allocated once is, and malloc's own lists are full */
 			used = mallinfo2().uordblks;
 	}
 	CHECK_INT(mallinfo2().uordblks, used);
-}
-
-/* The next descriptor that there is. */
-static int next_fd(void)
-{
-	int fd = dup(0);
-
-	CHECK(fd >= 0);
-	close(fd);
-	return fd;
 }
 
 /* A link-local address means nothing over IPv4: refused at once, and no socket is left behind. */
@@ -248,32 +287,127 @@ static void refused_at_once(void)
 	const struct ha_wire_addr there = { .family = 6,
 					    .port = 9,
 					    .ip = { 0xfe, 0x80, [15] = 1 } };
+	/* nor is a group of hosts a peer */
+	const struct ha_wire_addr group = { .family = 4, .port = 9, .ip = { 224, 0, 0, 1 } };
 	struct ha_oob_conn *conn;
 	struct ha_oob_tcp *net;
 	int fd = next_fd();
 
 	CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
 	CHECK(tcp->connect(net, &there, &conn) < 0);
+	CHECK(tcp->connect(net, &group, &conn) < 0);
 	CHECK_INT(next_fd(), fd);
 	ha_oob_tcp_close(net);
+}
+
+/* A process without standard input: 0 is a descriptor as good as any. */
+static void descriptor_zero(struct ha_oob_tcp *net)
+{
+	struct ha_oob_conn *l, *a, *b;
+	struct ha_wire_addr addr;
+	int kept = dup(0);
+
+	CHECK(kept > 0);
+	close(0);
+	CHECK_INT(tcp->listen(net, &l, &addr), 0);
+	CHECK_INT(tcp->fd(l), 0);
+	tcp->close(l);
+	CHECK(fcntl(0, F_GETFD) < 0);
+	CHECK_INT(dup2(kept, 0), 0);
+	CHECK_INT(tcp->listen(net, &l, &addr), 0);
+	close(0);
+	CHECK_INT(tcp->connect(net, &addr, &a), 0);
+	CHECK_INT(tcp->fd(a), 0);
+	CHECK_INT(WAIT(tcp->connected(a)), 0);
+	CHECK_INT(WAIT(tcp->accept(l, &b)), 0);
+	tcp->close(b);
+	tcp->close(a);
+	CHECK_INT(dup2(kept, 0), 0);
+	CHECK_INT(tcp->connect(net, &addr, &a), 0);
+	close(0);
+	CHECK_INT(WAIT(tcp->accept(l, &b)), 0);
+	CHECK_INT(tcp->fd(b), 0);
+	tcp->close(b);
+	tcp->close(a);
+	tcp->close(l);
+	CHECK_INT(dup2(kept, 0), 0);
+	close(kept);
+}
+
+/* A process that may have no more descriptors: each call says so, and a connection that waits is
+ * accepted later. */
+static void no_descriptor(struct ha_oob_tcp *net)
+{
+	struct rlimit limit, none;
+	struct ha_oob_conn *l, *a, *b;
+	struct ha_wire_addr addr;
+
+	CHECK_INT(tcp->listen(net, &l, &addr), 0);
+	CHECK_INT(tcp->connect(net, &addr, &a), 0);
+	CHECK_INT(WAIT(tcp->connected(a)), 0);
+	CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = (rlim_t)next_fd();
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	CHECK_INT(tcp->accept(l, &b), -EMFILE);
+	CHECK_INT(tcp->connect(net, &addr, &b), -EMFILE);
+	CHECK_INT(tcp->listen(net, &b, &addr), -EMFILE);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+	CHECK_INT(WAIT(tcp->accept(l, &b)), 0);
+	tcp->close(b);
+	tcp->close(a);
+	tcp->close(l);
+}
+
+/* The address that was chosen at the start is gone: no socket is left behind. */
+static void address_gone(void)
+{
+	struct ha_oob_tcp *net;
+	struct ha_oob_conn *l;
+	struct ha_wire_addr addr;
+	int status, fd;
+	pid_t child = fork();
+
+	CHECK(child >= 0);
+	if (!child) {
+		if (unshare(CLONE_NEWNET) || system("ip link set lo up"))
+			_exit(77);
+		CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
+		if (system("ip addr del 127.0.0.1/8 dev lo"))
+			_exit(77);
+		fd = next_fd();
+		CHECK_INT(tcp->listen(net, &l, &addr), -EADDRNOTAVAIL);
+		CHECK_INT(next_fd(), fd);
+		ha_oob_tcp_close(net);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK(WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == 77));
+	if (status)
+		printf("no network namespace for us: a lost address was not tried\n");
 }
 
 int main(void)
 {
 	struct ha_oob_tcp *net;
 
+	lines_catch(); /* of what cannot be opened */
 	link_local();
+	address_gone();
 	gives_back();
 	refused_at_once();
 	CHECK_INT(open_net("=lo", HA_SOCKET_INET, &net), 0);
 	check_stream(net);
+	check_address(net, HA_SOCKET_INET);
+	descriptor_zero(net);
+	no_descriptor(net);
 	ha_oob_tcp_close(net);
-	CHECK_INT(open_net("=nosuch", HA_SOCKET_ANY, &net), -ENODEV);
 	if (open_net("", HA_SOCKET_INET6, &net)) {
 		printf("no IPv6 address on this machine: IPv4 only\n");
 		return 0;
 	}
 	check_stream(net);
+	check_address(net, HA_SOCKET_INET6);
 	ha_oob_tcp_close(net);
 	return 0;
 }

@@ -40,6 +40,28 @@ static void take_all(struct ha_ctx *ctx, struct ha_send *sends)
 		      HA_ATTN_DRIVE);
 }
 
+/* When the driver looks at a connection: the sooner of two times, or at once. */
+static void sooner_counts(void)
+{
+	struct ha_ctx *ctx = calloc(1, sizeof(*ctx));
+	struct ha_send *s = calloc(1, sizeof(*s));
+
+	CHECK(ctx && s);
+	s->b.ctx = ctx;
+	s->b.schedule.due = 50;
+	ctx->round.due = 40;
+	ha_due(&s->b, 60);
+	CHECK_INT(s->b.schedule.due, 50);
+	ha_due(&s->b, 49);
+	CHECK_INT(s->b.schedule.due, 49);
+	CHECK_INT(ctx->round.due, 40); /* of all: the driver's to compute */
+	ha_due_now(&s->b);
+	CHECK_INT(s->b.schedule.due, 0);
+	CHECK_INT(ctx->round.due, 0);
+	free(s);
+	free(ctx);
+}
+
 int main(void)
 {
 	struct ha_ctx *ctx = calloc(1, sizeof(*ctx));
@@ -60,5 +82,6 @@ int main(void)
 	ha_loop_close(&ctx->loop);
 	free(sends);
 	free(ctx);
+	sooner_counts();
 	return 0;
 }

@@ -111,6 +111,31 @@ static void other_messages_are_checked(void)
 	CHECK_INT(ha_wire_check_message(&refuse, sizeof(refuse)), -EPROTO);
 }
 
+/* A header says its type's length, and no other; what has no type is not a message. */
+static void lengths_are_checked(void)
+{
+	static const uint32_t of_type[HA_MSG_TYPES] = {
+		[HA_MSG_REFUSE] = 96,        [HA_MSG_READY] = 24,        [HA_MSG_BYE] = 24,
+		[HA_MSG_RAIL_DOWN] = 40,     [HA_MSG_RAIL_FENCED] = 176, [HA_MSG_RAIL_ACK] = 32,
+		[HA_MSG_RAIL_OFFER] = 112,   [HA_MSG_RAIL_ANSWER] = 112, [HA_MSG_RAIL_KEYS] = 448,
+		[HA_MSG_RAIL_KEYS_ACK] = 40, [HA_MSG_ABORT] = 40,        [HA_MSG_RAIL_BACK] = 32,
+		[HA_MSG_FOR] = 24,           [HA_MSG_WINDOWS] = 472,     [HA_MSG_WINDOWS_ACK] = 40,
+		[HA_MSG_RAIL_ASK] = 40,      [HA_MSG_RAIL_ALIVE] = 40,
+	};
+
+	for (uint16_t type = HA_MSG_REFUSE; type < HA_MSG_TYPES; type++)
+		for (uint32_t length = 0; length <= HA_MSG_MAX + 8; length++) {
+			struct ha_msg_header h = { HA_MSG_MAGIC, 1, type, length, 0 };
+
+			CHECK_INT(ha_wire_check_header(&h), length == of_type[type] ? 0 : -EPROTO);
+		}
+	for (uint32_t length = 0; length <= HA_MSG_MAX; length++) {
+		struct ha_msg_header h = { HA_MSG_MAGIC, 1, 0, length, 0 };
+
+		CHECK_INT(ha_wire_check_header(&h), -EPROTO);
+	}
+}
+
 #define RAIL(type, size)                                    \
 	{                                                   \
 		{ HA_MSG_MAGIC, 1, type, size, 0 }, 7, 1, 3 \
@@ -185,6 +210,11 @@ static void windows_are_checked(void)
 	windows.next = HA_WINDOWS_MAX + 1;
 	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
 	windows.next = 0;
+	windows.window[0].window = HA_WINDOWS_MAX;
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
+	windows.n = 0; /* none is looked at */
+	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), 0);
+	windows.window[0].window = 0;
 	windows.n = HA_WINDOWS_SENT + 1;
 	CHECK_INT(ha_wire_check_message(&windows, sizeof(windows)), -EPROTO);
 	windows_ack.rail.rail = HA_MAX_RAILS;
@@ -199,6 +229,7 @@ static void mail_sums_are_checked(void)
 	for (unsigned i = 0; i < mail.length; i++)
 		mail.body[i] = (uint8_t)(i * 7 + 1);
 	mail.check = ha_wire_board_sum(&mail);
+	CHECK(mail.check == UINT64_C(0x5a928e89d9c96782)); /* the same in every version */
 	for (unsigned i = 0; i < mail.length; i++) {
 		half = mail;
 		half.body[i] ^= 1;
@@ -210,6 +241,9 @@ static void mail_sums_are_checked(void)
 	half = mail;
 	half.length--;
 	CHECK(ha_wire_board_sum(&half) != half.check);
+	half = mail;
+	half.body[mail.length] ^= 1; /* what an older message has left behind it */
+	CHECK(ha_wire_board_sum(&half) == half.check);
 	mail.length = HA_BOARD_BODY; /* the last byte of a full one counts, too */
 	half = mail;
 	half.body[HA_BOARD_BODY - 1] ^= 1;
@@ -283,6 +317,7 @@ int main(void)
 	hellos_are_checked();
 	limits_of_fields();
 	other_messages_are_checked();
+	lengths_are_checked();
 	rail_messages_are_checked();
 	windows_are_checked();
 	mail_sums_are_checked();
