@@ -302,7 +302,7 @@ int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options)
 
 static void tick_parts(struct ha_daemon *d, uint64_t now)
 {
-	ha_page_beat(&d->page);
+	ha_page_heartbeat(&d->page);
 	ha_registrar_tick(&d->registrar, now);
 	ha_control_tick(&d->control, now);
 	ha_http_tick(&d->http);

@@ -39,7 +39,7 @@ struct ha_daemon {
 	struct ha_http http;
 	struct ha_watch signals;
 	uint64_t started, next_look, next_sweep; /* ns of CLOCK_MONOTONIC */
-	uint64_t beats, restored; /* restored: how often removed files were made again */
+	uint64_t restored;                       /* how often removed files were made again */
 	int stop;
 	bool alias_refused; /* said once */
 	bool rules_unread;  /* the file of rules is one that could not be read */

@@ -24,13 +24,13 @@ int ha_page_again(struct ha_page *p, const struct ha_folder *folder);
 /* The file stays, for the next agent. */
 void ha_page_close(struct ha_page *p);
 
-static inline void ha_page_beat(struct ha_page *p)
+static inline void ha_page_heartbeat(struct ha_page *p)
 {
-	uint32_t *beat = &p->shm->header.beat;
-	uint32_t next = __atomic_load_n(beat, __ATOMIC_RELAXED) + 1;
+	uint32_t *heartbeat = &p->shm->header.beat;
+	uint32_t next = __atomic_load_n(heartbeat, __ATOMIC_RELAXED) + 1;
 
 	/* Relaxed: it stands alone. 0 is for agents without a heartbeat. */
-	__atomic_store_n(beat, next ? next : 1, __ATOMIC_RELAXED);
+	__atomic_store_n(heartbeat, next ? next : 1, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -275,7 +275,7 @@ static void unknown_names_log(void)
 /* So that nobody tunes what is not there. */
 static void ignored_names_log(void)
 {
-	static atomic_uchar told[IGNORED_MAX]; /* once in a process */
+	static atomic_uchar reported[IGNORED_MAX]; /* once in a process */
 
 	for (int i = 0; i < ha_config_ignored_count && i < IGNORED_MAX; i++) {
 		const struct ha_config_ignored *one = &ha_config_ignored[i];
@@ -283,7 +283,7 @@ static void ignored_names_log(void)
 
 		if (!text || !*text || (one->same && !strcmp(text, one->same)))
 			continue;
-		if (!atomic_exchange(&told[i], 1))
+		if (!atomic_exchange(&reported[i], 1))
 			HA_WARN(NULL, "%s=%.64s is set, but not read: %s", one->name, text,
 				one->why);
 	}

@@ -122,7 +122,7 @@ static void note_progress(uint64_t errors, uint64_t came)
 		note_time(SAID);
 	if (ha_gpu_load(&conn[0]->active) == 1)
 		note_time(REPLAYED);
-	if (ha_gpu_load(&conn[1]->mail->slot[1][0]) != came)
+	if (ha_gpu_load(&conn[1]->mailbox->slot[1][0]) != came)
 		note_time(TRAFFIC);
 }
 
@@ -133,7 +133,7 @@ static void *run_nics(void *arg)
 
 	while (!ha_gpu_load(&nics_stop)) {
 		errors = fabric->nic[0].count.errors;
-		came = ha_gpu_load(&made) ? ha_gpu_load(&conn[1]->mail->slot[1][0]) : 0;
+		came = ha_gpu_load(&made) ? ha_gpu_load(&conn[1]->mailbox->slot[1][0]) : 0;
 		worked = false;
 		for (unsigned i = 0; i < PES * NICS; i++)
 			worked |= soft_nic_step(&fabric->nic[i]);
@@ -230,7 +230,7 @@ static void cut_nic(enum trigger by)
 	if (by == BY_ERROR) {
 		ha_gpu_store(&n->link, 0);
 	} else {
-		ha_gpu_store(&n->told, by == BY_PORT);
+		ha_gpu_store(&n->reported, by == BY_PORT);
 		ha_gpu_store(&n->power, by == BY_PORT ? SOFT_DEAD : SOFT_SILENT);
 	}
 }

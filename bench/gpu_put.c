@@ -55,8 +55,8 @@ static void measure_puts(unsigned long puts, unsigned long batch)
 	c->path[0].lkey = &keys[0];
 	c->path[0].rkey = &keys[1];
 	c->path[0].scratch_key = keys[0];
-	c->path[0].mail = c->remote;
-	c->path[0].mail_key = keys[1];
+	c->path[0].mailbox = c->remote;
+	c->path[0].mailbox_key = keys[1];
 	ha_gpu_use_path(c, 0);
 	connect_qp(qp[0], qp[1]);
 	connect_qp(qp[1], qp[0]);

@@ -119,7 +119,7 @@ class Channel:
             at += HEADER.size + length
         return data[at:]
 
-    def beat(self, now):
+    def note_pulse(self, now):
         if self.pulse and now - self.pulse > STILL_NS:
             self.stills.append((self.pulse, now))
         self.pulse = now
@@ -132,7 +132,7 @@ class Channel:
         elif kind == CLOCK:
             self.clocks.put(int(payload))
         elif kind == PULSE:
-            self.beat(time.monotonic_ns())
+            self.note_pulse(time.monotonic_ns())
         elif kind == OUTPUT and command:
             command.pieces.append(payload)
         elif kind == END and command:

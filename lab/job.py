@@ -16,7 +16,7 @@ CATCH_UP_LIMIT = 60  # seconds; some milliseconds
 CAUGHT_UP, SIGUSR1 = b"caught up", 10  # guest/commands.h
 
 
-class Told:
+class EventFile:
     """What the plugins of one machine have told so far. Each line is read once: scenarios ask many times a second."""
 
     def __init__(self, lab, machine, path):
@@ -81,10 +81,10 @@ class Job:
         self.lab, self.machines, self.traffic = lab, machines, traffic
         self.folder = "%s/%d" % (FOLDER, Job.number)
         self.protection = int((settings or {}).get("HA_NCCL_ENABLE_BACKUP", 1)) and lab.rails > 1
-        self.ranks, self.told, self.collected = [], [], False
+        self.ranks, self.event_files, self.collected = [], [], False
         for machine in set(machines):
             machine.run("rm -rf %s; mkdir -p %s; touch %s/events" % (FOLDER, self.folder, self.folder))
-            self.told.append(Told(lab, machine, self.folder + "/events"))
+            self.event_files.append(EventFile(lab, machine, self.folder + "/events"))
         for rank, machine in enumerate(machines):
             env = {"HA_NCCL_VERBS": "system", "HA_NCCL_EVENTS": self.folder + "/events", "NCCL_SOCKET_IFNAME": "mgmt",
                    "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": "%s/log.%d" % (self.folder, rank),
@@ -107,7 +107,7 @@ class Job:
 
     def events(self, machine=None, event=None, **fields):
         """Events so far, of one machine or all, each with `machine` and `host_ns`, its time on this machine's clock."""
-        found = [e for told in self.told if machine is None or told.machine is machine for e in told.events()
+        found = [e for file in self.event_files if machine is None or file.machine is machine for e in file.events()
                  if (event is None or e["event"] == event) and all(e.get(k) == v for k, v in fields.items())]
         return sorted(found, key=lambda e: e["host_ns"])
 
@@ -120,7 +120,7 @@ class Job:
                 return found
             if time.monotonic() > end or all(rank.ended.is_set() for rank in self.ranks):
                 raise Dead("%d of %d events '%s'%s; the last words: %s" % (
-                    len(found), count, event, fields or "", self.last_words()))
+                    len(found), count, event, fields or "", self.last_lines()))
             time.sleep(0.05)
 
     def wait_protected(self, limit=120, after=None):
@@ -130,7 +130,7 @@ class Job:
         while not self.protected(after):
             if time.monotonic() > end or all(rank.ended.is_set() for rank in self.ranks):
                 raise Dead("not every connection is protected: %s; the last words: %s" % (
-                    {k: v for k, v in self.states().items() if v != "protected"}, self.last_words()))
+                    {k: v for k, v in self.states().items() if v != "protected"}, self.last_lines()))
             time.sleep(0.05)
 
     def wait_calm(self, limit=240):
@@ -149,7 +149,7 @@ class Job:
     def wait_measuring(self, limit=120):
         """Until rank 0's progress line counts measured iterations."""
         self.lab.wait(lambda: "bytes, iteration " in self.ranks[0].output or self.ranks[0].ended.is_set(),
-                      "nothing is being measured: " + self.last_words(), limit)
+                      "nothing is being measured: " + self.last_lines(), limit)
 
     def progress(self):
         """Iterations that rank 0 has counted so far, as its last line of progress says."""
@@ -161,7 +161,7 @@ class Job:
         for _ in range(2):
             before = self.progress()
             self.lab.wait(lambda seen=before: self.progress() > seen or self.ranks[0].ended.is_set(),
-                          "the job stands still: " + self.last_words(), limit, step=0.005)
+                          "the job stands still: " + self.last_lines(), limit, step=0.005)
 
     def states(self):
         """The last word of each connection end about its protection."""
@@ -180,8 +180,8 @@ class Job:
 
     def catch_up(self):
         """Until all that the plugins have told by now is known here."""
-        for told in self.told:
-            told.catch_up()
+        for file in self.event_files:
+            file.catch_up()
 
     def primary(self, machine):
         """The rail that carries the data, as this machine's last word about protection says."""
@@ -198,7 +198,7 @@ class Job:
         self.lab.wait(lambda: sum(e["host_ns"] > after for e in self.events(event="failed_over")) >= self.lab.ends
                       or all(rank.ended.is_set() for rank in self.ranks), "nobody has failed over", limit)
 
-    def last_words(self):
+    def last_lines(self):
         return " | ".join(rank.output.strip()[-300:] for rank in self.ranks)
 
     # ---- the end ----
@@ -225,9 +225,9 @@ class Job:
     def collect(self):
         self.collected = True
         self.report = self.timeline = None
-        for told in self.told:
-            self.lab.keep("events.%s" % told.machine.name, told.collect())
-            self.lab.keep("log.%s" % told.machine.name, told.machine.run("cat %s/log.* 2>/dev/null" % self.folder, check=False))
+        for file in self.event_files:
+            self.lab.keep("events.%s" % file.machine.name, file.collect())
+            self.lab.keep("log.%s" % file.machine.name, file.machine.run("cat %s/log.* 2>/dev/null" % self.folder, check=False))
         for rank, command in enumerate(self.ranks):
             self.lab.keep("rank.%d" % rank, command.output)
         self.lab.keep("story", self.story())
@@ -258,14 +258,14 @@ class Job:
     def disorder(self):
         """Ends of incarnations that were told in another order than suspected, fenced, failed over (experiment D). Channels of one
         pair of ranks have the same name, so that it is counted: no end is told more often than the step before it."""
-        told, wrong = {}, []
+        counted, wrong = {}, []
         for e in sorted(self.events(), key=lambda e: (e["machine"], e["pid"], e["number"])):
             if e["event"] not in ("suspected", "fenced", "failed_over"):
                 continue
             rail = (e["machine"], e["pid"], e["connection"], e["rail"])
-            steps = told.setdefault(rail + (e["epoch"],), {"suspected": 0, "fenced": 0})
+            steps = counted.setdefault(rail + (e["epoch"],), {"suspected": 0, "fenced": 0})
             if e["event"] == "failed_over":
-                if not any(k[:4] == rail and v["fenced"] for k, v in told.items()):
+                if not any(k[:4] == rail and v["fenced"] for k, v in counted.items()):
                     wrong.append(rail + ("failed over before it was fenced",))
                 continue
             steps[e["event"]] += 1

@@ -85,7 +85,7 @@ class Lab:
     def survived(self, job, failovers=None):
         """Waits for the end: all ranks well, nothing wrong, no connection lost; and so many rails failed over at least."""
         well = job.end()
-        self.must(well, "every rank ends well (%s: %s)" % (job.status, job.last_words()[-400:]))
+        self.must(well, "every rank ends well (%s: %s)" % (job.status, job.last_lines()[-400:]))
         self.must(job.wrong == 0, "no element is wrong (%s are)" % job.wrong)
         self.must(not job.events(event="lost"), "no connection is lost")
         moved = len(job.events(event="failed_over"))

@@ -101,7 +101,7 @@ inline fail(x) {
 #if OPTIONAL
 			landed[i] = 0
 #endif
-		:: x == S -> cts[i] = 0; acks[i] = 0; words[i] = 0
+		:: x == S -> cts[i] = 0; acks[i] = 0; counts[i] = 0
 		fi;
 #endif
 		dead[i] = true;
@@ -160,7 +160,7 @@ inline fence_begin(x, r) {
 		skip
 	:: x == S ->
 #ifndef CTS_EARLY
-		cts[r] = 0; words[r] = 0
+		cts[r] = 0; counts[r] = 0
 #endif
 	fi
 }
@@ -286,7 +286,7 @@ inline reconcile_recv(r) {
 	}
 #endif
 	if
-	:: MEMORY && word_on == r -> word = 0; word_on = NOBODY
+	:: MEMORY && delivered_on == r -> delivered = 0; delivered_on = NOBODY
 	:: else
 	fi
 }
@@ -323,7 +323,7 @@ inline close_epoch(x, r) {
 
 /* S offers when R has acknowledged S's state: so neither end ever has to repeat the state of an old incarnation. */
 #if LOSSES > 0
-#define MAY_OFFER(r) SAID(m_ack[X(R, r)], ep[X(S, r)])
+#define MAY_OFFER(r) RECEIVED(m_ack[X(R, r)], ep[X(S, r)])
 #else
 #define MAY_OFFER(r) (st[X(R, r)] == DOWN)
 #endif
@@ -338,7 +338,7 @@ end:
 		alarms--; TOUCH(r); fence_begin(x, r) }
 	/* The peer told: either message does. */
 	:: d_step { !GONE(x) && ALIVE(x, r) &&
-		    (SAID(m_down[X(1 - x, r)], ep[X(x, r)]) || SAID(m_fenced[X(1 - x, r)], ep[X(x, r)])) ->
+		    (RECEIVED(m_down[X(1 - x, r)], ep[X(x, r)]) || RECEIVED(m_fenced[X(1 - x, r)], ep[X(x, r)])) ->
 		fence_begin(x, r) }
 #if CLOSE
 	/* A BYE is the fence of every rail, and the state of each. */
@@ -352,11 +352,11 @@ end:
 	:: d_step { !GONE(x) && st[X(x, r)] == FENCING && (x == S || rcq[r] == 0) -> fence_end(x, r) }
 #endif
 	/* The peer's state has come. */
-	:: d_step { !GONE(x) && st[X(x, r)] == FENCED && SAID(m_fenced[X(1 - x, r)], ep[X(x, r)]) -> close_epoch(x, r) }
+	:: d_step { !GONE(x) && st[X(x, r)] == FENCED && RECEIVED(m_fenced[X(1 - x, r)], ep[X(x, r)]) -> close_epoch(x, r) }
 	/* An incarnation that never began here ended there: its OFFER was lost. */
 #ifndef NOJUMP
 	:: d_step { !GONE(x) && x == R && st[X(x, r)] == DOWN && ep[X(x, r)] + 1 < NE &&
-		    (SAID(m_down[X(S, r)], ep[X(x, r)] + 1) || SAID(m_fenced[X(S, r)], ep[X(x, r)] + 1)) ->
+		    (RECEIVED(m_down[X(S, r)], ep[X(x, r)] + 1) || RECEIVED(m_fenced[X(S, r)], ep[X(x, r)] + 1)) ->
 		ep[X(x, r)]++; fence_begin(x, r) }
 #endif
 	/* Repeat what got lost, until it is acknowledged; acknowledge again what is repeated. */
@@ -364,7 +364,7 @@ end:
 	:: d_step { !GONE(x) && (st[X(x, r)] == FENCED || st[X(x, r)] == DOWN) &&
 		    !(m_fenced[X(x, r)] >> ep[X(x, r)] & 1) && !(m_ack[X(1 - x, r)] >> ep[X(x, r)] & 1) ->
 		m_fenced[X(x, r)] = m_fenced[X(x, r)] | 1 << ep[X(x, r)] }
-	:: d_step { !GONE(x) && st[X(x, r)] == DOWN && SAID(m_fenced[X(1 - x, r)], ep[X(x, r)]) &&
+	:: d_step { !GONE(x) && st[X(x, r)] == DOWN && RECEIVED(m_fenced[X(1 - x, r)], ep[X(x, r)]) &&
 		    !(m_ack[X(x, r)] >> ep[X(x, r)] & 1) ->
 		ACKNOWLEDGE(x, r) }
 	:: d_step { !GONE(x) && x == S && st[X(S, r)] == JOIN && ep[X(R, r)] < ep[X(S, r)] &&
@@ -379,14 +379,14 @@ end:
 		ep[X(S, r)]++; st[X(S, r)] = JOIN; dead[r] = false; knows[r] = 0;
 		m_offer[r] = m_offer[r] | 1 << ep[X(S, r)] }
 	:: d_step { !GONE(x) && x == R && st[X(R, r)] == DOWN && ep[X(R, r)] + 1 < NE &&
-		    SAID(m_offer[r], ep[X(R, r)] + 1) ->
+		    RECEIVED(m_offer[r], ep[X(R, r)] + 1) ->
 		FORGET(m_offer[r]);
 		ep[X(R, r)]++; st[X(R, r)] = JOIN;
 #ifdef SAME_QP
 		data[r] = data[r] | late[r]; /* the number and the sequence fit again */
 #endif
 		m_answer[r] = m_answer[r] | 1 << ep[X(R, r)] }
-	:: d_step { !GONE(x) && x == S && st[X(S, r)] == JOIN && SAID(m_answer[r], ep[X(S, r)]) ->
+	:: d_step { !GONE(x) && x == S && st[X(S, r)] == JOIN && RECEIVED(m_answer[r], ep[X(S, r)]) ->
 		FORGET(m_answer[r]);
 		st[X(S, r)] = PROBE;
 		if

@@ -67,7 +67,7 @@ byte add[NSND * NM];          /* what its signal adds; 0: none */
 bool weak[NSND * NM], ctx[NSND * NM];
 byte at[NSND * NM * NR];      /* rail that carries the stripe */
 byte acked[NSND];             /* bits of stripes */
-byte told[NSND];              /* messages below are taken, the sender knows */
+byte known[NSND];              /* messages below are taken, the sender knows */
 byte s_state[NSND * NR];
 
 /* on the rails, and the NICs' completions at the receiver */
@@ -90,7 +90,7 @@ byte i, j;
 
 /* ---- sending ---- */
 
-#define CREDIT(s) (posted[s] < NM && posted[s] < told[s] + NS)
+#define CREDIT(s) (posted[s] < NM && posted[s] < known[s] + NS)
 
 inline put_on(s, m, k, r) {
 	at[K(s, m, k)] = r;
@@ -287,14 +287,14 @@ inline post_again(s, m) {
 }
 
 #ifdef FREE_ON_ACK
-#define PASSED(s) (told[s] < posted[s] && \
-	(acked[s] & mask[M(s, told[s])] << (told[s] * NR)) == mask[M(s, told[s])] << (told[s] * NR))
+#define PASSED(s) (known[s] < posted[s] && \
+	(acked[s] & mask[M(s, known[s])] << (known[s] * NR)) == mask[M(s, known[s])] << (known[s] * NR))
 #else
-#define PASSED(s) (told[s] < posted[s] && TAKEN(s, told[s]))
+#define PASSED(s) (known[s] < posted[s] && TAKEN(s, known[s]))
 #endif
 
 #define EVERYTHING ((1 << NM) - 1)
-#define OVER(s) (taken[s] == EVERYTHING && told[s] == NM)
+#define OVER(s) (taken[s] == EVERYTHING && known[s] == NM)
 /* What is late may still land. */
 #define GOES_ON(s) (!OVER(s) || data[X(s, 0)] || data[X(s, 1)] || rcq[X(s, 0)] || rcq[X(s, 1)])
 
@@ -308,10 +308,10 @@ active proctype world() {
 		:: CREDIT(s) && LIVE_RAIL(s) -> post(s)
 		:: PASSED(s) ->
 #ifdef FREE_ON_ACK
-			at[K(s, told[s], 0)] = LOST_TRACK;
-			at[K(s, told[s], 1)] = LOST_TRACK;
+			at[K(s, known[s], 0)] = LOST_TRACK;
+			at[K(s, known[s], 1)] = LOST_TRACK;
 #endif
-			told[s]++
+			known[s]++
 		:: s_state[X(s, 0)] == UP && (dead[X(s, 0)] || r_state[X(s, 0)] != UP) -> s_state[X(s, 0)] = FENCED
 		:: s_state[X(s, 1)] == UP && (dead[X(s, 1)] || r_state[X(s, 1)] != UP) -> s_state[X(s, 1)] = FENCED
 		:: s_state[X(s, 0)] == FENCED && r_state[X(s, 0)] == FENCED -> reconcile(s, 0)

@@ -123,7 +123,7 @@ byte released;		/* S: set of messages whose send NCCL knows to be complete: thei
 byte rhead;		/* R: the next receive to post */
 byte seen[NM];		/* R: stripes whose completion has been taken from the queue */
 byte cts_on[NM];	/* R: rail that carries the message's clear-to-send */
-byte word = 0, word_on = NOBODY; /* R, memory mode: how many messages it told S to be complete, and over which rail */
+byte delivered = 0, delivered_on = NOBODY; /* R, memory mode: how many messages it told S to be complete, and over which rail */
 
 #if OPTIONAL
 /* One buffer, of a region per rail, used by every receive in turn; slots are used again only after their immediates. */
@@ -143,7 +143,7 @@ byte m_keys[NR];     /* R said: keys of rail r for every receive below this one 
 #define KEY(m, r) true
 #endif
 #if CLOSE
-bool told;	/* S has received R's BYE */
+bool bye_received;	/* S has received R's BYE */
 bool closed[2]; /* said BYE and is gone: answers nothing */
 #define GONE(x) (err[x] || closed[x])
 #else
@@ -155,13 +155,13 @@ short data[NR];	  /* stripes between S's send queue and R's memory, of the incar
 short rcq[NR];	  /* stripes placed in R's memory, their completions not polled */
 short acks[NR];	  /* stripes acknowledged, S's completions under way or not polled */
 byte cts[NR];	  /* clear-to-send entries between R and S's memory */
-byte words[NR];	  /* memory mode: the count between R and S's memory */
+byte counts[NR];	  /* memory mode: the count between R and S's memory */
 byte probe[NR];   /* 1 PING, 2 PONG */
 bool bad[NR];	  /* the path is broken now */
 bool dead[NR];	  /* this incarnation of the rail is lost: it may still deliver, or not */
 byte knows[NR];   /* set of the ends that notice that by themselves */
 
-#ifdef ONE_WORD
+#ifdef ONE_COUNT
 byte location; /* the one place that every rail's count is written to */
 #endif
 #ifdef SAME_QP
@@ -207,10 +207,10 @@ hidden byte gone;
 #define ACCEPTS(x, r) (ALIVE(x, r) && !GONE(x) && ep[X(S, r)] == ep[X(R, r)])
 #endif
 #ifdef NOEPOCH
-#define SAID(messages, e) (!cut && (messages) != 0)
+#define RECEIVED(messages, e) (!cut && (messages) != 0)
 #define STATE_OF(r, messages, e) ((r) * NE + ((messages) & 1 -> 0 : (e)))
 #else
-#define SAID(messages, e) (!cut && ((messages) >> (e) & 1))
+#define RECEIVED(messages, e) (!cut && ((messages) >> (e) & 1))
 #define STATE_OF(r, messages, e) ((r) * NE + (e))
 #endif
 

@@ -74,19 +74,19 @@ end:
 	do
 	EACH_MESSAGE(STRIPES)
 	EACH_MESSAGE(CLEAR)
-#ifdef ONE_WORD
-	:: d_step { words[r] != 0 -> location = words[r]; words[r] = 0 }
+#ifdef ONE_COUNT
+	:: d_step { counts[r] != 0 -> location = counts[r]; counts[r] = 0 }
 	:: d_step { location != 0 -> count_arrives(location); location = 0 }
 #else
 	/* A word per rail, and the sender takes the largest: whatever lands is read in the end. */
-	:: d_step { words[r] != 0 -> count_arrives(words[r]); words[r] = 0 }
+	:: d_step { counts[r] != 0 -> count_arrives(counts[r]); counts[r] = 0 }
 #endif
 	/* An incarnation that is lost may lose what it carries. */
-	:: d_step { dead[r] && (data[r] != 0 || LANDED(r) || cts[r] != 0 || words[r] != 0 || probe[r] != 0) ->
+	:: d_step { dead[r] && (data[r] != 0 || LANDED(r) || cts[r] != 0 || counts[r] != 0 || probe[r] != 0) ->
 #if OPTIONAL
 		landed[r] = 0;
 #endif
-		data[r] = 0; cts[r] = 0; words[r] = 0; probe[r] = 0 }
+		data[r] = 0; cts[r] = 0; counts[r] = 0; probe[r] = 0 }
 	od
 }
 
@@ -140,17 +140,17 @@ inline repost(r) {
 #if LAZY
 #define LACKS(r, m) ((m) < m_keys[r] && !KEY(m, r))
 #define LACKS_ANY(r) ANY_MESSAGE_OF(LACKS, r)
-#define HEARS_KEYS(r) \
+#define RECEIVES_KEYS(r) \
 	:: d_step { !GONE(S) && !cut && LACKS_ANY(r) -> \
 		for (i : 0 .. m_keys[r] - 1) { \
 			keys[i] = keys[i] | 1 << (r) \
 		} \
 		skip }
 #else
-#define HEARS_KEYS(r)
+#define RECEIVES_KEYS(r)
 #endif
 #define SENDS(r) \
-	HEARS_KEYS(r) \
+	RECEIVES_KEYS(r) \
 	/* a message on one rail */ \
 	:: d_step { CAN_SEND && KEY(shead, r) && st[X(S, r)] == UP && LIKE(r) -> \
 		TOUCH(r); \
@@ -226,11 +226,11 @@ inline rects(r) {
 		rhead++; \
 		post_cts(r, rhead - 1) } \
 	:: d_step { !GONE(R) && ANY_AGAIN && st[X(R, r)] == UP && LIKE(r) -> TOUCH(r); rects(r) } \
-	:: d_step { MEMORY && !GONE(R) && st[X(R, r)] == UP && LIKE(r) && word < NM && COMPLETE(word) -> \
+	:: d_step { MEMORY && !GONE(R) && st[X(R, r)] == UP && LIKE(r) && delivered < NM && COMPLETE(delivered) -> \
 		TOUCH(r); \
-		base_of_R(word); \
-		word_on = r; \
-		words[r] = (ACCEPTS(S, r) -> word : words[r]) }
+		base_of_R(delivered); \
+		delivered_on = r; \
+		counts[r] = (ACCEPTS(S, r) -> delivered : counts[r]) }
 
 #ifdef CTS_EARLY
 inline cts_early(r) {
@@ -270,7 +270,7 @@ inline bye(x) {
 	for (i : 0 .. NR - 1) {
 		if
 		:: x == R -> data[i] = 0; rcq[i] = 0
-		:: x == S -> cts[i] = 0; acks[i] = 0; words[i] = 0
+		:: x == S -> cts[i] = 0; acks[i] = 0; counts[i] = 0
 		fi;
 		dead[i] = true;
 		probe[i] = 0
@@ -285,11 +285,11 @@ end:
 	:: d_step { !GONE(S) && released == EVERY -> bye(S) }
 	:: d_step { !GONE(R) && R_DONE -> bye(R) }
 	/* The receiver has everything and is gone. */
-	:: d_step { !GONE(S) && closed[R] && !cut && !told ->
+	:: d_step { !GONE(S) && closed[R] && !cut && !bye_received ->
 		for (mm : 0 .. NM * NR - 1) {
 			at[mm] = SEEN
 		}
-		told = true }
+		bye_received = true }
 	/* The sender is gone: nothing more will come. What it sent must be here once every rail is fenced. */
 #ifdef BYE_HASTY
 	:: d_step { !GONE(R) && closed[S] && !cut && !R_DONE ->
@@ -336,7 +336,7 @@ inline kill(r, who) {
 		m_fenced[X(x, r)] = m_fenced[X(x, r)] & ~(1 << ep[X(x, r)]) } \
 	:: d_step { losses > 0 && m_ack[X(x, r)] >> ep[X(x, r)] & 1 -> losses--; \
 		m_ack[X(x, r)] = m_ack[X(x, r)] & ~(1 << ep[X(x, r)]) }
-#define LOSE_LIFE(r) \
+#define LOSE_INCARNATION(r) \
 	:: d_step { losses > 0 && m_offer[r] != 0 -> losses--; m_offer[r] = 0 } \
 	:: d_step { losses > 0 && m_answer[r] != 0 -> losses--; m_answer[r] = 0 }
 
@@ -346,7 +346,7 @@ end:
 	EACH_RAIL(KILL)
 	EACH_RAIL_OF(LOSE, S)
 	EACH_RAIL_OF(LOSE, R)
-	EACH_RAIL(LOSE_LIFE)
+	EACH_RAIL(LOSE_INCARNATION)
 	:: d_step { cuts > 0 && ALL_BAD -> cuts = 0; cut = true }
 	:: d_step { kills = 0; heals = 0; alarms = 0; losses = 0; unplaced = 0; cuts = 0 } break
 	od

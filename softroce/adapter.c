@@ -45,7 +45,7 @@ static void adapter_reset(struct sr_adapter *adapter)
 	LIST_INIT(&adapter->contexts);
 	adapter->listed = NULL;
 	adapter->wake_at = 0;
-	adapter->stop = adapter->dead = adapter->link_told = false;
+	adapter->stop = adapter->dead = adapter->link_reported = false;
 	adapter->deferred = 0;
 	atomic_init(&adapter->wanted, 0);
 	atomic_init(&adapter->polled_at, 0);
@@ -113,7 +113,7 @@ __attribute__((destructor)) static void process_end(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
-static void unknown_name_say(const char *name, const char *nearest)
+static void report_unknown_name(const char *name, const char *nearest)
 {
 	sr_log_line(
 		"%s is set, but there is no such variable%s%s; `softroce-run --help` lists them",
@@ -126,7 +126,8 @@ static void table_read(void)
 
 	if (adapter_count >= 0)
 		return;
-	ha_names_check("SOFTROCE_", sr_settings_names, sr_settings_names_count, unknown_name_say);
+	ha_names_check("SOFTROCE_", sr_settings_names, sr_settings_names_count,
+		       report_unknown_name);
 	adapter_count = sr_devices_parse(sr_settings()->devices, specs, SR_DEVICES_MAX,
 					 complaint_print, NULL);
 	for (int i = 0; i < adapter_count; i++)
@@ -353,7 +354,7 @@ static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *even
 	adapter->nic = sr_nic_create(&config, &err);
 	if (!adapter->nic)
 		return err;
-	adapter->link_told = adapter->link.up;
+	adapter->link_reported = adapter->link.up;
 	if (!adapter->link.up)
 		sr_nic_set_link(adapter->nic, false);
 	err = sr_control_open(&adapter->control, adapter->spec.name);

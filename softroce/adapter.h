@@ -53,8 +53,8 @@ struct sr_adapter {
 	struct sr_vdevice *listed;        /* of verbs/device.c, while anybody has it */
 	/* when the sleeping worker will wake by itself; 0 while it is awake */
 	uint64_t wake_at;
-	bool stop, dead, link_told;
-	uint32_t srq_errors, speed_told; /* of the faults, those that have been acted on */
+	bool stop, dead, link_reported;
+	uint32_t srq_errors, speed_reported; /* of the faults, those that have been acted on */
 	unsigned deferred; /* sends posted and left for the next turn; see verbs/qp.c */
 
 	atomic_int wanted; /* threads waiting for the lock: the worker lets them go first */

@@ -20,22 +20,22 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
 /* As a port that negotiates its link again: down, and up with the result. */
 static void speed_take(struct sr_adapter *adapter, uint32_t speed)
 {
-	if (speed == adapter->speed_told)
+	if (speed == adapter->speed_reported)
 		return;
-	adapter->speed_told = speed;
-	if (!adapter->link_told)
+	adapter->speed_reported = speed;
+	if (!adapter->link_reported)
 		return;
 	sr_nic_set_link(adapter->nic, false);
 	sr_nic_set_link(adapter->nic, true);
 }
 
-static void link_tell(struct sr_adapter *adapter)
+static void report_link(struct sr_adapter *adapter)
 {
 	bool up = adapter->link.up && !adapter->faults.cut;
 
-	if (up == adapter->link_told)
+	if (up == adapter->link_reported)
 		return;
-	adapter->link_told = up;
+	adapter->link_reported = up;
 	sr_nic_set_link(adapter->nic, up);
 }
 
@@ -59,13 +59,13 @@ void sr_adapter_follow_link(struct sr_adapter *adapter)
 		sr_nic_set_gid(adapter->nic, i, &gid);
 	}
 	adapter->link = link;
-	link_tell(adapter);
+	report_link(adapter);
 }
 
 static void status_publish(struct sr_adapter *adapter)
 {
 	struct sr_control_page page = {
-		.link_up = adapter->link_told,
+		.link_up = adapter->link_reported,
 		.dead = adapter->dead,
 		.counters = *sr_nic_counters(adapter->nic),
 		.wire = *sr_udp_counters(adapter->udp),
@@ -93,7 +93,7 @@ void sr_adapter_follow_control(struct sr_adapter *adapter)
 			sr_nic_fail_srqs(adapter->nic);
 		adapter->srq_errors = adapter->faults.srq_errors;
 		speed_take(adapter, adapter->faults.speed);
-		link_tell(adapter);
+		report_link(adapter);
 	}
 	status_publish(adapter);
 }

@@ -42,14 +42,15 @@ static inline uint64_t sr_limit_room(const struct sr_limit *l, uint32_t bytes)
 	return when > queue ? when - queue : 0;
 }
 
-/* ns: as of when something counts that is sent now and was told `told`; 0: it was not refused. */
-static inline uint64_t sr_limit_since(uint64_t told, uint64_t now)
+/* ns: as of when something counts that is sent now and was refused until `due`; 0: it was not
+ * refused. */
+static inline uint64_t sr_limit_since(uint64_t due, uint64_t now)
 {
 	uint64_t late = now > SR_LIMIT_LATE_NS ? now - SR_LIMIT_LATE_NS : 0;
 
-	if (!told)
+	if (!due)
 		return now;
-	return told > late ? told : late;
+	return due > late ? due : late;
 }
 
 /* It is, as of `since`. */

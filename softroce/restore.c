@@ -84,7 +84,7 @@ static void make_anew(struct sr_adapter *adapter, struct sr_past *past, name_fre
 	adapter->incarnation++;
 	rename_to(adapter, adapter->faults.restore_as, name_free);
 	adapter->faults = (struct sr_faults) { 0 };
-	adapter->srq_errors = adapter->speed_told = 0;
+	adapter->srq_errors = adapter->speed_reported = 0;
 	pthread_mutex_unlock(&adapter->lock);
 }
 

@@ -390,11 +390,11 @@ static bool limit_take(struct sr_udp *udp, const struct sr_frame *frame)
 	when = when > shared ? when : shared;
 	udp->limited_until = when > now ? when : 0;
 	if (udp->limited_until) {
-		udp->told = when;
+		udp->due = when;
 		udp->refused = true;
 		return false;
 	}
-	when = sr_limit_since(udp->told, now);
+	when = sr_limit_since(udp->due, now);
 	sr_limit_charge(&udp->own, bytes, when);
 	if (udp->upstream)
 		sr_limit_charge(udp->upstream, bytes, when);
@@ -428,7 +428,7 @@ static void wire_flush(void *wire)
 	if (udp->runs_n)
 		hand_over(udp);
 	if (!udp->refused)
-		udp->told = 0; /* all that waited is gone */
+		udp->due = 0; /* all that waited is gone */
 	udp->refused = false;
 }
 

@@ -63,7 +63,7 @@ struct sr_udp {
 	uint64_t rate;                  /* of `own`, without faults */
 	uint64_t limited_until;         /* ns: a packet was refused until then; 0 = none was */
 	/* ns: what waited has been told so and was not all sent yet; 0 = nothing waits */
-	uint64_t told;
+	uint64_t due;
 	bool refused; /* since the last flush */
 
 	struct sr_run runs[SR_TX_MSGS];

@@ -20,7 +20,7 @@
  * how long a heartbeat is watched at most: so long plugins accept one that stands still
  * (HA_NCCL_AGENT_STALE_MS)
  */
-#define HEART_MS 2000
+#define HEARTBEAT_WAIT_MS 2000
 #define LISTEN_MS 20
 #define TIME_LIMIT_MS 5000 /* for an answer of the agent */
 
@@ -106,7 +106,7 @@ static int show_hints(const char *path)
 	if (hints_read(path, &shm))
 		return 1;
 	before = shm.header.beat;
-	for (int ms = 0; ms < HEART_MS && shm.header.beat == before; ms += LISTEN_MS) {
+	for (int ms = 0; ms < HEARTBEAT_WAIT_MS && shm.header.beat == before; ms += LISTEN_MS) {
 		nanosleep(&listen, NULL);
 		if (hints_read(path, &shm))
 			return 1;

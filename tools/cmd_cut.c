@@ -31,7 +31,7 @@ struct request {
 struct fault_command {
 	const char *name, *arguments, *help;
 	/* what follows the device */
-	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED, TRAIN, NAME } shape;
+	enum { WHOLE, RATE, TIME, RATE_TIME, DIRECTION, SPEED, NEGOTIATE, NAME } shape;
 	void (*whole)(struct sr_faults *faults, void *arg);
 	void (*apply)(struct sr_fault_dir *dir, const struct request *request);
 	const char *done; /* what the line of a success says */
@@ -75,7 +75,7 @@ static void srq_apply(struct sr_faults *faults, void *arg)
 	faults->srq_errors++;
 }
 
-static void train_apply(struct sr_faults *faults, void *arg)
+static void negotiate_apply(struct sr_faults *faults, void *arg)
 {
 	const struct request *request = arg;
 
@@ -130,7 +130,7 @@ static const struct fault_command commands[] = {
 	{ "speed", " MBIT/S",
 	  "the port goes down and comes back with this speed, as after negotiating its link again; "
 	  "0: its own",
-	  TRAIN, train_apply, NULL, "negotiated again" },
+	  NEGOTIATE, negotiate_apply, NULL, "negotiated again" },
 	{ "drop", " PERCENT [tx|rx]", "lose packets", RATE, NULL, drop_apply, "dropping" },
 	{ "duplicate", " PERCENT [tx|rx]", "deliver packets twice", RATE, NULL, duplicate_apply,
 	  "duplicating" },
@@ -274,7 +274,7 @@ static bool arguments_take(const struct fault_command *command, const char *cons
 	switch (command->shape) {
 	case SPEED:
 		return take_speed(command, argument[0], &request->bytes_per_ms);
-	case TRAIN:
+	case NEGOTIATE:
 		return take_mbps(command, argument[0], &request->mbps);
 	case NAME:
 		*used = argument[0] != NULL;
@@ -301,7 +301,7 @@ static bool has_directions(const struct fault_command *command)
 	switch (command->shape) {
 	case WHOLE:
 	case SPEED:
-	case TRAIN:
+	case NEGOTIATE:
 	case NAME:
 		return false;
 	default:

@@ -139,7 +139,7 @@ static void cut_soft_nic(void *self, bool away)
 		return;
 	}
 	ha_gpu_store(&nic->power, SOFT_DEAD);
-	ha_gpu_store(&nic->told, 1);
+	ha_gpu_store(&nic->reported, 1);
 }
 
 static int run_soft(struct soft_fabric *f, const struct options *o, int rank)
@@ -237,7 +237,7 @@ static bool ends_within(pid_t pid, unsigned ms, int *status)
 	return true;
 }
 
-static void say_how(int rank, int status, bool together)
+static void report_end(int rank, int status, bool together)
 {
 	char how[40];
 
@@ -262,10 +262,10 @@ static int wait_for_both(const pid_t pid[RANKS], const uint64_t *met)
 	if (!WIFSIGNALED(status) && (together || !status)) {
 		waitpid(pid[second], &other, 0);
 		if (WIFSIGNALED(other)) /* the first one was quick to receive it */
-			say_how(second, other, true);
+			report_end(second, other, true);
 		return status || other;
 	}
-	say_how(first, status, together);
+	report_end(first, status, together);
 	if (!ends_within(pid[second], together ? RECEIVES_MS : ALIKE_MS, &other)) {
 		if (together)
 			fprintf(stderr,

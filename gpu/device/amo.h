@@ -16,8 +16,9 @@
 #include "gpu/device/signal.h"
 
 /* Two words at `to` in the peer's mailbox, and the signal that says so. */
-HA_GPU_FN enum ha_gpu_result ha_gpu_post_mail(struct ha_gpu_conn *c, uint64_t offset, uint64_t a,
-					      uint64_t b, unsigned slot, uint64_t deadline)
+HA_GPU_FN enum ha_gpu_result ha_gpu_post_to_mailbox(struct ha_gpu_conn *c, uint64_t offset,
+						    uint64_t a, uint64_t b, unsigned slot,
+						    uint64_t deadline)
 {
 	uint32_t word[7] = {
 		(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32), 0, 0, 0
@@ -29,8 +30,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_post_mail(struct ha_gpu_conn *c, uint64_t of
 	if (r != HA_GPU_DONE)
 		return r;
 	p = ha_gpu_active_path(c);
-	ha_gpu_write_inline(c, p, ha_gpu_entry_index(&s, 0), p->mail + offset, p->mail_key, word,
-			    16, 0);
+	ha_gpu_write_inline(c, p, ha_gpu_entry_index(&s, 0), p->mailbox + offset, p->mailbox_key,
+			    word, 16, 0);
 	ha_gpu_publish_signal(c, p, &s, 1, slot, 1);
 	ha_gpu_ring(c);
 	return HA_GPU_DONE;
@@ -44,8 +45,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add_wait(struct ha_gpu_conn *c, uint64
 
 	if (r != HA_GPU_DONE)
 		return r;
-	*old = c->mail->answer[0];
-	r = (enum ha_gpu_result)c->mail->answer[1];
+	*old = c->mailbox->answer[0];
+	r = (enum ha_gpu_result)c->mailbox->answer[1];
 	ha_gpu_store(&c->asking, 0);
 	return r;
 }
@@ -77,8 +78,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_fetch_add(struct ha_gpu_conn *c, uint64_t re
 	r = ha_gpu_wait(c, HA_GPU_SIGNAL_ANSWER, ha_gpu_load(&c->asked),
 			now < deadline ? deadline - now : 0);
 	if (r == HA_GPU_DONE)
-		r = ha_gpu_post_mail(c, __builtin_offsetof(struct ha_gpu_mail, ask), remote, add,
-				     HA_GPU_SIGNAL_ASK, deadline);
+		r = ha_gpu_post_to_mailbox(c, __builtin_offsetof(struct ha_gpu_mailbox, ask),
+					   remote, add, HA_GPU_SIGNAL_ASK, deadline);
 	if (r != HA_GPU_DONE) {
 		ha_gpu_store(&c->asking, 0);
 		return r;
@@ -103,18 +104,20 @@ HA_GPU_FN bool ha_gpu_serve(struct ha_gpu_conn *c)
 	if (c->served == c->answered) {
 		if (ha_gpu_signal_value(c, HA_GPU_SIGNAL_ASK) == c->served)
 			return false;
-		address = c->mail->ask[0];
+		address = c->mailbox->ask[0];
 		c->answer[1] = HA_GPU_REFUSED;
 		c->answer[0] = 0;
 		if (address % 8 == 0 && ha_gpu_is_inside(c, address, c->remote, 8)) {
-			c->answer[0] = ha_gpu_add((uint64_t *)(uintptr_t)address, c->mail->ask[1]);
+			c->answer[0] =
+				ha_gpu_add((uint64_t *)(uintptr_t)address, c->mailbox->ask[1]);
 			c->answer[1] = HA_GPU_DONE;
 		}
 		c->served++;
 		done = true;
 	}
-	if (ha_gpu_post_mail(c, __builtin_offsetof(struct ha_gpu_mail, answer), c->answer[0],
-			     c->answer[1], HA_GPU_SIGNAL_ANSWER, 0) != HA_GPU_DONE)
+	if (ha_gpu_post_to_mailbox(c, __builtin_offsetof(struct ha_gpu_mailbox, answer),
+				   c->answer[0], c->answer[1], HA_GPU_SIGNAL_ANSWER,
+				   0) != HA_GPU_DONE)
 		return done; /* not now: the ring is full or closed; the answer is kept */
 	c->answered++;
 	return true;

@@ -81,7 +81,7 @@ enum ha_gpu_health {
  * What the peer's NICs write at our end. The peer writes [path] only over that path; everything
  * else means the same from either.
  */
-struct ha_gpu_mail {
+struct ha_gpu_mailbox {
 	/* cumulative; the value of a signal is the greatest of its slots */
 	uint64_t slot[HA_GPU_PATHS][HA_GPU_SIGNALS];
 	/* fetch-add the peer wants: address here, operand */
@@ -101,9 +101,9 @@ struct ha_gpu_path {
 	const uint32_t *lkey; /* big-endian, per chunk of our memory: of this path's NIC */
 	/* big-endian, per chunk of the peer's memory: of this path's NIC there */
 	const uint32_t *rkey;
-	uint64_t base;     /* index of the entry whose hardware index is 0 */
-	uint64_t mail;     /* address of the struct ha_gpu_mail at the peer */
-	uint32_t mail_key; /* big-endian, of the peer's mailbox */
+	uint64_t base;        /* index of the entry whose hardware index is 0 */
+	uint64_t mailbox;     /* address of the struct ha_gpu_mailbox at the peer */
+	uint32_t mailbox_key; /* big-endian, of the peer's mailbox */
 	uint32_t qpn;
 	/* the second line: who polls, proves, or sets up */
 	/*
@@ -181,7 +181,7 @@ struct ha_gpu_conn {
 	/* first address of our and of the peer's registered memory */
 	uint64_t local, remote;
 	uint64_t local_bytes, remote_bytes; /* of them */
-	struct ha_gpu_mail *mail;           /* ours */
+	struct ha_gpu_mailbox *mailbox;     /* ours */
 	/* [0]: where proofs are read to; [1]: old values of plain fetch-adds */
 	uint64_t *scratch;
 };

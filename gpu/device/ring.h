@@ -328,7 +328,7 @@ HA_GPU_FN void ha_gpu_write_entry(const struct ha_gpu_conn *c, const struct ha_g
 }
 
 /* What a proof reads. */
-enum ha_gpu_place { HA_GPU_AT_MAIL, HA_GPU_AT_MEMORY };
+enum ha_gpu_place { HA_GPU_AT_MAILBOX, HA_GPU_AT_MEMORY };
 
 /*
  * A read of eight bytes at the peer: what comes back proves that all before it that was written to
@@ -343,7 +343,7 @@ HA_GPU_SLOW void ha_gpu_write_proof(const struct ha_gpu_conn *c, const struct ha
 	if (place == HA_GPU_AT_MEMORY)
 		ha_gpu_wqe_remote(&e, c->remote, p->rkey[0]);
 	else
-		ha_gpu_wqe_remote(&e, p->mail, p->mail_key);
+		ha_gpu_wqe_remote(&e, p->mailbox, p->mailbox_key);
 	ha_gpu_wqe_data(&e, 4, (uint64_t)(uintptr_t)&c->scratch[0], p->scratch_key, 8);
 	ha_gpu_write_entry(c, p, index, &e);
 }
@@ -354,7 +354,7 @@ HA_GPU_FN void ha_gpu_write_fixed_proof(const struct ha_gpu_conn *c, const struc
 {
 	bool memory = c->apart && index & c->proof_every;
 
-	ha_gpu_write_proof(c, p, index, memory ? HA_GPU_AT_MEMORY : HA_GPU_AT_MAIL);
+	ha_gpu_write_proof(c, p, index, memory ? HA_GPU_AT_MEMORY : HA_GPU_AT_MAILBOX);
 }
 
 /* The proofs of all places. */
@@ -367,7 +367,7 @@ HA_GPU_FN unsigned ha_gpu_count_proofs(const struct ha_gpu_conn *c)
 HA_GPU_FN uint64_t ha_gpu_write_proofs(const struct ha_gpu_conn *c, const struct ha_gpu_path *p,
 				       const struct ha_gpu_slots *s)
 {
-	ha_gpu_write_proof(c, p, ha_gpu_entry_index(s, 0), HA_GPU_AT_MAIL);
+	ha_gpu_write_proof(c, p, ha_gpu_entry_index(s, 0), HA_GPU_AT_MAILBOX);
 	if (c->apart)
 		ha_gpu_write_proof(c, p, ha_gpu_entry_index(s, 1), HA_GPU_AT_MEMORY);
 	return ha_gpu_entry_index(s, c->apart);

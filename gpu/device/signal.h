@@ -23,7 +23,7 @@ HA_GPU_FN uint64_t ha_gpu_slot_address(const struct ha_gpu_conn *c, const struct
 {
 	uint64_t path = ha_gpu_path_number(c, p);
 
-	return p->mail + (path * HA_GPU_SIGNALS + slot) * 8;
+	return p->mailbox + (path * HA_GPU_SIGNALS + slot) * 8;
 }
 
 /* In this thread's turn: the sum is formed, and written into the reserved entry. */
@@ -34,7 +34,7 @@ HA_GPU_FN void ha_gpu_write_signal(struct ha_gpu_conn *c, const struct ha_gpu_pa
 	uint32_t word[7] = { (uint32_t)sum, (uint32_t)(sum >> 32), 0, 0, 0, 0, 0 };
 
 	c->sent[slot] = sum;
-	ha_gpu_write_inline(c, p, index, ha_gpu_slot_address(c, p, slot), p->mail_key, word, 8,
+	ha_gpu_write_inline(c, p, index, ha_gpu_slot_address(c, p, slot), p->mailbox_key, word, 8,
 			    c->apart ? (unsigned)HA_GPU_WQE_FENCE : 0);
 }
 
@@ -83,7 +83,8 @@ HA_GPU_FN enum ha_gpu_result ha_gpu_signal(struct ha_gpu_conn *c, unsigned slot,
 /* What the peer's signals have come to at our end. */
 HA_GPU_FN uint64_t ha_gpu_signal_value(const struct ha_gpu_conn *c, unsigned slot)
 {
-	uint64_t a = ha_gpu_load(&c->mail->slot[0][slot]), b = ha_gpu_load(&c->mail->slot[1][slot]);
+	uint64_t a = ha_gpu_load(&c->mailbox->slot[0][slot]),
+		 b = ha_gpu_load(&c->mailbox->slot[1][slot]);
 
 	return a > b ? a : b;
 }

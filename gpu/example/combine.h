@@ -23,10 +23,10 @@ HA_GPU_FN enum ha_gpu_result ha_moe_notify_returned(struct ha_moe_run *r, uint32
 						    uint32_t to)
 {
 	struct ha_moe *m = r->m;
-	uint64_t *told = &r->w->told_returned[local * m->shape.ranks + to];
+	uint64_t *announced = &r->w->announced_returned[local * m->shape.ranks + to];
 	enum ha_gpu_result result = HA_GPU_DONE;
 
-	if (!ha_moe_claim_word(r, told))
+	if (!ha_moe_claim_word(r, announced))
 		return HA_GPU_DONE;
 	if (to == m->rank)
 		ha_moe_set_word(r, &r->w->own_returned[local], 1);
@@ -36,7 +36,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_notify_returned(struct ha_moe_run *r, uint32
 							  r->call->number),
 				       1, 0, ha_moe_time_left(r));
 	if (result != HA_GPU_DONE)
-		ha_moe_set_word(r, told, 0);
+		ha_moe_set_word(r, announced, 0);
 	return result;
 }
 

@@ -31,7 +31,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_notify_count(struct ha_moe_run *r, uint32_t 
 		 count = ha_moe_read_word(r, &r->w->taken[e]);
 	enum ha_gpu_result result = HA_GPU_DONE;
 
-	if (!ha_moe_claim_word(r, &r->w->told[e]))
+	if (!ha_moe_claim_word(r, &r->w->announced[e]))
 		return HA_GPU_DONE;
 	if (rank == m->rank)
 		ha_moe_set_word(r, &r->w->own_count[local], count + 1);
@@ -40,7 +40,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_notify_count(struct ha_moe_run *r, uint32_t 
 				       ha_moe_signal_slot(m, local, HA_MOE_COUNT, r->call->number),
 				       (uint64_t)count + 1, 0, ha_moe_time_left(r));
 	if (result != HA_GPU_DONE)
-		ha_moe_set_word(r, &r->w->told[e], 0);
+		ha_moe_set_word(r, &r->w->announced[e], 0);
 	return result;
 }
 

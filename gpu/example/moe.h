@@ -73,7 +73,7 @@ struct ha_moe_words {
 	uint64_t *taken;     /* [experts] slots given out at the receiver */
 	uint64_t *placed;    /* [tokens_max x topk] slot + 1, POSTED when it is on its way */
 	uint64_t *ended;     /* [experts] messages posted, see dispatch.h */
-	uint64_t *told;      /* [experts] the count is on its way */
+	uint64_t *announced; /* [experts] the count is on its way */
 	uint64_t *own_count; /* [local] to this rank's own experts: tokens + 1 */
 	/* dispatch, receiver */
 	uint64_t *base;     /* [local x ranks] */
@@ -82,10 +82,10 @@ struct ha_moe_words {
 	uint64_t *packed;   /* [local] tokens in `packed` */
 	uint64_t *origin;   /* [local][ranks x tokens_max] rank << 32 | token, plain */
 	/* combine, sender */
-	uint64_t *posted;        /* [local][ranks x tokens_max] */
-	uint64_t *returned;      /* [local x ranks] rows posted */
-	uint64_t *told_returned; /* [local x ranks] */
-	uint64_t *own_returned;  /* [local] */
+	uint64_t *posted;             /* [local][ranks x tokens_max] */
+	uint64_t *returned;           /* [local x ranks] rows posted */
+	uint64_t *announced_returned; /* [local x ranks] */
+	uint64_t *own_returned;       /* [local] */
 };
 
 /*

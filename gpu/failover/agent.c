@@ -66,16 +66,16 @@ static uint64_t index_of(uint64_t word)
 
 /* ---- what the ends tell each other ---- */
 
-static void send_message(struct ha_gpu_agent *a, enum ha_gpu_word word, unsigned path)
+static void send_message(struct ha_gpu_agent *a, enum ha_gpu_message_type type, unsigned path)
 {
-	struct ha_gpu_say s = { .word = word,
-				.path = path,
-				.incarnation = a->path[path].incarnation };
+	struct ha_gpu_message s = { .type = type,
+				    .path = path,
+				    .incarnation = a->path[path].incarnation };
 
-	if (word == HA_GPU_SAY_FENCED)
+	if (type == HA_GPU_MESSAGE_FENCED)
 		for (unsigned i = 0; i < HA_GPU_SIGNALS; i++)
-			s.slot[i] = ha_gpu_load(&a->conn->mail->slot[path][i]);
-	if (word == HA_GPU_SAY_JOIN && a->ops.describe)
+			s.slot[i] = ha_gpu_load(&a->conn->mailbox->slot[path][i]);
+	if (type == HA_GPU_MESSAGE_JOIN && a->ops.describe)
 		a->ops.describe(a->path[path].hw, s.slot);
 	if (a->channel.send(a->channel.self, &s))
 		a->cut = true;
@@ -105,7 +105,7 @@ static void end_incarnation(struct ha_gpu_agent *a, unsigned path, enum ha_gpu_c
 	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED);
 }
 
-static void on_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+static void on_fenced(struct ha_gpu_agent *a, const struct ha_gpu_message *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
@@ -119,22 +119,22 @@ static void on_fenced(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 	}
 	p->incarnation = s->incarnation; /* it began at the peer only, and is over */
 	p->state = HA_GPU_PATH_FENCED;
-	send_message(a, HA_GPU_SAY_FENCED, s->path);
+	send_message(a, HA_GPU_MESSAGE_FENCED, s->path);
 }
 
-static void on_join(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+static void on_join(struct ha_gpu_agent *a, const struct ha_gpu_message *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
 	p->peer_joined = s->incarnation + 1;
-	memcpy(p->said, s->slot, sizeof(p->said));
+	memcpy(p->details, s->slot, sizeof(p->details));
 }
 
 /*
  * An incarnation begun here went to where the peer is not any more. Said before the JOIN of the
  * peer's first incarnation there.
  */
-static void on_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
+static void on_moved(struct ha_gpu_agent *a, const struct ha_gpu_message *s)
 {
 	struct ha_gpu_agent_path *p = &a->path[s->path];
 
@@ -146,22 +146,22 @@ static void on_moved(struct ha_gpu_agent *a, const struct ha_gpu_say *s)
 
 static bool listen_once(struct ha_gpu_agent *a)
 {
-	struct ha_gpu_say s;
+	struct ha_gpu_message s;
 	int got = a->cut ? 0 : a->channel.receive(a->channel.self, &s);
 
 	if (got < 0)
 		a->cut = true;
 	if (got <= 0 || s.path >= HA_GPU_PATHS)
 		return false;
-	if (s.word == HA_GPU_SAY_FENCED)
+	if (s.type == HA_GPU_MESSAGE_FENCED)
 		on_fenced(a, &s);
-	else if (s.word == HA_GPU_SAY_JOIN)
+	else if (s.type == HA_GPU_MESSAGE_JOIN)
 		on_join(a, &s);
-	else if (s.word == HA_GPU_SAY_PROVED)
+	else if (s.type == HA_GPU_MESSAGE_PROVED)
 		a->path[s.path].peer_proved = s.incarnation + 1;
-	else if (s.word == HA_GPU_SAY_MOVED)
+	else if (s.type == HA_GPU_MESSAGE_MOVED)
 		on_moved(a, &s);
-	else if (s.word == HA_GPU_SAY_GAVE_UP)
+	else if (s.type == HA_GPU_MESSAGE_GAVE_UP)
 		a->cut = true;
 	return true;
 }
@@ -177,8 +177,9 @@ static void post_probe(struct ha_gpu_agent *a, unsigned path)
 
 	ha_gpu_wqe_inline(&e, q->qpn, (uint16_t)(p->posted << ha_gpu_block_shift(q)),
 			  HA_GPU_WQE_SIGNALED, word, 8);
-	ha_gpu_wqe_remote(&e, q->mail + __builtin_offsetof(struct ha_gpu_mail, probe) + 8 * path,
-			  q->mail_key);
+	ha_gpu_wqe_remote(&e,
+			  q->mailbox + __builtin_offsetof(struct ha_gpu_mailbox, probe) + 8 * path,
+			  q->mailbox_key);
 	ha_gpu_write_nth(a->conn, q, p->posted, &e);
 	p->posted++;
 	ha_gpu_store32(&q->dbrec[HA_GPU_DBR_SEND],
@@ -278,7 +279,7 @@ static bool fence_path(struct ha_gpu_agent *a, unsigned path)
 		a->taken = true;
 	}
 	p->state = HA_GPU_PATH_FENCED;
-	send_message(a, HA_GPU_SAY_FENCED, path);
+	send_message(a, HA_GPU_MESSAGE_FENCED, path);
 	return true;
 }
 
@@ -310,9 +311,9 @@ static void restart_completions(struct ha_gpu_path *q, uint64_t incarnation)
  */
 static int send_own_address(struct ha_gpu_agent *a, unsigned path)
 {
-	struct ha_gpu_say s = { .word = HA_GPU_SAY_MOVED,
-				.path = path,
-				.incarnation = a->path[path].incarnation };
+	struct ha_gpu_message s = { .type = HA_GPU_MESSAGE_MOVED,
+				    .path = path,
+				    .incarnation = a->path[path].incarnation };
 	int r = a->ops.address ? a->ops.address(a->path[path].hw, s.slot) : 0;
 
 	if (r > 0 && a->channel.send(a->channel.self, &s))
@@ -336,7 +337,7 @@ static bool reconnect_path(struct ha_gpu_agent *a, unsigned path)
 	restart_completions(queue_of(a, path), p->incarnation);
 	ha_gpu_store(&a->conn->health[path], HA_GPU_RECOVERING);
 	p->state = HA_GPU_PATH_JOINED;
-	send_message(a, HA_GPU_SAY_JOIN, path);
+	send_message(a, HA_GPU_MESSAGE_JOIN, path);
 	return true;
 }
 
@@ -347,7 +348,7 @@ static bool check_peer_joined(struct ha_gpu_agent *a, unsigned path)
 	if (p->peer_joined != p->incarnation + 1)
 		return false;
 	p->state = HA_GPU_PATH_PROBING;
-	if (a->ops.set_peer && a->ops.set_peer(p->hw, p->said, queue_of(a, path)))
+	if (a->ops.set_peer && a->ops.set_peer(p->hw, p->details, queue_of(a, path)))
 		end_incarnation(a, path, HA_GPU_CAUSE_ERROR);
 	return true;
 }
@@ -359,7 +360,7 @@ static bool prove_path(struct ha_gpu_agent *a, unsigned path)
 	if (p->answered < a->config.probes)
 		return probe_path(a, path);
 	p->state = HA_GPU_PATH_PROVED;
-	send_message(a, HA_GPU_SAY_PROVED, path);
+	send_message(a, HA_GPU_MESSAGE_PROVED, path);
 	return true;
 }
 
@@ -568,7 +569,7 @@ static bool give_up(struct ha_gpu_agent *a)
 		return false;
 	a->given_up = true;
 	if (!a->cut)
-		send_message(a, HA_GPU_SAY_GAVE_UP, 0);
+		send_message(a, HA_GPU_MESSAGE_GAVE_UP, 0);
 	ha_gpu_or(&a->conn->resv, HA_GPU_CLOSED | HA_GPU_DOWN);
 	return true;
 }

@@ -37,7 +37,7 @@
 extern "C" {
 #endif
 
-#define HA_GPU_SAID 4 /* words that JOIN and MOVED carry for the hardware */
+#define HA_GPU_DETAILS 4 /* words that JOIN and MOVED carry for the hardware */
 
 enum ha_gpu_port { HA_GPU_PORT_UP, HA_GPU_PORT_DOWN, HA_GPU_PORT_GONE };
 
@@ -54,37 +54,40 @@ struct ha_gpu_path_ops {
 	/* Before connect(). 1: this end is reached at another address than the peer was told, which
 	 * is now in `word`; 0; negative errno: not now. And what the peer says of its own; negative
 	 * errno: it cannot be. Both NULL: addresses are for good. */
-	int (*address)(void *path, uint64_t word[HA_GPU_SAID]);
-	int (*moved)(void *path, const uint64_t word[HA_GPU_SAID]);
+	int (*address)(void *path, uint64_t word[HA_GPU_DETAILS]);
+	int (*moved)(void *path, const uint64_t word[HA_GPU_DETAILS]);
 	/*
 	 * What the peer has to know of the incarnation that connect() has begun, and what the peer
 	 * says of its own; both NULL: nothing.
 	 */
-	void (*describe)(void *path, uint64_t word[HA_GPU_SAID]);
+	void (*describe)(void *path, uint64_t word[HA_GPU_DETAILS]);
 	/* negative errno: it cannot be */
-	int (*set_peer)(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device);
+	int (*set_peer)(void *path, const uint64_t word[HA_GPU_DETAILS],
+			struct ha_gpu_path *device);
 };
 
-enum ha_gpu_word {
-	HA_GPU_SAY_FENCED,
-	HA_GPU_SAY_JOIN,
-	HA_GPU_SAY_PROVED,
-	HA_GPU_SAY_GAVE_UP,
-	HA_GPU_SAY_MOVED
+enum ha_gpu_message_type {
+	HA_GPU_MESSAGE_FENCED,
+	HA_GPU_MESSAGE_JOIN,
+	HA_GPU_MESSAGE_PROVED,
+	HA_GPU_MESSAGE_GAVE_UP,
+	HA_GPU_MESSAGE_MOVED
 };
 
-struct ha_gpu_say {
-	uint32_t word, path;
+struct ha_gpu_message {
+	uint32_t type, path;
 	uint64_t incarnation;
 	/* FENCED: what came over the path; JOIN, MOVED: the hardware's words */
 	uint64_t slot[HA_GPU_SIGNALS];
 };
 
-/* What carries the agents' words: reliable and in order, as a TCP connection is. */
+/* What carries the agents' messages: reliable and in order, as a TCP connection is. */
 struct ha_gpu_channel {
 	void *self;
-	int (*send)(void *self, const struct ha_gpu_say *say); /* 0, or -EPIPE: the peer is gone */
-	int (*receive)(void *self, struct ha_gpu_say *say);    /* 1: one came; 0: none; -EPIPE */
+	int (*send)(void *self,
+		    const struct ha_gpu_message *message); /* 0, or -EPIPE: the peer is gone */
+	int (*receive)(void *self,
+		       struct ha_gpu_message *message); /* 1: one came; 0: none; -EPIPE */
 };
 
 struct ha_gpu_agent_config {
@@ -129,8 +132,8 @@ struct ha_gpu_agent_path {
 	uint64_t incarnation;
 	/* greatest incarnation + 1 the peer said so of; 0: none */
 	uint64_t peer_fenced, peer_joined, peer_proved;
-	uint64_t landed[HA_GPU_SIGNALS]; /* from the peer's FENCED */
-	uint64_t said[HA_GPU_SAID];      /* from its JOIN */
+	uint64_t landed[HA_GPU_SIGNALS];  /* from the peer's FENCED */
+	uint64_t details[HA_GPU_DETAILS]; /* from its JOIN */
 	/* probes of this incarnation, as hardware indices */
 	uint64_t posted, answered;
 	uint64_t probe_due, probe_late, retry_at;

@@ -54,9 +54,9 @@ static void translate_entry(const struct ha_gpu_replay *r, struct ha_gpu_wqe *e,
 	if (op == HA_GPU_OP_NOP)
 		return;
 	if (slot < HA_GPU_SIGNALS)
-		ha_gpu_wqe_remote(e, ha_gpu_slot_address(r->conn, r->to, slot), to->mail_key);
-	else if (remote - from->mail < sizeof(struct ha_gpu_mail))
-		ha_gpu_wqe_remote(e, remote - from->mail + r->to->mail, to->mail_key);
+		ha_gpu_wqe_remote(e, ha_gpu_slot_address(r->conn, r->to, slot), to->mailbox_key);
+	else if (remote - from->mailbox < sizeof(struct ha_gpu_mailbox))
+		ha_gpu_wqe_remote(e, remote - from->mailbox + r->to->mailbox, to->mailbox_key);
 	else
 		ha_gpu_wqe_remote(e, remote, ha_gpu_rkey_of(r->conn, to, remote));
 	if (ha_gpu_wqe_is_inline(e))

@@ -54,7 +54,7 @@ int ha_gpu_agents_make(struct ha_gpu_host *h, unsigned r)
 
 		if (pe == h->pe)
 			continue;
-		result = ha_gpu_words_lane(h->words, pe, r, &channel);
+		result = ha_gpu_messages_lane(h->messages, pe, r, &channel);
 		if (!result)
 			result = ha_gpu_agent_init(
 				&row->agent[pe], &row->conn[pe],

@@ -85,16 +85,16 @@ static size_t conn_bytes(const struct ha_gpu_host *h)
 	return sizeof(struct ha_gpu_conn) * (size_t)h->pes;
 }
 
-static struct ha_gpu_mail *mail_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row,
-				   int pe)
+static struct ha_gpu_mailbox *mailbox_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row,
+					 int pe)
 {
-	return (struct ha_gpu_mail *)((char *)row->memory + conn_bytes(h)) + pe;
+	return (struct ha_gpu_mailbox *)((char *)row->memory + conn_bytes(h)) + pe;
 }
 
 static uint64_t *scratch_of(const struct ha_gpu_host *h, const struct ha_gpu_row *row, int pe)
 {
 	return (uint64_t *)((char *)row->memory + conn_bytes(h) +
-			    sizeof(struct ha_gpu_mail) * (size_t)h->pes) +
+			    sizeof(struct ha_gpu_mailbox) * (size_t)h->pes) +
 	       8 * pe;
 }
 
@@ -106,7 +106,7 @@ static struct ha_gpu_device *device_of(const struct ha_gpu_row *row, int role)
 /* Mailboxes and scratches are registered; the connections before them are nobody's but ours. */
 static int make_row(struct ha_gpu_host *h, struct ha_gpu_row *row)
 {
-	size_t shared = (sizeof(struct ha_gpu_mail) + 64) * (size_t)h->pes;
+	size_t shared = (sizeof(struct ha_gpu_mailbox) + 64) * (size_t)h->pes;
 	int r;
 
 	row->bytes = conn_bytes(h) + shared;
@@ -194,8 +194,8 @@ static int exchange_handles(struct growth *g, int role)
 
 		if (!e)
 			continue;
-		e->link.local.mail = (uint64_t)(uintptr_t)mail_of(h, row, pe);
-		e->link.local.mail_key = row->mr[role].rkey;
+		e->link.local.mailbox = (uint64_t)(uintptr_t)mailbox_of(h, row, pe);
+		e->link.local.mailbox_key = row->mr[role].rkey;
 		mine[k] = e->link.local;
 	}
 	r = h->config.bootstrap->alltoall(h->config.bootstrap->self, mine, theirs,
@@ -257,8 +257,8 @@ static void describe_path(struct ha_gpu_host *h, const struct ha_gpu_row *row, i
 	p->nlkey = h->chunks;
 	p->rkey = keys->rkey + (size_t)pe * keys->stride;
 	p->nrkey = (uint32_t)h->heap[pe].chunks;
-	p->mail = e->link.peer.mail;
-	p->mail_key = e->link.peer.mail_key;
+	p->mailbox = e->link.peer.mailbox;
+	p->mailbox_key = e->link.peer.mailbox_key;
 	p->scratch_key = row->mr[role].lkey;
 }
 
@@ -281,7 +281,7 @@ static void describe_conn(struct ha_gpu_host *h, const struct ha_gpu_row *row, i
 	c->local_bytes = h->config.heap_bytes;
 	c->remote = h->heap[pe].address;
 	c->remote_bytes = h->heap[pe].bytes;
-	c->mail = mail_of(h, row, pe);
+	c->mailbox = mailbox_of(h, row, pe);
 	c->scratch = scratch_of(h, row, pe);
 	for (int role = 0; role < HA_GPU_ROLES; role++)
 		describe_path(h, row, role, pe, &c->path[role]);
@@ -336,7 +336,7 @@ static void undo_growth(struct growth *g)
 		ha_gpu_store(&h->world->row[r], 0);
 	if (g->dc)
 		h->world->dc = 0;
-	ha_gpu_words_drop(h->words, g->first_row);
+	ha_gpu_messages_drop(h->messages, g->first_row);
 }
 
 /* Steps between which all processes agree. */

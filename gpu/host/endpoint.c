@@ -175,7 +175,7 @@ static int fence_dc(void *path)
 	return r && r != -EIO ? r : fence(path);
 }
 
-static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
+static void describe_target(void *path, uint64_t word[HA_GPU_DETAILS])
 {
 	const struct ha_gpu_ep *e = path;
 
@@ -184,7 +184,8 @@ static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
 }
 
 /* The peer's new target. */
-static int set_peer_target(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device)
+static int set_peer_target(void *path, const uint64_t word[HA_GPU_DETAILS],
+			   struct ha_gpu_path *device)
 {
 	struct ha_gpu_ep *e = path;
 	int r;
@@ -218,7 +219,7 @@ static bool same_address(const struct ha_gpu_rc_handle *a, const struct ha_gpu_r
 	return a->lid == b->lid && a->mtu == b->mtu && a->spn == b->spn && a->iid == b->iid;
 }
 
-static int address(void *path, uint64_t word[HA_GPU_SAID])
+static int address(void *path, uint64_t word[HA_GPU_DETAILS])
 {
 	struct ha_gpu_ep *e = path;
 	struct ha_gpu_rc_handle now = e->link.local;
@@ -236,7 +237,7 @@ static int address(void *path, uint64_t word[HA_GPU_SAID])
 	return 1;
 }
 
-static int moved(void *path, const uint64_t word[HA_GPU_SAID])
+static int moved(void *path, const uint64_t word[HA_GPU_DETAILS])
 {
 	struct ha_gpu_ep *e = path;
 

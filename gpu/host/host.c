@@ -262,7 +262,8 @@ static int prepare_host(struct ha_gpu_host *h)
 		r = exchange_keys(h);
 	r = ha_gpu_bootstrap_agree(b, r);
 	return r ? r
-		 : ha_gpu_words_open(b, (unsigned)h->config.settings.connect_timeout_ms, &h->words);
+		 : ha_gpu_messages_open(b, (unsigned)h->config.settings.connect_timeout_ms,
+					&h->messages);
 }
 
 int ha_gpu_host_open(const struct ha_gpu_host_config *config, struct ha_gpu_host **out)
@@ -497,8 +498,8 @@ static void release_host(struct ha_gpu_host *h)
 	for (int p = 0; p < h->nports; p++)
 		if (h->device[p])
 			ha_gpu_device_close(h->device[p]);
-	if (h->words)
-		ha_gpu_words_close(h->words);
+	if (h->messages)
+		ha_gpu_messages_close(h->messages);
 	free_slots(h);
 	free(h->heap);
 	free(h);

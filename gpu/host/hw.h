@@ -39,9 +39,9 @@ struct ha_gpu_rc_handle {
 	uint64_t spn, iid; /* GID: subnet prefix, interface id; as they lie in a GID */
 	/* dynamically connected: qpn is the target's number, and this its access key; else 0 */
 	uint64_t dc_key;
-	uint32_t psn;      /* of the first packet; 24 bit */
-	uint32_t mail_key; /* big-endian, on this device */
-	uint64_t mail;     /* address of the struct ha_gpu_mail for this peer */
+	uint32_t psn;         /* of the first packet; 24 bit */
+	uint32_t mailbox_key; /* big-endian, on this device */
+	uint64_t mailbox;     /* address of the struct ha_gpu_mailbox for this peer */
 };
 static_assert(sizeof(struct ha_gpu_rc_handle) == 48, "it travels");
 

@@ -23,14 +23,14 @@ struct ha_mlx5_device {
 	bool ethernet;
 	int gid_index;
 	struct ha_mlx5_watch {
-		pthread_mutex_t lock; /* deaf, ask_at, fatal */
+		pthread_mutex_t lock; /* no_events, ask_at, fatal */
 		/* enum ha_gpu_port, as last received; agents read it without the lock */
 		uint64_t state;
 		uint64_t look_at; /* when events are looked for again; the same */
 		/* when the port is queried again, in case that no event said it */
 		uint64_t ask_at;
-		bool deaf;  /* there are no events to be had */
-		bool fatal; /* the device said that it is gone, which is for good */
+		bool no_events; /* there are no events to be had */
+		bool fatal;     /* the device said that it is gone, which is for good */
 	} watch;
 	char name[64];
 };

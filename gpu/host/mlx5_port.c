@@ -72,13 +72,13 @@ static void poll_events(struct ha_mlx5_device *d, uint64_t now)
 	struct ibv_async_event e;
 	int r = 0;
 
-	while (!w->deaf && !(r = v->get_async_event(v, d->context, &e))) {
+	while (!w->no_events && !(r = v->get_async_event(v, d->context, &e))) {
 		handle_event(d, &e);
 		v->ack_async_event(v, &e);
 	}
 	/* a device that has gone ends its events: the query tells */
 	if (r && r != -EAGAIN && r != -EINTR) {
-		w->deaf = true;
+		w->no_events = true;
 		w->ask_at = 0;
 	}
 	if (!w->fatal && now >= w->ask_at)
@@ -104,7 +104,7 @@ void ha_mlx5_watch_begin(struct ha_mlx5_device *d)
 	int r = ha_verbs_events_nonblock(d->context);
 
 	pthread_mutex_init(&w->lock, NULL);
-	w->deaf = r != 0;
+	w->no_events = r != 0;
 	if (r)
 		HA_WARN(d->name,
 			"gives no events (%s): that its port fails is noticed within a second only",

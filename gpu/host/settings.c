@@ -160,7 +160,7 @@ static const char *from_env(void *user, const char *name)
 	return getenv(name);
 }
 
-static void say_unknown(const char *name, const char *nearest)
+static void report_unknown(const char *name, const char *nearest)
 {
 	HA_WARN(NULL, "%s is set, but there is no such variable%s%s; docs/gpu.md lists them", name,
 		nearest ? "; did you mean " : "", nearest ? nearest : "");
@@ -172,7 +172,7 @@ int ha_gpu_settings_load_env(struct ha_gpu_settings *s)
 
 	for (size_t i = 0; i < NROWS; i++)
 		known[i] = rows[i].name;
-	ha_names_check("HA_GPU_", known, NROWS, say_unknown);
+	ha_names_check("HA_GPU_", known, NROWS, report_unknown);
 	return ha_gpu_settings_load(s, from_env, NULL);
 }
 

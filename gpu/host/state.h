@@ -4,7 +4,7 @@
 #define HA_GPU_HOST_STATE_H
 
 #include "gpu/host/host.h"
-#include "gpu/host/words.h"
+#include "gpu/host/messages.h"
 
 #include <pthread.h>
 #include <sys/queue.h>
@@ -111,7 +111,7 @@ struct ha_gpu_host {
 	int nslots;
 	struct ha_gpu_peer_heap *heap; /* [pes] */
 	unsigned chunks;               /* of ours */
-	struct ha_gpu_words *words;
+	struct ha_gpu_messages *messages;
 	struct ha_gpu_world *world;
 	struct ha_gpu_row row[HA_GPU_ROWS_MAX];
 	uint64_t nrows;            /* agents look at rows below it */

@@ -253,7 +253,7 @@ static void to_reset(struct soft_qp *qp)
 	qp->rx.accepts = false;
 	ha_gpu_store(&qp->broken, 0);
 	qp->rx.incarnation++;
-	qp->dc.talk++;
+	qp->dc.session++;
 	clear_cq(&qp->send);
 	clear_cq(&qp->receive);
 	ha_gpu_store32(&qp->dbrec[HA_GPU_DBR_SEND], 0);
@@ -402,7 +402,7 @@ void *soft_nic_serve(void *nic)
 
 enum soft_port soft_nic_port(struct soft_nic *n)
 {
-	if (!ha_gpu_load(&n->told))
+	if (!ha_gpu_load(&n->reported))
 		return SOFT_PORT_UP;
 	if (ha_gpu_load(&n->power) == SOFT_DEAD)
 		return SOFT_PORT_GONE;
@@ -441,6 +441,6 @@ void soft_nic_heal(struct soft_nic *n)
 		move_on(n);
 	ha_gpu_store(&n->link_back_ns, 0);
 	ha_gpu_store(&n->link, 1);
-	ha_gpu_store(&n->told, 0);
+	ha_gpu_store(&n->reported, 0);
 	ha_gpu_store(&n->power, SOFT_ON);
 }

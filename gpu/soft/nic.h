@@ -37,7 +37,7 @@ extern "C" {
 
 #define SOFT_NICS_MAX 8
 #define SOFT_QPS_MAX 24
-#define SOFT_TALKS_MAX 8 /* initiators that a target remembers */
+#define SOFT_SESSIONS_MAX 8 /* initiators that a target remembers */
 #define SOFT_MRS_MAX 64
 #define SOFT_HELD_MAX 64
 #define SOFT_HELD_BYTES 4096
@@ -50,9 +50,9 @@ enum soft_state { SOFT_RESET, SOFT_INIT, SOFT_RTR, SOFT_RTS, SOFT_ERR };
 enum soft_kind { SOFT_RC, SOFT_DCI, SOFT_DCT };
 
 /* What a target knows of an initiator. */
-struct soft_talk {
+struct soft_session {
 	uint32_t nic, qpn; /* 0: nobody */
-	uint64_t talk, expected, answer;
+	uint64_t session, expected, answer;
 };
 
 struct soft_cq {
@@ -80,10 +80,10 @@ struct soft_receiver {
 
 /* Dynamically connected: an initiator's under sq_lock, a target's under rx.lock. */
 struct soft_dynamic {
-	uint64_t key;  /* a target's own; an initiator's: of its last target */
-	uint64_t talk; /* an initiator's conversation, never twice the same */
-	struct soft_talk known[SOFT_TALKS_MAX]; /* a target's */
-	unsigned forget;                        /* of `known`: the next that makes room */
+	uint64_t key;     /* a target's own; an initiator's: of its last target */
+	uint64_t session; /* an initiator's conversation, never twice the same */
+	struct soft_session known[SOFT_SESSIONS_MAX]; /* a target's */
+	unsigned forget;                              /* of `known`: the next that makes room */
 };
 
 struct soft_qp {
@@ -133,7 +133,7 @@ struct soft_nic {
 	uint64_t power;            /* enum soft_power */
 	uint64_t link;             /* 1: up */
 	uint64_t link_back_ns;     /* when a link that is down comes back by itself; 0: never */
-	uint64_t told;             /* 1: whoever asks for the port's state learns of the fault */
+	uint64_t reported;         /* 1: whoever asks for the port's state learns of the fault */
 	uint64_t retry_ns, rnr_ns; /* how long a request is repeated */
 	uint64_t pace;             /* steps that do nothing between two that do: a starved NIC */
 	uint64_t idle_steps;
@@ -164,7 +164,7 @@ enum soft_power {
 /* A request that is under way and lands late. */
 struct soft_held {
 	bool used;
-	uint64_t due_ns, incarnation, psn, address, bytes, talk;
+	uint64_t due_ns, incarnation, psn, address, bytes, session;
 	uint32_t nic, qpn, key, from_nic, from_qpn;
 	uint8_t data[SOFT_HELD_BYTES] __attribute__((aligned(8)));
 };

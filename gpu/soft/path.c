@@ -32,18 +32,18 @@ static int reconnect_rc(void *path, uint64_t incarnation)
 	return peer ? connect_qp(p, peer->number, p->peer_qpn) : -EHOSTUNREACH;
 }
 
-static int address(void *path, uint64_t word[HA_GPU_SAID])
+static int address(void *path, uint64_t word[HA_GPU_DETAILS])
 {
 	struct soft_path *p = path;
 	uint64_t now = __atomic_load_n(&p->qp->nic->address, __ATOMIC_RELAXED);
 
-	if (now == p->told)
+	if (now == p->announced)
 		return 0;
-	p->told = word[0] = now;
+	p->announced = word[0] = now;
 	return 1;
 }
 
-static int moved(void *path, const uint64_t word[HA_GPU_SAID])
+static int moved(void *path, const uint64_t word[HA_GPU_DETAILS])
 {
 	((struct soft_path *)path)->peer_address = word[0];
 	return 0;
@@ -91,7 +91,7 @@ static int reconnect_dc(void *path, uint64_t incarnation)
 	return p->dct ? 0 : -ENOMEM;
 }
 
-static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
+static void describe_target(void *path, uint64_t word[HA_GPU_DETAILS])
 {
 	const struct soft_path *p = path;
 
@@ -100,7 +100,8 @@ static void describe_target(void *path, uint64_t word[HA_GPU_SAID])
 	word[2] = p->qp->nic->number;
 }
 
-static int set_peer_target(void *path, const uint64_t word[HA_GPU_SAID], struct ha_gpu_path *device)
+static int set_peer_target(void *path, const uint64_t word[HA_GPU_DETAILS],
+			   struct ha_gpu_path *device)
 {
 	soft_write_av(device->av, (uint32_t)word[2], (uint32_t)word[0], word[1]);
 	return 0;

@@ -14,7 +14,7 @@ struct soft_path {
 	 * first
 	 */
 	struct soft_qp *dct;
-	uint64_t told, peer_address; /* our NIC's address as the peer knows it; its NIC's */
+	uint64_t announced, peer_address; /* our NIC's address as the peer knows it; its NIC's */
 };
 
 /* `path` is a struct soft_path. Connected queue pairs; an initiator and a target for this peer. */

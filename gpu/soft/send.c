@@ -121,7 +121,7 @@ static enum outcome take_target(struct soft_qp *qp, struct ha_gpu_wqe *e)
 	qp->peer_qpn = number;
 	qp->peer_nic = nic;
 	qp->peer_address = __atomic_load_n(&qp->nic->fabric->nic[nic].address, __ATOMIC_RELAXED);
-	qp->dc.talk++;
+	qp->dc.session++;
 	qp->psn = 0;
 	return LANDED;
 }
@@ -173,25 +173,27 @@ static bool is_reachable(const struct soft_nic *from, const struct soft_nic *to)
 
 struct sender {
 	uint32_t nic, qpn;
-	uint64_t talk;
+	uint64_t session;
 };
 
 /* Whose numbers count at this end: NULL, of a conversation that is over. */
 static uint64_t *find_expected(struct soft_qp *peer, const struct sender *from, uint64_t **answer)
 {
-	struct soft_talk *t = NULL;
+	struct soft_session *t = NULL;
 
 	*answer = &peer->rx.answer;
 	if (peer->kind != SOFT_DCT)
 		return &peer->rx.expected;
-	for (unsigned i = 0; i < SOFT_TALKS_MAX && !t; i++)
+	for (unsigned i = 0; i < SOFT_SESSIONS_MAX && !t; i++)
 		if (peer->dc.known[i].qpn == from->qpn && peer->dc.known[i].nic == from->nic)
 			t = &peer->dc.known[i];
-	if (t && t->talk > from->talk)
+	if (t && t->session > from->session)
 		return NULL;
-	if (!t || t->talk < from->talk) {
-		t = t ? t : &peer->dc.known[peer->dc.forget++ % SOFT_TALKS_MAX];
-		*t = (struct soft_talk) { .nic = from->nic, .qpn = from->qpn, .talk = from->talk };
+	if (!t || t->session < from->session) {
+		t = t ? t : &peer->dc.known[peer->dc.forget++ % SOFT_SESSIONS_MAX];
+		*t = (struct soft_session) { .nic = from->nic,
+					     .qpn = from->qpn,
+					     .session = from->session };
 	}
 	*answer = &t->answer;
 	return &t->expected;
@@ -213,7 +215,7 @@ static bool can_accept(const struct soft_qp *peer, const struct soft_qp *qp)
 static enum outcome deliver_request(struct soft_qp *qp, struct soft_qp *peer,
 				    const struct request *r, uint64_t *answer)
 {
-	const struct sender from = { qp->nic->number, qp->qpn, qp->dc.talk };
+	const struct sender from = { qp->nic->number, qp->qpn, qp->dc.session };
 	enum outcome result = UNANSWERED;
 	uint64_t *expected, *last;
 
@@ -284,7 +286,7 @@ static void hold_request(struct soft_qp *qp, const struct request *r, uint64_t d
 		h->qpn = qp->peer_qpn;
 		h->incarnation = incarnation;
 		h->psn = qp->psn;
-		h->talk = qp->dc.talk;
+		h->session = qp->dc.session;
 		h->from_nic = qp->nic->number;
 		h->from_qpn = qp->qpn;
 		h->key = r->rkey;
@@ -309,7 +311,7 @@ static void land_held(struct soft_qp *qp, const struct soft_held *h)
 	struct request r = { .op = h->bytes ? HA_GPU_OP_WRITE : HA_GPU_OP_FETCH_ADD,
 			     .remote = h->address,
 			     .rkey = h->key };
-	const struct sender from = { h->from_nic, h->from_qpn, h->talk };
+	const struct sender from = { h->from_nic, h->from_qpn, h->session };
 	uint64_t answer = 0, *expected, *last;
 
 	r.bytes = h->bytes ? h->bytes : 8;
@@ -380,7 +382,7 @@ static void finish_fault(struct soft_qp *qp, struct soft_fault *f)
 		ha_gpu_store(&n->link, 0);
 		break;
 	}
-	ha_gpu_store(&who->told, f->announced);
+	ha_gpu_store(&who->reported, f->announced);
 }
 
 void soft_fault_step(struct soft_nic *n)

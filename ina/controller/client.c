@@ -129,7 +129,7 @@ static int call_method(struct ha_ina_client *c, const char *method, const Protob
 	}
 	protobuf_c_message_pack(request, bytes);
 	ha_call(c->channel, method, bytes, len, c->options.deadline_ms, false, &a);
-	while (c->options.patient && a.status == UNAVAILABLE && left_ms(until) > AGAIN_MS) {
+	while (c->options.retry && a.status == UNAVAILABLE && left_ms(until) > AGAIN_MS) {
 		struct ha_call_answer next;
 
 		pause_ms(AGAIN_MS);
@@ -245,7 +245,7 @@ int ha_ina_client_create(struct ha_ina_client *c, const struct ha_ina_group_spec
 }
 
 static int send_heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *lease,
-			  Inc__HeartbeatRequest *q, struct ha_ina_beat *beat,
+			  Inc__HeartbeatRequest *q, struct ha_ina_heartbeat *heartbeat,
 			  Inc__HeartbeatResponse **answer)
 {
 	const Inc__HeartbeatResponse *r;
@@ -261,25 +261,25 @@ static int send_heartbeat(struct ha_ina_client *c, const struct ha_ina_lease *le
 		return err;
 	*answer = (Inc__HeartbeatResponse *)m;
 	r = *answer;
-	memset(beat, 0, sizeof(*beat));
-	beat->live = r->state == INC__STATE__LIVE;
-	beat->switch_away = r->switchaway;
-	beat->epoch = r->epoch;
-	beat->lease_ms = r->leasems;
-	beat->silent = r->silent;
-	snprintf(beat->message, sizeof(beat->message), "%s", r->message);
+	memset(heartbeat, 0, sizeof(*heartbeat));
+	heartbeat->live = r->state == INC__STATE__LIVE;
+	heartbeat->switch_away = r->switchaway;
+	heartbeat->epoch = r->epoch;
+	heartbeat->lease_ms = r->leasems;
+	heartbeat->silent = r->silent;
+	snprintf(heartbeat->message, sizeof(heartbeat->message), "%s", r->message);
 	return 0;
 }
 
 int ha_ina_client_renew(struct ha_ina_client *c, const struct ha_ina_lease *lease, int rank,
-			struct ha_ina_beat *beat)
+			struct ha_ina_heartbeat *heartbeat)
 {
 	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
 	Inc__HeartbeatResponse *r;
 	int err;
 
 	q.rank = (uint32_t)(rank + 1);
-	err = send_heartbeat(c, lease, &q, beat, &r);
+	err = send_heartbeat(c, lease, &q, heartbeat, &r);
 	if (!err)
 		inc__heartbeat_response__free_unpacked(r, NULL);
 	return err;
@@ -309,7 +309,7 @@ static bool info_take(const Inc__GroupInfo *g, struct ha_ina_group_info *info)
 
 int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank,
 		       uint64_t incarnation, struct ha_ina_group_info *info,
-		       struct ha_ina_beat *beat)
+		       struct ha_ina_heartbeat *heartbeat)
 {
 	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
 	Inc__HeartbeatResponse *r;
@@ -318,10 +318,10 @@ int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease
 	q.rank = rank + 1;
 	q.joins = true;
 	q.incarnation = incarnation;
-	err = send_heartbeat(c, lease, &q, beat, &r);
+	err = send_heartbeat(c, lease, &q, heartbeat, &r);
 	if (err)
 		return err;
-	if (beat->live && !info_take(r->group, info)) {
+	if (heartbeat->live && !info_take(r->group, info)) {
 		snprintf(c->error, sizeof(c->error),
 			 "controller %s: it does not say what the group is; is it older than this "
 			 "program?",
@@ -333,7 +333,7 @@ int ha_ina_client_join(struct ha_ina_client *c, const struct ha_ina_lease *lease
 }
 
 int ha_ina_client_leave(struct ha_ina_client *c, const struct ha_ina_lease *lease, unsigned rank,
-			uint64_t incarnation, struct ha_ina_beat *beat)
+			uint64_t incarnation, struct ha_ina_heartbeat *heartbeat)
 {
 	Inc__HeartbeatRequest q = INC__HEARTBEAT_REQUEST__INIT;
 	Inc__HeartbeatResponse *r;
@@ -342,7 +342,7 @@ int ha_ina_client_leave(struct ha_ina_client *c, const struct ha_ina_lease *leas
 	q.rank = rank + 1;
 	q.leaves = true;
 	q.incarnation = incarnation;
-	err = send_heartbeat(c, lease, &q, beat, &r);
+	err = send_heartbeat(c, lease, &q, heartbeat, &r);
 	if (!err)
 		inc__heartbeat_response__free_unpacked(r, NULL);
 	return err;
@@ -363,7 +363,7 @@ int ha_ina_client_destroy(struct ha_ina_client *c, uint32_t id, const char *swit
 			  &inc__destroy_group_response__descriptor, &m);
 	if (err)
 		return err;
-	snprintf(message, sizeof(((struct ha_ina_beat *)0)->message), "%s",
+	snprintf(message, sizeof(((struct ha_ina_heartbeat *)0)->message), "%s",
 		 ((const Inc__DestroyGroupResponse *)m)->message);
 	protobuf_c_message_free_unpacked(m, NULL);
 	return 0;

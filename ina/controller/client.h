@@ -25,7 +25,7 @@ struct ha_ina_client_options {
 	 * a controller that cannot be reached is tried again until the deadline: it may be
 	 * restarting
 	 */
-	bool patient;
+	bool retry;
 };
 
 /* NULL and why. */
@@ -62,7 +62,7 @@ struct ha_ina_group_spec {
 int ha_ina_client_create(struct ha_ina_client *client, const struct ha_ina_group_spec *spec,
 			 struct ha_ina_lease *lease);
 
-struct ha_ina_beat {
+struct ha_ina_heartbeat {
 	bool live;                 /* else stop sending; `message` says why */
 	bool switch_away;          /* the switch is silent */
 	uint32_t epoch;            /* changed: the switch has lost its memory */
@@ -72,7 +72,7 @@ struct ha_ina_beat {
 
 /* rank: ours, or -1. To be called three times as often as the lease is long. */
 int ha_ina_client_renew(struct ha_ina_client *client, const struct ha_ina_lease *lease, int rank,
-			struct ha_ina_beat *beat);
+			struct ha_ina_heartbeat *heartbeat);
 /* What a group is. */
 struct ha_ina_group_info {
 	uint8_t id, ranks, workers; /* workers 0: as the switch is set */
@@ -88,10 +88,10 @@ struct ha_ina_group_info {
  */
 int ha_ina_client_join(struct ha_ina_client *client, const struct ha_ina_lease *lease,
 		       unsigned rank, uint64_t incarnation, struct ha_ina_group_info *info,
-		       struct ha_ina_beat *beat);
+		       struct ha_ina_heartbeat *heartbeat);
 /* The rank is out of it. When all ranks are, the group ends. */
 int ha_ina_client_leave(struct ha_ina_client *client, const struct ha_ina_lease *lease,
-			unsigned rank, uint64_t incarnation, struct ha_ina_beat *beat);
+			unsigned rank, uint64_t incarnation, struct ha_ina_heartbeat *heartbeat);
 /* message (192 bytes) is empty, or says that it was over already. */
 int ha_ina_client_destroy(struct ha_ina_client *client, uint32_t id, const char *switch_name,
 			  uint64_t key, char *message);

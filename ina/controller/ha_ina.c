@@ -112,7 +112,7 @@ static bool group_number(const struct options *o, uint32_t *id)
 static int renew_group(struct ha_ina_client *client, const struct options *o)
 {
 	struct ha_ina_lease lease = { .key = o->key };
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 	uint32_t id;
 
 	if (!group_number(o, &id))
@@ -120,14 +120,14 @@ static int renew_group(struct ha_ina_client *client, const struct options *o)
 	lease.id = (uint8_t)id;
 	if (o->switch_name)
 		snprintf(lease.switch_name, sizeof(lease.switch_name), "%s", o->switch_name);
-	if (ha_ina_client_renew(client, &lease, o->rank, &beat))
+	if (ha_ina_client_renew(client, &lease, o->rank, &heartbeat))
 		return print_client_error(client);
-	if (!beat.live) {
-		fprintf(stderr, "ha ina: %s\n", beat.message);
+	if (!heartbeat.live) {
+		fprintf(stderr, "ha ina: %s\n", heartbeat.message);
 		return 1;
 	}
-	printf("group %u: epoch %u, lease %u ms%s\n", id, beat.epoch, beat.lease_ms,
-	       beat.switch_away ? ", the switch is silent" : "");
+	printf("group %u: epoch %u, lease %u ms%s\n", id, heartbeat.epoch, heartbeat.lease_ms,
+	       heartbeat.switch_away ? ", the switch is silent" : "");
 	return 0;
 }
 
@@ -199,8 +199,7 @@ static const struct ha_option rows[] = {
 	{ "controller", 0, "WHERE", "HOST:PORT or unix:PATH (NETCCL_CONTROLLER_ADDR)",
 	  HA_TEXT(client.address) },
 	{ "timeout", 0, "MS", "for an answer (5000)", HA_NUMBER(client.deadline_ms, 1, 3600000) },
-	{ "wait", 0, NULL, "try again until then if it cannot be reached",
-	  HA_FLAG(client.patient) },
+	{ "wait", 0, NULL, "try again until then if it cannot be reached", HA_FLAG(client.retry) },
 	{ "ca", 0, "FILE", "PEM file (NETCCL_CONTROLLER_CA)", HA_TEXT(client.tls.ca) },
 	{ "cert", 0, "FILE", "PEM file (NETCCL_CONTROLLER_CERT)", HA_TEXT(client.tls.cert) },
 	{ "key", 0, "FILE", "PEM file (NETCCL_CONTROLLER_KEY)", HA_TEXT(client.tls.key) },

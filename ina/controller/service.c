@@ -216,7 +216,7 @@ struct ha_switch *ha_service_switch(struct ha_service *s, const struct ha_switch
 	bool fresh = !sw || sw->incarnation != incarnation;
 	unsigned n = s->groups.nsw;
 
-	s->count.switch_beats++;
+	s->count.switch_heartbeats++;
 	if (!sw || !same_info(&sw->info, info)) {
 		for (unsigned i = 0; i < n; i++)
 			strcpy(before[i], s->groups.sw[i]->info.name);

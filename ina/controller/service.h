@@ -30,7 +30,7 @@ struct ha_store;
 	X(destroyed, "Groups ended by a client.")                                           \
 	X(expired, "Groups ended because nobody renewed.")                                  \
 	X(forgotten, "Quarantines that are over.")                                          \
-	X(switch_beats, "Heartbeats of switches.")                                          \
+	X(switch_heartbeats, "Heartbeats of switches.")                                     \
 	X(switch_restarts, "Switches that had lost their memory.")                          \
 	X(store_failures, "Transactions that could not be written.")
 

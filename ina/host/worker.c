@@ -302,11 +302,11 @@ static void fail_worker(struct ina_worker *w, int err)
 /* The answer may come inside of send(). */
 static void send_abort(struct ina_worker *w)
 {
-	w->telling--;
+	w->aborts_left--;
 	w->count.aborts++;
 	w->timer = ha_clock_now(w->clock) + w->rto;
 	w->rto = w->rto * 2 < w->config.rto_max_ns ? w->rto * 2 : w->config.rto_max_ns;
-	w->ops.send(w->ops.arg, &w->last_word);
+	w->ops.send(w->ops.arg, &w->abort_frame);
 }
 
 static void begin_abort(struct ina_worker *w)
@@ -315,9 +315,9 @@ static void begin_abort(struct ina_worker *w)
 
 	if (!w->config.extended)
 		return;
-	fill_header(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &w->last_word);
-	w->last_word.flags = INA_F_ABORT;
-	w->telling = INA_ABORT_REPEATS;
+	fill_header(w, w->left, op ? op->coll : INA_ALL_REDUCE, op ? op->root : 0, &w->abort_frame);
+	w->abort_frame.flags = INA_F_ABORT;
+	w->aborts_left = INA_ABORT_REPEATS;
 	set_rto(w);
 	send_abort(w);
 }
@@ -325,7 +325,7 @@ static void begin_abort(struct ina_worker *w)
 /* True: something was sent. */
 static bool repeat_abort(struct ina_worker *w)
 {
-	if (!w->telling || ha_clock_now(w->clock) < w->timer)
+	if (!w->aborts_left || ha_clock_now(w->clock) < w->timer)
 		return false;
 	send_abort(w);
 	return true;
@@ -466,7 +466,7 @@ uint64_t ina_worker_due(const struct ina_worker *w)
 		 silent = w->received_at + w->config.switch_ns;
 
 	if (w->error)
-		return w->telling ? w->timer : UINT64_MAX;
+		return w->aborts_left ? w->timer : UINT64_MAX;
 	if (w->feeding && ina_worker_in_flight(w) < window_of(w))
 		return 0;
 	if (!ina_worker_in_flight(w))
@@ -590,7 +590,7 @@ static void take_answer(struct ina_worker *w, struct ina_entry *e, const struct 
 }
 
 /* The switch has our contribution, or wants it. */
-static void take_word(struct ina_worker *w, uint32_t at, const struct ina_frame *f)
+static void take_status(struct ina_worker *w, uint32_t at, const struct ina_frame *f)
 {
 	struct ina_entry *e = &w->entry[at];
 
@@ -622,7 +622,7 @@ static void take_second(struct ina_worker *w, uint32_t psn)
 
 static void take_abort(struct ina_worker *w)
 {
-	w->telling = 0;
+	w->aborts_left = 0;
 	if (w->error)
 		return; /* the switch knows what it was told */
 	snprintf(w->why, sizeof(w->why),
@@ -637,7 +637,7 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 {
 	struct ina_entry *e;
 
-	if (w->error && !w->telling)
+	if (w->error && !w->aborts_left)
 		return;
 	if (!is_ours(w, f)) {
 		w->count.refused++;
@@ -670,7 +670,7 @@ void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f)
 		return;
 	}
 	if (f->flags & (INA_F_HELD | INA_F_NEED)) {
-		take_word(w, f->psn & (w->capacity - 1), f);
+		take_status(w, f->psn & (w->capacity - 1), f);
 		return;
 	}
 	if (!f->words == ina_coll_gets(f->coll, f->root, w->config.rank)) {

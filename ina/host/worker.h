@@ -164,8 +164,8 @@ struct ina_worker {
 	uint64_t progress_at, received_at, polled_at;
 	int error; /* 0, or it is over */
 	/* how often more the switch is told of the end, unless it says that it knows */
-	unsigned telling;
-	struct ina_frame last_word; /* what it is told */
+	unsigned aborts_left;
+	struct ina_frame abort_frame; /* what it is told */
 	char why[320];
 	struct ina_counters count;
 };
@@ -212,7 +212,7 @@ void ina_worker_abort(struct ina_worker *w, int err, const char *why);
 /* The end has been said, and the switch has not answered yet. */
 static inline bool ina_worker_is_aborting(const struct ina_worker *w)
 {
-	return w->telling != 0;
+	return w->aborts_left != 0;
 }
 
 static inline uint32_t ina_worker_in_flight(const struct ina_worker *w)

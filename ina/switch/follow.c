@@ -257,7 +257,7 @@ struct ina_follow *ina_follow_start(const struct ina_follow_options *options,
 	f->wait_ms = WAIT_MS;
 	while (!f->incarnation)
 		ha_random_bytes(&f->incarnation, sizeof(f->incarnation));
-	f->options.client.patient = true;
+	f->options.client.retry = true;
 	if (!f->options.client.deadline_ms)
 		f->options.client.deadline_ms = DEADLINE_MS;
 	f->client = ha_ina_client_open(&f->options.client, why, size);

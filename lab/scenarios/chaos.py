@@ -50,7 +50,7 @@ def fault(lab, job, dice):
 def holds(machine, job):
     """What the rank on a machine holds."""
     if job.ranks[machine.number - 1].ended.is_set():
-        raise Dead("the rank on %s has ended: %s" % (machine.name, job.last_words()))
+        raise Dead("the rank on %s has ended: %s" % (machine.name, job.last_lines()))
     text = machine.run("pid=$(pidof ha | cut -d' ' -f1); awk '/^VmRSS|^Threads/ { print $2 }' /proc/$pid/status; "
                        "ls /proc/$pid/fd | wc -l; for o in qp cq pd mr; do rdma resource show $o | grep -c 'pid [0-9]'; done; true")
     return dict(zip(("kib", "threads", "files", "qp", "cq", "pd", "mr"), map(int, text.split())))

@@ -27,7 +27,7 @@ def run(lab):
         well = job.end()
         ends.append(well)
         lab.must(job.wrong == 0, "no element is wrong")
-        said = job.last_words() + " ".join(e.get("text", "") for e in job.events(event="lost"))
+        said = job.last_lines() + " ".join(e.get("text", "") for e in job.events(event="lost"))
         lab.must(well or said, "a rank that ends says why")
         if not well:
             lab.say("ended early: " + said[-300:])

@@ -14,7 +14,7 @@ SET = "long"
 MACHINES = 3
 SLACK = 0.01
 IN_FLIGHT = 64 * 4096  # bytes that a queue pair of rdma_rxe has out at most
-PATIENT = {"HA_NCCL_ENABLE_BACKUP": 0, "HA_NCCL_FORCE_IB_TIMEOUT": 18, "HA_NCCL_AGENT_STALE_MS": 60000, "MPIB_HCA_SOUT": "rxe0", "MPIB_HCA_SUP": "rxe1"}
+LONG_TIMEOUTS = {"HA_NCCL_ENABLE_BACKUP": 0, "HA_NCCL_FORCE_IB_TIMEOUT": 18, "HA_NCCL_AGENT_STALE_MS": 60000, "MPIB_HCA_SOUT": "rxe0", "MPIB_HCA_SUP": "rxe1"}
 MATRIX = (("within an island", 24, (1, 1, 1)), ("between islands", 32, (0, 0, 0)), ("both at once", 31, (0, 1, 0)))
 
 
@@ -37,7 +37,7 @@ def look(lab, what, job, parts, before, again):
 def run(lab):
     for what, prefix, parts in MATRIX:
         before, again = [m.sent() for m in lab.machines], lab.sent_again((0, 1))["sent_again"]
-        job = lab.traffic("sendrecv", "1M", MPIB_MODE=0, MPIB_ISLAND_PREFIX_LEN=prefix, **PATIENT)
+        job = lab.traffic("sendrecv", "1M", MPIB_MODE=0, MPIB_ISLAND_PREFIX_LEN=prefix, **LONG_TIMEOUTS)
         made = [queue_pairs(m) for m in lab.machines]
         lab.must(all(bool(n) == (prefix != 32 and not (prefix == 31 and m is lab.a)) for n, m in zip(made, lab.machines)),
                  "%s: queue pairs on SUP only where it is used (%s)" % (what, made))
@@ -48,7 +48,7 @@ def run(lab):
     for hint in (378, 1024):
         for machine in lab.machines:
             machine.run("/hawser/ha agent set '*' '*' %d" % hint)
-        job = lab.traffic("sendrecv", "1M", MPIB_MODE=1, **PATIENT)
+        job = lab.traffic("sendrecv", "1M", MPIB_MODE=1, **LONG_TIMEOUTS)
         job.wait_event("advice", count=len(lab.machines), cause="followed")
         before, again = [m.sent() for m in lab.machines], lab.sent_again((0, 1))["sent_again"]
         time.sleep(6)

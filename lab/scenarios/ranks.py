@@ -30,4 +30,4 @@ def run(lab):
     lab.measure(death_noticed_s=round(time.monotonic() - begin, 2))
     job.collect()
     lab.must(status != 0, "the rank whose peer has died ends with an error (%d)" % status)
-    lab.must("peer" in job.last_words() or "rank 1" in job.last_words(), "and says why: " + job.last_words()[-200:])
+    lab.must("peer" in job.last_lines() or "rank 1" in job.last_lines(), "and says why: " + job.last_lines()[-200:])

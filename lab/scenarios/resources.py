@@ -24,7 +24,7 @@ def one(lab, channels, steps, group, ranks=1, **settings):
     result = job.report["results"][0] if well else {}
     row = {"channels": channels, "steps": steps, "group": group, "ranks": ranks, "connections": 2 * ranks * channels // group, "well": well,
            "time_us": result.get("time_us"), "max_comms": job.report["plugin"]["max_comms"] if job.report else None,
-           "words": "" if well else job.last_words()[-200:], **settings}
+           "words": "" if well else job.last_lines()[-200:], **settings}
     lab.say(str(row))
     return row
 

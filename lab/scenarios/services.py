@@ -49,7 +49,7 @@ def shown(machine, unit):
     return dict(line.split("=", 1) for line in lines)
 
 
-def last_words(machine, unit):
+def last_lines(machine, unit):
     return machine.run("systemctl status --no-pager -n 20 %s; true" % unit)[-1500:]
 
 
@@ -60,7 +60,7 @@ def answers(lab, unit, what):
     try:
         lab.wait(serving, "%s does not answer %s" % (unit, what), LIMIT)
     except Dead:
-        lab.say(last_words(lab.a, unit))
+        lab.say(last_lines(lab.a, unit))
         raise
     lab.must(True, "%s is active and answers %s" % (unit, what))
 

@@ -16,7 +16,7 @@ SUM = sum(RATES) / 8  # MB/s
 SETTLE_S, MEASURE_S = 2, 4
 # What waits in front of a rail may take longer than the usual time-out of 67 ms, and on a busy host the agent longer than 2 s: nothing is
 # lost here, and nobody shall think so.
-PATIENT = {"HA_NCCL_FORCE_IB_TIMEOUT": 18, "HA_NCCL_AGENT_STALE_MS": 60000}
+LONG_TIMEOUTS = {"HA_NCCL_FORCE_IB_TIMEOUT": 18, "HA_NCCL_AGENT_STALE_MS": 60000}
 SLACK = 0.01
 IN_FLIGHT = 64 * 4096  # bytes that a queue pair of rdma_rxe has out at most
 
@@ -28,7 +28,7 @@ def limit(lab, rates):
     lab.say("rails of %s Mbit/s" % (rates,))
 
 
-def told(lab, what, before, after, **more):
+def report_shares(lab, what, before, after, **more):
     """rail1's part of what both machines sent in between, MB/s of one machine, with headers, and how many bytes it were."""
     sent = [sum(b[rail] - a[rail] for a, b in zip(before, after)) for rail in (1, 2)]
     rate = sum(sent) / sum((b[0] - a[0]) / 1e9 for a, b in zip(before, after)) / 1e6
@@ -43,11 +43,11 @@ def measure(lab, what):
     time.sleep(SETTLE_S)
     before = [m.sent() for m in lab.machines]
     time.sleep(MEASURE_S)
-    return told(lab, what, before, [m.sent() for m in lab.machines])[1]
+    return report_shares(lab, what, before, [m.sent() for m in lab.machines])[1]
 
 
 def flow(lab, policy, **settings):
-    return lab.traffic("sendrecv", "1M", "--dev", "0+1", HA_NCCL_POLICY=policy, **PATIENT, **settings)
+    return lab.traffic("sendrecv", "1M", "--dev", "0+1", HA_NCCL_POLICY=policy, **LONG_TIMEOUTS, **settings)
 
 
 def one(lab, policy, weight, advised=False, **settings):
@@ -61,7 +61,7 @@ def one(lab, policy, weight, advised=False, **settings):
     rate = measure(lab, policy)
     lab.survived(job)
     again = lab.sent_again((0, 1))["sent_again"] - again
-    part, _, sent = told(lab, policy + ", the whole job", before, [m.sent() for m in lab.machines], weight=weight, again=again)
+    part, _, sent = report_shares(lab, policy + ", the whole job", before, [m.sent() for m in lab.machines], weight=weight, again=again)
     lab.must(abs(part - weight) <= SLACK + again * IN_FLIGHT / sent, "%s: rail1 has %.4f, not %.4f (sent again %d times)" % (policy, part, weight, again))
     return rate
 

@@ -7,7 +7,7 @@
 
 A command takes 0.1 s to start in a machine, so that a shell makes no such flap; and what is followed once a second is the past.
 """
-from job import Told
+from job import EventFile
 
 SET = "standard"
 LENGTHS = (5, 20, 80)
@@ -45,13 +45,13 @@ def flaps(lab):
 def follows(lab):
     path = "/tmp/told"
     lab.a.run("rm -f %s; touch %s" % (path, path))
-    told = Told(lab, lab.a, path)
+    file = EventFile(lab, lab.a, path)
     for i in range(LINES):  # a line may be seen before all of it is there
         lab.a.run("printf '{\"event\": \"line\", ' >>" + path)
-        told.catch_up()
-        lab.must(len(told.found) == i, "half of line %d is none" % i)
+        file.catch_up()
+        lab.must(len(file.found) == i, "half of line %d is none" % i)
         lab.a.run("echo '\"monotonic_ns\": %d}' >>%s" % (i, path))
-        told.catch_up()
-        lab.must([e["monotonic_ns"] for e in told.found] == list(range(i + 1)), "line %d is known as soon as it is asked for" % i)
-    told.collect()
-    lab.must(len(told.events()) == LINES, "each line is known once")
+        file.catch_up()
+        lab.must([e["monotonic_ns"] for e in file.found] == list(range(i + 1)), "line %d is known as soon as it is asked for" % i)
+    file.collect()
+    lab.must(len(file.events()) == LINES, "each line is known once")

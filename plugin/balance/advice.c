@@ -17,7 +17,13 @@
 #define LOOK_NS (MPIB_HINT_BEAT_MS * HA_NS_PER_MS)
 #define ANSWER_NS HA_NS_PER_MS /* how soon an answer is looked for, at first */
 
-enum told { TOLD_NOTHING, TOLD_FOLLOWED, TOLD_ABSENT, TOLD_REFUSED, TOLD_STALE };
+enum reported {
+	REPORTED_NOTHING,
+	REPORTED_FOLLOWED,
+	REPORTED_ABSENT,
+	REPORTED_REFUSED,
+	REPORTED_STALE
+};
 
 void ha_advice_open(struct ha_ctx *ctx, const struct mpib_hint_shm *hints)
 {
@@ -94,7 +100,7 @@ void ha_advice_join(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->balance.ndata; i++)
 		if (b->balance.lead[i] == second)
 			d->sup |= (uint8_t)(1u << i);
-	d->hint = d->told = HA_HINT_NONE;
+	d->hint = d->reported = HA_HINT_NONE;
 	d->gated = b->ctx->config.agent_gate && (d->across || !b->ctx->mpib.on);
 	d->on = true;
 	ha_policy_update(b);
@@ -123,9 +129,9 @@ static void report_hint(struct ha_bundle *b, enum ha_hint hint)
 	struct ha_advised *d = &b->balance.advised;
 	bool agent_gone = !atomic_load_explicit(&b->ctx->advice.hints.shm, memory_order_relaxed);
 
-	if (hint == d->told || (hint == HA_HINT_NONE && agent_gone))
+	if (hint == d->reported || (hint == HA_HINT_NONE && agent_gone))
 		return;
-	d->told = (uint8_t)hint;
+	d->reported = (uint8_t)hint;
 	ha_journal_eventf(b->ctx,
 			  &(struct ha_event) { .kind = HA_EVENT_ADVICE,
 					       .bundle = b,
@@ -157,22 +163,22 @@ static void report_agent_state(struct ha_ctx *ctx, enum ha_hints_state state)
 {
 	struct ha_advice *a = &ctx->advice;
 	static const struct {
-		uint8_t told;
+		uint8_t reported;
 		enum ha_event_cause cause;
 	} as[] = {
-		[HA_HINTS_ABSENT] = { TOLD_ABSENT, HA_CAUSE_NO_AGENT },
-		[HA_HINTS_REFUSED] = { TOLD_REFUSED, HA_CAUSE_NO_AGENT },
-		[HA_HINTS_FRESH] = { TOLD_FOLLOWED, HA_CAUSE_FOLLOWED },
-		[HA_HINTS_STALE] = { TOLD_STALE, HA_CAUSE_AGENT_STALE },
+		[HA_HINTS_ABSENT] = { REPORTED_ABSENT, HA_CAUSE_NO_AGENT },
+		[HA_HINTS_REFUSED] = { REPORTED_REFUSED, HA_CAUSE_NO_AGENT },
+		[HA_HINTS_FRESH] = { REPORTED_FOLLOWED, HA_CAUSE_FOLLOWED },
+		[HA_HINTS_STALE] = { REPORTED_STALE, HA_CAUSE_AGENT_STALE },
 	};
-	bool one_more_loss = a->told > TOLD_FOLLOWED && as[state].told > TOLD_FOLLOWED &&
-			     state != HA_HINTS_REFUSED;
+	bool one_more_loss = a->reported > REPORTED_FOLLOWED &&
+			     as[state].reported > REPORTED_FOLLOWED && state != HA_HINTS_REFUSED;
 
 	/* A file that is found, or without a heartbeat so far, says nothing; nor does an agent that
 	 * was lost already. */
-	if (state == HA_HINTS_WAITING || as[state].told == a->told || one_more_loss)
+	if (state == HA_HINTS_WAITING || as[state].reported == a->reported || one_more_loss)
 		return;
-	a->told = as[state].told;
+	a->reported = as[state].reported;
 	ha_journal_eventf(ctx,
 			  &(struct ha_event) { .kind = HA_EVENT_ADVICE, .cause = as[state].cause },
 			  "hints of %s: %s%s%s", a->hints.path, ha_hints_state_text(state),
@@ -187,9 +193,9 @@ static void report_refused(struct ha_ctx *ctx)
 	uint32_t status = MPIB_STATUS_OK;
 	int n = ha_agent_refused(&a->client, &status);
 
-	if (n < 0 || (n > 0) == a->told_refused)
+	if (n < 0 || (n > 0) == a->reported_refused)
 		return;
-	a->told_refused = n > 0;
+	a->reported_refused = n > 0;
 	if (n)
 		ha_journal_eventf(
 			ctx,

@@ -26,10 +26,10 @@ struct ha_advice {
 	bool borrowed; /* the hints are somebody's memory, and no agent is asked (the simulator) */
 	struct ha_hints hints;
 	struct ha_agent_client client;
-	unsigned flows;    /* connections that follow hints */
-	uint64_t look_at;  /* the next look at the agent's heartbeat */
-	uint8_t told;      /* enum: what the last event said */
-	bool told_refused; /* and that the agent gives some connections no slot */
+	unsigned flows;        /* connections that follow hints */
+	uint64_t look_at;      /* the next look at the agent's heartbeat */
+	uint8_t reported;      /* enum: what the last event said */
+	bool reported_refused; /* and that the agent gives some connections no slot */
 };
 
 /* Of a connection. */
@@ -37,11 +37,11 @@ struct ha_advised {
 	bool on;
 	/* MPIB: the peer is in another island; set before the connection is launched */
 	bool across;
-	bool gated;      /* messages below the gate go over SOUT, whatever the hint is */
-	uint8_t hint;    /* enum ha_hint: of the last look */
-	uint8_t told;    /* and of the last that was told */
-	uint32_t sup_bw; /* the share followed, when hint is HA_HINT_OK */
-	uint8_t sup;     /* mask of the data rails on SUP */
+	bool gated;       /* messages below the gate go over SOUT, whatever the hint is */
+	uint8_t hint;     /* enum ha_hint: of the last look */
+	uint8_t reported; /* and of the last that was told */
+	uint32_t sup_bw;  /* the share followed, when hint is HA_HINT_OK */
+	uint8_t sup;      /* mask of the data rails on SUP */
 	struct ha_agent_flow flow;
 	uint16_t without[HA_MAX_RAILS]; /* shares while there is no hint */
 };

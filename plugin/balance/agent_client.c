@@ -103,7 +103,7 @@ void ha_agent_add(struct ha_agent_client *c, struct ha_agent_flow *flow)
 	atomic_store_explicit(&flow->slot, MPIB_NO_SLOT, memory_order_relaxed);
 	flow->conn_id = choose_conn_id(c);
 	flow->status = MPIB_STATUS_OK;
-	flow->held = flow->asked = flow->told = false;
+	flow->held = flow->asked = flow->announced = false;
 	flow->list = NULL;
 	move_flow(flow, &c->waiting);
 }
@@ -135,7 +135,7 @@ void ha_agent_remove(struct ha_agent_client *c, struct ha_agent_flow *flow)
 		if (q->flow == flow)
 			q->flow = NULL;
 	}
-	if (flow->told)
+	if (flow->announced)
 		send_close(c, flow->conn_id);
 	TAILQ_REMOVE(flow->list, flow, entry);
 	flow->list = NULL;
@@ -232,7 +232,7 @@ static int take_answer(struct ha_agent_client *c, const uint8_t *at, size_t len,
 		take_registration(c, q->flow, r.status, r.hint_slot, now);
 	c->first = (c->first + 1) % HA_AGENT_WINDOW;
 	c->asked--;
-	c->state = HA_AGENT_TALKS;
+	c->state = HA_AGENT_ANSWERS;
 	c->answered = true;
 	c->pause = 0;
 	return (int)want;
@@ -296,7 +296,7 @@ static bool send_registration(struct ha_agent_client *c, struct ha_agent_flow *f
 
 	if (!send_message(c, &m, sizeof(m)))
 		return false;
-	flow->asked = flow->told = true;
+	flow->asked = flow->announced = true;
 	add_question(c, flow, flow->conn_id, now);
 	return true;
 }
@@ -385,7 +385,7 @@ const char *ha_agent_state_text(enum ha_agent_state state)
 		[HA_AGENT_ABSENT] = "nobody listens; is ha-agent running?",
 		[HA_AGENT_REFUSED] = "it is not to be trusted, or turns this user away",
 		[HA_AGENT_HANGS] = "it does not answer",
-		[HA_AGENT_TALKS] = "it answers",
+		[HA_AGENT_ANSWERS] = "it answers",
 	};
 
 	return texts[state];

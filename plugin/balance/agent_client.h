@@ -31,7 +31,7 @@ struct ha_agent_flow {
 	uint32_t conn_id;
 	uint32_t status; /* enum mpib_status: the last answer */
 	/* has its slot; a question is on its way; the agent may know of it */
-	bool held, asked, told;
+	bool held, asked, announced;
 	struct ha_agent_flows *list;
 	TAILQ_ENTRY(ha_agent_flow) entry;
 };
@@ -50,7 +50,7 @@ enum ha_agent_state {
 	/* it runs as a user whom we do not trust, or breaks the protocol, or turns us away */
 	HA_AGENT_REFUSED,
 	HA_AGENT_HANGS, /* no answer for a second */
-	HA_AGENT_TALKS,
+	HA_AGENT_ANSWERS,
 };
 
 struct ha_agent_client {

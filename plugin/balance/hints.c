@@ -98,25 +98,25 @@ static enum ha_hints_state open_new_file(struct ha_hints *h, uint64_t now)
 	h->gone = false;
 	h->dev = st.st_dev;
 	h->ino = st.st_ino;
-	h->beat = __atomic_load_n(&shm->header.beat, __ATOMIC_RELAXED);
-	h->beat_at = now;
+	h->heartbeat = __atomic_load_n(&shm->header.beat, __ATOMIC_RELAXED);
+	h->heartbeat_at = now;
 	/* A file from yesterday looks as good as a current one until the heartbeat moves. */
-	return h->beat ? HA_HINTS_WAITING : HA_HINTS_FRESH;
+	return h->heartbeat ? HA_HINTS_WAITING : HA_HINTS_FRESH;
 }
 
 static enum ha_hints_state check_heartbeat(struct ha_hints *h, const struct mpib_hint_shm *shm,
 					   uint64_t now)
 {
-	uint32_t beat = __atomic_load_n(&shm->header.beat, __ATOMIC_RELAXED);
+	uint32_t heartbeat = __atomic_load_n(&shm->header.beat, __ATOMIC_RELAXED);
 
-	if (beat != h->beat) {
-		h->beat = beat;
-		h->beat_at = now;
+	if (heartbeat != h->heartbeat) {
+		h->heartbeat = heartbeat;
+		h->heartbeat_at = now;
 		return HA_HINTS_FRESH;
 	}
-	if (!beat)
+	if (!heartbeat)
 		return HA_HINTS_FRESH;
-	if (now - h->beat_at > h->stale_ns)
+	if (now - h->heartbeat_at > h->stale_ns)
 		return HA_HINTS_STALE;
 	return h->state == HA_HINTS_WAITING || h->state == HA_HINTS_STALE ? h->state
 									  : HA_HINTS_FRESH;

@@ -53,8 +53,8 @@ struct ha_hints {
 	const char *why; /* of HA_HINTS_REFUSED; else "" */
 	dev_t dev;
 	ino_t ino;
-	uint32_t beat;
-	uint64_t beat_at; /* when it last changed, or the file was found */
+	uint32_t heartbeat;
+	uint64_t heartbeat_at; /* when it last changed, or the file was found */
 	unsigned nfiles;
 	const struct mpib_hint_shm *file[HA_HINTS_FILES]; /* the last is the current one */
 	bool gone; /* the current one is no longer what `path` names */

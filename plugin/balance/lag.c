@@ -200,12 +200,12 @@ bool ha_lag_rests(const struct ha_bundle *b, const struct ha_rail *r)
 
 /* ---- what the two ends say ---- */
 
-uint64_t ha_lag_word(const struct ha_bundle *b, const struct ha_rail *r)
+uint64_t ha_lag_heartbeat(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	const struct ha_lag *g = &b->balance.lag;
 	bool other = b->is_send && g->state != HA_LAG_WATCH && r->index == g->other;
 	uint64_t wants =
-		g->state == HA_LAG_AWAY ? HA_LAG_WORD_KEYS | HA_LAG_WORD_CARRY : HA_LAG_WORD_KEYS;
+		g->state == HA_LAG_AWAY ? HA_LAG_WANTS_KEYS | HA_LAG_CARRIES : HA_LAG_WANTS_KEYS;
 
 	return r->sq_posted | (other ? wants : 0);
 }

@@ -22,7 +22,7 @@
  * to 16.
  *
  * The sender decides. Its heartbeat on the other path says what it wants there, keys or the
- * clear-to-sends too (wire.h, ha_beat.still), and the receiver follows.
+ * clear-to-sends too (wire.h, ha_heartbeat.still), and the receiver follows.
  */
 #ifndef HA_BALANCE_LAG_H
 #define HA_BALANCE_LAG_H
@@ -40,8 +40,8 @@ struct ha_rail;
 #define HA_LAG_FEW 8     /* or so many, where all of them say the same */
 
 /* In the heartbeat's word, above the count of posts. */
-#define HA_LAG_WORD_KEYS (UINT64_C(1) << 32)
-#define HA_LAG_WORD_CARRY (UINT64_C(2) << 32)
+#define HA_LAG_WANTS_KEYS (UINT64_C(1) << 32)
+#define HA_LAG_CARRIES (UINT64_C(2) << 32)
 
 enum ha_lag_state { HA_LAG_WATCH, HA_LAG_COMPARE, HA_LAG_AWAY };
 
@@ -93,7 +93,7 @@ void ha_lag_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t b
 void ha_lag_done(struct ha_bundle *b, unsigned stripe, unsigned entry);
 
 /* The heartbeat's word on this rail. */
-uint64_t ha_lag_word(const struct ha_bundle *b, const struct ha_rail *r);
+uint64_t ha_lag_heartbeat(const struct ha_bundle *b, const struct ha_rail *r);
 /* Receiver: and what the sender's says. */
 void ha_lag_read(struct ha_bundle *b, const struct ha_rail *r, uint64_t word);
 

@@ -99,9 +99,9 @@ static bool may_move(struct ha_bundle *b, uint64_t now)
 /* The other end learns of it with the next heartbeat on the other rail. */
 static void bring_heartbeat_forward(struct ha_bundle *b, uint64_t now)
 {
-	struct ha_beat_watch *beat = &b->failover.ctl[b->balance.lag.other].beat;
+	struct ha_heartbeat_watch *heartbeat = &b->failover.ctl[b->balance.lag.other].heartbeat;
 
-	beat->at = beat->at < now ? beat->at : now;
+	heartbeat->at = heartbeat->at < now ? heartbeat->at : now;
 	ha_due_now(b);
 }
 
@@ -364,13 +364,13 @@ void ha_lag_read(struct ha_bundle *b, const struct ha_rail *r, uint64_t word)
 	uint8_t bit = (uint8_t)(1u << r->index);
 	bool follows = g->state == HA_LAG_AWAY && g->other == r->index;
 
-	g->keys = word & HA_LAG_WORD_KEYS ? g->keys | bit : g->keys & (uint8_t)~bit;
-	if (word & HA_LAG_WORD_CARRY && g->state == HA_LAG_WATCH && b->active & bit &&
+	g->keys = word & HA_LAG_WANTS_KEYS ? g->keys | bit : g->keys & (uint8_t)~bit;
+	if (word & HA_LAG_CARRIES && g->state == HA_LAG_WATCH && b->active & bit &&
 	    !b->balance.weight[r->index]) {
 		g->state = HA_LAG_AWAY;
 		g->other = r->index;
 		carry_over(b, bit);
-	} else if (!(word & HA_LAG_WORD_CARRY) && follows) {
+	} else if (!(word & HA_LAG_CARRIES) && follows) {
 		g->state = HA_LAG_WATCH;
 		carry_over(b, g->home);
 	}

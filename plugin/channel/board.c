@@ -61,7 +61,7 @@ int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint6
 
 int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 {
-	uint64_t *still = &staged_board(b)->beat[r->index].still; /* nobody reads it */
+	uint64_t *still = &staged_board(b)->heartbeat[r->index].still; /* nobody reads it */
 
 	return write_board(b, r, HA_WR_PROBE, still, sizeof(*still));
 }
@@ -71,13 +71,13 @@ int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 /* The NIC, which may send it again and again, reads a slot until its write is complete. */
 static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
 {
-	return k->mail.out < HA_BOARD_SLOTS ||
-	       (int32_t)(r->sq_retired - k->mail.mark[k->mail.out % HA_BOARD_SLOTS]) >= 0;
+	return k->board.out < HA_BOARD_SLOTS ||
+	       (int32_t)(r->sq_retired - k->board.mark[k->board.out % HA_BOARD_SLOTS]) >= 0;
 }
 
 void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint32_t *mark = b->failover.ctl[r->index].mail.mark;
+	uint32_t *mark = b->failover.ctl[r->index].board.mark;
 
 	for (unsigned i = 0; i < HA_BOARD_SLOTS; i++)
 		if ((int32_t)(r->sq_retired - mark[i]) >= 0)
@@ -87,28 +87,28 @@ void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
 int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	unsigned slot = k->mail.out % HA_BOARD_SLOTS;
-	struct ha_board_message *mail = &staged_board(b)->mail[r->index][slot];
+	unsigned slot = k->board.out % HA_BOARD_SLOTS;
+	struct ha_board_message *message = &staged_board(b)->message[r->index][slot];
 	int err;
 
 	if (!ha_rail_room(r) || !slot_free(k, r))
 		return -EAGAIN;
-	mail->number = ++k->mail.out;
-	mail->length = m->header.length;
-	memcpy(mail->body, m, m->header.length);
-	mail->check = ha_wire_board_sum(mail);
-	err = write_board(b, r, HA_WR_CONTROL, mail,
-			  (uint32_t)offsetof(struct ha_board_message, body) + mail->length);
-	k->mail.mark[slot] = r->sq_posted;
+	message->number = ++k->board.out;
+	message->length = m->header.length;
+	memcpy(message->body, m, m->header.length);
+	message->check = ha_wire_board_sum(message);
+	err = write_board(b, r, HA_WR_CONTROL, message,
+			  (uint32_t)offsetof(struct ha_board_message, body) + message->length);
+	k->board.mark[slot] = r->sq_posted;
 	return err;
 }
 
 /* The first 8 bytes of a message: number and length. */
-static uint32_t number_of(const struct ha_board_message *mail)
+static uint32_t number_of(const struct ha_board_message *message)
 {
 	/* Acquire: the NIC writes it before the rest, so this only says that something new begins
 	 * here. */
-	return (uint32_t)__atomic_load_n((const uint64_t *)(const void *)mail, __ATOMIC_ACQUIRE);
+	return (uint32_t)__atomic_load_n((const uint64_t *)(const void *)message, __ATOMIC_ACQUIRE);
 }
 
 bool ha_board_has_message(const struct ha_bundle *b)
@@ -117,7 +117,7 @@ bool ha_board_has_message(const struct ha_bundle *b)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
-			if (number_of(&board->mail[i][n]) > b->failover.ctl[i].mail.in)
+			if (number_of(&board->message[i][n]) > b->failover.ctl[i].board.in)
 				return true;
 	return false;
 }
@@ -140,15 +140,15 @@ static void read_one(struct ha_bundle *b, unsigned i, const struct ha_board_mess
 {
 	struct ha_control *k = &b->failover.ctl[i];
 	union ha_message m;
-	struct ha_board_message mail;
+	struct ha_board_message message;
 
-	if (number_of(from) <= k->mail.in || !copy_message(from, &mail) ||
-	    mail.number <= k->mail.in)
+	if (number_of(from) <= k->board.in || !copy_message(from, &message) ||
+	    message.number <= k->board.in)
 		return;
-	k->mail.in = mail.number;
-	memcpy(&m, mail.body, mail.length);
-	if (mail.length >= sizeof(struct ha_msg_rail) && m.header.type >= HA_MSG_RAIL_DOWN &&
-	    !ha_wire_check_message(&m, mail.length))
+	k->board.in = message.number;
+	memcpy(&m, message.body, message.length);
+	if (message.length >= sizeof(struct ha_msg_rail) && m.header.type >= HA_MSG_RAIL_DOWN &&
+	    !ha_wire_check_message(&m, message.length))
 		take(b, &m);
 }
 
@@ -157,9 +157,9 @@ void ha_board_read(struct ha_bundle *b, ha_message_taker take)
 	const struct ha_board *board = own_board(b);
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		uint32_t next = b->failover.ctl[i].mail.in; /* the older first */
+		uint32_t next = b->failover.ctl[i].board.in; /* the older first */
 
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
-			read_one(b, i, &board->mail[i][(next + n) % HA_BOARD_SLOTS], take);
+			read_one(b, i, &board->message[i][(next + n) % HA_BOARD_SLOTS], take);
 	}
 }

@@ -19,7 +19,7 @@ struct ha_link {
 	bool reset;            /* its end was a reset: the peer is gone if no rail answers either */
 	bool bye;              /* BYE has come, */
 	uint64_t bye_done;     /* with this count of receives (wire.h) */
-	unsigned next_mail;    /* rail that carries the next message */
+	unsigned message_rail; /* rail that carries the next message */
 	unsigned inbox_count;  /* messages in the inbox */
 	uint64_t peer_context; /* which process the peer is, as far as it reported */
 	struct ha_peer *peer;  /* NULL: this connection sends for itself (peer.h) */

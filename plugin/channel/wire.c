@@ -127,16 +127,16 @@ static int check_rail(const struct ha_msg_rail *m)
 	return 0;
 }
 
-uint64_t ha_wire_board_sum(const struct ha_board_message *mail)
+uint64_t ha_wire_board_sum(const struct ha_board_message *message)
 {
 	/* FNV-1a, 64 bits: against halves of messages, not against enemies, who could write
 	 * anywhere in our rings. */
-	uint64_t sum = UINT64_C(0xcbf29ce484222325) ^ mail->number;
-	uint32_t length = mail->length <= HA_BOARD_BODY ? mail->length : 0;
+	uint64_t sum = UINT64_C(0xcbf29ce484222325) ^ message->number;
+	uint32_t length = message->length <= HA_BOARD_BODY ? message->length : 0;
 
-	sum = (sum ^ mail->length) * UINT64_C(0x100000001b3);
+	sum = (sum ^ message->length) * UINT64_C(0x100000001b3);
 	for (uint32_t i = 0; i < length; i++)
-		sum = (sum ^ mail->body[i]) * UINT64_C(0x100000001b3);
+		sum = (sum ^ message->body[i]) * UINT64_C(0x100000001b3);
 	return sum;
 }
 

@@ -288,7 +288,7 @@ static_assert(sizeof(struct ha_sizes) == HA_RECORD_SIZE,
  * ring that the peer writes. Words of the heartbeat carry the epoch in their upper half, so that
  * none of an older incarnation counts.
  */
-struct ha_beat {
+struct ha_heartbeat {
 	uint64_t ping; /* epoch << 32 | number: the sender's proof that the path works */
 	uint64_t pong; /* the same, as the receiver's answer */
 	/*
@@ -321,14 +321,14 @@ static_assert(sizeof(struct ha_msg_fenced) <= HA_BOARD_BODY &&
 		      sizeof(struct ha_msg_incarnation) <= HA_BOARD_BODY,
 	      "control messages fit a slot");
 struct ha_board {
-	struct ha_beat beat[HA_MAX_RAILS];
-	struct ha_board_message mail[HA_MAX_RAILS][HA_BOARD_SLOTS];
+	struct ha_heartbeat heartbeat[HA_MAX_RAILS];
+	struct ha_board_message message[HA_MAX_RAILS][HA_BOARD_SLOTS];
 };
 static_assert(sizeof(struct ha_board) % 64 == 0, "whole cache lines");
 /* Where the peer's board lies, from the start of its ring memory. */
 #define HA_SENDER_BOARD HA_CTS_RING_SIZE
 #define HA_RECEIVER_BOARD HA_SIZES_RING_SIZE
-uint64_t ha_wire_board_sum(const struct ha_board_message *mail);
+uint64_t ha_wire_board_sum(const struct ha_board_message *message);
 
 /*
  * The immediate identifies, it does not count:

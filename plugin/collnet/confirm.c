@@ -57,11 +57,11 @@ void ha_collnet_confirm_step(struct ha_collnet *c)
 	for (uint64_t seq = c->oldest > c->group.from ? c->oldest : c->group.from;
 	     seq <= c->confirm.have[c->rounds]; seq++) {
 		struct ha_collnet_op *op = ha_collnet_op_find(c, seq);
-		bool told = true;
+		bool all_sent = true;
 
 		for (unsigned i = 0; i < c->rounds; i++)
-			told &= c->confirm.sent[i] >= seq || c->out[i].error;
-		if (!op || op->done || !op->have || !told)
+			all_sent &= c->confirm.sent[i] >= seq || c->out[i].error;
+		if (!op || op->done || !op->have || !all_sent)
 			continue;
 		ha_collnet_op_done(op);
 		c->stats.switched++;

@@ -62,7 +62,7 @@ static void on_device(struct ha_ctx *ctx, struct ha_nic *nic, const struct ibv_a
 {
 	bool fatal = e->event_type == IBV_EVENT_DEVICE_FATAL;
 	const char *advice = ha_verbs_event_advice(e->event_type);
-	struct ha_event told = { .kind = HA_EVENT_DEVICE };
+	struct ha_event event = { .kind = HA_EVENT_DEVICE };
 	bool followed = false;
 
 	for (int i = 0; i < ctx->nports; i++) {
@@ -70,16 +70,16 @@ static void on_device(struct ha_ctx *ctx, struct ha_nic *nic, const struct ibv_a
 
 		if (dev->now->nic != nic || (!whole && dev->topo->port != e->element.port_num))
 			continue;
-		told.cause = cause_of(e->event_type);
-		told.device = dev;
-		ha_journal_eventf(ctx, &told, "%s%s%s", ha_verbs_event_name(e->event_type),
+		event.cause = cause_of(e->event_type);
+		event.device = dev;
+		ha_journal_eventf(ctx, &event, "%s%s%s", ha_verbs_event_name(e->event_type),
 				  *advice ? "; " : "", advice);
 		if (is_fault(e->event_type) && !ctx->config.ib_return_async_events)
 			continue;
 		followed = true;
 		if (fatal)
 			atomic_store_explicit(&dev->failed, -EIO, memory_order_release);
-		follow_event(dev, e->event_type, told.cause);
+		follow_event(dev, e->event_type, event.cause);
 	}
 	if (followed && fatal)
 		ha_returns_lost(nic);
@@ -128,22 +128,22 @@ static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
 
 static void on_queue(const struct ha_device *dev, const struct ibv_async_event *e)
 {
-	struct ha_event told = { .kind = HA_EVENT_DEVICE,
-				 .cause = HA_CAUSE_QUEUE_ERROR,
-				 .device = dev };
+	struct ha_event event = { .kind = HA_EVENT_DEVICE,
+				  .cause = HA_CAUSE_QUEUE_ERROR,
+				  .device = dev };
 
 	switch (e->event_type) {
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		told.bundle = e->element.qp->qp_context;
+		event.bundle = e->element.qp->qp_context;
 		request_recovery(e->element.qp->qp_context, e->element.qp, NULL);
 		break;
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		last_receive(e->element.qp->qp_context, e->element.qp);
 		return;
 	case IBV_EVENT_CQ_ERR:
-		told.bundle = e->element.cq->cq_context;
+		event.bundle = e->element.cq->cq_context;
 		request_recovery(e->element.cq->cq_context, NULL, e->element.cq);
 		break;
 	case IBV_EVENT_SRQ_ERR:
@@ -154,7 +154,7 @@ static void on_queue(const struct ha_device *dev, const struct ibv_async_event *
 		HA_TRACE(dev->name, "%s", ha_verbs_event_name(e->event_type));
 		return;
 	}
-	ha_journal_eventf(dev->ctx, &told, "%s; %s", ha_verbs_event_name(e->event_type),
+	ha_journal_eventf(dev->ctx, &event, "%s; %s", ha_verbs_event_name(e->event_type),
 			  ha_verbs_event_advice(e->event_type));
 }
 

@@ -24,7 +24,7 @@
 /* A device that fails so soon after it was back is looked for more rarely from the start. */
 #define FLAP_NS (10 * HA_NS_PER_S)
 /* What is listed and cannot be opened is most often on its way: told when it stays so. */
-#define TELL_NS HA_NS_PER_S
+#define LOG_AFTER_NS HA_NS_PER_S
 /* From a port's end to the question whether its device is listed, twice as long each time. */
 #define CHECK_MIN_NS HA_NS_PER_S
 #define CHECK_MAX_NS (30 * HA_NS_PER_S)
@@ -32,8 +32,8 @@
 struct ha_away {
 	LIST_ENTRY(ha_away) entry;
 	uint64_t since, look_at;
-	unsigned looks; /* without result, and before: how often it has failed again at once */
-	unsigned told;  /* mask by enum ha_sight */
+	unsigned looks;  /* without result, and before: how often it has failed again at once */
+	unsigned logged; /* mask by enum ha_sight */
 };
 
 /* One look, by a thread where there is a service thread. */
@@ -291,11 +291,11 @@ static void report_return(struct ha_device *dev, const struct ha_away *away, uin
 {
 	const struct ha_topo_device *topo = dev->topo;
 	bool renamed = strcmp(topo->system_name, topo->name) != 0;
-	struct ha_event told = { .kind = HA_EVENT_DEVICE,
-				 .cause = HA_CAUSE_DEVICE_BACK,
-				 .device = dev };
+	struct ha_event event = { .kind = HA_EVENT_DEVICE,
+				  .cause = HA_CAUSE_DEVICE_BACK,
+				  .device = dev };
 
-	ha_journal_eventf(dev->ctx, &told, "the device is back after %.3f s%s%s%s",
+	ha_journal_eventf(dev->ctx, &event, "the device is back after %.3f s%s%s%s",
 			  (double)(now - away->since) / 1e9, renamed ? ", as " : "",
 			  renamed ? topo->system_name : "",
 			  topo->up ? "; connections use it again"
@@ -365,16 +365,16 @@ static bool take_back(struct ha_ctx *ctx, struct ha_away *away, const struct ha_
 }
 
 /* Each cause once, for as long as it is away. */
-static void say_why_not(const struct ha_search *s, uint64_t now)
+static void report_why_not(const struct ha_search *s, uint64_t now)
 {
 	const struct ha_topo_found *found = &s->found;
 	const char *name = ha_device_name(&s->ctx->devices[s->first]);
 	struct ha_away *away = s->away;
 
-	if (found->sight == HA_SIGHT_NONE || away->told >> found->sight & 1 ||
-	    now - away->since < TELL_NS)
+	if (found->sight == HA_SIGHT_NONE || away->logged >> found->sight & 1 ||
+	    now - away->since < LOG_AFTER_NS)
 		return;
-	away->told |= 1u << found->sight;
+	away->logged |= 1u << found->sight;
 	switch (found->sight) {
 	case HA_SIGHT_OTHER:
 		HA_WARN(name,
@@ -410,7 +410,7 @@ static void finish_look(struct ha_search *s, uint64_t now)
 		}
 		s->ctx->verbs->close(s->ctx->verbs, s->found.context);
 	} else {
-		say_why_not(s, now);
+		report_why_not(s, now);
 	}
 	away->look_at = now + find_pause(++away->looks);
 }
@@ -458,13 +458,13 @@ static void lose_unlisted(struct ha_nic *nic)
 
 	for (int i = 0; i < ctx->nports; i++) {
 		struct ha_device *dev = &ctx->devices[i];
-		struct ha_event told = { .kind = HA_EVENT_DEVICE,
-					 .cause = HA_CAUSE_DEVICE_FAILED,
-					 .device = dev };
+		struct ha_event event = { .kind = HA_EVENT_DEVICE,
+					  .cause = HA_CAUSE_DEVICE_FAILED,
+					  .device = dev };
 
 		if (dev->now->nic != nic)
 			continue;
-		ha_journal_eventf(ctx, &told,
+		ha_journal_eventf(ctx, &event,
 				  "the device is not listed any more, and its port is down: it was "
 				  "removed; it is "
 				  "used again when it is listed again");

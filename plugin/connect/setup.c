@@ -288,7 +288,7 @@ void ha_bundle_unhook(struct ha_bundle *b)
 		ha_rail_unhook(b, &b->rail[i]);
 }
 
-static void say_launched(const struct ha_bundle *b)
+static void report_launched(const struct ha_bundle *b)
 {
 	char rails[HA_MAX_RAILS * 128] = "", ours[HA_GID_TEXT_MAX], theirs[HA_GID_TEXT_MAX];
 	size_t at = 0;
@@ -322,7 +322,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 	stream->watch.ready = ha_inbox_ready;
 	LIST_INSERT_HEAD(&ctx->bundles, b, entry);
 	ha_peer_join(b);
-	say_launched(b);
+	report_launched(b);
 	ha_failover_launch(b);
 	ha_advice_join(b);
 	ha_adaptive_join(b);

@@ -85,8 +85,8 @@ bool ha_dmabuf_report_once(struct ha_dmabufs *all, unsigned *count)
 
 	pthread_mutex_lock(&all->lock);
 	*count = all->count;
-	first = !all->told;
-	all->told = true;
+	first = !all->logged;
+	all->logged = true;
 	pthread_mutex_unlock(&all->lock);
 	return first;
 }

@@ -31,7 +31,7 @@ struct ha_dmabufs {
 	pthread_mutex_t lock;
 	LIST_HEAD(, ha_dmabuf) list;
 	unsigned count; /* descriptors kept */
-	bool told;      /* said once that there are no more */
+	bool logged;    /* said once that there are no more */
 };
 
 /* Keeps a copy of want->fd, or counts one more user of the one that is kept for this buffer. NULL

@@ -26,7 +26,7 @@ static const struct ha_fused *find_fused(struct ha_ctx *ctx, int dev)
 /* The variable is followed in part: a warning, once. */
 static void warn_fewer_devices(struct ha_ctx *ctx, int devices, int each)
 {
-	if (!atomic_exchange_explicit(&ctx->fused.told_queue_pairs, true, memory_order_relaxed))
+	if (!atomic_exchange_explicit(&ctx->fused.logged_queue_pairs, true, memory_order_relaxed))
 		HA_WARN(NULL,
 			"NCCL_IB_QPS_PER_CONNECTION=%d: a connection over %d device%s has %d queue "
 			"pairs on each here; there are %d at most, and the standby is one of them",

@@ -26,7 +26,7 @@ struct ha_fused_list {
 	/* written under ctx->lock, before `n` counts them; then they stay as they are */
 	struct ha_fused device[HA_FUSED_MAX];
 	atomic_int n;
-	atomic_bool told_queue_pairs; /* that there are fewer than NCCL_IB_QPS_PER_CONNECTION */
+	atomic_bool logged_queue_pairs; /* that there are fewer than NCCL_IB_QPS_PER_CONNECTION */
 };
 
 /* The port of rail 0, and the further ones in opts: what `*dev` stands for towards the listener at

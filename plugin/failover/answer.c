@@ -13,18 +13,18 @@
 
 #include <errno.h>
 
-#define PAUSE_NS (HA_NS_PER_MS / 2) /* between two words */
+#define PAUSE_NS (HA_NS_PER_MS / 2) /* between two writes */
 #define LAST_NS (10 * HA_NS_PER_MS) /* after the question */
 
-static void write_word(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+static void write_heartbeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_answer *a = &b->failover.ctl[r->index].answer;
 	int err = -EAGAIN;
 
 	a->next = now + PAUSE_NS;
 	if (ha_rail_room(r) > r->sq_depth / 2)
-		err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still,
-				     ha_lag_word(b, r));
+		err = ha_board_write(b, r, &ha_bundle_staged_board(b)->heartbeat[r->index].still,
+				     ha_lag_heartbeat(b, r));
 	if (err && err != -EAGAIN)
 		ha_rail_failed(b, r, NULL, err);
 }
@@ -39,7 +39,7 @@ void ha_answer_asked(struct ha_bundle *b, struct ha_rail *r, uint32_t number, ui
 	*a = (struct ha_answer) {
 		.number = number, .mark = r->sq_posted + 1, .due = true, .until = now + LAST_NS
 	};
-	write_word(b, r, now);
+	write_heartbeat(b, r, now);
 }
 
 void ha_answer_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -59,6 +59,6 @@ void ha_answer_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (!a->due)
 		return;
 	if (now >= a->next)
-		write_word(b, r, now);
+		write_heartbeat(b, r, now);
 	ha_due(b, a->next);
 }

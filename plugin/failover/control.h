@@ -141,9 +141,9 @@ struct ha_join {
 };
 
 /* heartbeat.c: heartbeats. */
-struct ha_beat_watch {
+struct ha_heartbeat_watch {
 	uint64_t at;           /* the next heartbeat */
-	uint64_t sent_at;      /* when the word that is on its way was written; 0 = none is */
+	uint64_t sent_at;      /* when the write that is on its way was posted; 0 = none is */
 	unsigned misses;       /* heartbeats at which it was missing */
 	uint32_t mark;         /* the send queue's count with it */
 	uint32_t retired_seen; /* at the last look, */
@@ -174,7 +174,7 @@ struct ha_sign {
 	bool alive;           /* which has said that its own work gets over this rail */
 	bool waited;          /* in this standstill the path was sound, and its work waited */
 	bool soon;            /* a pair connected for it has come up: half the time is enough */
-	uint8_t words;        /* that this rail was given to answer */
+	uint8_t writes;       /* that this rail was given to answer */
 	uint8_t witness;      /* the rail that has answered */
 	/* the last incarnation was given up for it, on this device; 0 = it was not */
 	uint64_t alarm_at;
@@ -203,7 +203,7 @@ struct ha_late_keys {
 
 /* windows.c: how many of the offered windows the peer has keys of, for this rail; how many were
  * sent. */
-struct ha_told_windows {
+struct ha_window_counts {
 	unsigned known, sent;
 };
 
@@ -221,13 +221,13 @@ struct ha_control {
 	struct ha_fence fence;
 	struct ha_compare compare;
 	struct ha_outgoing out;
-	struct ha_board_state mail;
+	struct ha_board_state board;
 	struct ha_join join;
-	struct ha_beat_watch beat;
+	struct ha_heartbeat_watch heartbeat;
 	struct ha_sign sign;
 	struct ha_answer answer;
 	struct ha_late_keys keys;
-	struct ha_told_windows windows;
+	struct ha_window_counts windows;
 };
 
 /* Of a connection. */

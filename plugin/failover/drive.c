@@ -56,13 +56,13 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		break;
 	case HA_RAIL_FENCING:
 	case HA_RAIL_FENCED:
-		b->failover.ctl[r->index].beat.watched = false;
+		b->failover.ctl[r->index].heartbeat.watched = false;
 		ha_fence_step(b, r, now);
 		break;
 	case HA_RAIL_DOWN:
 	case HA_RAIL_JOIN:
 	case HA_RAIL_PROBE:
-		b->failover.ctl[r->index].beat.watched = false;
+		b->failover.ctl[r->index].heartbeat.watched = false;
 		ha_incarnation_step(b, r, now);
 		break;
 	}
@@ -78,7 +78,7 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
 	return r->state == HA_RAIL_UP &&
-	       (now >= b->failover.ctl[r->index].beat.look_at ||
+	       (now >= b->failover.ctl[r->index].heartbeat.look_at ||
 		ha_rail_room(r) < r->sq_depth / 2 || b->failover.peer_closed || b->abort.error ||
 		!b->ctx->loop.threaded);
 }

@@ -51,9 +51,9 @@ void ha_failover_speed(struct ha_device *dev)
 /* A port that trained its link anew may have come back slower, or faster. */
 static void follow_speed(struct ha_device *dev)
 {
-	struct ha_event told = { .kind = HA_EVENT_DEVICE,
-				 .cause = HA_CAUSE_PORT_CHANGED,
-				 .device = dev };
+	struct ha_event event = { .kind = HA_EVENT_DEVICE,
+				  .cause = HA_CAUSE_PORT_CHANGED,
+				  .device = dev };
 	int before = dev->speed_followed, now = ha_device_speed(dev);
 
 	if (now == before || now <= 0)
@@ -62,7 +62,7 @@ static void follow_speed(struct ha_device *dev)
 	if (before <= 0)
 		return;
 	ha_journal_eventf(
-		dev->ctx, &told,
+		dev->ctx, &event,
 		"its speed is %d Mb/s now and was %d Mb/s; shares of fused devices follow%s", now,
 		before, now < before ? "; look at its cable, and at the switch's port" : "");
 	ha_failover_speed(dev);
@@ -185,7 +185,7 @@ void ha_device_news_take(struct ha_bundle *b)
 }
 
 /* Not protected, and why; a standby may still come where both ends have a second device. */
-static void say_unprotected(struct ha_bundle *b)
+static void report_unprotected(struct ha_bundle *b)
 {
 	struct ha_event e = { .kind = HA_EVENT_NOT_PROTECTED, .bundle = b };
 
@@ -240,6 +240,6 @@ void ha_failover_launch(struct ha_bundle *b)
 	ha_gate_join(b, !ha_policy_one_device(b, (1u << b->balance.ndata) - 1));
 	ha_lag_join(b);
 	if (b->nrails == b->balance.ndata && ha_policy_one_device(b, b->active))
-		say_unprotected(b);
+		report_unprotected(b);
 	ha_due_now(b);
 }

@@ -95,7 +95,7 @@ bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now);
  * it looks at itself. */
 void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r);
 /* path.c: an answer is asked for now. */
-void ha_heartbeat_beat(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+void ha_heartbeat_send(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* heartbeat.c: the peer sees nothing move: each rail that is up gets a heartbeat now, and is
  * watched as closely as one that was busy a moment ago. */
 void ha_heartbeat_look(struct ha_bundle *b, uint64_t now);

@@ -268,7 +268,7 @@ static void step_close(struct ha_bundle *b, const struct ha_rail *r)
 
 /* Back before the incarnation that it took down was over: the port's own event found nothing to
  * tell the peer. */
-static void say_port_is_back(struct ha_bundle *b, struct ha_rail *r)
+static void report_port_is_back(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
@@ -293,7 +293,7 @@ static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	}
 	ha_rail_enter(r, HA_RAIL_DOWN);
 	ha_incarnation_over(b, r, now);
-	say_port_is_back(b, r);
+	report_port_is_back(b, r);
 }
 
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)

@@ -60,9 +60,9 @@ static uint64_t close_look_ns(const struct ha_bundle *b)
 /* Since when nothing has come that was asked for. A sender's data asks for its end by itself. */
 static uint64_t still_since(const struct ha_control *k, bool data_asks)
 {
-	uint64_t asked = data_asks ? 0 : k->beat.sent_at;
+	uint64_t asked = data_asks ? 0 : k->heartbeat.sent_at;
 
-	return k->beat.still_since > asked ? k->beat.still_since : asked;
+	return k->heartbeat.still_since > asked ? k->heartbeat.still_since : asked;
 }
 
 /* Only what was asked for can be missing: a clear-to-send tells nothing of its end, and this
@@ -78,16 +78,17 @@ static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	if (!(b->terms.flags & HA_FLAG_FAILOVER))
 		return; /* without failover the queue pair alone decides */
-	if (!k->beat.sent_at)
+	if (!k->heartbeat.sent_at)
 		return;
 	/* looks count, not time alone: who was stopped has not looked */
-	if (still >= limit && k->beat.misses >= MISSES) {
+	if (still >= limit && k->heartbeat.misses >= MISSES) {
 		ha_rail_suspect(b, r, data ? HA_CAUSE_TIMEOUT : HA_CAUSE_HEARTBEAT,
 				"nothing moves for %.0f ms; %u work requests are outstanding",
 				(double)still / 1e6, r->sq_posted - r->sq_retired);
 		if (data)
 			ha_heartbeat_silence(b, r);
-	} else if (k->beat.doubted && still >= doubted && k->beat.misses >= DOUBTED_MISSES) {
+	} else if (k->heartbeat.doubted && still >= doubted &&
+		   k->heartbeat.misses >= DOUBTED_MISSES) {
 		ha_rail_suspect(b, r, HA_CAUSE_SIBLING,
 				"another connection has proved its path silent, and nothing moves "
 				"here for %.0f ms; "
@@ -103,9 +104,9 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
 
 		if (b->rail[i].state == HA_RAIL_UP && k->sign.asked_at && k->sign.answered_at)
 			return true;
-		if (b->rail[i].state == HA_RAIL_UP && b->balance.weight[i] && k->beat.sent_at &&
-		    k->beat.misses >= MISSING &&
-		    k->beat.looked_at - k->beat.still_since >=
+		if (b->rail[i].state == HA_RAIL_UP && b->balance.weight[i] &&
+		    k->heartbeat.sent_at && k->heartbeat.misses >= MISSING &&
+		    k->heartbeat.looked_at - k->heartbeat.still_since >=
 			    b->failover.rto.rto_ns / MISSING_PART)
 			return true;
 	}
@@ -114,8 +115,8 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
 
 /* When the next look is due; at a multiple: one wake-up for all connections. A rail that was busy a
  * moment ago is idle for a moment. */
-static uint64_t next_look(const struct ha_bundle *b, const struct ha_beat_watch *k, bool active,
-			  uint64_t now)
+static uint64_t next_look(const struct ha_bundle *b, const struct ha_heartbeat_watch *k,
+			  bool active, uint64_t now)
 {
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS, close = close_look_ns(b),
 		 still = now - k->still_since;
@@ -137,28 +138,29 @@ static bool look_at_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS;
 	uint32_t retired = __atomic_load_n(&r->sq_retired, __ATOMIC_RELAXED);
 	uint32_t arrived = __atomic_load_n(&r->rq_consumed, __ATOMIC_RELAXED);
-	bool moved = retired != k->beat.retired_seen,
+	bool moved = retired != k->heartbeat.retired_seen,
 	     idle = __atomic_load_n(&r->sq_posted, __ATOMIC_RELAXED) == retired;
 
 	/* A path on which something was answered a moment ago is sound, whatever others say. */
 	if (moved || idle) {
-		k->beat.doubted = false;
-		ha_sign_given(b, r, k->beat.still_since, now);
+		k->heartbeat.doubted = false;
+		ha_sign_given(b, r, k->heartbeat.still_since, now);
 	}
-	if (moved && (!k->beat.sent_at || retired - k->beat.retired_seen > 1)) {
-		k->beat.busy_at = now;
+	if (moved && (!k->heartbeat.sent_at || retired - k->heartbeat.retired_seen > 1)) {
+		k->heartbeat.busy_at = now;
 		ha_silence_moved(&r->dev->silence, now);
 	}
-	if (moved || arrived != k->beat.arrived_seen)
-		k->beat.alive_since = k->beat.looked_at;
+	if (moved || arrived != k->heartbeat.arrived_seen)
+		k->heartbeat.alive_since = k->heartbeat.looked_at;
 	if (moved || idle ||
-	    (k->beat.idle_seen && (k->beat.closely || now - k->beat.looked_at > 2 * soon)))
-		k->beat.still_since = now;
-	k->beat.retired_seen = retired;
-	k->beat.arrived_seen = arrived;
-	k->beat.idle_seen = idle;
-	k->beat.looked_at = now;
-	k->beat.look_at = next_look(b, &k->beat, moved || !idle, now);
+	    (k->heartbeat.idle_seen &&
+	     (k->heartbeat.closely || now - k->heartbeat.looked_at > 2 * soon)))
+		k->heartbeat.still_since = now;
+	k->heartbeat.retired_seen = retired;
+	k->heartbeat.arrived_seen = arrived;
+	k->heartbeat.idle_seen = idle;
+	k->heartbeat.looked_at = now;
+	k->heartbeat.look_at = next_look(b, &k->heartbeat, moved || !idle, now);
 	return !moved && !idle;
 }
 
@@ -170,12 +172,12 @@ static bool is_still(const struct ha_bundle *b, const struct ha_rail *r, uint64_
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS,
 		 limit = ha_silence_limit(&r->dev->silence, now);
 
-	return !k->beat.closely || k->sign.asked_at || k->beat.doubted ||
-	       now - k->beat.still_since >= (limit < soon ? limit : soon);
+	return !k->heartbeat.closely || k->sign.asked_at || k->heartbeat.doubted ||
+	       now - k->heartbeat.still_since >= (limit < soon ? limit : soon);
 }
 
 /* Not after the next heartbeat, nor after the time-out. */
-static void look_in_time(const struct ha_bundle *b, struct ha_beat_watch *k, uint64_t now)
+static void look_in_time(const struct ha_bundle *b, struct ha_heartbeat_watch *k, uint64_t now)
 {
 	uint64_t end = k->still_since + b->failover.rto.rto_ns;
 
@@ -186,11 +188,12 @@ static void look_in_time(const struct ha_bundle *b, struct ha_beat_watch *k, uin
 }
 
 /* What the sender's heartbeat says beside that it is there. */
-static void read_word(struct ha_bundle *b, const struct ha_rail *r)
+static void read_heartbeat(struct ha_bundle *b, const struct ha_rail *r)
 {
 	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
 	ha_lag_read(b, r,
-		    __atomic_load_n(&ha_bundle_board(b)->beat[r->index].still, __ATOMIC_ACQUIRE));
+		    __atomic_load_n(&ha_bundle_board(b)->heartbeat[r->index].still,
+				    __ATOMIC_ACQUIRE));
 }
 
 void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -200,39 +203,39 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	bool still;
 
 	if (!b->is_send)
-		read_word(b, r);
+		read_heartbeat(b, r);
 	still = look_at_rail(b, r, now) && is_still(b, r, now);
-	if (k->beat.sent_at && (int32_t)(r->sq_retired - k->beat.mark) >= 0)
-		k->beat.sent_at = 0;
+	if (k->heartbeat.sent_at && (int32_t)(r->sq_retired - k->heartbeat.mark) >= 0)
+		k->heartbeat.sent_at = 0;
 	if (interval > b->failover.rto.rto_ns / 4)
 		interval = b->failover.rto.rto_ns / 4;
-	if (now >= k->beat.at || (still && !k->beat.sent_at)) {
-		if (!k->beat.sent_at) {
-			k->beat.misses = 0;
-			ha_heartbeat_beat(b, r, now);
-			k->beat.idle_seen = false; /* its own word is outstanding since now */
+	if (now >= k->heartbeat.at || (still && !k->heartbeat.sent_at)) {
+		if (!k->heartbeat.sent_at) {
+			k->heartbeat.misses = 0;
+			ha_heartbeat_send(b, r, now);
+			k->heartbeat.idle_seen = false; /* its own write is outstanding since now */
 			if (r->index == b->balance.first)
 				ha_gate_arm(b);
 		} else {
-			k->beat.misses++;
+			k->heartbeat.misses++;
 		}
-		k->beat.at = now + interval;
+		k->heartbeat.at = now + interval;
 	}
-	look_in_time(b, &k->beat, now);
+	look_in_time(b, &k->heartbeat, now);
 	ha_board_settle(b, r);
 	judge_rail(b, r, now);
 	ha_answer_step(b, r, now);
-	k->beat.closely = ha_sign_wanted(b, r) && ha_sign_step(b, r, now);
-	k->beat.watched = r->state == HA_RAIL_UP;
-	ha_due(b, k->beat.at);
-	if (k->beat.watched && k->beat.look_at < b->schedule.look_due)
-		b->schedule.look_due = k->beat.look_at;
+	k->heartbeat.closely = ha_sign_wanted(b, r) && ha_sign_step(b, r, now);
+	k->heartbeat.watched = r->state == HA_RAIL_UP;
+	ha_due(b, k->heartbeat.at);
+	if (k->heartbeat.watched && k->heartbeat.look_at < b->schedule.look_due)
+		b->schedule.look_due = k->heartbeat.look_at;
 }
 
 void ha_heartbeat_look(struct ha_bundle *b, uint64_t now)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_beat_watch *k = &b->failover.ctl[i].beat;
+		struct ha_heartbeat_watch *k = &b->failover.ctl[i].heartbeat;
 
 		if (b->rail[i].state == HA_RAIL_UP)
 			k->at = k->look_at = k->busy_at = now;
@@ -246,7 +249,7 @@ bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 		return false;
 	b->schedule.look_due = UINT64_MAX;
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_beat_watch *k = &b->failover.ctl[i].beat;
+		struct ha_heartbeat_watch *k = &b->failover.ctl[i].heartbeat;
 
 		if (!k->watched)
 			continue;

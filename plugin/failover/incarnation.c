@@ -169,14 +169,14 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_adaptive_new_incarnation(b, r);
 	k->join.attempts = 0;
 	k->out.repeat_at = 0;
-	k->beat.retired_seen = r->sq_retired;
-	k->beat.arrived_seen = r->rq_consumed;
-	k->beat.alive_since = 0;
-	k->beat.idle_seen = true;
-	k->beat.still_since = k->beat.looked_at = now;
-	k->beat.sent_at = 0;
-	k->beat.doubted = false;
-	k->beat.at = k->beat.look_at = k->beat.busy_at = now;
+	k->heartbeat.retired_seen = r->sq_retired;
+	k->heartbeat.arrived_seen = r->rq_consumed;
+	k->heartbeat.alive_since = 0;
+	k->heartbeat.idle_seen = true;
+	k->heartbeat.still_since = k->heartbeat.looked_at = now;
+	k->heartbeat.sent_at = 0;
+	k->heartbeat.doubted = false;
+	k->heartbeat.at = k->heartbeat.look_at = k->heartbeat.busy_at = now;
 	k->sign.asked_at = 0;
 	k->answer.due = false;
 	k->sign.lent = false;
@@ -258,14 +258,14 @@ void ha_incarnation_reset(struct ha_control *k)
 	k->out.repeat_at = 0;
 	k->out.repeats = 0;
 	k->windows.sent = k->windows.known;
-	k->mail.out = k->mail.in = 0;
+	k->board.out = k->board.in = 0;
 	k->join.pings = k->join.pongs = 0;
 	k->join.ping_answered = 0;
 	k->compare.replayed_requests = k->compare.replayed_bytes = k->compare.registration_ns = 0;
 }
 
 /* The first try of a standby that has never been up: the log says so once, and the tries go on. */
-static void tell_standby_failed(struct ha_bundle *b, struct ha_rail *r, const char *why)
+static void report_standby_failed(struct ha_bundle *b, struct ha_rail *r, const char *why)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
@@ -317,7 +317,7 @@ static void count_attempt(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	ha_spares_failed(b, r, now);
 	b->failover.ctl[r->index].join.attempts++;
-	tell_standby_failed(b, r, "the standby did not come up");
+	report_standby_failed(b, r, "the standby did not come up");
 }
 
 /* Until the next attempt. */
@@ -346,12 +346,12 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		not_needed(b, r);
 		return;
 	}
-	b->failover.spares.talk_ns = now - k->fence.suspected_at;
+	b->failover.spares.exchange_ns = now - k->fence.suspected_at;
 	if (k->working)
 		count_flap(b, r, now);
 	else
 		count_attempt(b, r, now);
-	if ((k->beat.doubted && k->cause == HA_CAUSE_SIBLING) || k->cause == HA_CAUSE_SILENCE)
+	if ((k->heartbeat.doubted && k->cause == HA_CAUSE_SIBLING) || k->cause == HA_CAUSE_SILENCE)
 		/* tried again as early; but only whose own time-out struck learns */
 		k->fence.by_timeout = true;
 	pause = find_pause(b, r);
@@ -395,11 +395,11 @@ static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
 {
 	struct ha_board *board = ha_bundle_board(b);
 	/* it only grows, whatever incarnation it came in */
-	uint64_t count = board->beat[r->index].count;
+	uint64_t count = board->heartbeat[r->index].count;
 
-	memset(&board->beat[r->index], 0, sizeof(board->beat[0]));
-	memset(board->mail[r->index], 0, sizeof(board->mail[0]));
-	board->beat[r->index].count = count;
+	memset(&board->heartbeat[r->index], 0, sizeof(board->heartbeat[0]));
+	memset(board->message[r->index], 0, sizeof(board->message[0]));
+	board->heartbeat[r->index].count = count;
 }
 
 /* The bundle is taken, and registered.lock: choose the device, so that its keys can go with the
@@ -448,7 +448,7 @@ bool ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r)
 	return true;
 }
 
-static void connecting_told(void *arg)
+static void on_connecting(void *arg)
 {
 	ha_due_now(arg);
 }
@@ -486,7 +486,7 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 	}
 	if (k->slow == HA_SLOW_CONNECT) {
 		k->slow = HA_SLOW_CONNECTING;
-		err = ha_rail_connect(b, r, &k->join.offer, connecting_told, b);
+		err = ha_rail_connect(b, r, &k->join.offer, on_connecting, b);
 	}
 	if (k->slow == HA_SLOW_CONNECTING)
 		return err ? err : finish_connect(b, r);
@@ -554,7 +554,7 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	if (k->join.attempts < 30)
 		k->join.attempts++;
-	tell_standby_failed(b, r, "no device for the standby is up");
+	report_standby_failed(b, r, "no device for the standby is up");
 	pause = b->is_send ? backoff_ns(k->join.attempts + k->join.flaps) : BACKOFF_MIN_NS;
 	if (ha_spares_hurry(b, r))
 		pause = NOT_OPENED_NS;
@@ -688,7 +688,7 @@ void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struc
 
 /* ---- proof ---- */
 
-static uint64_t beat_word(const struct ha_rail *r, uint32_t number)
+static uint64_t probe_value(const struct ha_rail *r, uint32_t number)
 {
 	return (uint64_t)r->epoch << 32 | number;
 }
@@ -704,8 +704,8 @@ static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t
 static void send_ping(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].ping,
-				 beat_word(r, ++k->join.pings));
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->heartbeat[r->index].ping,
+				 probe_value(r, ++k->join.pings));
 
 	if (err)
 		ha_rail_failed(b, r, NULL, err);
@@ -714,10 +714,10 @@ static void send_ping(struct ha_bundle *b, struct ha_rail *r)
 static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	const uint64_t *pong = &ha_bundle_board(b)->beat[r->index].pong;
+	const uint64_t *pong = &ha_bundle_board(b)->heartbeat[r->index].pong;
 
 	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
-	if (__atomic_load_n(pong, __ATOMIC_ACQUIRE) == beat_word(r, k->join.pings)) {
+	if (__atomic_load_n(pong, __ATOMIC_ACQUIRE) == probe_value(r, k->join.pings)) {
 		if (++k->join.pongs == HA_PONGS) {
 			enter_up(b, r, now);
 			return;
@@ -730,7 +730,8 @@ static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	uint64_t word = __atomic_load_n(&ha_bundle_board(b)->beat[r->index].ping, __ATOMIC_ACQUIRE);
+	uint64_t word =
+		__atomic_load_n(&ha_bundle_board(b)->heartbeat[r->index].ping, __ATOMIC_ACQUIRE);
 	int err;
 
 	/* Until the sender has its three. */
@@ -738,7 +739,7 @@ void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		look_again(b, k, now);
 	if (word == k->join.ping_answered || word >> 32 != r->epoch)
 		return;
-	err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].pong, word);
+	err = ha_board_write(b, r, &ha_bundle_staged_board(b)->heartbeat[r->index].pong, word);
 	if (err == -EAGAIN)
 		return; /* no room; it stands there still */
 	k->join.ping_answered = word;

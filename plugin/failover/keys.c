@@ -198,7 +198,7 @@ void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 	 * one has brought. */
 	k->keys.next = k->keys.end;
 	k->out.due &= ~HA_SEND(RAIL_KEYS);
-	k->windows = (struct ha_told_windows) { 0 };
+	k->windows = (struct ha_window_counts) { 0 };
 }
 
 void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)

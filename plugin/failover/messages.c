@@ -100,7 +100,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 {
 	for (unsigned n = 0; n < b->nrails; n++) {
-		unsigned i = b->link.next_mail++ % b->nrails;
+		unsigned i = b->link.message_rail++ % b->nrails;
 
 		if (b->active >> i & 1 && i != about)
 			return &b->rail[i];

@@ -47,8 +47,8 @@
 
 /* Others' work on its path excuses a rail for so long: a switch may send it over another link. */
 #define OTHERS_NS HA_SILENCE_MOST_NS
-/* Words that ask a silent rail for its sign, one at each look. */
-#define WORDS 4
+/* Writes that ask a silent rail for its sign, one at each look. */
+#define WRITES_MAX 4
 /* Up again so soon: it had been alive all the time. */
 #define ALIVE_NS HA_NS_PER_S
 
@@ -81,17 +81,17 @@ static bool moves_now(struct ha_bundle *b, struct ha_rail *r)
 {
 	ha_rail_poll(b, r);
 	return r->state != HA_RAIL_UP ||
-	       r->sq_retired != b->failover.ctl[r->index].beat.retired_seen;
+	       r->sq_retired != b->failover.ctl[r->index].heartbeat.retired_seen;
 }
 
 /* One write more than the heartbeats': the NIC of a peer that has missed the last packet notices
  * with the next. */
 static void ask_here(struct ha_bundle *b, struct ha_rail *r)
 {
-	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->beat[r->index].still,
-				 ha_lag_word(b, r));
+	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->heartbeat[r->index].still,
+				 ha_lag_heartbeat(b, r));
 
-	b->failover.ctl[r->index].sign.words++;
+	b->failover.ctl[r->index].sign.writes++;
 	if (err && err != -EAGAIN)
 		ha_rail_failed(b, r, NULL, err);
 }
@@ -122,7 +122,7 @@ static void ask_witness(struct ha_bundle *b, struct ha_rail *w, uint64_t now)
 	s->retired = w->sq_retired;
 	s->lent = true;
 	if (w->sq_posted == w->sq_retired)
-		ha_heartbeat_beat(b, w, now);
+		ha_heartbeat_send(b, w, now);
 }
 
 static void ask_again(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -135,7 +135,7 @@ static void ask_again(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (is_witness(r, &b->rail[i]))
 			ask_witness(b, &b->rail[i], now);
-	if (s->words < WORDS)
+	if (s->writes < WRITES_MAX)
 		ask_here(b, r);
 }
 
@@ -146,7 +146,7 @@ static void ask_anew(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	s->first_at = now;
 	s->waited = false;
 	s->soon = false;
-	s->words = 0;
+	s->writes = 0;
 	ask_again(b, r, now);
 }
 
@@ -235,7 +235,8 @@ static void give_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_rail_suspect(b, r, HA_CAUSE_SILENCE,
 			"silent for %.1f ms; rail %u (%s) answered %.1f ms after both were asked, "
 			"this one did not in %.1f ms; %u work requests are outstanding",
-			(double)(now - k->beat.still_since) / 1e6, w->index, ha_device_name(w->dev),
+			(double)(now - k->heartbeat.still_since) / 1e6, w->index,
+			ha_device_name(w->dev),
 			(double)(k->sign.answered_at - k->sign.asked_at) / 1e6,
 			(double)(now - k->sign.asked_at) / 1e6, r->sq_posted - r->sq_retired);
 	ha_heartbeat_silence(b, r);
@@ -247,7 +248,7 @@ static void give_up_too(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_rail_suspect(b, r, HA_CAUSE_SIBLING,
 			"another connection has proved its path silent, and nothing moves here "
 			"for %.1f ms; %u work requests are outstanding",
-			(double)(now - b->failover.ctl[r->index].beat.still_since) / 1e6,
+			(double)(now - b->failover.ctl[r->index].heartbeat.still_since) / 1e6,
 			r->sq_posted - r->sq_retired);
 }
 
@@ -289,7 +290,8 @@ static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, u
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_sign *s = &k->sign;
 
-	if (k->beat.doubted && now - s->asked_at >= limit / 2 && now - k->beat.still_since >= limit)
+	if (k->heartbeat.doubted && now - s->asked_at >= limit / 2 &&
+	    now - k->heartbeat.still_since >= limit)
 		give_up_too(b, r, now);
 	else if (!s->answered_at)
 		await_answer(b, r, limit, now);
@@ -298,7 +300,7 @@ static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, u
 		return;
 	else if (s->alive)
 		wait_on_sound_path(b, r, now);
-	else if (now - k->beat.still_since < 2 * limit + OTHERS_NS &&
+	else if (now - k->heartbeat.still_since < 2 * limit + OTHERS_NS &&
 		 ha_heartbeat_path_moves(r, b->ctx, s->asked_at))
 		ask_again(b, r, now); /* others' work moves on the same path */
 	else
@@ -321,13 +323,13 @@ static void step_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, ui
 	if (moves_now(b, r))
 		return;
 	s->still_at = s->seen_at = now;
-	if (s->asked_at && s->words < WORDS)
+	if (s->asked_at && s->writes < WRITES_MAX)
 		ask_here(b, r);
 	if (r->state != HA_RAIL_UP)
 		return;
 	if (s->asked_at && now - seen_at <= longest_gap(limit, wait))
 		judge_rail(b, r, wait, now);
-	else if (s->asked_at || k->beat.doubted || now - k->beat.still_since >= limit)
+	else if (s->asked_at || k->heartbeat.doubted || now - k->heartbeat.still_since >= limit)
 		ask_anew(b, r,
 			 now); /* for the first time, or because this process stood still itself */
 }
@@ -337,7 +339,7 @@ bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t limit = ha_silence_limit(&r->dev->silence, now);
 
-	if (limit == UINT64_MAX || now == k->beat.still_since)
+	if (limit == UINT64_MAX || now == k->heartbeat.still_since)
 		k->sign.asked_at = 0;
 	else
 		step_rail(b, r, limit, now);

@@ -51,7 +51,7 @@ static void stream_ended(struct ha_bundle *b, int err)
 			strerror(-err));
 		b->link.reset = err == -ECONNRESET;
 		for (unsigned i = 0; i < b->nrails; i++)
-			b->failover.ctl[i].beat.at = 0;
+			b->failover.ctl[i].heartbeat.at = 0;
 	}
 	ha_stream_close(b->link.stream);
 	b->link.stream = NULL;

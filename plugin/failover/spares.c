@@ -15,10 +15,10 @@
 #define START_NS (10 * HA_NS_PER_MS)
 /* so soon, one after the other, once the peer has answered. The best is up by then, or silent. */
 #define STAGGER_NS HA_NS_PER_MS
-/* How long the first tries wait for an answer, at least, and TALK_PART times as long as the end of
- * the last incarnation took both ends; at most ANSWER_MAX_NS. */
+/* How long the first tries wait for an answer, at least, and EXCHANGE_PART times as long as the end
+ * of the last incarnation took both ends; at most ANSWER_MAX_NS. */
 #define ANSWER_NS (200 * HA_NS_PER_MS)
-#define TALK_PART 8
+#define EXCHANGE_PART 8
 #define ANSWER_MAX_NS HA_NS_PER_S
 /* For the probes, at least, and PROBE_PART times as long as that end. Both are twice as long in
  * each further pass over all pairs, PASSES_MAX times. */
@@ -172,16 +172,16 @@ static uint64_t making_ns(const struct ha_bundle *b)
  */
 static uint64_t limit_ns(const struct ha_bundle *b, unsigned part, uint64_t least)
 {
-	uint64_t talk = part * b->failover.spares.talk_ns;
+	uint64_t exchange = part * b->failover.spares.exchange_ns;
 
-	if (talk > ANSWER_MAX_NS)
-		talk = ANSWER_MAX_NS;
-	return ((talk > least ? talk : least) + making_ns(b)) << count_passes(b);
+	if (exchange > ANSWER_MAX_NS)
+		exchange = ANSWER_MAX_NS;
+	return ((exchange > least ? exchange : least) + making_ns(b)) << count_passes(b);
 }
 
 uint64_t ha_spares_answer_ns(const struct ha_bundle *b)
 {
-	return limit_ns(b, TALK_PART, ANSWER_NS);
+	return limit_ns(b, EXCHANGE_PART, ANSWER_NS);
 }
 
 uint64_t ha_spares_probe_ns(const struct ha_bundle *b)

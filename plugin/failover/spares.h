@@ -48,7 +48,7 @@ struct ha_spares {
 	uint8_t wanted;         /* sender: mask of the rails that may be offered */
 	uint8_t peer_ports;     /* on which its end may be; 0: it does not say */
 	bool answered;          /* sender: the peer has answered an offer since no rail is up */
-	uint64_t talk_ns;       /* sender: what it took both ends to end the last incarnation */
+	uint64_t exchange_ns;   /* sender: what it took both ends to end the last incarnation */
 	uint64_t open_ns;       /* sender: what making the last queue pair took */
 	bool improve; /* sender: a port is back, which may make a better standby, from then on */
 	uint64_t improve_at;

@@ -34,9 +34,9 @@ void ha_windows_step(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_windows_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_windows *m)
 {
-	struct ha_told_windows *told = &b->failover.ctl[r->index].windows;
+	struct ha_window_counts *counts = &b->failover.ctl[r->index].windows;
 	const struct ha_takes *t = ((struct ha_recv *)b)->takes;
-	unsigned i = told->known;
+	unsigned i = counts->known;
 
 	pthread_mutex_lock(&b->registered.list_lock);
 	for (; i < t->noffered && m->n < HA_WINDOWS_SENT; i++) {
@@ -48,7 +48,7 @@ void ha_windows_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg
 							      .size = mr ? mr->size : 0 };
 	}
 	pthread_mutex_unlock(&b->registered.list_lock);
-	m->next = told->sent = i;
+	m->next = counts->sent = i;
 }
 
 void ha_windows_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_windows *m)
@@ -75,10 +75,10 @@ void ha_windows_take(struct ha_bundle *b, const struct ha_rail *r, const struct 
 
 void ha_windows_known(struct ha_bundle *b, const struct ha_rail *r, uint64_t next)
 {
-	struct ha_told_windows *told = &b->failover.ctl[r->index].windows;
+	struct ha_window_counts *counts = &b->failover.ctl[r->index].windows;
 
-	if (!b->is_send && next > told->known && next <= told->sent)
-		told->known = told->sent = (unsigned)next;
+	if (!b->is_send && next > counts->known && next <= counts->sent)
+		counts->known = counts->sent = (unsigned)next;
 }
 
 void ha_windows_void(struct ha_bundle *b, const struct ha_rail *r)

@@ -37,12 +37,12 @@ struct ha_journal {
 	uint64_t due;      /* when the totals are taken over again; under ctx->drive */
 	atomic_bool stale; /* an event has changed what the page sums up */
 	atomic_bool hold;  /* events wait in the queue until the driver has time */
-	STAILQ_HEAD(, told) queue;
+	STAILQ_HEAD(, queued_event) queue;
 };
 
 /* What has happened, and is not told yet. */
-struct told {
-	STAILQ_ENTRY(told) entry;
+struct queued_event {
+	STAILQ_ENTRY(queued_event) entry;
 	struct ha_event e;
 	struct ha_status_event record;
 	char text[];
@@ -264,7 +264,7 @@ static void report_event(struct ha_journal *j, const struct ha_event *e,
 /* Under j->lock. */
 static bool report_first(struct ha_journal *j)
 {
-	struct told *t = STAILQ_FIRST(&j->queue);
+	struct queued_event *t = STAILQ_FIRST(&j->queue);
 
 	if (!t)
 		return false;
@@ -291,7 +291,7 @@ static bool enqueue_event(struct ha_journal *j, const struct ha_event *e,
 			  const struct ha_status_event *record, const char *text)
 {
 	size_t size = strlen(text) + 1;
-	struct told *t = malloc(sizeof(*t) + size);
+	struct queued_event *t = malloc(sizeof(*t) + size);
 
 	if (!t)
 		return false;

@@ -25,7 +25,8 @@ static void send_delivered(struct ha_recv *c)
 
 	if (count - c->b.delivered_sent < step || !c->b.active)
 		return;
-	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->beat[r->index].count, count);
+	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->heartbeat[r->index].count,
+			     count);
 	if (!err)
 		c->b.delivered_sent = count;
 	else if (err != -EAGAIN) /* no room: the next call, or the driver, writes it */
@@ -38,9 +39,9 @@ uint64_t ha_delivery_count(const struct ha_send *s)
 	uint64_t count = 0;
 
 	for (unsigned i = 0; i < s->b.nrails; i++) {
-		uint64_t word = __atomic_load_n(&board->beat[i].count, __ATOMIC_ACQUIRE);
+		uint64_t value = __atomic_load_n(&board->heartbeat[i].count, __ATOMIC_ACQUIRE);
 
-		count = word > count ? word : count;
+		count = value > count ? value : count;
 	}
 	return count;
 }

@@ -17,14 +17,14 @@ void pair_defaults(struct pair_config *c)
 	ha_gpu_agent_defaults(&c->agent);
 }
 
-static int queue_send(void *self, const struct ha_gpu_say *say)
+static int queue_send(void *self, const struct ha_gpu_message *message)
 {
 	struct pair_queue *q = ((struct pair_channel *)self)->out;
 	int result = -EPIPE;
 
 	soft_lock(&q->lock);
-	if (!q->closed && q->head - q->tail < PAIR_SAYS) {
-		q->say[q->head % PAIR_SAYS] = *say;
+	if (!q->closed && q->head - q->tail < PAIR_MESSAGES) {
+		q->message[q->head % PAIR_MESSAGES] = *message;
 		ha_gpu_store(&q->head, q->head + 1);
 		result = 0;
 	}
@@ -32,7 +32,7 @@ static int queue_send(void *self, const struct ha_gpu_say *say)
 	return result;
 }
 
-static int queue_receive(void *self, struct ha_gpu_say *say)
+static int queue_receive(void *self, struct ha_gpu_message *message)
 {
 	struct pair_queue *q = ((struct pair_channel *)self)->in;
 	int result = 0;
@@ -41,7 +41,7 @@ static int queue_receive(void *self, struct ha_gpu_say *say)
 		return ha_gpu_load(&q->closed) ? -EPIPE : 0;
 	soft_lock(&q->lock);
 	if (q->head != q->tail) {
-		*say = q->say[q->tail % PAIR_SAYS];
+		*message = q->message[q->tail % PAIR_MESSAGES];
 		ha_gpu_store(&q->tail, q->tail + 1);
 		result = 1;
 	}
@@ -72,7 +72,7 @@ static void make_memory(struct pair *p, unsigned e, const struct pair_config *c)
 
 	end->conn = conn;
 	end->heap = alloc_bytes(p->fabric, c->heap_bytes);
-	conn->mail = alloc_bytes(p->fabric, sizeof(*conn->mail));
+	conn->mailbox = alloc_bytes(p->fabric, sizeof(*conn->mailbox));
 	conn->scratch = alloc_bytes(p->fabric, 64);
 	conn->nwqes = c->nwqes;
 	conn->proof_every = c->proof_every;
@@ -89,7 +89,7 @@ static void make_memory(struct pair *p, unsigned e, const struct pair_config *c)
  * One NIC of one end: an unauthenticated peer's queue pair and keys first where it is the backup's.
  */
 static void make_path(struct pair *p, unsigned e, unsigned path, const struct pair_config *c,
-		      uint32_t *heap_keys, uint32_t *mail_key)
+		      uint32_t *heap_keys, uint32_t *mailbox_key)
 {
 	struct soft_nic *n = &p->fabric->nic[2 * e + path];
 	struct pair_end *end = &p->end[e];
@@ -106,7 +106,7 @@ static void make_path(struct pair *p, unsigned e, unsigned path, const struct pa
 	end->path[path].qp = soft_qp_create(n, &attr);
 	CHECK(end->path[path].qp);
 	soft_path_describe(end->path[path].qp, q);
-	*mail_key = register_memory(n, end->conn->mail, sizeof(*end->conn->mail), true);
+	*mailbox_key = register_memory(n, end->conn->mailbox, sizeof(*end->conn->mailbox), true);
 	q->scratch_key = register_memory(n, end->conn->scratch, 64, false);
 	q->nlkey = c->heap_bytes >> c->chunk;
 	for (uint32_t i = 0; i < q->nlkey; i++)
@@ -116,23 +116,23 @@ static void make_path(struct pair *p, unsigned e, unsigned path, const struct pa
 }
 
 static void connect_path(struct pair *p, unsigned path, const struct ha_gpu_path_ops *ops,
-			 uint32_t *const keys[2], const uint32_t mail_key[2])
+			 uint32_t *const keys[2], const uint32_t mailbox_key[2])
 {
 	for (unsigned e = 0; e < 2; e++) {
 		struct pair_end *end = &p->end[e], *peer = &p->end[!e];
 		struct ha_gpu_path *q = &end->conn->path[path];
 
-		end->path[path].told = 2 * e + path;
+		end->path[path].announced = 2 * e + path;
 		end->path[path].peer_address = 2 * !e + path;
 		end->path[path].peer_qpn = peer->path[path].qp->qpn;
 		q->rkey = keys[!e];
 		q->nrkey = peer->conn->path[path].nlkey;
-		q->mail = (uint64_t)(uintptr_t)peer->conn->mail;
-		q->mail_key = mail_key[!e];
+		q->mailbox = (uint64_t)(uintptr_t)peer->conn->mailbox;
+		q->mailbox_key = mailbox_key[!e];
 		CHECK(!ops->connect(&end->path[path], 0));
 	}
 	for (unsigned e = 0; e < 2 && ops->describe; e++) {
-		uint64_t word[HA_GPU_SAID] = { 0 };
+		uint64_t word[HA_GPU_DETAILS] = { 0 };
 
 		ops->describe(&p->end[e].path[path], word);
 		CHECK(!ops->set_peer(&p->end[!e].path[path], word, &p->end[!e].conn->path[path]));
@@ -142,7 +142,7 @@ static void connect_path(struct pair *p, unsigned path, const struct ha_gpu_path
 void pair_make(struct pair *p, struct soft_fabric *fabric, const struct pair_config *c)
 {
 	const struct ha_gpu_path_ops *ops = c->dc ? &soft_dc_path_ops : &soft_path_ops;
-	uint32_t *keys[2], mail_key[2];
+	uint32_t *keys[2], mailbox_key[2];
 
 	memset(p, 0, sizeof(*p));
 	p->fabric = fabric;
@@ -153,9 +153,9 @@ void pair_make(struct pair *p, struct soft_fabric *fabric, const struct pair_con
 	for (unsigned path = 0; path < HA_GPU_PATHS; path++) {
 		for (unsigned e = 0; e < 2; e++) {
 			keys[e] = alloc_bytes(fabric, ((c->heap_bytes >> c->chunk) + path) * 4);
-			make_path(p, e, path, c, keys[e], &mail_key[e]);
+			make_path(p, e, path, c, keys[e], &mailbox_key[e]);
 		}
-		connect_path(p, path, ops, keys, mail_key);
+		connect_path(p, path, ops, keys, mailbox_key);
 	}
 	for (unsigned e = 0; e < 2; e++) {
 		struct pair_end *end = &p->end[e];

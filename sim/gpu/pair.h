@@ -14,7 +14,7 @@
 #include "gpu/failover/agent.h"
 #include "gpu/soft/path.h"
 
-#define PAIR_SAYS 64
+#define PAIR_MESSAGES 64
 
 struct pair_config {
 	uint32_t nwqes, proof_every, cq_log, proxied;
@@ -31,7 +31,7 @@ struct pair_config {
 
 struct pair_queue {
 	uint64_t lock, head, tail, closed;
-	struct ha_gpu_say say[PAIR_SAYS];
+	struct ha_gpu_message message[PAIR_MESSAGES];
 };
 
 struct pair_channel {

@@ -143,7 +143,7 @@ static void leave_group(void *arg)
 {
 	struct ina_sim_world *w = arg;
 
-	note_fault(w, INA_SIM_TOLD_NS);
+	note_fault(w, INA_SIM_ABORT_NS);
 	w->cut_until = ina_sim_now(w) + w->sc.outage_ns;
 	ina_sim_trace_line(w, "rank 1 gives up");
 	ina_sim_rank_leave(&w->rank[1]);

@@ -22,7 +22,7 @@
 #define INA_SIM_SWITCH_NS UINT64_C(100000000)
 #define INA_SIM_OUTAGE_NS UINT64_C(40000000)
 /* when a rank has given up, the others know, long before their own limit */
-#define INA_SIM_TOLD_NS UINT64_C(100000000)
+#define INA_SIM_ABORT_NS UINT64_C(100000000)
 #define INA_SIM_SLOTS 1024u
 #define INA_SIM_INCARNATIONS_MAX 8
 #define INA_SIM_START_NS UINT64_C(1000000000) /* the wire's clock at its creation */

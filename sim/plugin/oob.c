@@ -258,7 +258,7 @@ static ssize_t sim_recv(struct ha_oob_conn *c, void *data, size_t size)
  * The end of our half: a FIN behind what was sent, or a reset when bytes of the peer's were left
  * unread.
  */
-static void say_end(struct ha_oob_conn *c)
+static void send_end(struct ha_oob_conn *c)
 {
 	const struct chunk *first = STAILQ_FIRST(&c->chunks);
 	struct ha_oob_conn *peer = c->peer;
@@ -293,7 +293,7 @@ static void close_waiting(struct ha_oob_conn *l)
 static void sim_close(struct ha_oob_conn *c)
 {
 	close_waiting(c);
-	say_end(c);
+	send_end(c);
 	conn_free(c);
 }
 
@@ -364,7 +364,7 @@ void sim_oob_die(struct sim_oob *oob, unsigned host, bool power)
 		sim_oob_silence(oob);
 	LIST_FOREACH(c, &oob->streams, entry)
 		if (c->host == host) {
-			say_end(c);
+			send_end(c);
 			fail_at(c, -EPIPE, now_of(oob));
 		}
 	LIST_FOREACH(l, &oob->listeners, entry)

@@ -7,7 +7,7 @@
 
 #define MS 1000000u
 /* a connection without any path tries at least that often */
-#define DARK_RETRY_NS (UINT64_C(1000) * MS)
+#define NO_PATH_RETRY_NS (UINT64_C(1000) * MS)
 #define RETRY_NS (UINT64_C(30000) * MS) /* one with a path, for its others */
 #define JOIN_NS (UINT64_C(2000) * MS)   /* a try that nobody answers */
 #define SLACK_NS (UINT64_C(50) * MS)
@@ -161,7 +161,7 @@ static bool spare_good(const struct view *v, const struct sim_conn_spec *c,
 
 /* What one pass says takes as long as a socket that trickles needs for it: each round of a driver
  * takes three pieces, on average. */
-static uint64_t talk_time(const struct sim_scenario *sc)
+static uint64_t exchange_time(const struct sim_scenario *sc)
 {
 	uint64_t round = 20000 + sc->thread.service_ns / 2, pieces = 3 * (sc->oob.piece + 1) / 2;
 
@@ -172,14 +172,14 @@ static uint64_t talk_time(const struct sim_scenario *sc)
 static uint64_t search_time(const struct sim_scenario *sc, const struct sim_promise *p)
 {
 	return (1 + sc->ndevices[0] * sc->ndevices[1] / (HA_MAX_RAILS - p->nrails)) *
-	       (PASS_NS + talk_time(sc));
+	       (PASS_NS + exchange_time(sc));
 }
 
 /* From a path's return to a rail that carries data again, at the latest: a try that is under way
  * fails, the pause, the next. All other pairs that are tried meanwhile use the same socket. */
 static uint64_t recovery_time(const struct sim_scenario *sc)
 {
-	return DARK_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS + talk_time(sc);
+	return NO_PATH_RETRY_NS + 2 * sim_scenario_window(sc) + SLACK_NS + exchange_time(sc);
 }
 
 static unsigned count_paths(const struct sim_promise *p)

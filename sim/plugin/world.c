@@ -464,8 +464,8 @@ static void world_close(struct sim_world *w)
 		sim_report_finding(w, SIM_LEAK, "%u sockets are left open", w->oob.open);
 	for (unsigned i = 0; i < w->sc.nconns; i++)
 		sim_conn_free(w->conn[i]);
-	w->result.said = w->oob.messages;
-	w->result.said_bytes = w->oob.bytes;
+	w->result.control_messages = w->oob.messages;
+	w->result.control_bytes = w->oob.bytes;
 	sim_oob_fini(&w->oob);
 	w->result.ns = w->wire ? sim_elapsed(w) : 0;
 	w->result.steps = w->wire ? sr_memwire_steps(w->wire) : 0;

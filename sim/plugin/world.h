@@ -62,7 +62,7 @@ struct sim_result {
 	/* of a sender without any rail: pairs of devices that were being tried at one moment, at
 	 * most */
 	unsigned tried_at_once;
-	uint64_t said, said_bytes; /* control messages over the sockets */
+	uint64_t control_messages, control_bytes; /* control messages over the sockets */
 	/* bytes that each device has put on the wire, headers and what was sent again too */
 	uint64_t sent[SIM_HOSTS][SIM_DEVICES_MAX];
 	/*

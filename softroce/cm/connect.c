@@ -463,8 +463,8 @@ static struct sr_cm_id *find_addressee(const uint8_t gid[16], uint64_t local_id)
 	return id;
 }
 
-static void tell_with_data(struct sr_cm_id *id, enum sr_cm_event event, int status,
-			   const struct sr_mad *mad)
+static void report_with_data(struct sr_cm_id *id, enum sr_cm_event event, int status,
+			     const struct sr_mad *mad)
 {
 	struct sr_cm_note *note = sr_cm_note(id, event, status);
 
@@ -490,7 +490,7 @@ static void handle_reply(struct sr_cm_id *id, const struct sr_mad *mad)
 	id->terms.rnr_retry = (uint8_t)mad->rnr_retry;
 	id->state = SR_CM_ANSWERED;
 	id->repeat.due = 0;
-	tell_with_data(id, SR_CM_CONNECT_RESPONSE, 0, mad);
+	report_with_data(id, SR_CM_CONNECT_RESPONSE, 0, mad);
 }
 
 static void handle_reject(struct sr_cm_id *id, const struct sr_mad *mad)
@@ -499,7 +499,7 @@ static void handle_reject(struct sr_cm_id *id, const struct sr_mad *mad)
 		return;
 	id->state = SR_CM_ENDED;
 	id->repeat.due = 0;
-	tell_with_data(id, SR_CM_REJECTED, (int)mad->reason, mad);
+	report_with_data(id, SR_CM_REJECTED, (int)mad->reason, mad);
 }
 
 static void handle_disconnect(struct sr_cm_id *id, const struct sr_mad *mad)

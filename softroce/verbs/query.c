@@ -83,8 +83,8 @@ static int port_fill(struct sr_context *context, uint8_t port, struct ibv_port_a
 	if (!sr_context_enter(context))
 		return EIO;
 	sr_nic_query_port(context->adapter->nic, attr);
-	sr_netif_ib_speed(context->adapter->speed_told ? context->adapter->speed_told
-						       : context->adapter->link.speed,
+	sr_netif_ib_speed(context->adapter->speed_reported ? context->adapter->speed_reported
+							   : context->adapter->link.speed,
 			  &attr->active_width, &attr->active_speed);
 	sr_context_leave(context);
 	attr->gid_tbl_len = SR_GIDS;

@@ -17,8 +17,8 @@ start() {
 	PID=$!
 }
 
-# told N CAUSE: both processes have come to say it N times, for the agent as a whole
-told() {
+# expect_cause N CAUSE: both processes have come to say it N times, for the agent as a whole
+expect_cause() {
 	for _ in $(seq 600); do
 		[ "$(count "$2" | sort -u)" = "$1" ] && return
 		sleep 0.1
@@ -54,23 +54,23 @@ goes_on() {
 env --default-signal=INT "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 --dev 0+1 -b 4M -e 4M --duration 500s --compute 5ms >"$TMP/out" 2>"$TMP/err" &
 PERF=$!
 for _ in $(seq 600); do [ -n "$(ls "$TMP"/events.* 2>/dev/null)" ] && break; sleep 0.1; done
-told 1 no_agent
+expect_cause 1 no_agent
 goes_on "without an agent"
 start
-told 1 followed
+expect_cause 1 followed
 timeout 800 "$HA" agent set '*' '*' 700 || fail "set"
 goes_on "with an agent"
 kill -STOP $PID
-told 1 agent_stale
+expect_cause 1 agent_stale
 goes_on "beside an agent that hangs"
 kill -CONT $PID
-told 2 followed
+expect_cause 2 followed
 kill -9 $PID
 wait $PID 2>/dev/null
-told 2 agent_stale
+expect_cause 2 agent_stale
 goes_on "after the agent's death"
 start
-told 3 followed
+expect_cause 3 followed
 goes_on "with the next agent"
 # each of the two connections has had one hint, and never a bad one
 for _ in $(seq 600); do

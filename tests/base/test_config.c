@@ -282,7 +282,7 @@ static void check_printed(const struct ha_config *c)
 	CHECK(strstr(text, "HA_NCCL_VERBS                    system     default\n"));
 }
 
-static void misspelt_names_are_told(void)
+static void misspelt_names_are_reported(void)
 {
 	struct ha_config c;
 
@@ -396,7 +396,7 @@ int main(int argc, char **argv)
 	the_soft_timeout_in_force_exceeds_twice_the_window();
 	the_forced_timeout_wins();
 	nearest_name_is_found();
-	misspelt_names_are_told();
+	misspelt_names_are_reported();
 	the_page_is_current(argv[1]);
 	the_agents_directory_is_not_squatted();
 	return 0;

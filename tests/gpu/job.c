@@ -162,12 +162,12 @@ void job_end(struct job *j)
 	soft_fabric_close(j->fabric);
 }
 
-void job_kill(struct job *j, int pe, int nic, bool told)
+void job_kill(struct job *j, int pe, int nic, bool reported)
 {
 	struct soft_nic *n = &j->fabric->nic[pe * j->nics + nic];
 
 	ha_gpu_store(&n->power, SOFT_DEAD);
-	ha_gpu_store(&n->told, told);
+	ha_gpu_store(&n->reported, reported);
 }
 
 static void check_same_result(struct job *j)

@@ -53,7 +53,7 @@ void *job_finalize(void *pe);
 void job_want(struct job *j, int result); /* all have it */
 /* After finalize: nothing is left. Then everything ends. */
 void job_end(struct job *j);
-void job_kill(struct job *j, int pe, int nic, bool told);
+void job_kill(struct job *j, int pe, int nic, bool reported);
 
 /* Two processes are set up and grow n times, again and again; process 0's 1st, 2nd, ... call that
  * may fail does. Both end each step alike, a growth that fails leaves what was there as it was, and

@@ -68,7 +68,7 @@ static void dead_reservation_body(void *arg)
 	CHECK_INT(ha_gpu_load(&scene.a->cons), 1);
 	CHECK_INT(ha_gpu_load(&scene.a->tail), 0);
 	ha_gpu_store(&scene.fabric->nic[0].link, 0);
-	ha_gpu_store(&scene.fabric->nic[0].told, 1);
+	ha_gpu_store(&scene.fabric->nic[0].reported, 1);
 	scene_rest(300 * US);
 	CHECK_INT(scene.pair.end[0].agent.path[0].state, HA_GPU_PATH_CLOSING); /* it has looked */
 }
@@ -95,7 +95,7 @@ static void probe_under_way_body(void *arg)
 	scene_rest(500 * US);
 	CHECK(scene.pair.end[0].agent.path[1].posted != scene.pair.end[0].agent.path[1].answered);
 	ha_gpu_store(&scene.fabric->nic[0].power, SOFT_DEAD);
-	ha_gpu_store(&scene.fabric->nic[0].told, 1);
+	ha_gpu_store(&scene.fabric->nic[0].reported, 1);
 	scene_rest(500 * US);
 	ha_gpu_store(&scene.fabric->nic[1].pace, 0);
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -186,7 +186,7 @@ static void consumer_index_grows(void)
  * ---- */
 static void flap_path_0(void)
 {
-	ha_gpu_store(&scene.fabric->nic[0].told, 1);
+	ha_gpu_store(&scene.fabric->nic[0].reported, 1);
 	ha_gpu_store(&scene.fabric->nic[0].link, 0);
 	scene_rest(300 * US);
 	soft_nic_heal(&scene.fabric->nic[0]);
@@ -266,10 +266,10 @@ static void stalled_poller_body(void *arg)
 	}
 	for (uint32_t i = 0; i < 64; i++) { /* wherever it stalled */
 		uint64_t mine = (ci & ~HA_GPU_INDEX) | i,
-			 told = (word & ~UINT64_C(0xffffffff)) | ha_gpu_be32(i);
+			 consumer = (word & ~UINT64_C(0xffffffff)) | ha_gpu_be32(i);
 
 		CHECK(!ha_gpu_cas(&p->cq_ci, &mine, mine + 1));
-		CHECK(!ha_gpu_cas((uint64_t *)(void *)p->cq_dbrec, &told, told + 1));
+		CHECK(!ha_gpu_cas((uint64_t *)(void *)p->cq_dbrec, &consumer, consumer + 1));
 	}
 	scene_put(0, 3);
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
@@ -287,7 +287,7 @@ static void stalled_poller(void)
 
 /* ---- a thread that saw an error before a switch says FAILED after it, of a path that carries the
  * log and moves: so it stayed ---- */
-static void late_word_body(void *arg)
+static void late_message_body(void *arg)
 {
 	ha_gpu_store(&scene.a->health[0], HA_GPU_FAILED);
 	for (unsigned i = 0; i < 20; i++) {
@@ -299,10 +299,10 @@ static void late_word_body(void *arg)
 	CHECK_INT(scene.pair.end[0].agent.count.switches, 0);
 }
 
-static void late_word(void)
+static void late_message(void)
 {
 	scene_begin();
-	scene_run(late_word_body);
+	scene_run(late_message_body);
 	scene_end();
 }
 
@@ -316,7 +316,7 @@ static void late_poller_body(void *arg)
 	CHECK_INT(ha_gpu_quiet(scene.a, HA_GPU_FOREVER), HA_GPU_DONE);
 	cons = ha_gpu_load(&scene.a->cons);
 	ha_gpu_store(&scene.fabric->nic[0].link, 0);
-	ha_gpu_store(&scene.fabric->nic[0].told, 1);
+	ha_gpu_store(&scene.fabric->nic[0].reported, 1);
 	while (!ha_gpu_load(&scene.a->active) || !scene.pair.end[0].agent.carrying)
 		ha_gpu_pause();
 	/* the agent does not look; nobody else does */
@@ -354,14 +354,14 @@ static void probes_are_the_agents_body(void *arg)
 {
 	struct ha_gpu_agent_path *p = &scene.pair.end[0].agent.path[1];
 
-	scene.fabric->nic[0].told = 1;
+	scene.fabric->nic[0].reported = 1;
 	scene.fabric->nic[0].link = 0;
 	while (!ha_gpu_load(&scene.a->active))
 		ha_gpu_pause();
 	CHECK(ha_gpu_fiber_add(heal_nic, NULL, NULL, true));
 	for (unsigned i = 1; i <= 6; i++) {
 		scene_put(0, i);
-		ha_gpu_store(&scene.fabric->nic[1].told, 1);
+		ha_gpu_store(&scene.fabric->nic[1].reported, 1);
 		ha_gpu_store(&scene.fabric->nic[1].link, 0);
 		while (p->failures < i)
 			ha_gpu_poll(scene.a);
@@ -393,7 +393,7 @@ static const struct named_test tests[] = {
 	{ "stalled_poller", stalled_poller },
 	{ "probes_are_the_agents", probes_are_the_agents },
 	{ "late_poller", late_poller },
-	{ "late_word", late_word },
+	{ "late_message", late_message },
 };
 
 int main(int argc, char **argv)

@@ -132,18 +132,18 @@ static bool late;
 
 void __wrap_ha_gpu_host_stats(struct ha_gpu_host *h, struct ha_gpu_host_stats *s)
 {
-	static uint64_t told;
+	static uint64_t before;
 	bool first;
 
 	__real_ha_gpu_host_stats(h, s);
 	if (!late || h != check[1].host)
 		return;
-	first = s->switches != told;
+	first = s->switches != before;
 	if (first) {
 		uint64_t now = s->switches;
 
-		s->switches = told;
-		told = now;
+		s->switches = before;
+		before = now;
 	}
 }
 

@@ -285,7 +285,7 @@ static void growth_adds_connected_ones(void)
 	end_job();
 }
 
-static int no_word(void *self, const void *send, void *receive, size_t bytes)
+static int fail_exchange(void *self, const void *send, void *receive, size_t bytes)
 {
 	return -EIO;
 }
@@ -301,7 +301,7 @@ static void never_begun(void)
 	job_want(&job, 0);
 	word = job.pe[0].bootstrap.alltoall;
 	for (int pe = 0; pe < 2; pe++)
-		job.pe[pe].bootstrap.alltoall = no_word;
+		job.pe[pe].bootstrap.alltoall = fail_exchange;
 	job_all(&job, connect_dc);
 	job_want(&job, -EIO);
 	for (int pe = 0; pe < 2; pe++)
@@ -369,7 +369,7 @@ static void another_address(void)
 	exchange_rounds(3);
 	for (uint64_t i = 1; i <= 2; i++) {
 		ha_gpu_store(&job.fabric->nic[2].link, 0);
-		ha_gpu_store(&job.fabric->nic[2].told, 1);
+		ha_gpu_store(&job.fabric->nic[2].reported, 1);
 		wait_for(find_conn(0, 0, 1), 1);
 		exchange_rounds(2);
 		ha_gpu_store(&job.fabric->nic[2].address, 100 * i);

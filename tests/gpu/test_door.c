@@ -2,8 +2,8 @@
 /* test_door.c - unauthenticated peers that connect while a job's processes look for each other */
 #include "gpu/device/world.h"
 #include "gpu/host/door.h"
+#include "gpu/host/messages.h"
 #include "gpu/host/stream.h"
-#include "gpu/host/words.h"
 #include "tests/ina/switch/named.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ int accept4(int fd, struct sockaddr *address, socklen_t *bytes, int flags)
 struct rank {
 	int rank, unauthenticated, silent[UNAUTHENTICATED]; /* connections that say nothing */
 	struct ha_gpu_bootstrap b, spied;
-	struct ha_gpu_words *words;
+	struct ha_gpu_messages *messages;
 	uint64_t took;
 };
 
@@ -116,7 +116,7 @@ static int alltoall_and_crowd(void *self, const void *send, void *receive, size_
 	return result;
 }
 
-static void *open_words(void *arg)
+static void *open_messages(void *arg)
 {
 	struct rank *r = arg;
 	uint64_t start = ha_gpu_now();
@@ -125,7 +125,7 @@ static void *open_words(void *arg)
 	r->spied.self = r;
 	r->spied.alltoall = alltoall_and_crowd;
 	r->spied.ended_rank = NULL;
-	CHECK(!ha_gpu_words_open(&r->spied, LIMIT_MS, &r->words));
+	CHECK(!ha_gpu_messages_open(&r->spied, LIMIT_MS, &r->messages));
 	r->took = ha_gpu_now() - start;
 	return NULL;
 }
@@ -134,22 +134,22 @@ static void *open_quietly(void *arg)
 {
 	struct rank *r = arg;
 
-	CHECK(!ha_gpu_words_open(&r->b, LIMIT_MS, &r->words));
+	CHECK(!ha_gpu_messages_open(&r->b, LIMIT_MS, &r->messages));
 	return NULL;
 }
 
-static void silent_at_the_words(void)
+static void silent_at_the_messages(void)
 {
 	pthread_t t;
 
 	meet_with_unauthenticated();
-	CHECK(!pthread_create(&t, NULL, open_words, &rank[0]));
-	open_words(&rank[1]);
+	CHECK(!pthread_create(&t, NULL, open_messages, &rank[0]));
+	open_messages(&rank[1]);
 	pthread_join(t, NULL);
 	CHECK_INT(rank[1].unauthenticated, UNAUTHENTICATED);
 	CHECK(rank[0].took < SOON);
 	for (int i = 0; i < 2; i++)
-		ha_gpu_words_close(rank[i].words);
+		ha_gpu_messages_close(rank[i].messages);
 	close_bootstraps();
 }
 
@@ -157,34 +157,34 @@ static void silent_at_the_words(void)
 static void a_row_that_cannot_be(void)
 {
 	uint64_t end = ha_gpu_now() + UINT64_C(120000000000);
-	struct ha_gpu_say say = { .word = HA_GPU_SAY_PROVED };
+	struct ha_gpu_message message = { .type = HA_GPU_MESSAGE_PROVED };
 	struct ha_gpu_channel to, from;
 	pthread_t t;
 	int r;
 
 	meet_with_unauthenticated();
-	CHECK(!pthread_create(&t, NULL, open_words, &rank[0]));
-	open_words(&rank[1]);
+	CHECK(!pthread_create(&t, NULL, open_messages, &rank[0]));
+	open_messages(&rank[1]);
 	pthread_join(t, NULL);
-	CHECK(!ha_gpu_words_lane(rank[1].words, 0, HA_GPU_ROWS_MAX - 1, &to) &&
-	      !ha_gpu_words_lane(rank[0].words, 1, HA_GPU_ROWS_MAX - 1, &from));
-	CHECK(!to.send(to.self, &say));
-	while (!(r = from.receive(from.self, &say)))
+	CHECK(!ha_gpu_messages_lane(rank[1].messages, 0, HA_GPU_ROWS_MAX - 1, &to) &&
+	      !ha_gpu_messages_lane(rank[0].messages, 1, HA_GPU_ROWS_MAX - 1, &from));
+	CHECK(!to.send(to.self, &message));
+	while (!(r = from.receive(from.self, &message)))
 		CHECK(ha_gpu_now() < end);
 	CHECK_INT(r, 1); /* the last row can be */
-	CHECK(!ha_gpu_words_lane(rank[1].words, 0, HA_GPU_ROWS_MAX, &to));
-	CHECK(!to.send(to.self, &say));
-	while (!(r = from.receive(from.self, &say)))
+	CHECK(!ha_gpu_messages_lane(rank[1].messages, 0, HA_GPU_ROWS_MAX, &to));
+	CHECK(!to.send(to.self, &message));
+	while (!(r = from.receive(from.self, &message)))
 		CHECK(ha_gpu_now() < end);
 	CHECK_INT(r, -EPIPE);
 	for (int i = 0; i < 2; i++)
-		ha_gpu_words_close(rank[i].words);
+		ha_gpu_messages_close(rank[i].messages);
 	close_bootstraps();
 }
 
 /* ---- a peer that takes nothing ---- */
 
-#define WORDS 200000u /* far more than the buffers of a socket hold */
+#define MESSAGES 200000u /* far more than the buffers of a socket hold */
 
 /*
  * Rank 1 reads nothing while rank 0 speaks: nobody waits for it with the peer's lock, in which rank
@@ -193,7 +193,7 @@ static void a_row_that_cannot_be(void)
 static void slow_listener(void)
 {
 	struct ha_gpu_channel to, from;
-	struct ha_gpu_say say = { .word = 1 };
+	struct ha_gpu_message message = { .type = 1 };
 	pthread_t t;
 	unsigned n = 0;
 	int r;
@@ -207,20 +207,20 @@ static void slow_listener(void)
 	CHECK(!pthread_create(&t, NULL, open_quietly, &rank[0]));
 	open_quietly(&rank[1]);
 	pthread_join(t, NULL);
-	CHECK_INT(ha_gpu_words_lane(rank[0].words, 1, 3, &to), 0);
-	CHECK_INT(ha_gpu_words_lane(rank[1].words, 0, 3, &from), 0);
-	for (say.incarnation = 0; say.incarnation < WORDS; say.incarnation++)
-		CHECK_INT(to.send(to.self, &say), 0);
-	while (n < WORDS) {
-		r = from.receive(from.self, &say);
+	CHECK_INT(ha_gpu_messages_lane(rank[0].messages, 1, 3, &to), 0);
+	CHECK_INT(ha_gpu_messages_lane(rank[1].messages, 0, 3, &from), 0);
+	for (message.incarnation = 0; message.incarnation < MESSAGES; message.incarnation++)
+		CHECK_INT(to.send(to.self, &message), 0);
+	while (n < MESSAGES) {
+		r = from.receive(from.self, &message);
 		CHECK(r >= 0);
 		if (r)
-			CHECK_INT(say.incarnation, n++);
+			CHECK_INT(message.incarnation, n++);
 		else
-			CHECK_INT(to.receive(to.self, &say), 0);
+			CHECK_INT(to.receive(to.self, &message), 0);
 	}
 	for (int i = 0; i < 2; i++) {
-		ha_gpu_words_close(rank[i].words);
+		ha_gpu_messages_close(rank[i].messages);
 		ha_gpu_bootstrap_close(&rank[i].b);
 	}
 }
@@ -253,13 +253,13 @@ static void *one_of_three(void *arg)
 		r->spied.ended_rank = NULL;
 	}
 	start = ha_gpu_now();
-	CHECK(ha_gpu_words_open(&r->spied, LIMIT_MS, &r->words) < 0);
+	CHECK(ha_gpu_messages_open(&r->spied, LIMIT_MS, &r->messages) < 0);
 	ha_gpu_bootstrap_close(&r->b);
 	r->took = ha_gpu_now() - start;
 	return NULL;
 }
 
-static void gone_before_the_words(void)
+static void gone_before_the_messages(void)
 {
 	pthread_t t[3];
 
@@ -334,10 +334,10 @@ static void friend_among_many(void)
 static const struct named_test tests[] = {
 	{ "no_descriptors", no_descriptors },
 	{ "silent_at_the_bootstrap", silent_at_the_bootstrap },
-	{ "silent_at_the_words", silent_at_the_words },
+	{ "silent_at_the_messages", silent_at_the_messages },
 	{ "a_row_that_cannot_be", a_row_that_cannot_be },
 	{ "slow_listener", slow_listener },
-	{ "gone_before_the_words", gone_before_the_words },
+	{ "gone_before_the_messages", gone_before_the_messages },
 	{ "crowd", friend_among_many },
 };
 

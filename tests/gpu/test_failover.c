@@ -18,8 +18,8 @@ static void dies_before_signal_body(void *arg)
 	CHECK_INT(ha_gpu_wait(scene.b, 0, 1, HA_GPU_FOREVER), HA_GPU_DONE);
 	CHECK_INT(*scene_word(1, 3), 33);
 	/* it came over the other path, into its own slot */
-	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[0][0]), 0);
-	CHECK_INT(ha_gpu_load(&scene.b->mail->slot[1][0]), 1);
+	CHECK_INT(ha_gpu_load(&scene.b->mailbox->slot[0][0]), 0);
+	CHECK_INT(ha_gpu_load(&scene.b->mailbox->slot[1][0]), 1);
 }
 
 static void dies_before_signal(void)
@@ -38,7 +38,7 @@ static void batch_and_death_body(void *arg)
 		CHECK_INT(ha_gpu_signal(scene.a, 0, 1, HA_GPU_LATER, HA_GPU_FOREVER), HA_GPU_DONE);
 	soft_nic_heal(&scene.fabric->nic[0]);
 	ha_gpu_store(&scene.fabric->nic[0].power, SOFT_DEAD);
-	ha_gpu_store(&scene.fabric->nic[0].told, 1);
+	ha_gpu_store(&scene.fabric->nic[0].reported, 1);
 	/* nobody at our end ever rings them */
 	CHECK_INT(ha_gpu_wait(scene.b, 0, 3, HA_GPU_FOREVER), HA_GPU_DONE);
 }

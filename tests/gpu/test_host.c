@@ -88,9 +88,9 @@ static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, 
 	CHECK_INT(p->nrkey, (c->remote_bytes + chunk - 1) / chunk);
 	for (uint32_t i = 0; i < p->nrkey; i++)
 		CHECK(soft_mr_find(there, ha_gpu_be32(p->rkey[i]), c->remote + i * chunk, 1, true));
-	CHECK(soft_mr_find(there, ha_gpu_be32(p->mail_key), p->mail, sizeof(struct ha_gpu_mail),
-			   true));
-	CHECK(p->mail == (uint64_t)(uintptr_t)find_conn(peer, row, pe)->mail);
+	CHECK(soft_mr_find(there, ha_gpu_be32(p->mailbox_key), p->mailbox,
+			   sizeof(struct ha_gpu_mailbox), true));
+	CHECK(p->mailbox == (uint64_t)(uintptr_t)find_conn(peer, row, pe)->mailbox);
 	CHECK(soft_mr_find(here, ha_gpu_be32(p->scratch_key), (uint64_t)(uintptr_t)c->scratch, 64,
 			   false));
 }
@@ -304,7 +304,7 @@ static void without_backup(void)
 	c = find_conn(0, 0, 1);
 	CHECK(!c->path[1].wqe);
 	ha_gpu_store(&job.fabric->nic[1].link, 0);
-	ha_gpu_store(&job.fabric->nic[1].told, 1);
+	ha_gpu_store(&job.fabric->nic[1].reported, 1);
 	wait_until_failed(c, 0);
 	soft_nic_heal(&job.fabric->nic[1]);
 	exchange_data();
@@ -349,7 +349,7 @@ static void fresh_numbers(void)
 		      ha_gpu_psn(e->link.local.psn, p->incarnation) <
 	      1000);
 	ha_gpu_store(&job.fabric->nic[1].link, 0);
-	ha_gpu_store(&job.fabric->nic[1].told, 1);
+	ha_gpu_store(&job.fabric->nic[1].reported, 1);
 	wait_until_failed(c, 0);
 	soft_nic_heal(&job.fabric->nic[1]);
 	exchange_data();
@@ -382,7 +382,7 @@ static void wait_for_path(struct ha_gpu_conn *c, uint64_t path)
 static void cut_link(unsigned nic)
 {
 	ha_gpu_store(&job.fabric->nic[nic].link, 0);
-	ha_gpu_store(&job.fabric->nic[nic].told, 1);
+	ha_gpu_store(&job.fabric->nic[nic].reported, 1);
 }
 
 static void back_at(unsigned nic, uint64_t address)
@@ -568,7 +568,7 @@ static void signal_of_an_older_incarnation(void)
 	word[0] = (uint32_t)c->sent[HA_GPU_SIGNAL_ASK];
 	ha_gpu_write_inline(c, ha_gpu_active_path(c), ha_gpu_entry_index(&s, 1),
 			    ha_gpu_slot_address(c, ha_gpu_active_path(c), HA_GPU_SIGNAL_ASK),
-			    ha_gpu_active_path(c)->mail_key, word, 8, 0);
+			    ha_gpu_active_path(c)->mailbox_key, word, 8, 0);
 	CHECK(ha_gpu_host_repair(job.pe[0].host) >= 2);
 	CHECK_INT(add_there(7), 105);
 	CHECK_INT(*(uint64_t *)(job.pe[1].heap + 8), 112);

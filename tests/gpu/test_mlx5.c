@@ -565,7 +565,7 @@ static void port_is_asked_seldom(void)
 
 /* What events say counts at once; of another port they say nothing. And what no event has said is
  * found out all the same. */
-static void events_tell(void)
+static void events_count_at_once(void)
 {
 	void *port = one_port();
 	long before;
@@ -683,7 +683,7 @@ static const struct named_test tests[] = {
 	{ "priority_of_roce", priority_of_roce },
 	{ "refused_is_no_fence", refused_is_no_fence },
 	{ "port_is_asked_seldom", port_is_asked_seldom },
-	{ "events_tell", events_tell },
+	{ "events_count_at_once", events_count_at_once },
 	{ "query_that_fails", query_that_fails },
 	{ "address_is_read_anew", address_is_read_anew },
 	{ "dmabuf_not_taken", dmabuf_not_taken },

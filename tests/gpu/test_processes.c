@@ -115,7 +115,7 @@ static void fail_and_heal_nic(int pe, struct kernel *k)
 		return;
 	wait_for_round(&k[0], ROUNDS / 3);
 	ha_gpu_store(&n->power, SOFT_DEAD);
-	ha_gpu_store(&n->told, 1);
+	ha_gpu_store(&n->reported, 1);
 	wait_for_round(&k[0], ROUNDS * 2 / 3);
 	soft_nic_heal(n);
 }

@@ -71,7 +71,7 @@ class Network:
                                                                      env={**os.environ, "HA_NCCL_DEBUG": "2", **(env or {})})
         return self.processes[name]
 
-    def tell(self, name, what):
+    def send_signal_to(self, name, what):
         """To the program itself: what puts it into its namespace becomes it."""
         assert self.processes[name].poll() is None, name + " has ended before"
         self.processes[name].send_signal(what)

@@ -35,7 +35,7 @@ watch() { # number device
 	done
 	fail "ibv_asyncwatch does not start"
 }
-heard() { # number event
+received() { # number event
 	for _ in $(seq 600); do
 		grep -q "$2" "$SOFTROCE_CONTROL/log$1" && return
 		sleep 0.05
@@ -53,7 +53,7 @@ two=$(sed -n "s/^soft0@\([0-9.]*\) (pid ${pids[1]},.*/\1/p" <<<"$out")
 [ "$(grep -c ': up' <<<"$out")" = 3 ] || fail "three devices"
 
 expect 0 "$two.*: cut" "$ha" cut "soft0@$two"
-heard 2 PORT_ERR
+received 2 PORT_ERR
 expect 0 "soft0@$two.*down, cut" "$ha" soft soft0
 expect 0 '"device":"soft0".*"state":"down","cut":true,"answers":true,"counters":' "$ha" soft --json soft0
 line='^{"monotonic_ns":[0-9]*,"nics":\[{.*}]}$'
@@ -63,7 +63,7 @@ expect 0 "soft0@$two.*down, cut" "$ha" soft soft0
 [ "$(grep -c ': up' <<<"$out")" = 1 ] || fail "the other one stays up, soft1 is not asked for"
 expect 0 ': healed' "$ha" heal soft0
 [ "$(grep -c healed <<<"$out")" = 2 ] || fail "heal reaches both"
-heard 2 PORT_ACTIVE
+received 2 PORT_ACTIVE
 grep -q PORT_ERR "$SOFTROCE_CONTROL/log1" && fail "the first was cut too"
 
 expect 0 ': dropping' "$ha" drop "soft1:${pids[2]}" 2.5% tx
@@ -77,7 +77,7 @@ for fault in 'rx: black hole' 'rx: delays 5000 us, jitter 1000 us' 'tx: duplicat
 done
 grep -q 'rx: drops' <<<"$out" && fail "packets are dropped in the wrong direction too"
 expect 0 ': killed' "$ha" kill soft1
-heard 3 DEVICE_FATAL
+received 3 DEVICE_FATAL
 expect 0 ': healed' "$ha" heal soft1
 expect 0 'soft1@.*: dead' "$ha" soft
 expect 2 "NEW-NAME is letters, digits, '_' and '-', a letter first, not '4x'" "$ha" restore soft1 4x
@@ -126,7 +126,7 @@ kill -STOP "${pids[1]}"
 until [ -z "$(awk '$3 != "T"' /proc/"${pids[1]}"/task/*/stat)" ]; do sleep 0.02; done
 expect 1 'does not answer: its process is stopped; the change takes effect when it goes on' "$ha" cut soft0
 kill -CONT "${pids[1]}"
-heard 2 PORT_ERR
+received 2 PORT_ERR
 
 expect 1 "no process has a device 'soft9'" "$ha" cut soft9
 expect 1 "no process has a device" "$ha" cut soft0@127.64.0.99

@@ -17,7 +17,7 @@
 static const struct side_options fast = { .timeout = 10,
 					  .retry_cnt = 3,
 					  .size = 1 << 20 }; /* 4.2 ms per try */
-static const struct side_options patient = {
+static const struct side_options long_timeout = {
 	.timeout = 17, .retry_cnt = 7, .size = 1 << 20
 }; /* 4.3 s: NICs are threads, which a busy machine lets wait */
 
@@ -129,8 +129,8 @@ static void cut_and_heal(int fd)
 	struct side side;
 	struct ibv_wc wc;
 
-	side_open(&side, fd, &patient);
-	side_connect(&side, &patient);
+	side_open(&side, fd, &long_timeout);
+	side_connect(&side, &long_timeout);
 	faults_set("soft0", &(struct sr_faults) { .cut = 1 });
 	side_post_send(&side, IBV_WR_RDMA_WRITE, 8, 0, 100000);
 	CHECK(!side_wait(&side, &wc, 20));
@@ -140,9 +140,9 @@ static void cut_and_heal(int fd)
 	side_close(&side);
 }
 
-static void passive_patient(int fd)
+static void passive_long_timeout(int fd)
 {
-	run_passive(fd, &patient);
+	run_passive(fd, &long_timeout);
 }
 
 static const struct sr_faults bad_weather = {
@@ -167,8 +167,8 @@ static void weather_sender(int fd)
 	struct side side;
 	struct ibv_wc wc;
 
-	side_open(&side, fd, &patient);
-	side_connect(&side, &patient);
+	side_open(&side, fd, &long_timeout);
+	side_connect(&side, &long_timeout);
 	faults_set("soft0", &bad_weather);
 	for (int round = 0; round < ROUNDS; round++) {
 		for (size_t i = 0; i < side.size; i++)
@@ -193,9 +193,9 @@ static void weather_receiver(int fd)
 	struct side side;
 	struct ibv_wc wc;
 
-	side_open(&side, fd, &patient);
+	side_open(&side, fd, &long_timeout);
 	side_post_recv(&side, 0, side.size - 64, 64);
-	side_connect(&side, &patient);
+	side_connect(&side, &long_timeout);
 	for (int round = 0; round < ROUNDS; round++) {
 		side_meet(&side);
 		CHECK(side_wait(&side, &wc, 60000) && wc.status == IBV_WC_SUCCESS &&
@@ -317,8 +317,8 @@ static void kill_and_restore_as(int fd, const char *name, bool close_first)
 	CHECK(count_listed(name ? name : "soft0", &after) == 1 && before == after);
 	if (name)
 		CHECK(count_listed("soft0", &after) == 0);
-	side_open(&again, fd, &patient);
-	side_connect(&again, &patient);
+	side_open(&again, fd, &long_timeout);
+	side_connect(&again, &long_timeout);
 	if (!close_first)
 		dead_for_good(&side);
 	CHECK(!page_get(name ? name : "soft0").dead);
@@ -338,8 +338,8 @@ static void kill_and_restore_peer(int fd)
 	side_connect(&side, &fast);
 	side_meet(&side);
 	side_close(&side);
-	side_open(&again, fd, &patient);
-	side_connect(&again, &patient);
+	side_open(&again, fd, &long_timeout);
+	side_connect(&again, &long_timeout);
 	side_meet(&again);
 	side_close(&again);
 }
@@ -367,8 +367,8 @@ static void write_garbage_faults(int fd)
 	char path[256], folder[128];
 	int page;
 
-	side_open(&side, fd, &patient);
-	side_connect(&side, &patient);
+	side_open(&side, fd, &long_timeout);
+	side_connect(&side, &long_timeout);
 	snprintf(path, sizeof(path), "%s/soft0.%d", sr_folder_path(folder, sizeof(folder)),
 		 (int)getpid());
 	page = open(path, O_RDWR);
@@ -414,10 +414,10 @@ int main(void)
 {
 	side_isolate("127.72.0.0/24");
 	side_run(cut_link, passive_fast);
-	side_run(cut_and_heal, passive_patient);
+	side_run(cut_and_heal, passive_long_timeout);
 	side_run(weather_sender, weather_receiver);
 	side_run(lose_received_packets, blackhole_passive);
-	side_run(write_garbage_faults, passive_patient);
+	side_run(write_garbage_faults, passive_long_timeout);
 	run_apart(kill_device, passive_fast);
 	run_apart(kill_and_restore, kill_and_restore_peer);
 	run_apart(kill_close_restore, kill_and_restore_peer);

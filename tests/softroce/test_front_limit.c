@@ -22,7 +22,7 @@
 static uint64_t count_passed(struct sr_limit **through, unsigned n, uint64_t from, uint64_t ms,
 			     uint64_t late)
 {
-	uint64_t now = from * MS, until = now + ms * MS, bytes = 0, told = 0;
+	uint64_t now = from * MS, until = now + ms * MS, bytes = 0, due = 0;
 
 	while (now < until) {
 		uint64_t when = 0;
@@ -33,12 +33,12 @@ static uint64_t count_passed(struct sr_limit **through, unsigned n, uint64_t fro
 			when = room > when ? room : when;
 		}
 		if (when > now) {
-			told = when;
+			due = when;
 			now = when + late;
 			continue;
 		}
 		for (unsigned i = 0; i < n; i++)
-			sr_limit_charge(through[i], PACKET, sr_limit_since(told, now));
+			sr_limit_charge(through[i], PACKET, sr_limit_since(due, now));
 		bytes += PACKET;
 	}
 	return bytes;
@@ -95,7 +95,7 @@ static void idleness_earns_nothing(void)
 static void share_upstream(void)
 {
 	struct sr_limit own[2] = { { .rate = RATE_KB }, { .rate = 23400 } }, up = { .rate = 50000 };
-	uint64_t now = 1000 * MS, until = now + 500 * MS, told[2] = { 0 },
+	uint64_t now = 1000 * MS, until = now + 500 * MS, due[2] = { 0 },
 		 again[2] = { now, now + 1 }, bytes = 0, late = 7;
 
 	while (now < until) {
@@ -105,13 +105,13 @@ static void share_upstream(void)
 		now = again[i];
 		when = sr_limit_when(&up) > when ? sr_limit_when(&up) : when;
 		if (when > now) {
-			told[i] = when;
+			due[i] = when;
 			late = late * 48271 % 2147483647;
 			again[i] = when + late % 100000;
 			continue;
 		}
-		sr_limit_charge(&own[i], PACKET, sr_limit_since(told[i], now));
-		sr_limit_charge(&up, PACKET, sr_limit_since(told[i], now));
+		sr_limit_charge(&own[i], PACKET, sr_limit_since(due[i], now));
+		sr_limit_charge(&up, PACKET, sr_limit_since(due[i], now));
 		bytes += PACKET;
 	}
 	CHECK(bytes >= 50000u * 500 / 100 * 98 && bytes <= 50000u * 500 / 100 * 101);

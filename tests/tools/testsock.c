@@ -35,7 +35,7 @@ static const char *const fault_kinds[TS_FAULTS] = {
 	[TS_SENTINEL] = "sentinel",   /* the N-th irecv leaves *request as it was */
 	[TS_UNTOUCHED] = "untouched", /* the N-th isend leaves *request as it was */
 	[TS_DIE] = "die",             /* the process kills itself at the N-th isend */
-	[TS_DEAF] = "deaf",           /* accept never completes */
+	[TS_NO_ACCEPT] = "no-accept", /* accept never completes */
 	[TS_NODEV] = "nodev",         /* there is no device */
 	[TS_LEAVE] = "leave",         /* the process exits with status 7 at the N-th isend */
 	[TS_QUIT] = "quit",           /* the process exits with status 0 at the N-th isend */
@@ -214,7 +214,7 @@ ncclResult_t ts_accept(void *listen_comm, void **comm)
 	int fd;
 
 	*comm = NULL;
-	if (fault.kind == TS_DEAF)
+	if (fault.kind == TS_NO_ACCEPT)
 		return ncclSuccess;
 	fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0)

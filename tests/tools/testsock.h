@@ -18,7 +18,7 @@ enum ts_fault {
 	TS_SENTINEL,
 	TS_UNTOUCHED,
 	TS_DIE,
-	TS_DEAF,
+	TS_NO_ACCEPT,
 	TS_NODEV,
 	TS_LEAVE,
 	TS_QUIT,

@@ -129,7 +129,7 @@ class Run:
 
     def events(self, event):
         """How many of them all ranks together have had."""
-        return sum(told["event"] == event for told in read_events(os.path.join(self.folder, "events")))
+        return sum(one["event"] == event for one in read_events(os.path.join(self.folder, "events")))
 
     def sent_by(self, *nics):
         """Bytes that each of these NICs of all ranks has sent, read at one time."""

@@ -16,7 +16,7 @@ RANKS = 2
 TURNS = ["make", "sum", "end"] * 3
 
 
-class Lives(Run):
+class Incarnations(Run):
     def __init__(self, build, version, plan, settings=None):
         own = {"NCCL_NET_PLUGIN": os.path.join(build, "libnccl-net-ha.so"), "NCCL_SOCKET_IFNAME": "lo", "NCCL_P2P_DISABLE": "1",
                "NCCL_SHM_DISABLE": "1", "NCCL_CUMEM_ENABLE": "0", "SOFTROCE_CARD_PORTS": "2"}
@@ -51,24 +51,24 @@ class Lives(Run):
 
 def in_turn(build, version):
     """NCCL closes the plugin with each; 2.27 to 2.30 forget its name."""
-    with Lives(build, version, TURNS) as incarnations:
+    with Incarnations(build, version, TURNS) as incarnations:
         incarnations.check(3, version, merged=True)
 
 
 def in_turn_kept(build, version):
     """NCCL keeps the plugin and what it knows of the devices, but has finalized each communicator."""
-    with Lives(build, version, TURNS, {"NCCL_NET_PLUGIN_REF_COUNT": "1"}) as incarnations:
+    with Incarnations(build, version, TURNS, {"NCCL_NET_PLUGIN_REF_COUNT": "1"}) as incarnations:
         incarnations.check(3, version)
 
 
 def beside(build, version):
-    with Lives(build, version, ["make", "make", "sum", "end", "make", "sum", "end", "sum", "end"]) as incarnations:
+    with Incarnations(build, version, ["make", "make", "sum", "end", "make", "sum", "end", "sum", "end"]) as incarnations:
         incarnations.check(3, version)
 
 
 def made_during_a_cut(build, version):
     """A communicator that is made while a NIC is away; the first one goes on."""
-    with Lives(build, version, ["make", "sum", "wait", "make", "sum", "wait", "sum", "end", "end"]) as incarnations:
+    with Incarnations(build, version, ["make", "sum", "wait", "make", "sum", "wait", "sum", "end", "end"]) as incarnations:
         incarnations.wait("the first has summed", lambda: incarnations.reached(1))
         incarnations.tool("cut", "soft0")
         incarnations.wait("it has failed over", lambda: incarnations.events("failed_over") >= 1)

@@ -41,10 +41,10 @@ def half_lines():
         with subprocess.Popen([sys.executable, "-c", WRITER, path]) as writer:
             seen = 0
             while writer.poll() is None:
-                told = read_events(path)
-                expect(all(one == {"event": "failed_over"} for one in told), "an event is not as it was written")
-                expect(len(told) >= seen, "%d events after %d", len(told), seen)
-                seen = len(told)
+                events = read_events(path)
+                expect(all(one == {"event": "failed_over"} for one in events), "an event is not as it was written")
+                expect(len(events) >= seen, "%d events after %d", len(events), seen)
+                seen = len(events)
             expect(writer.returncode == 0, "the writer failed")
         expect(len(read_events(path)) == LINES, "%d events of %d", len(read_events(path)), LINES)
 

@@ -113,7 +113,7 @@ static void catch_lines(struct doctor_lines *lines)
 
 /* ---- the parts ---- */
 
-struct patient {
+struct examination {
 	struct doctor_host host;
 	struct ha_config config;
 	struct ha_topo topo;
@@ -121,7 +121,7 @@ struct patient {
 	struct ha_verbs_ops *verbs;
 };
 
-static void discover_devices(struct patient *p)
+static void discover_devices(struct examination *p)
 {
 	struct ha_config config = p->config;
 
@@ -133,7 +133,7 @@ static void discover_devices(struct patient *p)
 		ha_standby_compute(&p->topo, &p->standby);
 }
 
-static void examine_host(struct patient *p, const char *nccl)
+static void examine_host(struct examination *p, const char *nccl)
 {
 	p->host.config = &p->config;
 	p->host.topo = &p->topo;
@@ -148,7 +148,7 @@ static void examine_host(struct patient *p, const char *nccl)
 	catch_lines(NULL);
 }
 
-static int show_report(const struct patient *p, const struct options *options)
+static int show_report(const struct examination *p, const struct options *options)
 {
 	struct doctor_report report = { 0 };
 	bool sick;
@@ -175,7 +175,7 @@ static int survey_fabric(struct options *options)
 int ha_cmd_doctor(int argc, char **argv)
 {
 	struct options options = { 0 };
-	struct patient *p;
+	struct examination *p;
 	int status;
 
 	fabric_options_default(&options.all);

@@ -26,14 +26,14 @@ static void become_job(const struct job *job, const struct drill_options *o, pid
 {
 	char folder[PATH_MAX], path[PATH_MAX + 8], ranks[16], json[96];
 	const char *operation = o->program == DRILL_NCCL ? "all_reduce" : "allreduce";
-	int words = open(job->words, O_WRONLY);
+	int output = open(job->output, O_WRONLY);
 
 	setpgid(0, 0); /* the terminal's ^C is the drill's: it ends the job itself */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	dup2(words, STDOUT_FILENO);
-	dup2(words, STDERR_FILENO);
+	dup2(output, STDOUT_FILENO);
+	dup2(output, STDERR_FILENO);
 	if (o->software)
 		setenv("HA_NCCL_VERBS", "soft", 1);
 	snprintf(path, sizeof(path), "%s/ha", ha_self_folder(folder, sizeof(folder)));
@@ -66,9 +66,9 @@ static void remove_files(struct job *job)
 {
 	if (*job->report)
 		unlink(job->report);
-	if (*job->words)
-		unlink(job->words);
-	*job->report = *job->words = 0;
+	if (*job->output)
+		unlink(job->output);
+	*job->report = *job->output = 0;
 }
 
 int job_start(struct job *job, const struct drill_options *o)
@@ -82,7 +82,7 @@ int job_start(struct job *job, const struct drill_options *o)
 		 o->size, o->ranks);
 	err = make_file(job->report, sizeof(job->report), "report");
 	if (!err)
-		err = make_file(job->words, sizeof(job->words), "words");
+		err = make_file(job->output, sizeof(job->output), "output");
 	if (!err) {
 		job->pid = fork();
 		if (!job->pid)
@@ -183,9 +183,9 @@ static void read_report(const struct job *job, struct job_verdict *v)
 	json_decref(report);
 }
 
-static void read_words(const struct job *job, struct job_verdict *v)
+static void read_output(const struct job *job, struct job_verdict *v)
 {
-	FILE *file = fopen(job->words, "re");
+	FILE *file = fopen(job->output, "re");
 	char line[256];
 
 	while (file && fgets(line, sizeof(line), file))
@@ -219,6 +219,6 @@ void job_end(struct job *job, struct job_verdict *v)
 	job->reaped = true;
 	read_report(job, v);
 	if (v->status)
-		read_words(job, v);
+		read_output(job, v);
 	remove_files(job);
 }

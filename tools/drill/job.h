@@ -15,7 +15,7 @@ struct job {
 	bool reaped;
 	char name[96];   /* "ha perf allreduce, 2 ranks, 1M", "python3 4711" */
 	char report[64]; /* the file of its own report; "": none */
-	char words[64];  /* what it printed */
+	char output[64]; /* what it printed */
 };
 
 /* What a job of our own says at its end. */

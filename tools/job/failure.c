@@ -7,11 +7,11 @@
 
 #define LINGER_MS 500 /* for the news of another rank's end, before blaming oneself */
 
-static void cause_tell(const struct ha_place *place, const char *program, const char *cause)
+static void report_cause(const struct ha_place *place, const char *program, const char *cause)
 {
 	fflush(stdout);
-	if (place->last_words)
-		snprintf(place->last_words, HA_LAST_WORDS, "%s", cause);
+	if (place->last_error)
+		snprintf(place->last_error, HA_LAST_ERROR_SIZE, "%s", cause);
 	else
 		fprintf(stderr, "%s: rank %d: %s\n", program, place->rank, cause);
 }
@@ -36,7 +36,7 @@ enum ha_exit ha_failure_report(struct ha_rendezvous *rendezvous, const struct ha
 	}
 	if (ha_fault_text()[0])
 		snprintf(cause, sizeof(cause), "%s", ha_fault_text());
-	cause_tell(place, program, cause);
+	report_cause(place, program, cause);
 	ha_rendezvous_abort(rendezvous);
 	return HA_EXIT_FAILED;
 }

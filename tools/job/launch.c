@@ -225,9 +225,9 @@ struct family {
 	int ranks, left;
 	pid_t *pids;          /* 0: reaped */
 	struct ha_cues *cues; /* NULL: none */
-	char *words;          /* HA_LAST_WORDS bytes of each rank, shared */
+	char *errors;         /* HA_LAST_ERROR_SIZE bytes of each rank, shared */
 	int result;
-	bool told;        /* a death has been reported: what the others say are its consequences */
+	bool reported;    /* a death has been reported: what the others say are its consequences */
 	int complainer;   /* the first rank that failed with a reason of its own; -1: none */
 	int follower;     /* a rank that left because of another one; -1: none */
 	int quitter;      /* the first rank that ended as if all were well; -1: none */
@@ -255,14 +255,14 @@ static void rank_ended(struct family *f, int rank, int status)
 		f->complainer = rank;
 	if (code == HA_EXIT_FOLLOWED)
 		f->follower = rank;
-	if (code != HA_EXIT_FAILED && code != HA_EXIT_FOLLOWED && !f->told && !f->killed) {
+	if (code != HA_EXIT_FAILED && code != HA_EXIT_FOLLOWED && !f->reported && !f->killed) {
 		if (WIFSIGNALED(status))
 			fprintf(stderr, "%s: rank %d was killed by signal %d (%s)\n", f->program,
 				rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
 		else
 			fprintf(stderr, "%s: rank %d left with status %d\n", f->program, rank,
 				code);
-		f->told = true;
+		f->reported = true;
 	}
 	if (!f->deadline)
 		f->deadline = ha_monotonic_ms() + GRACE_MS;
@@ -280,14 +280,14 @@ static void kill_rest(struct family *f)
  * What the ranks that failed said, when all are gone. One that complains may be another's victim
  * that learned of its end too late.
  */
-static void reason_tell(const struct family *f)
+static void report_reason(const struct family *f)
 {
 	if (f->complainer >= 0 && f->quitter >= 0)
 		fprintf(stderr, "%s: rank %d: %s; rank %d ended as if all were well\n", f->program,
-			f->complainer, f->words + f->complainer * HA_LAST_WORDS, f->quitter);
+			f->complainer, f->errors + f->complainer * HA_LAST_ERROR_SIZE, f->quitter);
 	else if (f->complainer >= 0)
 		fprintf(stderr, "%s: rank %d: %s\n", f->program, f->complainer,
-			f->words + f->complainer * HA_LAST_WORDS);
+			f->errors + f->complainer * HA_LAST_ERROR_SIZE);
 	else if (f->follower >= 0)
 		fprintf(stderr, "%s: rank %d lost another rank, which ended as if all were well\n",
 			f->program, f->follower);
@@ -321,8 +321,8 @@ static int reap_ranks(struct family *f)
 		f->left--;
 		rank_ended(f, rank, status);
 	}
-	if (!f->told)
-		reason_tell(f);
+	if (!f->reported)
+		report_reason(f);
 	return f->result;
 }
 
@@ -335,7 +335,7 @@ static void rank_become(const struct ha_launch_options *options, struct ha_place
 	if (getppid() != parent)
 		_exit(HA_EXIT_FOLLOWED);
 	place->rank = place->local_rank = rank;
-	place->last_words = f->words + rank * HA_LAST_WORDS;
+	place->last_error = f->errors + rank * HA_LAST_ERROR_SIZE;
 	ha_cues_rank(f->cues, rank);
 	if (rank) {
 		close(place->listener);
@@ -358,7 +358,7 @@ static void ranks_fork(const struct ha_launch_options *options, struct ha_place 
 			fprintf(stderr, "%s: cannot fork rank %d: %s\n", options->program, i,
 				strerror(errno));
 			f->result = HA_EXIT_WRONG;
-			f->told = true;
+			f->reported = true;
 			kill_rest(f);
 			return;
 		}
@@ -374,13 +374,15 @@ static int run_forked(const struct ha_launch_options *options, struct ha_place *
 			    .complainer = -1,
 			    .follower = -1,
 			    .quitter = -1 };
-	size_t words = (size_t)place->ranks * HA_LAST_WORDS;
+	size_t errors_size = (size_t)place->ranks * HA_LAST_ERROR_SIZE;
 
 	place->launcher = "fork";
 	place->forked = true;
 	f.pids = calloc((size_t)place->ranks, sizeof(*f.pids));
-	f.words = mmap(NULL, words, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!f.pids || f.words == MAP_FAILED || getrandom(&place->job, sizeof(place->job), 0) < 0 ||
+	f.errors =
+		mmap(NULL, errors_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!f.pids || f.errors == MAP_FAILED ||
+	    getrandom(&place->job, sizeof(place->job), 0) < 0 ||
 	    loopback_listener(options->program, place)) {
 		free(f.pids);
 		return HA_EXIT_WRONG;
@@ -393,14 +395,14 @@ static int run_forked(const struct ha_launch_options *options, struct ha_place *
 	close(place->listener);
 	if (f.result == HA_EXIT_OK && ha_cues_fork(f.cues, f.pids, place->ranks)) {
 		f.result = HA_EXIT_WRONG;
-		f.told = true;
+		f.reported = true;
 		kill_rest(&f);
 	}
 	if (options->interruptible)
 		signal(SIGINT, SIG_IGN); /* rank 0 ends the measurement, the others follow */
 	f.result = reap_ranks(&f);
 	ha_cues_close(f.cues);
-	munmap(f.words, words);
+	munmap(f.errors, errors_size);
 	free(f.pids);
 	return f.result;
 }

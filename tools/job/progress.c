@@ -9,9 +9,9 @@
 
 void ha_progress_quiet(struct ha_progress *p)
 {
-	if (p->told && isatty(STDERR_FILENO))
+	if (p->printed && isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K");
-	p->told = false;
+	p->printed = false;
 }
 
 void ha_progress_print(struct ha_progress *p, int64_t now)
@@ -21,10 +21,10 @@ void ha_progress_print(struct ha_progress *p, int64_t now)
 
 	if (!every_ns)
 		every_ns = tty ? TTY_NS : LOG_NS;
-	if (now - p->told_ns < every_ns)
+	if (now - p->printed_ns < every_ns)
 		return;
-	p->told_ns = now;
-	p->told = true;
+	p->printed_ns = now;
+	p->printed = true;
 	fprintf(stderr, "%s%s: %s, %zu bytes, %s %d", tty ? "\r" : "", p->program, p->operation,
 		p->bytes, p->phase, p->iteration + 1);
 	if (p->iterations)

@@ -14,9 +14,9 @@ struct ha_progress {
 	const char *program, *operation, *phase;
 	int iteration, iterations; /* iterations 0: not known */
 	size_t bytes;
-	int64_t told_ns;  /* CLOCK_MONOTONIC: when the last line was printed */
-	int64_t every_ns; /* 0: a second on a terminal, ten elsewhere */
-	bool told;
+	int64_t printed_ns; /* CLOCK_MONOTONIC: when the last line was printed */
+	int64_t every_ns;   /* 0: a second on a terminal, ten elsewhere */
+	bool printed;
 };
 
 /* Prints it when the last one was so long ago. */

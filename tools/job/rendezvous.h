@@ -18,7 +18,7 @@
 struct ha_cues;
 struct ha_rendezvous;
 
-#define HA_LAST_WORDS 1200
+#define HA_LAST_ERROR_SIZE 1200
 
 /* Where a rank stands; filled by launch. */
 struct ha_place {
@@ -30,8 +30,8 @@ struct ha_place {
 	int listener; /* rank 0: a socket that already listens there, or -1 */
 	uint64_t job; /* the same in all ranks of one run; unauthenticated peers are refused */
 	bool forked;  /* a parent process watches the ranks and reports what ended them */
-	/* forked: HA_LAST_WORDS bytes shared with the parent, for the line to report */
-	char *last_words;
+	/* forked: HA_LAST_ERROR_SIZE bytes shared with the parent, for the line to report */
+	char *last_error;
 	struct ha_cues *cues; /* of --at; NULL: none */
 	const char *launcher; /* who started the ranks, for messages */
 };

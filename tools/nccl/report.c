@@ -23,7 +23,7 @@ void nccl_who_take(struct nccl_who *who, const struct nccl_bench *b)
 				   .first_rank = b->gpus.each[0].rank };
 	if (gethostname(who->host, sizeof(who->host) - 1))
 		strcpy(who->host, "?");
-	for (int i = 0; i < b->gpus.count && i < NCCL_GPUS_TOLD; i++) {
+	for (int i = 0; i < b->gpus.count && i < NCCL_GPUS_SHOWN; i++) {
 		who->devices[i] = b->gpus.each[i].device;
 		memcpy(who->buses[i], b->gpus.each[i].bus, sizeof(who->buses[i]));
 	}
@@ -67,8 +67,8 @@ static void networks_print(const struct nccl_report *r)
 		printf("# network%s: %s\n", sides > 1 ? labels[s] : "", text);
 	}
 	free(all);
-	for (int i = 0; i < NCCL_SAYS && r->who[0].witness.says[i][0]; i++)
-		printf("#   NCCL's log, rank 0: %s\n", r->who[0].witness.says[i]);
+	for (int i = 0; i < NCCL_LINES && r->who[0].witness.lines[i][0]; i++)
+		printf("#   NCCL's log, rank 0: %s\n", r->who[0].witness.lines[i]);
 }
 
 static void devices_print(const struct nccl_report *r)
@@ -77,11 +77,11 @@ static void devices_print(const struct nccl_report *r)
 	for (int i = 0; i < r->bench->place->ranks; i++) {
 		const struct nccl_who *who = &r->who[i];
 
-		for (int k = 0; k < who->gpus && k < NCCL_GPUS_TOLD; k++)
+		for (int k = 0; k < who->gpus && k < NCCL_GPUS_SHOWN; k++)
 			printf("#  Rank %2d Pid %6d on %s device %2d [%s]\n", who->first_rank + k,
 			       who->pid, who->host, who->devices[k], who->buses[k]);
-		if (who->gpus > NCCL_GPUS_TOLD)
-			printf("#  and %d more of Pid %d\n", who->gpus - NCCL_GPUS_TOLD, who->pid);
+		if (who->gpus > NCCL_GPUS_SHOWN)
+			printf("#  and %d more of Pid %d\n", who->gpus - NCCL_GPUS_SHOWN, who->pid);
 	}
 }
 
@@ -169,7 +169,7 @@ static json_t *network_object(const struct nccl_report *r, const struct nccl_wit
 {
 	int ranks = r->bench->place->ranks, connections = 0, protected = 0, unprotected = 0;
 	const struct nccl_witness *first = &all[0];
-	json_t *says = json_array();
+	json_t *lines = json_array();
 	char text[640];
 
 	for (int i = 0; i < ranks; i++) {
@@ -177,15 +177,15 @@ static json_t *network_object(const struct nccl_report *r, const struct nccl_wit
 		protected += all[i].protected;
 		unprotected += all[i].unprotected;
 	}
-	for (int i = 0; i < NCCL_SAYS && first->says[i][0]; i++)
-		json_array_append_new(says, json_string(first->says[i]));
+	for (int i = 0; i < NCCL_LINES && first->lines[i][0]; i++)
+		json_array_append_new(lines, json_string(first->lines[i]));
 	nccl_witness_text(all, ranks, side, text, sizeof(text));
 	return json_pack("{s:s?, s:s, s:b, s:b, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name",
 			 first->networks[side][0] ? first->networks[side] : NULL, "text", text,
 			 "plugin_loaded", first->loaded, "status_page", first->page, "plugin",
 			 first->plugin, "hawser", first->hawser, "nics", first->nics, "connections",
 			 connections, "protected", protected, "unprotected", unprotected, "log",
-			 says);
+			 lines);
 }
 
 json_t *nccl_report_networks(const struct nccl_report *r)

@@ -11,13 +11,13 @@ struct nccl_environment;
 
 /* report - the table's head and the JSON object of `ha nccl`; rank 0 only */
 
-#define NCCL_GPUS_TOLD 4 /* of a process, in the report */
+#define NCCL_GPUS_SHOWN 4 /* of a process, in the report */
 
 /* Who a process is, gathered by rank 0. */
 struct nccl_who {
 	int pid, gpus, first_rank;
-	int devices[NCCL_GPUS_TOLD];
-	char buses[NCCL_GPUS_TOLD][24];
+	int devices[NCCL_GPUS_SHOWN];
+	char buses[NCCL_GPUS_SHOWN][24];
 	char host[64];
 	struct nccl_witness witness;
 };

@@ -162,7 +162,7 @@ struct ha_watch *ha_watch_open(struct ha_rendezvous *rendezvous, struct ha_progr
 	int err = w ? 0 : ENOMEM;
 
 	if (w) {
-		progress->told_ns = ha_monotonic_ns();
+		progress->printed_ns = ha_monotonic_ns();
 		*w = (struct ha_watch) { .rendezvous = rendezvous,
 					 .progress = progress,
 					 .rank = rank,

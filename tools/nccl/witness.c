@@ -44,12 +44,12 @@ static void line_keep(struct nccl_witness *w, const char *message)
 {
 	size_t alike = strcspn(message, "0123456789");
 
-	for (int i = 0; i < NCCL_SAYS; i++) {
-		if (w->says[i][0] && !strncmp(w->says[i], message, alike))
+	for (int i = 0; i < NCCL_LINES; i++) {
+		if (w->lines[i][0] && !strncmp(w->lines[i], message, alike))
 			return;
-		if (w->says[i][0])
+		if (w->lines[i][0])
 			continue;
-		snprintf(w->says[i], NCCL_SAYS_SIZE, "%s", message);
+		snprintf(w->lines[i], NCCL_LINES_SIZE, "%s", message);
 		return;
 	}
 }

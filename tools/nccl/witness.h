@@ -17,17 +17,17 @@ struct nccl_options;
  * its log, where that goes to a file; and the status page of hawser's plugin. What none of them
  * shows is unknown.
  */
-#define NCCL_SAYS 6
-#define NCCL_SAYS_SIZE 176
+#define NCCL_LINES 6
+#define NCCL_LINES_SIZE 176
 
 struct nccl_witness {
-	char networks[HA_SIDES][24];          /* by side; "": unknown */
-	bool asked;                           /* the names are what was asked for */
-	bool log;                             /* there is a log of NCCL's */
-	char says[NCCL_SAYS][NCCL_SAYS_SIZE]; /* lines of it that name the network */
-	bool loaded;                          /* hawser's plugin is in this process */
-	bool page;                            /* and shows its status: what follows is known */
-	char plugin[208], hawser[32];         /* its file and version */
+	char networks[HA_SIDES][24];             /* by side; "": unknown */
+	bool asked;                              /* the names are what was asked for */
+	bool log;                                /* there is a log of NCCL's */
+	char lines[NCCL_LINES][NCCL_LINES_SIZE]; /* lines of it that name the network */
+	bool loaded;                             /* hawser's plugin is in this process */
+	bool page;                               /* and shows its status: what follows is known */
+	char plugin[208], hawser[32];            /* its file and version */
 	char nics[160]; /* those that carry connections: "soft0 (standby soft1)" */
 	int connections, protected, unprotected; /* and those of which it is not known yet */
 	char why_not[64];

@@ -29,7 +29,7 @@ static int64_t clock_ns(clockid_t clock)
 
 int ha_bench_allocate(struct ha_bench *bench, size_t bytes)
 {
-	bench->progress.told_ns = clock_ns(CLOCK_MONOTONIC);
+	bench->progress.printed_ns = clock_ns(CLOCK_MONOTONIC);
 	bench->buffer_bytes = (bytes + 4095) / 4096 * 4096 + 4096;
 	for (int i = 0; i < 2; i++) {
 		bench->buffers[i] = mmap(NULL, bench->buffer_bytes, PROT_READ | PROT_WRITE,

@@ -46,7 +46,7 @@ static void was_line_printed(char *line, size_t len)
 		HA_INFO("dpdk", "%s", line);
 }
 
-static ssize_t lines_said(void *cookie, const char *text, size_t len)
+static ssize_t log_lines(void *cookie, const char *text, size_t len)
 {
 	char line[256];
 	size_t n = 0;
@@ -65,7 +65,7 @@ static ssize_t lines_said(void *cookie, const char *text, size_t len)
 
 static int open_log(void)
 {
-	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t) { .write = lines_said });
+	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t) { .write = log_lines });
 
 	if (!f)
 		return -ENOMEM;

@@ -92,16 +92,16 @@ static int join(struct ha_authority *a, struct ha_group_facts *g, unsigned rank,
 	struct controller *c = to_controller(a);
 	struct ha_ina_lease lease = lease_of(g);
 	struct ha_ina_group_info info;
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 	const char *wrong;
-	int err = ha_ina_client_join(c->client, &lease, rank, incarnation, &info, &beat);
+	int err = ha_ina_client_join(c->client, &lease, rank, incarnation, &info, &heartbeat);
 
 	if (err)
 		return explain_error(c, err, why, size);
-	wrong = beat.live ? find_difference(g, &info) : beat.message;
+	wrong = heartbeat.live ? find_difference(g, &info) : heartbeat.message;
 	if (wrong) {
 		snprintf(why, size, "group %u: %s", g->id, wrong);
-		return beat.live ? -EINVAL : -ECANCELED;
+		return heartbeat.live ? -EINVAL : -ECANCELED;
 	}
 	g->lease_ms = info.lease_ms;
 	return 0;
@@ -112,17 +112,17 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 {
 	struct controller *c = to_controller(a);
 	struct ha_ina_lease lease = lease_of(g);
-	struct ha_ina_beat beat;
-	int err = ha_ina_client_renew(c->client, &lease, (int)rank, &beat);
+	struct ha_ina_heartbeat heartbeat;
+	int err = ha_ina_client_renew(c->client, &lease, (int)rank, &heartbeat);
 	uint32_t silent;
 
 	if (err) /* the controller's silence is not the group's end, which -ETIMEDOUT says here */
 		return explain_error(c, err == -ETIMEDOUT ? -EAGAIN : err, why, size);
-	silent = beat.silent & ~(1u << rank);
-	if (!beat.live)
+	silent = heartbeat.silent & ~(1u << rank);
+	if (!heartbeat.live)
 		snprintf(why, size, "group %u, rank %u: the controller says: %s", g->id, rank,
-			 beat.message);
-	else if (beat.epoch != g->epoch)
+			 heartbeat.message);
+	else if (heartbeat.epoch != g->epoch)
 		snprintf(why, size,
 			 "group %u, rank %u: switch %s has lost its memory; what was under way has "
 			 "to be done again in another group",
@@ -134,19 +134,19 @@ static int renew(struct ha_authority *a, const struct ha_group_facts *g, unsigne
 			 g->id, rank, __builtin_ctz(silent), g->member[__builtin_ctz(silent)] >> 24,
 			 g->member[__builtin_ctz(silent)] >> 16 & 255,
 			 g->member[__builtin_ctz(silent)] >> 8 & 255,
-			 g->member[__builtin_ctz(silent)] & 255, beat.lease_ms);
+			 g->member[__builtin_ctz(silent)] & 255, heartbeat.lease_ms);
 	else
 		return 0;
-	return beat.live && beat.epoch == g->epoch ? -ETIMEDOUT : -ECANCELED;
+	return heartbeat.live && heartbeat.epoch == g->epoch ? -ETIMEDOUT : -ECANCELED;
 }
 
 static int leave(struct ha_authority *a, const struct ha_group_facts *g, unsigned rank,
 		 uint64_t incarnation)
 {
 	struct ha_ina_lease lease = lease_of(g);
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 
-	return ha_ina_client_leave(to_controller(a)->client, &lease, rank, incarnation, &beat);
+	return ha_ina_client_leave(to_controller(a)->client, &lease, rank, incarnation, &heartbeat);
 }
 
 static void close_it(struct ha_authority *a)

@@ -41,7 +41,7 @@ struct queue {
 
 struct packet_net {
 	struct ha_net net;
-	int ifindex, deaf[2];
+	int ifindex, dropping[2];
 	struct queue *queue;
 	_Atomic uint64_t lost;
 };
@@ -242,8 +242,8 @@ static void close_it(struct ha_net *net)
 		if (p->queue[i].fd >= 0)
 			close(p->queue[i].fd);
 	for (unsigned i = 0; i < 2; i++)
-		if (p->deaf[i] >= 0)
-			close(p->deaf[i]);
+		if (p->dropping[i] >= 0)
+			close(p->dropping[i]);
 	free(p->queue);
 	free(p);
 }
@@ -333,7 +333,7 @@ struct ha_net *ha_net_packet_open(unsigned workers, uint32_t addr, const char *i
 		return NULL;
 	}
 	p->net = (struct ha_net) { .ops = &ops, .workers = workers, .addr = addr, .node = -1 };
-	p->deaf[0] = p->deaf[1] = -1;
+	p->dropping[0] = p->dropping[1] = -1;
 	if (!find_interface(p, ifname, why, size))
 		goto failed;
 	p->net.node = node_of(p->net.device);
@@ -341,8 +341,8 @@ struct ha_net *ha_net_packet_open(unsigned workers, uint32_t addr, const char *i
 	if (!err)
 		err = open_queues(p);
 	if (!err) {
-		p->deaf[0] = open_dropping_socket(INA_PROTOCOL_OLD);
-		p->deaf[1] = open_dropping_socket(INA_PROTOCOL_EXTENDED);
+		p->dropping[0] = open_dropping_socket(INA_PROTOCOL_OLD);
+		p->dropping[1] = open_dropping_socket(INA_PROTOCOL_EXTENDED);
 		return &p->net;
 	}
 	snprintf(why, size, "packet sockets on %s: %s%s", p->net.device, strerror(-err),

@@ -202,7 +202,7 @@ int ha_backend_options_parse(int argc, char **argv, const struct ha_config *conf
 		.metrics = "127.0.0.1:9843",
 		.lease_ns = 15 * HA_NS_PER_S,
 		.groups = { .extended = true },
-		.controller = { .deadline_ms = 5000, .patient = true },
+		.controller = { .deadline_ms = 5000, .retry = true },
 		.backend = { .limits = { .peer_ns = 60 * HA_NS_PER_S,
 					 .switch_ns = 2 * HA_NS_PER_S,
 					 .idle_ns = HA_NS_PER_MS } },

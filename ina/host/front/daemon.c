@@ -16,7 +16,7 @@
 #define NONSENSE                                                                                \
 	"the backend writes what cannot be into the shared memory: it must come from the same " \
 	"release"
-#define REASON_MS 50 /* between two looks at groups that have ended, nobody has said why */
+#define REASON_LOOK_MS 50 /* between two looks at groups that have ended, nobody has said why */
 
 /* ---- what the backend says ---- */
 
@@ -205,7 +205,7 @@ static void sleep_until_woken(struct ha_ina *ctx)
 		return;
 	ctx->thread.sleeping = true;
 	pthread_mutex_unlock(&ctx->lock);
-	poll(p, 2, ctx->groups.reason_due ? REASON_MS : -1);
+	poll(p, 2, ctx->groups.reason_due ? REASON_LOOK_MS : -1);
 	pthread_mutex_lock(&ctx->lock);
 	ctx->thread.sleeping = false;
 	if (p[0].revents)

@@ -33,7 +33,7 @@
 
 #define GROUPS_MAX 64u
 #define OPS_MAX 16384u /* that have not ended, of a context */
-#define SAID_MS 5000   /* what a group waits for the sentence that goes with its end */
+#define REASON_MS 5000 /* what a group waits for the sentence that goes with its end */
 
 enum piece_state { IDLE, FILLING, FULL, ASKED, EMPTYING, DONE, FAILED };
 
@@ -84,9 +84,9 @@ struct ha_ina_group {
 	STAILQ_HEAD(, ha_ina_op) ops;       /* that have not ended */
 	struct ha_ina_op *filling, *asking; /* where the work is */
 	uint32_t in_flight;
-	int error;            /* what ended it */
-	bool own_error, told; /* the backend is to be told; it has been */
-	bool cut;             /* an operation of it ended with an error: with it for all ranks */
+	int error;                /* what ended it */
+	bool own_error, reported; /* the backend is to be told; it has been */
+	bool cut; /* an operation of it ended with an error: with it for all ranks */
 	char why[INA_SHM_TEXT];
 	/* the backend's word that it has ended; what came before that in the ring comes first */
 	int coming;

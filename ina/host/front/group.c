@@ -293,12 +293,12 @@ bool ina_front_send_leave(struct ha_ina_group *g)
 	};
 
 	/* LEFT is not waited for; who cannot be reached has gone, and knows. */
-	if (!g->told && !ctx->loopback && !ctx->error &&
+	if (!g->reported && !ctx->loopback && !ctx->error &&
 	    ina_shm_message_send(ctx->client.fd, &m, -1) == -EAGAIN)
 		ctx->groups.leave_due = true;
 	else
-		g->told = true;
-	return g->told;
+		g->reported = true;
+	return g->reported;
 }
 
 void ha_ina_group_leave(struct ha_ina_group *g)

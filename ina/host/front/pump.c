@@ -229,7 +229,7 @@ static void note_refusal(struct ha_ina_group *g, int result)
 	if (g->refused)
 		return;
 	g->refused = result;
-	g->refused_until = ha_clock_now(&ha_clock_live) + SAID_MS * HA_NS_PER_MS;
+	g->refused_until = ha_clock_now(&ha_clock_live) + REASON_MS * HA_NS_PER_MS;
 }
 
 int ina_front_responses(struct ha_ina *ctx)
@@ -324,7 +324,7 @@ bool ina_front_pump(struct ha_ina *ctx)
 		while (ask_next(g))
 			moved = true;
 		moved |= end_some(g);
-		if (g->error && g->own_error && !g->told)
+		if (g->error && g->own_error && !g->reported)
 			ina_front_send_leave(g);
 	}
 	return moved;

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DEAF_MS 50
+#define ACCEPT_PAUSE_MS 50
 
 enum stage {
 	NEW,      /* connected */
@@ -55,7 +55,7 @@ struct ina_shm_server {
 	struct ina_shm_place place;
 	struct ha_loop loop;
 	/* accept() failed: nobody new is looked at before then, ns; 0: it did not */
-	uint64_t deaf_until;
+	uint64_t paused_until;
 	bool warned; /* that it does */
 	unsigned peers;
 	LIST_HEAD(, ina_shm_peer) all; /* newest first */
@@ -248,7 +248,7 @@ static void pause_accepting(struct ina_shm_server *server, int err)
 			"(ulimit -n), or fewer processes on this host",
 			server->config.path, strerror(-err));
 	server->warned = true;
-	server->deaf_until = ha_clock_now(&ha_clock_live) + DEAF_MS * HA_NS_PER_MS;
+	server->paused_until = ha_clock_now(&ha_clock_live) + ACCEPT_PAUSE_MS * HA_NS_PER_MS;
 }
 
 /* How long epoll may wait, of timeout_ms: no longer than new clients are to. */
@@ -256,14 +256,14 @@ static int resume_accepting(struct ina_shm_server *server, int timeout_ms)
 {
 	uint64_t now = ha_clock_now(&ha_clock_live);
 
-	if (!server->deaf_until)
+	if (!server->paused_until)
 		return timeout_ms;
-	if (now >= server->deaf_until &&
+	if (now >= server->paused_until &&
 	    !ha_loop_change(&server->loop, &server->listener, EPOLLIN)) {
-		server->deaf_until = 0;
+		server->paused_until = 0;
 		return timeout_ms;
 	}
-	return timeout_ms < 0 || timeout_ms > DEAF_MS ? DEAF_MS : timeout_ms;
+	return timeout_ms < 0 || timeout_ms > ACCEPT_PAUSE_MS ? ACCEPT_PAUSE_MS : timeout_ms;
 }
 
 static void end_process(struct ha_watch *watch, uint32_t events)

@@ -126,7 +126,7 @@ void ina_switchd_metrics(const struct ina_switchd *s, FILE *out)
 				  (uint32_t)(ha_clock_now(&ha_clock_live) / HA_NS_PER_S), NULL,
 				  NULL),
 		    "Ethernet addresses that are known.");
-	print_gauge(out, "controller_heard", s->follow && ina_follow_answered(s->follow),
+	print_gauge(out, "controller_answered", s->follow && ina_follow_answered(s->follow),
 		    "The controller has answered.");
 	print_ports(s->all, out);
 	fputs("# EOF\n", out);

@@ -37,17 +37,17 @@ static void relay_connection(struct relay *r, int client, int controller)
 	bool lost = false, open = true;
 
 	while (open && !atomic_load(&r->over)) {
-		bool deaf = atomic_load(&r->deaf);
+		bool withholds = atomic_load(&r->withholds);
 
-		if (lost && !deaf)
+		if (lost && !withholds)
 			return;
 		if (poll(fd, 2, LOOK_MS) <= 0)
 			continue;
 		if (fd[0].revents)
 			open = pass_bytes(client, controller, false);
 		if (open && fd[1].revents) {
-			open = pass_bytes(controller, client, deaf);
-			lost |= deaf;
+			open = pass_bytes(controller, client, withholds);
+			lost |= withholds;
 		}
 	}
 }

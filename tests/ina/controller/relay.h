@@ -14,7 +14,7 @@ struct relay {
 	 * what the controller says is lost; a connection that has lost something ends when it may
 	 * be received
 	 */
-	atomic_bool deaf;
+	atomic_bool withholds;
 	atomic_bool over;
 	pthread_t thread;
 };

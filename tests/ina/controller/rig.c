@@ -90,11 +90,11 @@ void rig_remove(struct rig *r)
 	CHECK(!folder_remove(r->top));
 }
 
-struct ha_ina_client *rig_client(const struct rig *r, unsigned deadline_ms, bool patient)
+struct ha_ina_client *rig_client(const struct rig *r, unsigned deadline_ms, bool retry)
 {
 	struct ha_ina_client_options options = { .address = r->address,
 						 .deadline_ms = deadline_ms,
-						 .patient = patient };
+						 .retry = retry };
 	char why[256];
 	struct ha_ina_client *c = ha_ina_client_open(&options, why, sizeof(why));
 

@@ -23,7 +23,7 @@ void rig_await(struct rig *r);
 int rig_stop(struct rig *r, int signal);
 void rig_remove(struct rig *r);
 
-struct ha_ina_client *rig_client(const struct rig *r, unsigned deadline_ms, bool patient);
+struct ha_ina_client *rig_client(const struct rig *r, unsigned deadline_ms, bool retry);
 void rig_sleep(unsigned ms);
 
 #endif

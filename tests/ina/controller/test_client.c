@@ -46,7 +46,7 @@ static void controller_is_there(void)
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
 	struct ha_ina_group_spec w = make_spec(256, LEASE_MS);
 	struct ha_ina_lease lease, other;
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 	char message[192];
 
 	CHECK(!ha_ina_client_create(c, &w, &lease));
@@ -55,18 +55,19 @@ static void controller_is_there(void)
 	CHECK_TEXT(lease.switch_name, "s");
 	CHECK(!ha_ina_client_create(c, &w, &other));
 	CHECK(other.id && other.id != lease.id);
-	CHECK(!ha_ina_client_renew(c, &lease, 2, &beat));
-	CHECK(beat.live && beat.epoch == lease.epoch && !beat.switch_away && !*beat.message);
+	CHECK(!ha_ina_client_renew(c, &lease, 2, &heartbeat));
+	CHECK(heartbeat.live && heartbeat.epoch == lease.epoch && !heartbeat.switch_away &&
+	      !*heartbeat.message);
 	CHECK(!ha_ina_client_destroy(c, lease.id, lease.switch_name, lease.key, message) &&
 	      !*message);
 	CHECK(!ha_ina_client_destroy(c, lease.id, lease.switch_name, lease.key, message));
 	CHECK(strstr(message, "has ended before"));
-	CHECK(!ha_ina_client_renew(c, &lease, 2, &beat));
-	CHECK(!beat.live && strstr(beat.message, "has ended: a client has ended it"));
+	CHECK(!ha_ina_client_renew(c, &lease, 2, &heartbeat));
+	CHECK(!heartbeat.live && strstr(heartbeat.message, "has ended: a client has ended it"));
 	lease = other;
 	lease.key ^= 1;
-	CHECK(!ha_ina_client_renew(c, &lease, -1, &beat));
-	CHECK(!beat.live && strstr(beat.message, "the group of this key is over"));
+	CHECK(!ha_ina_client_renew(c, &lease, -1, &heartbeat));
+	CHECK(!heartbeat.live && strstr(heartbeat.message, "the group of this key is over"));
 	CHECK(!ha_ina_client_destroy(c, other.id, NULL, 5, message));
 	CHECK(strstr(message, "of this key"));
 	w.members = 1;
@@ -96,16 +97,16 @@ static void ranks_join_once(void)
 	struct ha_ina_group_spec w = make_spec(256, LEASE_MS);
 	struct ha_ina_group_info info;
 	struct ha_ina_lease lease;
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 
 	w.workers = 4;
 	w.extended = true;
 	CHECK(!ha_ina_client_create(c, &w, &lease));
 	for (int restarted = 0; restarted < 2; restarted++) {
-		CHECK(!ha_ina_client_join(c, &lease, 1, 77, &info, &beat) && beat.live &&
-		      beat.epoch == lease.epoch);
+		CHECK(!ha_ina_client_join(c, &lease, 1, 77, &info, &heartbeat) && heartbeat.live &&
+		      heartbeat.epoch == lease.epoch);
 		check_joined(&info, &lease);
-		CHECK_INT(ha_ina_client_join(c, &lease, 1, 78, &info, &beat), -EINVAL);
+		CHECK_INT(ha_ina_client_join(c, &lease, 1, 78, &info, &heartbeat), -EINVAL);
 		check_error(c, "rank 1 of group");
 		check_error(c, "has joined before");
 		if (!restarted) {
@@ -114,20 +115,20 @@ static void ranks_join_once(void)
 			rig_await(&r);
 		}
 	}
-	CHECK_INT(ha_ina_client_join(c, &lease, 3, 77, &info, &beat), -EINVAL);
-	CHECK_INT(ha_ina_client_join(c, &lease, 0, 0, &info, &beat), -EINVAL);
+	CHECK_INT(ha_ina_client_join(c, &lease, 3, 77, &info, &heartbeat), -EINVAL);
+	CHECK_INT(ha_ina_client_join(c, &lease, 0, 0, &info, &heartbeat), -EINVAL);
 	/* Who was refused does not leave for the one that joined, nor does who says nothing of
 	 * itself. */
-	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 78, &beat), -EINVAL);
+	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 78, &heartbeat), -EINVAL);
 	check_error(c, "only that one can leave it");
-	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 0, &beat), -EINVAL);
+	CHECK_INT(ha_ina_client_leave(c, &lease, 1, 0, &heartbeat), -EINVAL);
 	for (unsigned rank = 0; rank < 3; rank++) {
-		CHECK(!ha_ina_client_renew(c, &lease, -1, &beat) && beat.live);
-		CHECK(!ha_ina_client_leave(c, &lease, rank, rank == 1 ? 77 : 0, &beat));
+		CHECK(!ha_ina_client_renew(c, &lease, -1, &heartbeat) && heartbeat.live);
+		CHECK(!ha_ina_client_leave(c, &lease, rank, rank == 1 ? 77 : 0, &heartbeat));
 	}
-	CHECK(!ha_ina_client_renew(c, &lease, 0, &beat));
-	CHECK(!beat.live && strstr(beat.message, "all ranks have left"));
-	CHECK(!ha_ina_client_join(c, &lease, 0, 5, &info, &beat) && !beat.live);
+	CHECK(!ha_ina_client_renew(c, &lease, 0, &heartbeat));
+	CHECK(!heartbeat.live && strstr(heartbeat.message, "all ranks have left"));
+	CHECK(!ha_ina_client_join(c, &lease, 0, 5, &info, &heartbeat) && !heartbeat.live);
 	ha_ina_client_close(c);
 }
 
@@ -138,16 +139,16 @@ static void no_page(void *user, const struct Inc__ListResponse *list)
 static void controller_is_down(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 120000, false),
-			     *patient = rig_client(&r, 5000, true);
+			     *retrying = rig_client(&r, 5000, true);
 	uint64_t began = ha_clock_now(&ha_clock_live);
 
 	CHECK_INT(ha_ina_client_list(c, no_page, NULL), -ECONNREFUSED);
 	check_error(c, "is ha-controller running there");
-	CHECK_INT(ha_ina_client_list(patient, no_page, NULL), -ECONNREFUSED);
-	check_error(patient, "is ha-controller running there");
+	CHECK_INT(ha_ina_client_list(retrying, no_page, NULL), -ECONNREFUSED);
+	check_error(retrying, "is ha-controller running there");
 	CHECK(ha_clock_now(&ha_clock_live) - began < 60 * HA_NS_PER_S);
 	ha_ina_client_close(c);
-	ha_ina_client_close(patient);
+	ha_ina_client_close(retrying);
 }
 
 /* Renews, as it were, until there is an answer. */
@@ -241,7 +242,7 @@ static bool is_live(struct ha_ina_client *c, uint8_t id)
 /* A group of three ranks, and a controller stopped for longer than its lease. How long the group
  * was without a renewal while the controller could receive one. */
 static uint64_t stop_for_a_lease(struct ha_ina_client *c, struct ha_ina_lease *lease,
-				 struct ha_ina_beat *beat)
+				 struct ha_ina_heartbeat *heartbeat)
 {
 	struct ha_ina_group_spec w = make_spec(16, SHORT_LEASE_MS);
 	struct ha_ina_group_info info;
@@ -250,14 +251,14 @@ static uint64_t stop_for_a_lease(struct ha_ina_client *c, struct ha_ina_lease *l
 	CHECK(!ha_ina_client_create(c, &w, lease) && lease->id);
 	joined = ha_clock_now(&ha_clock_live);
 	for (unsigned rank = 0; rank < 3; rank++)
-		CHECK(!ha_ina_client_join(c, lease, rank, 1, &info, beat));
+		CHECK(!ha_ina_client_join(c, lease, rank, 1, &info, heartbeat));
 	CHECK(!kill(r.pid, SIGSTOP));
 	stopped = ha_clock_now(&ha_clock_live);
 	rig_sleep(SHORT_LEASE_MS + 500);
 	continued = ha_clock_now(&ha_clock_live);
 	CHECK(!kill(r.pid, SIGCONT));
 	rig_sleep(200); /* it looks at its clock before anybody sends */
-	CHECK(!ha_ina_client_renew(c, lease, 0, beat));
+	CHECK(!ha_ina_client_renew(c, lease, 0, heartbeat));
 	return ha_clock_now(&ha_clock_live) - continued + stopped - joined;
 }
 
@@ -267,22 +268,22 @@ static void stood_still(void)
 {
 	struct ha_ina_client *c = rig_client(&r, 30000, false);
 	struct ha_ina_lease lease;
-	struct ha_ina_beat beat;
-	uint64_t late = stop_for_a_lease(c, &lease, &beat);
+	struct ha_ina_heartbeat heartbeat;
+	uint64_t late = stop_for_a_lease(c, &lease, &heartbeat);
 
 	for (int i = 0; i < 60 && late >= SHORT_LEASE_MS * HA_NS_PER_MS / 2; i++)
-		late = stop_for_a_lease(c, &lease, &beat);
+		late = stop_for_a_lease(c, &lease, &heartbeat);
 	CHECK(late < SHORT_LEASE_MS * HA_NS_PER_MS / 2);
-	if (!beat.live)
-		fprintf(stderr, "%s\n", beat.message);
-	CHECK(beat.live);
-	CHECK_INT(beat.silent, 0);
+	if (!heartbeat.live)
+		fprintf(stderr, "%s\n", heartbeat.message);
+	CHECK(heartbeat.live);
+	CHECK_INT(heartbeat.silent, 0);
 	/* And those that are silent now are, however long the controller waits for a processor:
 	 * its leases are that much longer. */
 	while (is_live(c, lease.id))
 		rig_sleep(100);
-	CHECK(!ha_ina_client_renew(c, &lease, 0, &beat));
-	CHECK(!beat.live && strstr(beat.message, "nobody has renewed it"));
+	CHECK(!ha_ina_client_renew(c, &lease, 0, &heartbeat));
+	CHECK(!heartbeat.live && strstr(heartbeat.message, "nobody has renewed it"));
 	ha_ina_client_close(c);
 }
 
@@ -305,7 +306,7 @@ static unsigned live_now(struct ha_ina_client *c)
  * another. */
 static void answer_lost(void)
 {
-	struct ha_ina_client_options options = { .deadline_ms = 1000, .patient = true };
+	struct ha_ina_client_options options = { .deadline_ms = 1000, .retry = true };
 	struct ha_ina_client *direct = rig_client(&r, 60000, false), *c;
 	struct ha_ina_lease lease, second;
 	struct ha_ina_group_spec w = make_spec(16, LEASE_MS);
@@ -322,11 +323,11 @@ static void answer_lost(void)
 	CHECK(c);
 	for (int i = 0; i < 60 && ha_ina_client_list(c, no_page, NULL); i++)
 		;
-	atomic_store(&relay.deaf, true);
+	atomic_store(&relay.withholds, true);
 	for (int i = 0; i < 60 && !live_now(direct); i++)
 		CHECK(ha_ina_client_create(c, &w, &lease));
 	CHECK_INT(live_now(direct), 1);
-	atomic_store(&relay.deaf, false);
+	atomic_store(&relay.withholds, false);
 	for (int i = 0; i < 60 && (err = ha_ina_client_create(c, &w, &lease)) != 0; i++)
 		;
 	CHECK(!err && lease.id);
@@ -340,21 +341,21 @@ static void answer_lost(void)
 	relay_stop(&relay);
 }
 
-struct talk {
+struct renewal {
 	struct ha_ina_client *client;
 	struct ha_ina_lease lease;
 };
 
-static void *talk_to_one_that_is_away(void *arg)
+static void *renew_while_away(void *arg)
 {
-	struct talk *t = arg;
+	struct renewal *t = arg;
 	struct ha_ina_group_spec w = make_spec(16, LEASE_MS);
 	struct ha_ina_lease other;
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 
-	if (ha_ina_client_renew(t->client, &t->lease, 0, &beat))
+	if (ha_ina_client_renew(t->client, &t->lease, 0, &heartbeat))
 		fprintf(stderr, "%s\n", ha_ina_client_error(t->client));
-	CHECK(beat.live && beat.epoch == t->lease.epoch);
+	CHECK(heartbeat.live && heartbeat.epoch == t->lease.epoch);
 	CHECK(!ha_ina_client_create(t->client, &w, &other));
 	CHECK(other.id && other.id != t->lease.id);
 	return NULL;
@@ -362,17 +363,17 @@ static void *talk_to_one_that_is_away(void *arg)
 
 static void restarted_in_between(void)
 {
-	struct talk talk = { .client = rig_client(&r, 60000, true) };
+	struct renewal renewal = { .client = rig_client(&r, 60000, true) };
 	struct ha_ina_group_spec w = make_spec(16, LEASE_MS);
 	pthread_t thread;
 
-	CHECK(!ha_ina_client_create(talk.client, &w, &talk.lease) && talk.lease.id);
+	CHECK(!ha_ina_client_create(renewal.client, &w, &renewal.lease) && renewal.lease.id);
 	rig_stop(&r, SIGKILL);
-	CHECK(!pthread_create(&thread, NULL, talk_to_one_that_is_away, &talk));
+	CHECK(!pthread_create(&thread, NULL, renew_while_away, &renewal));
 	rig_sleep(300);
 	rig_start(&r, NULL);
 	pthread_join(thread, NULL);
-	ha_ina_client_close(talk.client);
+	ha_ina_client_close(renewal.client);
 }
 
 /* A table comes as soon as there is another one, a renewed epoch included; and no longer than it

@@ -79,13 +79,13 @@ static void end_group(struct client *c)
 static void renew_group(struct client *c)
 {
 	const struct ha_ina_lease *l = &c->group[draw_random(c, c->held)].lease;
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 
-	check_success(c, ha_ina_client_renew(c->client, l, (int)draw_random(c, 2), &beat));
-	if (!beat.live)
-		fprintf(stderr, "client %u: group %u: %s\n", c->number, l->id, beat.message);
-	CHECK(beat.live);
-	CHECK_INT(beat.epoch, l->epoch);
+	check_success(c, ha_ina_client_renew(c->client, l, (int)draw_random(c, 2), &heartbeat));
+	if (!heartbeat.live)
+		fprintf(stderr, "client %u: group %u: %s\n", c->number, l->id, heartbeat.message);
+	CHECK(heartbeat.live);
+	CHECK_INT(heartbeat.epoch, l->epoch);
 }
 
 static void *run_client(void *arg)

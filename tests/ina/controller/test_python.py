@@ -127,10 +127,10 @@ def leases_and_quotas(r, stub):
     assert [g.Serial for g in listed.Group] == sorted(g.Serial for g in listed.Group)
     mine = listed.Group[0]
     assert (mine.GroupID, mine.Name, mine.Tenant, mine.State) == (first.GroupID, "job 7", "127.0.0.1", new.LIVE), mine
-    beat = stub.Heartbeat(new.HeartbeatRequest(GroupID=first.GroupID, Key=first.Key, Rank=1), timeout=300)
-    assert (beat.State, beat.Epoch, beat.Silent, beat.Message) == (new.LIVE, first.Epoch, 0, ""), beat
-    beat = stub.Heartbeat(new.HeartbeatRequest(GroupID=first.GroupID, Key=first.Key ^ 1), timeout=300)
-    assert (beat.State, beat.Epoch) == (new.UNKNOWN, 0) and "the group of this key is over" in beat.Message, beat
+    heartbeat = stub.Heartbeat(new.HeartbeatRequest(GroupID=first.GroupID, Key=first.Key, Rank=1), timeout=300)
+    assert (heartbeat.State, heartbeat.Epoch, heartbeat.Silent, heartbeat.Message) == (new.LIVE, first.Epoch, 0, ""), heartbeat
+    heartbeat = stub.Heartbeat(new.HeartbeatRequest(GroupID=first.GroupID, Key=first.Key ^ 1), timeout=300)
+    assert (heartbeat.State, heartbeat.Epoch) == (new.UNKNOWN, 0) and "the group of this key is over" in heartbeat.Message, heartbeat
     none = stub.DestroyGroup(new.DestroyGroupRequest(GroupID=first.GroupID, Key=first.Key ^ 1), timeout=300)
     assert none.Message == "there is no group %d of this key" % first.GroupID, none
     for group in first, *others:
@@ -150,7 +150,7 @@ def leases_and_quotas(r, stub):
 
 
 def a_switch(r, stub):
-    def beat(**more):
+    def heartbeat(**more):
         request = dict(Name="soft", Incarnation=5)
         request.update(more)
         return stub.SwitchHeartbeat(new.SwitchHeartbeatRequest(**request), timeout=300)
@@ -162,12 +162,12 @@ def a_switch(r, stub):
 
     away = make()
     assert away.GroupID == 0 and away.Reason == new.AWAY and away.Message == "switch soft does not answer", away
-    table = beat()
+    table = heartbeat()
     assert table.Changed and not table.Group and table.SilenceMs == 30000
-    assert not beat(Version=table.Version).Changed
+    assert not heartbeat(Version=table.Version).Changed
     # it waits for its table while a group is made
     answer = []
-    waiter = threading.Thread(target=lambda: answer.append(beat(Version=table.Version, WaitMs=10000)))
+    waiter = threading.Thread(target=lambda: answer.append(heartbeat(Version=table.Version, WaitMs=10000)))
     waiter.start()
     group = None
     for _ in range(100):
@@ -180,17 +180,17 @@ def a_switch(r, stub):
     assert (entry.GroupID, entry.AggAddr, entry.AggLen, entry.Epoch) == (group.GroupID, group.AggAddr, 64, group.Epoch)
     assert [m.IP for m in entry.Member] == [ip("172.16.0.1"), ip("172.16.0.2")]
     # it has lost its memory: another epoch, for the switch and for the members
-    again = beat(Version=answer[0].Version, Incarnation=6)
+    again = heartbeat(Version=answer[0].Version, Incarnation=6)
     assert again.Changed and again.Group[0].Epoch == group.Epoch + 1
     assert stub.Heartbeat(new.HeartbeatRequest(GroupID=group.GroupID, Key=group.Key), timeout=300).Epoch == group.Epoch + 1
     stub.DestroyGroup(new.DestroyGroupRequest(GroupID=group.GroupID, Key=group.Key), timeout=300)
-    assert not beat(Incarnation=6).Group
+    assert not heartbeat(Incarnation=6).Group
     # unauthenticated peers may announce themselves here ("register any"), sound ones
     refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="x y", Incarnation=1), Code.INVALID_ARGUMENT, "name")
     refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="new", Incarnation=1), Code.INVALID_ARGUMENT, "16 to 65536")
     refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="new", Incarnation=1, IP=1, Slots=64, Serves=["10.0.0.1/8"]),
             Code.INVALID_ARGUMENT, "prefix")
-    beat(Name="new", IP=ip("10.9.9.9"), Slots=64, Serves=["192.168.0.0/16"])
+    heartbeat(Name="new", IP=ip("10.9.9.9"), Slots=64, Serves=["192.168.0.0/16"])
     # the same machine under another name would give its aggregators twice
     for other, address in ("leaf", "10.0.0.254"), ("soft", "172.16.0.254"), ("new", "10.9.9.9"):
         refused(stub.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="twin", Incarnation=1, IP=ip(address), Slots=64,

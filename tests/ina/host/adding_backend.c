@@ -71,7 +71,7 @@ static struct ina_shm_peer *peers[256];
 static unsigned peer_count;
 static struct {
 	bool eagain, mute, reverse;
-	uint64_t timeout_at, cancel_at, silent_at, spoil_at, die_at, delay_us, said_ms, peer_ms;
+	uint64_t timeout_at, cancel_at, silent_at, spoil_at, die_at, delay_us, reason_ms, peer_ms;
 } set = { .timeout_at = NEVER,
 	  .cancel_at = NEVER,
 	  .silent_at = NEVER,
@@ -126,7 +126,7 @@ static void end_group(struct group *g, int err, const char *text)
 	for (unsigned r = 0; r < g->ranks; r++)
 		while (g->member[r].first)
 			send_response(&g->member[r], err, 0);
-	usleep((useconds_t)set.said_ms * 1000);
+	usleep((useconds_t)set.reason_ms * 1000);
 	for (unsigned r = 0; r < g->ranks; r++)
 		if (g->member[r].peer)
 			ina_shm_peer_state(g->member[r].peer, g->id, err, text);
@@ -473,7 +473,7 @@ static const struct {
 	{ 't', &set.timeout_at, NULL }, { 'c', &set.cancel_at, NULL },
 	{ 'i', &set.silent_at, NULL },  { 'S', &set.spoil_at, NULL },
 	{ 'd', &set.die_at, NULL },     { 'u', &set.delay_us, NULL },
-	{ 'p', &set.peer_ms, NULL },    { 'w', &set.said_ms, NULL },
+	{ 'p', &set.peer_ms, NULL },    { 'w', &set.reason_ms, NULL },
 	{ 'e', NULL, &set.eagain },     { 'r', NULL, &set.reverse },
 	{ 'm', NULL, &set.mute },
 };

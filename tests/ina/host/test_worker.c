@@ -295,7 +295,7 @@ static void lost_retransmission(void)
  * the answer to a question overtakes those. Each was taken for a sign that they were lost, and each
  * of the questions that followed again: hundreds for one lost answer.
  */
-static void repetitions_say_nothing(void)
+static void repetitions_do_not_count(void)
 {
 	struct job j;
 
@@ -561,7 +561,7 @@ int main(int argc, char **argv)
 		{ "redundant", redundant_answers_are_counted },
 		{ "fast_retransmission", fast_retransmission },
 		{ "lost_retransmission", lost_retransmission },
-		{ "repetitions_say_nothing", repetitions_say_nothing },
+		{ "repetitions_do_not_count", repetitions_do_not_count },
 		{ "ask_first", ask_first },
 		{ "time_outs", time_outs },
 		{ "held_keeps_window", held_keeps_window },

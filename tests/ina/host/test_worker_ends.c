@@ -249,7 +249,7 @@ static void pause_is_no_silence(void)
 
 /* The switch says that this incarnation is over; words about another one say nothing, and nobody
  * else's do. */
-static void told_to_end(void)
+static void ended_by_the_switch(void)
 {
 	for (uint32_t epoch = 4; epoch <= 6; epoch++) {
 		struct ina_frame f;
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
 		{ "dropped_silently", dropped_silently },
 		{ "whole_sentences", whole_sentences },
 		{ "idle", pause_is_no_silence },
-		{ "told_to_end", told_to_end },
+		{ "ended_by_the_switch", ended_by_the_switch },
 		{ "aborts_repeated", aborts_repeated },
 	};
 

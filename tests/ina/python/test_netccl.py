@@ -396,7 +396,7 @@ class _Slow:
         return -errno.ECANCELED
 
 
-def patient():
+def waiting():
     """While one thread waits for a group, the others' operations go on; nobody closes under it."""
     library = _Slow()
     c = netccl.client.Client(library)
@@ -423,12 +423,12 @@ class _Hung(_Slow):
     """A library whose controller never answers. It gives the caller back when it is told to, as the real one does."""
 
     def ha_ina_open(self, handle, options, why, size):
-        self.told = options.contents.give_up
+        self.give_up = options.contents.give_up
         return super().ha_ina_open(handle, options, why, size)
 
     def ha_ina_group_create(self, *_):
         self.asked.set()
-        while not self.told.contents.value:
+        while not self.give_up.contents.value:
             time.sleep(0.01)
         self.answer.set()
         return -errno.ECANCELED
@@ -518,13 +518,13 @@ def files():
 
 
 def small():
-    for test in (last_answer, begun, full, lone, dies, spoilt, factor, encode, replaced, leaves, forked, patient, hung, away, files):
+    for test in (last_answer, begun, full, lone, dies, spoilt, factor, encode, replaced, leaves, forked, waiting, hung, away, files):
         began = time.monotonic()
         test()
         print("%s: %.1f s" % (test.__name__, time.monotonic() - began), flush=True)
 
 
-tests = [everything, cut, cut_twice, small, last_answer, begun, full, lone, dies, spoilt, factor, encode, replaced, leaves, forked, patient, away, files]
+tests = [everything, cut, cut_twice, small, last_answer, begun, full, lone, dies, spoilt, factor, encode, replaced, leaves, forked, waiting, away, files]
 
 if __name__ == "__main__":
     named = {f.__name__: f for f in tests}

@@ -140,7 +140,7 @@ static void flows_get_their_slots(void)
 	agent_accepts();
 	CHECK_INT(exchange_messages(0), 0);
 	CHECK_INT(count_held_slots(), FLOWS);
-	CHECK_INT(c.state, HA_AGENT_TALKS);
+	CHECK_INT(c.state, HA_AGENT_ANSWERS);
 	CHECK(ha_agent_due(&c) == UINT64_MAX);
 	for (int i = 0; i < FLOWS; i++)
 		for (int k = 0; k < i; k++)
@@ -275,7 +275,7 @@ static void a_refused_flow_asks_again(void)
 	exchange_messages(MPIB_STATUS_NO_SLOT);
 	CHECK_INT(count_held_slots(), 0);
 	CHECK_INT(flow[0].status, MPIB_STATUS_NO_SLOT);
-	CHECK_INT(c.state, HA_AGENT_TALKS);
+	CHECK_INT(c.state, HA_AGENT_ANSWERS);
 	exchange_messages(0);
 	CHECK_INT(count_held_slots(), 0);
 	run_round_after(5 * HA_NS_PER_S);
@@ -300,7 +300,7 @@ static void check_bad_answer(const void *data, size_t size, enum ha_agent_state 
 	close_client();
 }
 
-static void an_agent_that_talks_nonsense_is_left(void)
+static void an_agent_that_answers_nonsense_is_left(void)
 {
 	struct mpib_register_response r = { { MPIB_REG_MAGIC, sizeof(r), MPIB_MSG_RESPONSE, 0 },
 					    0,
@@ -417,7 +417,7 @@ int main(void)
 	a_restarted_agent_disturbs_nobody();
 	a_flow_that_goes_before_the_answer();
 	a_refused_flow_asks_again();
-	an_agent_that_talks_nonsense_is_left();
+	an_agent_that_answers_nonsense_is_left();
 	an_answer_may_come_in_pieces();
 	numbers_come_round();
 	a_socket_of_another_user_is_refused();

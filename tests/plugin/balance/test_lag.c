@@ -57,7 +57,7 @@ static struct ha_bundle *begin_comparing(uint32_t home, uint32_t other)
 	return b;
 }
 
-static void numbers_are_told(void)
+static void numbers_are_reported(void)
 {
 	struct ha_bundle *b = begin_comparing(TIMES(10), TIMES(3) / 2);
 
@@ -69,7 +69,7 @@ static void numbers_are_told(void)
 	rig_end(b);
 }
 
-static void counters_of_its_port_are_told(void)
+static void counters_of_its_port_are_reported(void)
 {
 	struct ha_bundle *b;
 
@@ -83,7 +83,7 @@ static void counters_of_its_port_are_told(void)
 	rig_end(b);
 }
 
-static void nothing_is_told_of_a_path_that_stays(void)
+static void nothing_is_reported_of_a_path_that_stays(void)
 {
 	struct ha_bundle *b = begin_comparing(TIMES(2), TIMES(1));
 
@@ -95,9 +95,9 @@ static void nothing_is_told_of_a_path_that_stays(void)
 int main(void)
 {
 	tree_make(&tree);
-	numbers_are_told();
-	counters_of_its_port_are_told();
-	nothing_is_told_of_a_path_that_stays();
+	numbers_are_reported();
+	counters_of_its_port_are_reported();
+	nothing_is_reported_of_a_path_that_stays();
 	tree_remove(&tree);
 	return 0;
 }

@@ -88,7 +88,7 @@ static void check_write(const struct ha_bundle *b, const void *staged, size_t le
 static void words_are_written(bool is_send)
 {
 	struct ha_bundle *b = make_end(is_send);
-	struct ha_beat *staged = &ha_bundle_staged_board(b)->beat[RAIL];
+	struct ha_heartbeat *staged = &ha_bundle_staged_board(b)->heartbeat[RAIL];
 	struct ha_rail *r = &b->rail[RAIL];
 
 	for (unsigned i = 0; i < 3; i++) {
@@ -111,7 +111,7 @@ static void words_are_written(bool is_send)
 static void words_are_refused(void)
 {
 	struct ha_bundle *b = make_end(true);
-	uint64_t *word = &ha_bundle_staged_board(b)->beat[RAIL].ping;
+	uint64_t *word = &ha_bundle_staged_board(b)->heartbeat[RAIL].ping;
 	struct ha_rail *r = &b->rail[RAIL];
 
 	r->sq_posted = r->sq_retired + r->sq_depth;
@@ -144,7 +144,7 @@ static union ha_message compose_ack(uint64_t next)
 static void check_message(struct ha_bundle *b, uint32_t number, const union ha_message *m)
 {
 	const struct ha_board_message *staged =
-		&ha_bundle_staged_board(b)->mail[RAIL][(number - 1) % HA_BOARD_SLOTS];
+		&ha_bundle_staged_board(b)->message[RAIL][(number - 1) % HA_BOARD_SLOTS];
 
 	CHECK_INT(staged->number, number);
 	CHECK_INT(staged->length, m->header.length);
@@ -179,8 +179,8 @@ static void messages_are_written(bool is_send)
 	m = compose_ack(99);
 	CHECK_INT(ha_board_post(b, r, &m), -EIO);
 	check_message(b, HA_BOARD_SLOTS + 1, &m);
-	CHECK_INT(b->failover.ctl[RAIL].mail.out, HA_BOARD_SLOTS + 1);
-	CHECK_INT(b->failover.ctl[0].mail.out, 0);
+	CHECK_INT(b->failover.ctl[RAIL].board.out, HA_BOARD_SLOTS + 1);
+	CHECK_INT(b->failover.ctl[0].board.out, 0);
 	free_end(b);
 }
 
@@ -190,20 +190,20 @@ static void done_for_good(void)
 {
 	struct ha_bundle *b = make_end(true);
 	struct ha_rail *r = &b->rail[RAIL];
-	uint32_t *mark = b->failover.ctl[RAIL].mail.mark;
+	uint32_t *mark = b->failover.ctl[RAIL].board.mark;
 	union ha_message m = compose_ack(1);
 
 	CHECK_INT(ha_board_post(b, r, &m), 0);
 	CHECK_INT(ha_board_post(b, r, &m), 0);
 	r->sq_retired = mark[0];
-	b->failover.ctl[RAIL].mail.in = 3;
+	b->failover.ctl[RAIL].board.in = 3;
 	for (unsigned i = 0; i < 5; i++) {
 		r->sq_retired += 0x20000000;
 		mark[1] = r->sq_retired + 1; /* always one ahead */
 		ha_board_settle(b, r);
 		CHECK_INT(mark[0], r->sq_retired);
 		CHECK_INT(mark[1], r->sq_retired + 1);
-		CHECK_INT(b->failover.ctl[RAIL].mail.in, 3); /* what was read is another matter */
+		CHECK_INT(b->failover.ctl[RAIL].board.in, 3); /* what was read is another matter */
 	}
 	r->sq_posted = r->sq_retired + 1;
 	CHECK_INT(ha_board_post(b, r, &m), 0);

@@ -56,7 +56,7 @@ static void not_under_the_nic(void)
 
 	open_connection();
 	b = &recv->b;
-	staged = ha_bundle_staged_board(b)->mail[0];
+	staged = ha_bundle_staged_board(b)->message[0];
 	posted = b->rail[0].sq_posted;
 	for (unsigned n = 1; n <= HA_BOARD_SLOTS; n++) {
 		send_keys_ack(b);
@@ -114,14 +114,14 @@ static void record_epoch(struct ha_bundle *b, const union ha_message *m)
 static struct ha_board_message *deliver_bytes(struct ha_bundle *b, unsigned rail, uint32_t number,
 					      const void *message, uint32_t length)
 {
-	struct ha_board_message *mail =
-		&ha_bundle_board(b)->mail[rail][(number - 1) % HA_BOARD_SLOTS];
+	struct ha_board_message *to =
+		&ha_bundle_board(b)->message[rail][(number - 1) % HA_BOARD_SLOTS];
 
-	mail->number = number;
-	mail->length = length;
-	memcpy(mail->body, message, length);
-	mail->check = ha_wire_board_sum(mail);
-	return mail;
+	to->number = number;
+	to->length = length;
+	memcpy(to->body, message, length);
+	to->check = ha_wire_board_sum(to);
+	return to;
 }
 
 static struct ha_msg_rail compose_message(enum ha_msg_type type, uint32_t epoch)
@@ -216,8 +216,8 @@ static void read_each_rail(void)
 	deliver_ack(b, 1, 1, 21);
 	read_board(b, 1);
 	CHECK_INT(epochs[0], 21);
-	CHECK_INT(b->failover.ctl[1].mail.in, 1);
-	CHECK_INT(b->failover.ctl[0].mail.in, 0);
+	CHECK_INT(b->failover.ctl[1].board.in, 1);
+	CHECK_INT(b->failover.ctl[0].board.in, 0);
 	read_board(b, 0); /* the next rail's messages are not this one's */
 	deliver_ack(b, 0, 1, 11);
 	deliver_ack(b, 1, 2, 22);
@@ -237,7 +237,7 @@ static void read_no_other(void)
 	struct ha_msg_refuse refuse = { .header = { HA_MSG_MAGIC, 1, HA_MSG_REFUSE, sizeof(refuse),
 						    0 } };
 	struct ha_msg_for name = { .header = { HA_MSG_MAGIC, 1, HA_MSG_FOR, sizeof(name), 0 } };
-	struct ha_board_message *mail;
+	struct ha_board_message *to;
 
 	deliver_bytes(b, 0, 1, &ready, sizeof(ready));
 	read_nothing(b);
@@ -248,9 +248,9 @@ static void read_no_other(void)
 	unsound.rail = HA_MAX_RAILS;
 	deliver_bytes(b, 0, 4, &unsound, sizeof(unsound));
 	read_nothing(b);
-	mail = deliver_ack(b, 0, 5, 15);
-	mail->length = UINT32_MAX;
-	mail->check = ha_wire_board_sum(mail);
+	to = deliver_ack(b, 0, 5, 15);
+	to->length = UINT32_MAX;
+	to->check = ha_wire_board_sum(to);
 	CHECK(ha_board_has_message(b));
 	taken = 0;
 	ha_board_read(b, record_epoch);

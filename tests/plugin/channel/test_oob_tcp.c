@@ -108,9 +108,9 @@ static void check_fork(struct ha_oob_tcp *net, struct ha_oob_conn *a, struct ha_
 }
 
 /* Every unread byte is read at the close, or the kernel would send a reset: whoever connected. */
-static void last_words_behind_unread(struct ha_oob_conn *a, struct ha_oob_conn *b)
+static void last_bytes_behind_unread(struct ha_oob_conn *a, struct ha_oob_conn *b)
 {
-	char unread[2000] = { 0 }, words[3], byte;
+	char unread[2000] = { 0 }, last[3], byte;
 
 	CHECK_INT(tcp->send(b, unread, sizeof(unread)), sizeof(unread));
 	CHECK_INT(WAIT(recv(tcp->fd(a), unread, sizeof(unread), MSG_PEEK | MSG_DONTWAIT) ==
@@ -120,7 +120,7 @@ static void last_words_behind_unread(struct ha_oob_conn *a, struct ha_oob_conn *
 		  0);
 	CHECK_INT(tcp->send(a, "bye", 3), 3);
 	tcp->close(a);
-	CHECK_INT(WAIT(tcp->recv(b, words, 3)), 3);
+	CHECK_INT(WAIT(tcp->recv(b, last, 3)), 3);
 	CHECK_INT(WAIT(tcp->recv(b, &byte, 1)), 0);
 	CHECK_INT(option_of(b, SOL_SOCKET, SO_ERROR), 0); /* in order: no reset behind it */
 	tcp->close(b);
@@ -213,9 +213,9 @@ static void check_stream(struct ha_oob_tcp *net)
 	check_options(a);
 	check_options(b);
 	check_fork(net, a, b);
-	last_words_behind_unread(a, b);
+	last_bytes_behind_unread(a, b);
 	connect_both(net, l, &addr, &a, &b);
-	last_words_behind_unread(b, a);
+	last_bytes_behind_unread(b, a);
 	tcp->close(l);
 	/* Nobody there. */
 	CHECK_INT(tcp->connect(net, &addr, &a), 0);

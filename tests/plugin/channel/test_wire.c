@@ -222,32 +222,32 @@ static void windows_are_checked(void)
 }
 
 /* Half a message, one of another number or length: the sum says so. */
-static void mail_sums_are_checked(void)
+static void board_sums_are_checked(void)
 {
-	struct ha_board_message mail = { .number = 3, .length = 40 }, half;
+	struct ha_board_message message = { .number = 3, .length = 40 }, half;
 
-	for (unsigned i = 0; i < mail.length; i++)
-		mail.body[i] = (uint8_t)(i * 7 + 1);
-	mail.check = ha_wire_board_sum(&mail);
-	CHECK(mail.check == UINT64_C(0x5a928e89d9c96782)); /* the same in every version */
-	for (unsigned i = 0; i < mail.length; i++) {
-		half = mail;
+	for (unsigned i = 0; i < message.length; i++)
+		message.body[i] = (uint8_t)(i * 7 + 1);
+	message.check = ha_wire_board_sum(&message);
+	CHECK(message.check == UINT64_C(0x5a928e89d9c96782)); /* the same in every version */
+	for (unsigned i = 0; i < message.length; i++) {
+		half = message;
 		half.body[i] ^= 1;
 		CHECK(ha_wire_board_sum(&half) != half.check);
 	}
-	half = mail;
+	half = message;
 	half.number++;
 	CHECK(ha_wire_board_sum(&half) != half.check);
-	half = mail;
+	half = message;
 	half.length--;
 	CHECK(ha_wire_board_sum(&half) != half.check);
-	half = mail;
-	half.body[mail.length] ^= 1; /* what an older message has left behind it */
+	half = message;
+	half.body[message.length] ^= 1; /* what an older message has left behind it */
 	CHECK(ha_wire_board_sum(&half) == half.check);
-	mail.length = HA_BOARD_BODY; /* the last byte of a full one counts, too */
-	half = mail;
+	message.length = HA_BOARD_BODY; /* the last byte of a full one counts, too */
+	half = message;
 	half.body[HA_BOARD_BODY - 1] ^= 1;
-	CHECK(ha_wire_board_sum(&half) != ha_wire_board_sum(&mail));
+	CHECK(ha_wire_board_sum(&half) != ha_wire_board_sum(&message));
 	half.length = UINT32_MAX; /* looks at nothing beyond the body */
 	CHECK(ha_wire_board_sum(&half) != half.check);
 }
@@ -320,7 +320,7 @@ int main(void)
 	lengths_are_checked();
 	rail_messages_are_checked();
 	windows_are_checked();
-	mail_sums_are_checked();
+	board_sums_are_checked();
 	handles_are_checked();
 	return 0;
 }

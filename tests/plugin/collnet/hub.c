@@ -327,7 +327,7 @@ static bool advance_operation(struct ha_ina_op *op)
 	if (err)
 		return end_operation(op, err);
 	if (op->incarnation->delivered[op->rank] >= r->limit)
-		return r->fail && (!r->patient || all_at_limit(op->incarnation))
+		return r->fail && (!r->at_limit || all_at_limit(op->incarnation))
 			       ? end_operation(op, r->fail)
 			       : false;
 	if (at_its_turn(op) && is_complete(op->incarnation, all) && ++looks % hub.lazy == 0)

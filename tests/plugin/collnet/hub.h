@@ -20,7 +20,7 @@ struct hub_rank {
 	bool hung;      /* its backend answers no question, new or old, until the caller gives up */
 	uint64_t limit; /* segments of this group that reach the rank; then nothing comes */
 	int fail;       /* errno of its operations when the limit is reached; 0: they stay silent */
-	bool patient;   /* it fails when all ranks have reached their limits */
+	bool at_limit;  /* it fails when all ranks have reached their limits */
 };
 
 struct hub {

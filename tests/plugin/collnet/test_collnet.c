@@ -95,17 +95,17 @@ static void cut_after_segments(int ranks, const uint64_t *limit, bool in_place, 
 {
 	struct ha_collnet_stats s;
 	unsigned n;
-	int teller = 0;
+	int failing = 0;
 
 	clear_faults();
 	team_open(&team, ranks, false);
 	team.in_place = in_place;
 	for (int r = 0; r < ranks; r++) {
 		HUB(hub.rank[r].limit = limit[r]);
-		teller = limit[r] < limit[teller] ? r : teller;
+		failing = limit[r] < limit[failing] ? r : failing;
 	}
-	HUB(hub.rank[teller].fail = -ETIMEDOUT);
-	HUB(hub.rank[teller].patient = true);
+	HUB(hub.rank[failing].fail = -ETIMEDOUT);
+	HUB(hub.rank[failing].at_limit = true);
 	team_plan(&team, 0, 2, 2 * SEGMENT + 100);
 	team_plan(&team, 2, 1, 50);
 	team_run(&team, 3, 2);

@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "ina"))
 import daemons
 
-PATIENCE = 60  # seconds for anything to come; beside other work
+WAIT_LIMIT = 60  # seconds for anything to come; beside other work
 MADE = "are made by the switch"  # a rank says so whenever it goes there
 LEFT = "the switch has left us"
 FINISHED = "are finished over the rails"
@@ -62,7 +62,7 @@ class Ranks:
 
     def until(self, text, times):
         """Every rank has said it so often."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + WAIT_LIMIT
         while min(self.count(text)) < times:
             for r in range(self.n):
                 assert self.network.processes["rank%d" % r].poll() is None, "rank %d has ended:\n%s" % (r, self.essence(r))
@@ -72,14 +72,14 @@ class Ranks:
     def on_the_switch(self, times):
         """They have gone there so often, and words have come from it since."""
         self.until(MADE, times)
-        before, end = self.network.traffic(0), time.monotonic() + PATIENCE
+        before, end = self.network.traffic(0), time.monotonic() + WAIT_LIMIT
         while self.network.traffic(0) == before:
             assert time.monotonic() < end, "no sum from the switch"
             time.sleep(0.02)
 
     def leave(self, blow):
         """What the blow must do: some rank says that the switch has gone, and tells the others."""
-        before, end = sum(self.count(LEFT)), time.monotonic() + PATIENCE
+        before, end = sum(self.count(LEFT)), time.monotonic() + WAIT_LIMIT
         blow()
         while sum(self.count(LEFT)) == before:
             assert time.monotonic() < end, "nobody has noticed"
@@ -93,14 +93,14 @@ class Ranks:
 
     def end(self):
         """In order: rank 0 tells the others. Before the measured time begins, ^C would end it at once."""
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + WAIT_LIMIT
         while self.version and self.said(0).count("Bytes -> Algo") < 20:
             assert time.monotonic() < limit, "the ranks do not begin"
             time.sleep(0.02)
         self.network.processes["rank0"].send_signal(signal.SIGINT)
         for r in range(self.n):
             p = self.network.processes.pop("rank%d" % r)
-            assert p.wait(timeout=PATIENCE) == 0, "rank %d ended with %d:\n%s" % (r, p.returncode, self.essence(r))
+            assert p.wait(timeout=WAIT_LIMIT) == 0, "rank %d ended with %d:\n%s" % (r, p.returncode, self.essence(r))
         text = self.said(0)
         assert "# Out of bounds values : 0 OK" in text, text[-2000:]
         if self.version:
@@ -146,10 +146,10 @@ def hung(network):
     ranks = Ranks(network, network.hosts, silence_ms=2000)
     ranks.on_the_switch(1)
     victim = "backend%d" % (network.hosts - 1)
-    ranks.leave(lambda: network.tell(victim, signal.SIGSTOP))
+    ranks.leave(lambda: network.send_signal_to(victim, signal.SIGSTOP))
     time.sleep(4)
     assert max(ranks.count(MADE)) == 1, "on the switch with a backend that hangs"
-    network.tell(victim, signal.SIGCONT)
+    network.send_signal_to(victim, signal.SIGCONT)
     ranks.on_the_switch(2)
     return ranks.end()
 

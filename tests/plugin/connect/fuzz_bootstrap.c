@@ -34,7 +34,7 @@ struct play {
 	struct ha_recv *recv[RECVS];
 	int nrecv, error;
 	/* our listener in the place of theirs; the stream that we talk on */
-	struct ha_oob_conn *stage, *talk;
+	struct ha_oob_conn *stage, *conn;
 };
 
 static uint8_t next_byte(struct play *p)
@@ -47,8 +47,8 @@ static uint8_t next_byte(struct play *p)
 
 static void send_bytes(struct play *p, const void *bytes, size_t size)
 {
-	if (p->talk)
-		oob_mem_ops.send(p->talk, bytes, size);
+	if (p->conn)
+		oob_mem_ops.send(p->conn, bytes, size);
 }
 
 /* About a rail, in an epoch that may well be: the input says which, and what else stands there. */
@@ -130,9 +130,9 @@ static void send_own_bytes(struct play *p)
 
 static void hang_up(struct play *p)
 {
-	if (p->talk)
-		oob_mem_ops.close(p->talk);
-	p->talk = NULL;
+	if (p->conn)
+		oob_mem_ops.close(p->conn);
+	p->conn = NULL;
 }
 
 static void connect_unknown(struct play *p)
@@ -142,9 +142,9 @@ static void connect_unknown(struct play *p)
 	hang_up(p);
 	memcpy(&h, p->handle, sizeof(h));
 	if (p->stage)
-		oob_mem_ops.accept(p->stage, &p->talk);
+		oob_mem_ops.accept(p->stage, &p->conn);
 	else
-		p->talk = oob_mem_dial(&p->w.net, &h.oob);
+		p->conn = oob_mem_dial(&p->w.net, &h.oob);
 }
 
 /* Both hosts do what NCCL would. */

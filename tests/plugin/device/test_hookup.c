@@ -20,7 +20,7 @@ static struct dummy dummy;
 static struct ha_verbs_ops verbs;
 static struct ha_clock_virtual clock_of_test = HA_CLOCK_VIRTUAL_INIT(HA_NS_PER_S);
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int held, told;
+static atomic_int held, completed;
 
 static int modify_behind_the_gate(const struct ha_verbs_ops *v, struct ibv_qp *qp,
 				  struct ibv_qp_attr *attr, int mask)
@@ -34,10 +34,10 @@ static int modify_behind_the_gate(const struct ha_verbs_ops *v, struct ibv_qp *q
 	return 0;
 }
 
-static void count_told(void *arg)
+static void count_done(void *arg)
 {
 	ha_hookup_free(arg);
-	atomic_fetch_add(&told, 1);
+	atomic_fetch_add(&completed, 1);
 }
 
 static unsigned count_workers(struct ha_ctx *ctx)
@@ -62,7 +62,7 @@ static void start_hookup(struct ha_ctx *ctx, struct ha_device *dev)
 	h->cq = &cq;
 	h->rtr.qp_state = IBV_QPS_RTR;
 	h->rts.qp_state = IBV_QPS_RTS;
-	h->done = count_told;
+	h->done = count_done;
 	h->arg = h;
 	ha_hookup_start(ctx, h);
 }
@@ -74,13 +74,13 @@ static void late_round(struct ha_ctx *ctx)
 	(void)ha_hookups_round(ctx);
 }
 
-static void await_told(struct ha_ctx *ctx, int n)
+static void await_done(struct ha_ctx *ctx, int n)
 {
-	for (int k = 0; atomic_load(&told) < n && k < TRIES_MAX; k++) {
+	for (int k = 0; atomic_load(&completed) < n && k < TRIES_MAX; k++) {
 		(void)ha_hookups_round(ctx);
 		sched_yield();
 	}
-	CHECK_INT(atomic_load(&told), n);
+	CHECK_INT(atomic_load(&completed), n);
 }
 
 static void one_is_enough(struct ha_ctx *ctx, struct ha_device *dev)
@@ -88,14 +88,14 @@ static void one_is_enough(struct ha_ctx *ctx, struct ha_device *dev)
 	for (int i = 0; i < TIMES; i++) {
 		start_hookup(ctx, dev);
 		late_round(ctx);
-		await_told(ctx, i + 1);
+		await_done(ctx, i + 1);
 	}
 	CHECK_INT(count_workers(ctx), 1);
 }
 
 static void another_for_each_that_is_held(struct ha_ctx *ctx, struct ha_device *dev)
 {
-	int before = atomic_load(&told);
+	int before = atomic_load(&completed);
 
 	pthread_mutex_lock(&gate);
 	for (int i = 0; i < HELD; i++)
@@ -107,7 +107,7 @@ static void another_for_each_that_is_held(struct ha_ctx *ctx, struct ha_device *
 	CHECK_INT(atomic_load(&held), HELD);
 	CHECK_INT(count_workers(ctx), HELD);
 	pthread_mutex_unlock(&gate);
-	await_told(ctx, before + HELD);
+	await_done(ctx, before + HELD);
 }
 
 int main(void)

@@ -320,7 +320,7 @@ void duel_fail_srqs(struct duel *d, enum duel_end end, int nic)
 	inject_fault(d, end, nic, (struct fault) { .faults.srq_errors = 1 });
 }
 
-void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps)
+void duel_negotiate(struct duel *d, enum duel_end end, int nic, unsigned mbps)
 {
 	inject_fault(d, end, nic, (struct fault) { .faults.speed = mbps });
 }

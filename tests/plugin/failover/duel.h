@@ -91,7 +91,7 @@ void duel_blackhole(struct duel *d, enum duel_end end, int nic, bool tx);
 /* Its shared receive queues fail. */
 void duel_fail_srqs(struct duel *d, enum duel_end end, int nic);
 /* Its port goes down and comes back with this speed. */
-void duel_train(struct duel *d, enum duel_end end, int nic, unsigned mbps);
+void duel_negotiate(struct duel *d, enum duel_end end, int nic, unsigned mbps);
 void duel_drop(struct duel *d, enum duel_end end, int nic, unsigned percent);
 /* No more leaves it than so many kB/s. */
 void duel_rate(struct duel *d, enum duel_end end, int nic, unsigned kbs);

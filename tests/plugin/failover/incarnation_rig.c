@@ -10,17 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int take_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int take_write(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)bad;
 	if (to != &rig.qp[RAIL])
 		return 0;
 	rig.writes++;
-	memcpy(&rig.last_word, (const void *)(uintptr_t)wr->sg_list[0].addr, sizeof(rig.last_word));
+	memcpy(&rig.last_value, (const void *)(uintptr_t)wr->sg_list[0].addr,
+	       sizeof(rig.last_value));
 	return 0;
 }
 
-static const struct ha_verbs_hot hot = { .post_send = take_word, .poll_cq = poll_nothing };
+static const struct ha_verbs_hot hot = { .post_send = take_write, .poll_cq = poll_nothing };
 
 struct incarnation_rig rig = {
 	.time = HA_CLOCK_VIRTUAL_INIT(RIG_START),
@@ -37,7 +38,7 @@ struct ha_bundle *rig_begin(bool is_send)
 	CHECK(b);
 	rig.time.now = RIG_START;
 	rig.writes = 0;
-	rig.last_word = 0;
+	rig.last_value = 0;
 	rig.ctx.config.ib_recovery_ack_timeout = LIMIT_MS;
 	rig.ctx.config.enable_failback = true;
 	b->ctx = &rig.ctx;
@@ -93,7 +94,7 @@ uint64_t rig_step(struct ha_bundle *b, uint64_t ns)
 	ha_incarnation_step(b, &b->rail[RAIL], rig.time.now);
 	return b->schedule.due == UINT64_MAX ? UINT64_MAX : b->schedule.due - RIG_START;
 }
-uint64_t rig_word(uint32_t epoch, uint32_t number)
+uint64_t rig_probe_value(uint32_t epoch, uint32_t number)
 {
 	return (uint64_t)epoch << 32 | number;
 }
@@ -105,7 +106,7 @@ void rig_come_up(struct ha_bundle *b)
 	rig_control(b)->join.deadline = UINT64_MAX;
 	rig_control(b)->join.pongs = 2;
 	rig_control(b)->join.pings = 3;
-	ha_bundle_board(b)->beat[RAIL].pong = rig_word(EPOCH, 3);
+	ha_bundle_board(b)->heartbeat[RAIL].pong = rig_probe_value(EPOCH, 3);
 	rig_step(b, 0);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
 }

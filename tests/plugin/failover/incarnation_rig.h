@@ -19,7 +19,7 @@
 
 struct incarnation_rig {
 	unsigned writes; /* that the rail was given */
-	uint64_t last_word;
+	uint64_t last_value;
 	struct ibv_qp qp[2];
 	struct ha_clock_virtual time;
 	struct ha_topo_device topo;
@@ -40,7 +40,7 @@ struct ha_control *rig_control(struct ha_bundle *b);
 uint64_t rig_step(struct ha_bundle *b, uint64_t ns);
 
 /* What a ping or pong of this epoch writes. */
-uint64_t rig_word(uint32_t epoch, uint32_t number);
+uint64_t rig_probe_value(uint32_t epoch, uint32_t number);
 
 /* The third pong is here; lines are caught from now on. */
 void rig_come_up(struct ha_bundle *b);

@@ -37,7 +37,7 @@ static void alone_flap(void)
  * first to notice. */
 static void alone_error(void)
 {
-	const struct duel_setup impatient = {
+	const struct duel_setup short_timeout = {
 		.env = { "NCCL_IB_HCA=soft0", "HA_NCCL_HEARTBEAT_MS=20000",
 			 "HA_NCCL_RTO_MS=60000" },
 		.env_of = { [SENDER] = { "HA_NCCL_QP_TIMEOUT=12" },
@@ -45,7 +45,7 @@ static void alone_error(void)
 	};
 	struct duel d;
 
-	open_alone(&d, &impatient);
+	open_alone(&d, &short_timeout);
 	duel_blackhole(&d, SENDER, 0, true);
 	duel_await_events(&d, SENDER, EVENT("suspected"), CAUSE("work_failed"), 1);
 	duel_heal(&d, SENDER, 0);

@@ -15,18 +15,18 @@
 #define US UINT64_C(1000)
 #define NUMBER 4
 
-static unsigned words;
+static unsigned writes;
 
-static int count_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int count_write(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)qp;
 	(void)wr;
 	(void)bad;
-	words++;
+	writes++;
 	return 0;
 }
 
-static const struct ha_verbs_hot hot = { .post_send = count_word, .poll_cq = poll_nothing };
+static const struct ha_verbs_hot hot = { .post_send = count_write, .poll_cq = poll_nothing };
 static struct ha_ctx ctx = { .clock = &ha_clock_live };
 static const uint64_t now = 1000000 * US;
 
@@ -45,9 +45,9 @@ static struct ha_send *make_asked(void)
 	s->b.rail[0] = (struct ha_rail) {
 		.hot = &hot, .sq_depth = 64, .state = HA_RAIL_UP, .sq_posted = 7, .sq_retired = 6
 	};
-	words = 0;
+	writes = 0;
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER, now);
-	CHECK_INT(words, 1);
+	CHECK_INT(writes, 1);
 	return s;
 }
 
@@ -63,19 +63,19 @@ static void run_step(struct ha_send *s, uint64_t at)
 	ha_answer_step(&s->b, &s->b.rail[0], at);
 }
 
-static void a_word_is_acknowledged(void)
+static void a_write_is_acknowledged(void)
 {
 	struct ha_send *s = make_asked();
 	struct ha_control *k = &s->b.failover.ctl[0];
 
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER, now); /* over another carrier */
-	CHECK_INT(words, 1);
+	CHECK_INT(writes, 1);
 	s->b.rail[0].sq_retired = 7; /* what was written before the question proves nothing */
 	run_step(s, now + 499 * US);
-	CHECK_INT(words, 1);
+	CHECK_INT(writes, 1);
 	CHECK_INT(s->b.schedule.due, now + 500 * US);
 	run_step(s, now + 500 * US);
-	CHECK_INT(words, 2);
+	CHECK_INT(writes, 2);
 	CHECK_INT(s->b.schedule.due, now + 1000 * US);
 	CHECK_INT(k->out.due, 0);
 	s->b.rail[0].sq_retired = 8;
@@ -84,9 +84,9 @@ static void a_word_is_acknowledged(void)
 	k->out.due = 0;
 	run_step(s, now + 5000 * US); /* once */
 	CHECK_INT(k->out.due, 0);
-	CHECK_INT(words, 2);
+	CHECK_INT(writes, 2);
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER + 1, now + 6000 * US); /* the next question */
-	CHECK_INT(words, 3);
+	CHECK_INT(writes, 3);
 	free_sender(s);
 }
 
@@ -95,9 +95,9 @@ static void none_is(void)
 	struct ha_send *s = make_asked();
 
 	run_step(s, now + 9999 * US);
-	CHECK_INT(words, 2);
+	CHECK_INT(writes, 2);
 	run_step(s, now + 10000 * US);
-	CHECK_INT(words, 2);
+	CHECK_INT(writes, 2);
 	CHECK(s->b.schedule.due == UINT64_MAX);
 	s->b.rail[0].sq_retired = 9;
 	run_step(s, now + 10001 * US); /* too late */
@@ -112,7 +112,7 @@ static void little_room(void)
 
 	s->b.rail[0].sq_posted = s->b.rail[0].sq_retired + 32;
 	run_step(s, now + 500 * US);
-	CHECK_INT(words, 1);
+	CHECK_INT(writes, 1);
 	s->b.rail[0].sq_retired++;
 	run_step(s, now + 1000 * US);
 	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
@@ -124,13 +124,13 @@ static void little_room(void)
 	run_step(s, now + 500 * US);
 	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER + 1, now);
-	CHECK_INT(words, 1);
+	CHECK_INT(writes, 1);
 	free_sender(s);
 }
 
 int main(void)
 {
-	a_word_is_acknowledged();
+	a_write_is_acknowledged();
 	none_is();
 	little_room();
 	return 0;

@@ -25,7 +25,7 @@
 #define START (1000000 * MS)
 
 static unsigned polls[2]; /* of each rail's queue */
-static unsigned told;     /* messages on a socket */
+static unsigned sent;     /* messages on a socket */
 static struct ibv_cq cq[2];
 
 static int count_poll(struct ibv_cq *queue, int n, struct ibv_wc *wc)
@@ -48,7 +48,7 @@ static ssize_t take_bytes(struct ha_oob_conn *conn, const void *data, size_t siz
 {
 	(void)conn;
 	(void)data;
-	told++;
+	sent++;
 	return (ssize_t)size;
 }
 
@@ -86,7 +86,8 @@ static void prepare_bundle(struct ha_bundle *b)
 						.sq_depth = 64,
 						.state = HA_RAIL_UP,
 						.dev = &device[i] };
-		b->failover.ctl[i].beat.at = b->failover.ctl[i].beat.look_at = START + 10 * MS;
+		b->failover.ctl[i].heartbeat.at = b->failover.ctl[i].heartbeat.look_at =
+			START + 10 * MS;
 	}
 }
 
@@ -211,7 +212,7 @@ static void what_is_polled(void)
 		b->schedule.due = START;
 		b->rail[1].sq_posted = i == 1 ? 33 : 32;
 		if (i == 2)
-			b->failover.ctl[1].beat.look_at = START;
+			b->failover.ctl[1].heartbeat.look_at = START;
 		if (i == 3 || i == 4) {
 			b->rail[1].state = i == 3 ? HA_RAIL_JOIN : HA_RAIL_PROBE;
 			b->failover.ctl[1].join.deadline = UINT64_MAX;
@@ -440,9 +441,9 @@ static void a_connection_that_ends(void)
 	b = bundle[0];
 	b->rail[0].cq = b->rail[1].cq = NULL;
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
-	told = 0;
+	sent = 0;
 	drive_round(0);
-	CHECK_INT(told, 1);
+	CHECK_INT(sent, 1);
 	CHECK_INT(b->error, 0);
 	CHECK_INT(b->active, 0);
 	drive_round(1);
@@ -450,7 +451,7 @@ static void a_connection_that_ends(void)
 	CHECK_INT(b->rail[0].state, HA_RAIL_DOWN);
 	CHECK_INT(b->rail[1].state, HA_RAIL_DOWN);
 	CHECK_INT(b->error, -EIO);
-	CHECK_INT(told, 1);
+	CHECK_INT(sent, 1);
 	free_bundles();
 }
 

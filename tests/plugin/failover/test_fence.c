@@ -283,7 +283,7 @@ static void the_rest_is_taken(void)
 /* Its suspicion is news for the peer, unless that knows: from then on, what ends the fence says it,
  * but for a silence, which others on the path must learn of, what is superfluous, and buffers that
  * were given back. */
-static void what_the_peer_is_told(void)
+static void what_the_peer_is_sent(void)
 {
 	static const struct {
 		enum ha_event_cause cause;
@@ -473,7 +473,7 @@ int main(void)
 	until_it_is_drained();
 	until_it_is_destroyed();
 	the_rest_is_taken();
-	what_the_peer_is_told();
+	what_the_peer_is_sent();
 	others_on_the_port();
 	both_are_fenced();
 	port_is_back_already();

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #define MS HA_NS_PER_MS
-#define BEAT_MS 10
+#define HEARTBEAT_MS 10
 #define RTO_MS 100
 
-static int take_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int take_write(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)qp;
 	(void)wr;
@@ -27,9 +27,9 @@ static int take_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return 0;
 }
 
-static const struct ha_verbs_hot hot = { .post_send = take_word, .poll_cq = poll_nothing };
+static const struct ha_verbs_hot hot = { .post_send = take_write, .poll_cq = poll_nothing };
 static struct ha_ctx ctx = { .clock = &ha_clock_live,
-			     .config = { .heartbeat_ms = BEAT_MS, .silence_ms = 1 } };
+			     .config = { .heartbeat_ms = HEARTBEAT_MS, .silence_ms = 1 } };
 static struct ha_device device[2];
 #define NOW (1000000 * MS)
 static const uint64_t now = NOW;
@@ -78,15 +78,15 @@ static unsigned time_given(struct ha_bundle *b, unsigned rail)
 		ha_heartbeat_step(b, &b->rail[rail], now + ms * MS);
 		if (b->rail[rail].state != HA_RAIL_UP)
 			return ms;
-		CHECK(b->schedule.due <= now + (ms + BEAT_MS) * MS); /* it looks again */
+		CHECK(b->schedule.due <= now + (ms + HEARTBEAT_MS) * MS); /* it looks again */
 	}
 	return 0;
 }
 
-#define CHECK_ABOUT(expression, ms)                          \
-	do {                                                 \
-		unsigned is_ = (expression);                 \
-		CHECK(is_ >= (ms) && is_ <= (ms) + BEAT_MS); \
+#define CHECK_ABOUT(expression, ms)                               \
+	do {                                                      \
+		unsigned is_ = (expression);                      \
+		CHECK(is_ >= (ms) && is_ <= (ms) + HEARTBEAT_MS); \
 	} while (0)
 
 static void by_what_it_carries(void)
@@ -96,7 +96,7 @@ static void by_what_it_carries(void)
 	s->b.balance.weight[0] = 1024;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_TIMEOUT);
-	CHECK_ABOUT(time_given(&s->b, 1), 3 * BEAT_MS);
+	CHECK_ABOUT(time_given(&s->b, 1), 3 * HEARTBEAT_MS);
 	CHECK_INT(s->b.failover.ctl[1].cause, HA_CAUSE_HEARTBEAT);
 	free_bundle(&s->b);
 
@@ -104,14 +104,14 @@ static void by_what_it_carries(void)
 			      ago */
 	s->b.balance.moves = true;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS);
-	CHECK_ABOUT(time_given(&s->b, 1), 3 * BEAT_MS); /* a spare has none */
+	CHECK_ABOUT(time_given(&s->b, 1), 3 * HEARTBEAT_MS); /* a spare has none */
 	free_bundle(&s->b);
 
 	s = make_sender(); /* another connection has proved the path silent */
 	s->b.balance.weight[0] = 1024;
-	s->b.failover.ctl[0].beat.doubted = true;
+	s->b.failover.ctl[0].heartbeat.doubted = true;
 	ha_heartbeat_step(&s->b, &s->b.rail[0], now);
-	s->b.failover.ctl[0].beat.doubted = true;
+	s->b.failover.ctl[0].heartbeat.doubted = true;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS / 2);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SIBLING);
 	free_bundle(&s->b);
@@ -123,7 +123,7 @@ static void by_what_it_carries(void)
 }
 
 /* The sender wants keys where it may send soon. */
-static void word_of_the_sender(void)
+static void requests_of_the_sender(void)
 {
 	struct ha_recv *c = calloc(1, sizeof(*c));
 
@@ -132,7 +132,7 @@ static void word_of_the_sender(void)
 	c->b.balance.weight[0] = 1024;
 	ha_heartbeat_step(&c->b, &c->b.rail[1], now);
 	CHECK_INT(c->b.balance.lag.keys, 0);
-	ha_bundle_board(&c->b)->beat[1].still = HA_LAG_WORD_KEYS | 5;
+	ha_bundle_board(&c->b)->heartbeat[1].still = HA_LAG_WANTS_KEYS | 5;
 	ha_heartbeat_step(&c->b, &c->b.rail[1], now + MS);
 	CHECK_INT(c->b.balance.lag.keys, 2);
 	free_bundle(&c->b);
@@ -163,21 +163,22 @@ static void who_doubts(void)
 	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
 	LIST_INSERT_HEAD(&ctx.bundles, &s->b, entry);
 	for (unsigned i = 0; i < 2; i++) {
-		s->b.failover.ctl[i].beat.watched = true;
-		other->b.failover.ctl[i].beat.watched = true;
-		other->b.failover.ctl[i].beat.look_at = UINT64_MAX;
+		s->b.failover.ctl[i].heartbeat.watched = true;
+		other->b.failover.ctl[i].heartbeat.watched = true;
+		other->b.failover.ctl[i].heartbeat.look_at = UINT64_MAX;
 	}
 	other->b.schedule.due = UINT64_MAX;
 	ha_heartbeat_silence(&s->b, &s->b.rail[0]);
-	CHECK(!s->b.failover.ctl[0].beat.doubted);
-	CHECK(!s->b.failover.ctl[1].beat.doubted);
-	CHECK(other->b.failover.ctl[0].beat.doubted);
-	CHECK_INT(other->b.failover.ctl[0].beat.look_at, 0);
+	CHECK(!s->b.failover.ctl[0].heartbeat.doubted);
+	CHECK(!s->b.failover.ctl[1].heartbeat.doubted);
+	CHECK(other->b.failover.ctl[0].heartbeat.doubted);
+	CHECK_INT(other->b.failover.ctl[0].heartbeat.look_at, 0);
 	CHECK_INT(other->b.schedule.due, 0);
-	CHECK(!other->b.failover.ctl[1].beat.doubted);
-	other->b.failover.ctl[0].beat.doubted = other->b.failover.ctl[0].beat.watched = false;
+	CHECK(!other->b.failover.ctl[1].heartbeat.doubted);
+	other->b.failover.ctl[0].heartbeat.doubted = other->b.failover.ctl[0].heartbeat.watched =
+		false;
 	ha_heartbeat_silence(&s->b, &s->b.rail[0]); /* it is not up there */
-	CHECK(!other->b.failover.ctl[0].beat.doubted);
+	CHECK(!other->b.failover.ctl[0].heartbeat.doubted);
 	LIST_INIT(&ctx.bundles);
 	free_bundle(&other->b);
 	free_bundle(&s->b);
@@ -205,7 +206,7 @@ static void a_look_from_outside(void)
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = make_sender();
-		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
 
 		s->b.schedule.calm = looks[i].calm;
 		s->b.schedule.look_due = 7;
@@ -227,7 +228,7 @@ static void a_message_has_come(void)
 	struct ha_send *s = make_sender();
 
 	s->b.schedule.calm = true;
-	ha_bundle_board(&s->b)->mail[1][0].number = 1;
+	ha_bundle_board(&s->b)->message[1][0].number = 1;
 	CHECK(!ha_heartbeat_moves(&s->b, now));
 	free_bundle(&s->b);
 }
@@ -237,15 +238,15 @@ static void a_message_has_come(void)
 static void what_counts_as_busy(void)
 {
 	for (unsigned retired = 0; retired <= 2; retired++)
-		for (unsigned beat_out = 0; beat_out < 2; beat_out++) {
+		for (unsigned heartbeat_out = 0; heartbeat_out < 2; heartbeat_out++) {
 			struct ha_send *s = make_sender();
-			struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
-			bool busy = retired > beat_out;
+			struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+			bool busy = retired > heartbeat_out;
 
 			device[0].silence.known_at = 0;
 			k->looked_at = now - 5 * MS;
 			k->at = now + MS;
-			k->sent_at = beat_out ? now - 4 * MS : 0;
+			k->sent_at = heartbeat_out ? now - 4 * MS : 0;
 			s->b.rail[0].sq_posted = 2;
 			s->b.rail[0].sq_retired = retired;
 			k->mark = 1;
@@ -265,12 +266,12 @@ static void what_came(void)
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
-	c->b.failover.ctl[0].beat.looked_at = now - 5 * MS;
-	c->b.failover.ctl[0].beat.at = now + MS;
+	c->b.failover.ctl[0].heartbeat.looked_at = now - 5 * MS;
+	c->b.failover.ctl[0].heartbeat.at = now + MS;
 	c->b.rail[0].rq_consumed = 1;
 	ha_heartbeat_step(&c->b, &c->b.rail[0], now);
-	CHECK_INT(c->b.failover.ctl[0].beat.alive_since, now - 5 * MS);
-	CHECK_INT(c->b.failover.ctl[0].beat.busy_at, 0);
+	CHECK_INT(c->b.failover.ctl[0].heartbeat.alive_since, now - 5 * MS);
+	CHECK_INT(c->b.failover.ctl[0].heartbeat.busy_at, 0);
 	free_bundle(&c->b);
 }
 
@@ -278,17 +279,17 @@ static void what_came(void)
 static void a_full_queue(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+	struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
 	struct ha_rail *r = &s->b.rail[0];
 
 	r->sq_posted = 1000 + r->sq_depth;
 	r->sq_retired = 1000;
-	ha_heartbeat_beat(&s->b, r, now);
+	ha_heartbeat_send(&s->b, r, now);
 	CHECK_INT(k->sent_at, now);
 	CHECK_INT(k->mark, r->sq_posted - HA_CTS_SIGNAL);
 	CHECK_INT(r->state, HA_RAIL_UP);
 	r->sq_retired = 1001;
-	ha_heartbeat_beat(&s->b, r, now);
+	ha_heartbeat_send(&s->b, r, now);
 	CHECK_INT(k->mark, 1001 + r->sq_depth);
 	free_bundle(&s->b);
 }
@@ -303,12 +304,12 @@ static void what_is_missing(void)
 
 		s->b.balance.weight[0] = i == 1 ? 0 : 1024;
 		s->b.rail[0].state = i == 2 ? HA_RAIL_FENCING : HA_RAIL_UP;
-		k->beat.sent_at = i == 3 ? 0 : now;
-		k->beat.misses = i == 4 ? 1 : 2;
-		k->beat.still_since = now;
-		k->beat.looked_at = now + RTO_MS * MS / 4 - (i == 5);
+		k->heartbeat.sent_at = i == 3 ? 0 : now;
+		k->heartbeat.misses = i == 4 ? 1 : 2;
+		k->heartbeat.still_since = now;
+		k->heartbeat.looked_at = now + RTO_MS * MS / 4 - (i == 5);
 		if (i == 6) {
-			k->beat.misses = 0;
+			k->heartbeat.misses = 0;
 			k->sign.asked_at = k->sign.answered_at = now;
 		}
 		CHECK_INT(ha_heartbeat_missing(&s->b), i == 0 || i == 6);
@@ -323,7 +324,8 @@ static void what_is_missing(void)
 static void the_peer_asks(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_beat_watch *k[2] = { &s->b.failover.ctl[0].beat, &s->b.failover.ctl[1].beat };
+	struct ha_heartbeat_watch *k[2] = { &s->b.failover.ctl[0].heartbeat,
+					    &s->b.failover.ctl[1].heartbeat };
 
 	s->b.rail[1].state = HA_RAIL_JOIN;
 	k[0]->at = k[1]->at = now + 8 * MS;
@@ -337,7 +339,7 @@ static void the_peer_asks(void)
 	free_bundle(&s->b);
 }
 
-static int refuse_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int refuse_write(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)qp;
 	(void)wr;
@@ -348,15 +350,15 @@ static int refuse_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sen
 /* The device takes no work any more. */
 static void a_heartbeat_is_refused(void)
 {
-	static const struct ha_verbs_hot refusing = { .post_send = refuse_word,
+	static const struct ha_verbs_hot refusing = { .post_send = refuse_write,
 						      .poll_cq = poll_nothing };
 	struct ha_send *s = make_sender();
 
 	s->b.rail[0].hot = &refusing;
-	ha_heartbeat_beat(&s->b, &s->b.rail[0], now);
+	ha_heartbeat_send(&s->b, &s->b.rail[0], now);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_WORK_REFUSED);
-	CHECK_INT(s->b.failover.ctl[0].beat.sent_at, 0);
+	CHECK_INT(s->b.failover.ctl[0].heartbeat.sent_at, 0);
 	free_bundle(&s->b);
 }
 
@@ -366,36 +368,37 @@ static void how_often_it_looks(void)
 {
 	const uint64_t at = NOW + MS / 4;
 	const struct {
-		int beat_ms;
-		uint64_t beat_at, sent_at, still_since, next_beat, next_look;
+		int heartbeat_ms;
+		uint64_t heartbeat_at, sent_at, still_since, next_heartbeat, next_look;
 	} looks[] = {
-		{ BEAT_MS, at, 0, NOW, at + BEAT_MS * MS, NOW + MS },
+		{ HEARTBEAT_MS, at, 0, NOW, at + HEARTBEAT_MS * MS, NOW + MS },
 		{ 60, at, 0, NOW, at + RTO_MS / 4 * MS, NOW + MS },
-		{ BEAT_MS, at + 500000, NOW, NOW, at + 500000, at + 500000 },
-		{ BEAT_MS, at, 0, at + 300000 - RTO_MS * MS, at + BEAT_MS * MS, at + 300000 },
+		{ HEARTBEAT_MS, at + 500000, NOW, NOW, at + 500000, at + 500000 },
+		{ HEARTBEAT_MS, at, 0, at + 300000 - RTO_MS * MS, at + HEARTBEAT_MS * MS,
+		  at + 300000 },
 	};
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = make_sender();
-		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
 
-		ctx.config.heartbeat_ms = looks[i].beat_ms;
+		ctx.config.heartbeat_ms = looks[i].heartbeat_ms;
 		s->b.balance.weight[0] = 1024;
 		s->b.rail[0].sq_posted = 1;
 		s->b.schedule.due = s->b.schedule.look_due = UINT64_MAX;
-		k->at = looks[i].beat_at;
+		k->at = looks[i].heartbeat_at;
 		k->still_since = looks[i].still_since;
 		k->sent_at = looks[i].sent_at;
 		k->mark = 1;
 		ha_heartbeat_step(&s->b, &s->b.rail[0], at);
-		CHECK_INT(k->at, looks[i].next_beat);
+		CHECK_INT(k->at, looks[i].next_heartbeat);
 		CHECK_INT(s->b.schedule.due, k->at);
 		CHECK_INT(k->look_at, looks[i].next_look);
 		CHECK_INT(s->b.schedule.look_due, k->look_at);
 		CHECK(k->watched);
 		free_bundle(&s->b);
 	}
-	ctx.config.heartbeat_ms = BEAT_MS;
+	ctx.config.heartbeat_ms = HEARTBEAT_MS;
 }
 
 /* Where signs are asked for, looks come at half of HA_NCCL_SILENCE_MS, also while a rail that was
@@ -408,21 +411,21 @@ static void watched_closely(void)
 		uint64_t next;
 	} looks[] = {
 		{ 1, 0, 5000, NOW + MS / 2 },
-		{ 1, 32, 5000, NOW + MS },          /* 64 looks */
-		{ 0, 0, 999, NOW + MS / 2 },        /* idle */
-		{ 0, 0, 1000, NOW + BEAT_MS * MS }, /* for long: its heartbeat */
+		{ 1, 32, 5000, NOW + MS },               /* 64 looks */
+		{ 0, 0, 999, NOW + MS / 2 },             /* idle */
+		{ 0, 0, 1000, NOW + HEARTBEAT_MS * MS }, /* for long: its heartbeat */
 	};
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = make_sender();
-		struct ha_beat_watch *k = &s->b.failover.ctl[0].beat;
+		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
 
 		ha_silence_init(&device[0].silence, MS);
 		s->b.rail[0].sq_posted = looks[i].posted;
 		k->closely = true;
 		k->still_since = k->looked_at = now - looks[i].still_ms * MS;
 		k->busy_at = now - looks[i].busy_ms * MS;
-		k->at = now + BEAT_MS * MS;
+		k->at = now + HEARTBEAT_MS * MS;
 		k->sent_at = looks[i].posted ? now : 0;
 		k->mark = 1;
 		ha_heartbeat_step(&s->b, &s->b.rail[0], now);
@@ -435,7 +438,7 @@ static void watched_closely(void)
 int main(void)
 {
 	by_what_it_carries();
-	word_of_the_sender();
+	requests_of_the_sender();
 	on_the_same_path();
 	who_doubts();
 	a_look_from_outside();

@@ -7,7 +7,7 @@
 
 /* Without failover nobody tells the peer: an end that only waits finds out when it writes a
  * word, and a busy machine must not be taken for a cut in the 4 s that its NIC then tries. */
-#define BEAT "HA_NCCL_HEARTBEAT_MS=300", "HA_NCCL_QP_TIMEOUT=17"
+#define HEARTBEAT "HA_NCCL_HEARTBEAT_MS=300", "HA_NCCL_QP_TIMEOUT=17"
 
 static void both_gone(enum duel_end end)
 {
@@ -66,7 +66,7 @@ static void switched_off(const struct duel_setup *setup, const char *cause[ENDS]
 
 static void off_at_sender(void)
 {
-	switched_off(&(const struct duel_setup) { .env = { BEAT },
+	switched_off(&(const struct duel_setup) { .env = { HEARTBEAT },
 						  .env_of[SENDER] = { "HA_NCCL_ENABLE_BACKUP=0" } },
 		     (const char *[]) { CAUSE("disabled"), CAUSE("peer_without") });
 }
@@ -74,14 +74,14 @@ static void off_at_sender(void)
 static void off_at_receiver(void)
 {
 	switched_off(
-		&(const struct duel_setup) { .env = { BEAT },
+		&(const struct duel_setup) { .env = { HEARTBEAT },
 					     .env_of[RECEIVER] = { "HA_NCCL_ENABLE_BACKUP=0" } },
 		(const char *[]) { CAUSE("peer_without"), CAUSE("disabled") });
 }
 
 static void off_at_both(void)
 {
-	switched_off(&(const struct duel_setup) { .env = { BEAT, "HA_NCCL_ENABLE_BACKUP=0" } },
+	switched_off(&(const struct duel_setup) { .env = { HEARTBEAT, "HA_NCCL_ENABLE_BACKUP=0" } },
 		     (const char *[]) { CAUSE("disabled"), CAUSE("disabled") });
 }
 

@@ -59,15 +59,15 @@ static void sender_opens(void)
 	CHECK_INT(rig_step(b, 5 * MS), 5 * MS + 20 * US);
 	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
 	pthread_mutex_unlock(&b->registered.lock);
-	ha_bundle_board(b)->beat[RAIL].ping = ha_bundle_board(b)->beat[RAIL].pong = 9;
-	ha_bundle_board(b)->beat[RAIL].count = 8;
-	ha_bundle_board(b)->mail[RAIL][1].number = 7;
+	ha_bundle_board(b)->heartbeat[RAIL].ping = ha_bundle_board(b)->heartbeat[RAIL].pong = 9;
+	ha_bundle_board(b)->heartbeat[RAIL].count = 8;
+	ha_bundle_board(b)->message[RAIL][1].number = 7;
 	rig_step(b, 5 * MS);
 	CHECK_INT(rig_control(b)->slow, HA_SLOW_OPEN);
-	CHECK_INT(ha_bundle_board(b)->beat[RAIL].ping, 0); /* of the last incarnation */
-	CHECK_INT(ha_bundle_board(b)->beat[RAIL].pong, 0);
-	CHECK_INT(ha_bundle_board(b)->mail[RAIL][1].number, 0);
-	CHECK_INT(ha_bundle_board(b)->beat[RAIL].count, 8); /* it only grows */
+	CHECK_INT(ha_bundle_board(b)->heartbeat[RAIL].ping, 0); /* of the last incarnation */
+	CHECK_INT(ha_bundle_board(b)->heartbeat[RAIL].pong, 0);
+	CHECK_INT(ha_bundle_board(b)->message[RAIL][1].number, 0);
+	CHECK_INT(ha_bundle_board(b)->heartbeat[RAIL].count, 8); /* it only grows */
 	rig_end(b);
 }
 
@@ -304,13 +304,13 @@ static void a_new_epoch_begins(void)
 
 		memset(&k->compare, 1, sizeof(k->compare));
 		memset(&k->out, 1, sizeof(k->out));
-		k->mail.out = k->mail.in = k->join.pings = k->join.pongs = 3;
+		k->board.out = k->board.in = k->join.pings = k->join.pongs = 3;
 		k->join.ping_answered = 3;
 		k->fence.marker = HA_MARKER_BACK;
 		k->fence.peer_knows = true;
 		k->fence.local = k->fence.peer_port = k->working = true;
 		atomic_store(&k->fence.last_receive, true);
-		k->windows = (struct ha_told_windows) { .known = 2, .sent = 5 };
+		k->windows = (struct ha_window_counts) { .known = 2, .sent = 5 };
 		k->slow = HA_SLOW_DONE;
 		k->slow_result = 0;
 		CHECK_INT(rig_step(b, 0), 0);
@@ -319,7 +319,7 @@ static void a_new_epoch_begins(void)
 		CHECK_INT(k->out.due, is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER));
 		CHECK_INT(k->join.deadline, RIG_START + LIMIT_MS * MS);
 		CHECK_INT(k->join.since, RIG_START);
-		CHECK_INT(k->out.sent + k->out.repeats + k->mail.out + k->mail.in, 0);
+		CHECK_INT(k->out.sent + k->out.repeats + k->board.out + k->board.in, 0);
 		CHECK_INT(k->out.repeat_at + k->join.ping_answered, 0);
 		CHECK_INT(k->join.pings + k->join.pongs, 0);
 		CHECK_INT(k->compare.replayed_requests + k->compare.replayed_bytes, 0);
@@ -339,7 +339,7 @@ static void a_new_epoch_begins(void)
 static void sender_proves_it(void)
 {
 	struct ha_bundle *b = rig_begin(true);
-	uint64_t *pong = &ha_bundle_board(b)->beat[RAIL].pong;
+	uint64_t *pong = &ha_bundle_board(b)->heartbeat[RAIL].pong;
 
 	b->rail[RAIL].state = HA_RAIL_JOIN;
 	rig_control(b)->join.since = RIG_START;
@@ -352,15 +352,15 @@ static void sender_proves_it(void)
 	CHECK_INT(rig_step(b, 0), 50 * US);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
 	CHECK_INT(rig_control(b)->out.repeat_at, 0); /* the offer is answered */
-	CHECK_INT(rig.last_word, rig_word(EPOCH, 1));
-	*pong = rig_word(EPOCH - 1, 1); /* of another incarnation */
+	CHECK_INT(rig.last_value, rig_probe_value(EPOCH, 1));
+	*pong = rig_probe_value(EPOCH - 1, 1); /* of another incarnation */
 	CHECK_INT(rig_step(b, 5 * MS - 1), 5 * MS - 1 + 50 * US);
 	CHECK_INT(rig.writes, 1);
 	CHECK_INT(rig_step(b, 5 * MS), 6 * MS); /* it takes its time: looks become rarer */
 	for (uint32_t n = 1; n <= 3; n++) {
-		CHECK_INT(rig.last_word, rig_word(EPOCH, n));
+		CHECK_INT(rig.last_value, rig_probe_value(EPOCH, n));
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
-		*pong = rig_word(EPOCH, n);
+		*pong = rig_probe_value(EPOCH, n);
 		rig_step(b, 6 * MS);
 	}
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
@@ -382,31 +382,31 @@ static void sender_proves_it(void)
 static void receiver_proves_it(void)
 {
 	struct ha_bundle *b = rig_begin(false);
-	uint64_t *ping = &ha_bundle_board(b)->beat[RAIL].ping;
+	uint64_t *ping = &ha_bundle_board(b)->heartbeat[RAIL].ping;
 
 	b->rail[RAIL].state = HA_RAIL_JOIN;
 	rig_control(b)->join.since = RIG_START;
 	rig_control(b)->join.deadline = RIG_START + LIMIT_MS * MS;
 	CHECK_INT(rig_step(b, 0), 50 * US);
-	*ping = rig_word(EPOCH - 1, 1);
+	*ping = rig_probe_value(EPOCH - 1, 1);
 	rig_step(b, 0);
 	CHECK_INT(rig.writes, 0);
-	*ping = rig_word(EPOCH, 1);
+	*ping = rig_probe_value(EPOCH, 1);
 	b->rail[RAIL].sq_posted = 64; /* no room: the next time */
 	rig_step(b, 0);
 	CHECK_INT(rig.writes, 0);
 	b->rail[RAIL].sq_retired = 8;
 	rig_step(b, 0);
-	CHECK_INT(rig.last_word, rig_word(EPOCH, 1));
+	CHECK_INT(rig.last_value, rig_probe_value(EPOCH, 1));
 	rig_step(b, 0);
 	CHECK_INT(rig.writes, 1);
-	*ping = rig_word(EPOCH, 2);
+	*ping = rig_probe_value(EPOCH, 2);
 	rig_step(b, 0);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
-	*ping = rig_word(EPOCH, 3);
+	*ping = rig_probe_value(EPOCH, 3);
 	rig_step(b, 0);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
-	CHECK_INT(rig.last_word, rig_word(EPOCH, 3));
+	CHECK_INT(rig.last_value, rig_probe_value(EPOCH, 3));
 	CHECK_INT(rig.writes, 3);
 
 	/* Up by what it carries, before the third ping: pings are answered, but not for ever. */
@@ -452,21 +452,21 @@ static void as_new(void)
 
 	k->join.attempts = 4;
 	k->out.repeat_at = 7;
-	k->beat.sent_at = k->beat.alive_since = k->sign.asked_at = 7;
-	k->beat.doubted = k->answer.due = k->sign.lent = true;
+	k->heartbeat.sent_at = k->heartbeat.alive_since = k->sign.asked_at = 7;
+	k->heartbeat.doubted = k->answer.due = k->sign.lent = true;
 	b->rail[RAIL].sq_retired = b->rail[RAIL].sq_posted = 20;
 	rig_come_up(b);
 	CHECK_INT(k->join.attempts, 0);
 	CHECK_INT(k->join.up_since, RIG_START);
 	CHECK_INT(k->out.repeat_at, 0);
-	CHECK_INT(k->beat.sent_at + k->beat.alive_since + k->sign.asked_at, 0);
-	CHECK(!k->beat.doubted && !k->answer.due && !k->sign.lent);
-	CHECK_INT(k->beat.retired_seen, 20);
-	CHECK_INT(k->beat.still_since, RIG_START);
-	CHECK_INT(k->beat.at, RIG_START);
-	CHECK_INT(k->beat.look_at, RIG_START);
-	CHECK_INT(k->beat.looked_at, RIG_START);
-	CHECK(k->beat.idle_seen);
+	CHECK_INT(k->heartbeat.sent_at + k->heartbeat.alive_since + k->sign.asked_at, 0);
+	CHECK(!k->heartbeat.doubted && !k->answer.due && !k->sign.lent);
+	CHECK_INT(k->heartbeat.retired_seen, 20);
+	CHECK_INT(k->heartbeat.still_since, RIG_START);
+	CHECK_INT(k->heartbeat.at, RIG_START);
+	CHECK_INT(k->heartbeat.look_at, RIG_START);
+	CHECK_INT(k->heartbeat.looked_at, RIG_START);
+	CHECK(k->heartbeat.idle_seen);
 	CHECK(k->working);
 	rig_end(b);
 }
@@ -545,7 +545,7 @@ static void false_alarms(void)
 
 		k->working = true;
 		k->cause = (uint8_t)causes[i].cause;
-		k->beat.doubted = causes[i].doubted;
+		k->heartbeat.doubted = causes[i].doubted;
 		k->join.up_since = RIG_START - 5000 * MS;
 		k->fence.suspected_at = RIG_START;
 		ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
@@ -681,7 +681,7 @@ static void slow_steps_wait(void)
 	}
 }
 
-static int refuse_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int refuse_write(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)to;
 	(void)wr;
@@ -692,7 +692,7 @@ static int refuse_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_sen
 /* The device refuses work on a rail that comes up: it is given up at once. */
 static void a_rail_refuses_its_ping(void)
 {
-	static const struct ha_verbs_hot refusing = { .post_send = refuse_word,
+	static const struct ha_verbs_hot refusing = { .post_send = refuse_write,
 						      .poll_cq = poll_nothing };
 
 	for (unsigned is_send = 0; is_send < 2; is_send++) {
@@ -702,7 +702,7 @@ static void a_rail_refuses_its_ping(void)
 		b->rail[RAIL].hot = &refusing;
 		rig_control(b)->join.deadline = UINT64_MAX;
 		rig_control(b)->slow = is_send ? HA_SLOW_DONE : HA_SLOW_NONE;
-		ha_bundle_board(b)->beat[RAIL].ping = rig_word(EPOCH, 1);
+		ha_bundle_board(b)->heartbeat[RAIL].ping = rig_probe_value(EPOCH, 1);
 		rig_step(b, 0);
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
 		CHECK_INT(rig_control(b)->cause, HA_CAUSE_WORK_REFUSED);

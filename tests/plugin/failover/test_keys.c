@@ -79,7 +79,7 @@ static void register_all(struct ha_bundle *b)
 }
 
 /* The sender is told the keys of receives that are open; where none is there is no message. */
-static void told_for_open_receives(void)
+static void sent_for_open_receives(void)
 {
 	for (uint64_t done = 5; done <= 7; done++) {
 		struct ha_bundle *b = make_receiver();
@@ -232,7 +232,7 @@ static void held_whole(void)
 
 /* A message holds the keys of ten receives at most, of those that are open; a buffer that is not
  * known any more has none. */
-static void what_is_told(void)
+static void what_is_sent(void)
 {
 	struct ha_bundle *b = make_receiver();
 	struct ha_recv *c = (struct ha_recv *)b;
@@ -282,7 +282,7 @@ static void keys_that_are_forgotten(void)
 	LIST_INSERT_HEAD(&b->registered.list, &mr, link);
 	b->registered.rails = b->registered.wanted = 3;
 	k->keys.stage = HA_KEYS_WANTED;
-	k->windows = (struct ha_told_windows) { .known = 3, .sent = 4 };
+	k->windows = (struct ha_window_counts) { .known = 3, .sent = 4 };
 	ha_keys_forget(b, &b->rail[RAIL]);
 	CHECK_INT(mr.lkey[RAIL] + mr.rkey[RAIL], 0);
 	CHECK_INT(mr.lkey[0], 1);
@@ -348,13 +348,13 @@ static void the_peer_was_first(void)
 int main(void)
 {
 	given_up_keys_are_not_sent();
-	told_for_open_receives();
+	sent_for_open_receives();
 	the_failed_rail_pays();
 	when_they_are_needed();
 	refused_on_the_only_rail();
 	taken_where_they_belong();
 	held_whole();
-	what_is_told();
+	what_is_sent();
 	keys_that_are_forgotten();
 	the_device_is_lost();
 	the_peer_was_first();

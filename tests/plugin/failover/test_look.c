@@ -68,7 +68,7 @@ static bool is_settled(const struct ha_bundle *b)
 
 /* Word of the peer's driver that was on its way on the data's rail: what was written behind it has
  * arrived, so it has, too. */
-static bool has_word(struct ends *e)
+static bool has_message(struct ends *e)
 {
 	move_messages(e);
 	return ha_board_has_message(bundle_of(e, true)) ||
@@ -83,7 +83,7 @@ static void await_settled(struct ends *e)
 	for (int k = 0; k < PAIR_TRIES_MAX; k++) {
 		pthread_mutex_lock(&ctx->drive);
 		if (is_settled(bundle_of(e, true)) && is_settled(bundle_of(e, false)) &&
-		    !has_word(e))
+		    !has_message(e))
 			return;
 		pthread_mutex_unlock(&ctx->drive);
 		usleep(1000);
@@ -130,7 +130,7 @@ static void check_still(struct ends *e)
 	CHECK(e->recv.req);
 	now = both_due(e);
 	CHECK(!ha_heartbeat_moves(b, now));
-	CHECK(b->failover.ctl[b->balance.first].beat.look_at <= now);
+	CHECK(b->failover.ctl[b->balance.first].heartbeat.look_at <= now);
 	/* Its owner may be inside now: the step is still due then, not only with the next
 	 * heartbeat. */
 	CHECK(b->schedule.look_due <= now);

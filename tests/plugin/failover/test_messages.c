@@ -46,13 +46,13 @@ static void catch_message(unsigned carrier, const void *bytes, size_t size)
 
 static int catch_write(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	const struct ha_board_message *mail = (const void *)(uintptr_t)wr->sg_list[0].addr;
+	const struct ha_board_message *message = (const void *)(uintptr_t)wr->sg_list[0].addr;
 
 	(void)bad;
 	if (rails_blocked)
 		return EIO;
-	CHECK(mail->check == ha_wire_board_sum(mail));
-	catch_message((unsigned)(to - qp), mail->body, mail->length);
+	CHECK(message->check == ha_wire_board_sum(message));
+	catch_message((unsigned)(to - qp), message->body, message->length);
 	return 0;
 }
 
@@ -388,7 +388,7 @@ static void windows_until_they_are_known(void)
 	((struct ha_recv *)b)->takes = takes;
 	b->failover.ctl[1].windows.sent = 1;
 	CHECK_INT(follow_repeats(b), HA_MSG_WINDOWS);
-	b->failover.ctl[1].windows = (struct ha_told_windows) { .known = 1, .sent = 1 };
+	b->failover.ctl[1].windows = (struct ha_window_counts) { .known = 1, .sent = 1 };
 	CHECK_INT(follow_repeats(b), 0);
 	b->failover.ctl[1].windows.known = 0;
 	take_down(b, 1); /* the next incarnation tells them */
@@ -401,7 +401,7 @@ static void windows_until_they_are_known(void)
 
 /* The peer is told what the connection died of, over the socket for certain: a rail is fenced in a
  * moment. Nothing else goes out. */
-static void abort_is_told(void)
+static void abort_is_sent(void)
 {
 	struct ha_bundle *b = make_bundle(true);
 
@@ -466,7 +466,7 @@ int main(void)
 	first_by_batch();
 	until_it_is_answered();
 	windows_until_they_are_known();
-	abort_is_told();
+	abort_is_sent();
 	peers_that_take_less();
 	return 0;
 }

@@ -28,7 +28,7 @@ static void await_watched(struct ha_ctx *ctx, struct ha_bundle *a, struct ha_bun
 {
 	for (int k = 0; k < PAIR_TRIES_MAX; k++) {
 		pthread_mutex_lock(&ctx->drive);
-		if (first_control(a)->beat.watched && first_control(b)->beat.watched)
+		if (first_control(a)->heartbeat.watched && first_control(b)->heartbeat.watched)
 			return;
 		pthread_mutex_unlock(&ctx->drive);
 		usleep(100);
@@ -81,7 +81,7 @@ int main(void)
 		usleep(100);
 	ha_heartbeat_silence(other, &other->rail[0]);
 	ha_failover_device_back(other->rail[0].dev);
-	CHECK(first_control(owned)->beat.doubted);
+	CHECK(first_control(owned)->heartbeat.doubted);
 	CHECK(first_control(owned)->port_back);
 	CHECK_INT(pthread_join(owner, NULL), 0);
 	run_thread(leave_bundle, owned);

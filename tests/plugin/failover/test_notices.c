@@ -246,7 +246,7 @@ static uint64_t end_incarnation(struct ha_bundle *b, uint64_t now, uint64_t susp
 	b->schedule.due = UINT64_MAX;
 	ha_incarnation_over(b, &b->rail[RAIL], now);
 	CHECK(b->schedule.due == k->join.retry_at);
-	CHECK_INT(b->failover.spares.talk_ns, suspected);
+	CHECK_INT(b->failover.spares.exchange_ns, suspected);
 	return k->join.retry_at;
 }
 
@@ -334,10 +334,11 @@ static void signs_of_this_incarnation(void)
 		m = compose_message(HA_MSG_RAIL_ASK, epoch);
 		m.sign.number = 2;
 		b->rail[RAIL].sq_depth = 0; /* no room for an answer yet */
-		k->beat.at = UINT64_MAX;
+		k->heartbeat.at = UINT64_MAX;
 		ha_failover_message(b, &m);
 		CHECK_INT(k->answer.due, epoch == EPOCH);
-		CHECK_INT(k->beat.at != UINT64_MAX, epoch == EPOCH); /* it may have noticed first */
+		CHECK_INT(k->heartbeat.at != UINT64_MAX,
+			  epoch == EPOCH); /* it may have noticed first */
 		free(b);
 	}
 }
@@ -378,9 +379,9 @@ static void port_of_the_peer(void)
 		b = make_sender();
 		other = make_receiver();
 		LIST_INSERT_HEAD(&ctx.bundles, other, entry);
-		other->failover.ctl[RAIL].beat.watched = true;
+		other->failover.ctl[RAIL].heartbeat.watched = true;
 		receive_down(b, EPOCH, i ? HA_CAUSE_TIMEOUT : HA_CAUSE_PORT_CHANGED);
-		CHECK_INT(other->failover.ctl[RAIL].beat.doubted, i);
+		CHECK_INT(other->failover.ctl[RAIL].heartbeat.doubted, i);
 		LIST_REMOVE(other, entry);
 		free(other);
 		free(b);

@@ -57,7 +57,7 @@ static void port_changes_speed(void)
 	duel_open(&d, &setup);
 	duel_await_events(&d, SENDER, EVENT("protected"), NULL, 1);
 	HOLDS(&d, duel_connection(&d, SENDER).rail[0].weight == 512, "they do not begin equal");
-	duel_train(&d, SENDER, 0, 2500);
+	duel_negotiate(&d, SENDER, 0, 2500);
 	duel_await_events(&d, SENDER, EVENT("device"), "its speed is 2500 Mb/s now and was", 1);
 	duel_await_events(&d, SENDER, EVENT("failed_back"), "\"rail\":0,", 1);
 	duel_flow(&d, 30);

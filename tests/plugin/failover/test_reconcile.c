@@ -110,7 +110,7 @@ static void stripes_of_the_lost_rail(void)
 }
 
 /* The last stripe that was missing: the message is complete, though the NIC has said nothing. */
-static void complete_by_the_peers_word(void)
+static void complete_by_the_peers_count(void)
 {
 	struct ha_send *s = make_sender();
 
@@ -318,7 +318,7 @@ static void what_cannot_be_sent_yet(void)
 int main(void)
 {
 	stripes_of_the_lost_rail();
-	complete_by_the_peers_word();
+	complete_by_the_peers_count();
 	who_carries_it_now();
 	what_was_never_sent();
 	acknowledged_but_not_placed();

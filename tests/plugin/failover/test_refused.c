@@ -65,18 +65,18 @@ static void post_spoilt(unsigned rails)
  * the end first. */
 static int await_outcome(void)
 {
-	int err = 0, told = 0;
+	int err = 0, result = 0;
 
 	from.done = to.done = 0;
-	for (int k = 0; !err && !(from.done && (to.done || told)) && k < PAIR_TRIES_MAX; k++) {
-		if (!to.done && !told)
-			told = ha_test(to.req, &to.done, NULL);
+	for (int k = 0; !err && !(from.done && (to.done || result)) && k < PAIR_TRIES_MAX; k++) {
+		if (!to.done && !result)
+			result = ha_test(to.req, &to.done, NULL);
 		if (!from.done)
 			err = ha_test(from.req, &from.done, NULL);
 		pair_idle(&p, k);
 	}
 	CHECK(err || from.done);
-	return err ? err : told;
+	return err ? err : result;
 }
 
 /* The driver changes both of these, at any time: a look that decides nothing but whether to

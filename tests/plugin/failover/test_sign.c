@@ -20,14 +20,14 @@
 #define US UINT64_C(1000)
 #define RAILS 3
 
-static unsigned words[RAILS];
+static unsigned writes[RAILS];
 static struct ibv_qp qp[RAILS];
 
-static int count_word(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int count_write(struct ibv_qp *to, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)wr;
 	(void)bad;
-	words[to - qp]++;
+	writes[to - qp]++;
 	return 0;
 }
 
@@ -43,7 +43,7 @@ static int poll_answer(struct ibv_cq *from, int n, struct ibv_wc *wc)
 	return poll_nothing(from, n, wc);
 }
 
-static const struct ha_verbs_hot hot = { .post_send = count_word, .poll_cq = poll_answer };
+static const struct ha_verbs_hot hot = { .post_send = count_write, .poll_cq = poll_answer };
 static struct ha_ctx ctx = { .clock = &ha_clock_live };
 static struct ha_device device[RAILS];
 static const uint64_t start = 1000000 * US;
@@ -76,10 +76,10 @@ static struct ha_send *make_sender(void)
 						  .sq_depth = 64,
 						  .state = HA_RAIL_UP,
 						  .dev = &device[i] };
-		words[i] = 0;
+		writes[i] = 0;
 	}
 	k = &s->b.failover.ctl[0];
-	k->beat.still_since = start;
+	k->heartbeat.still_since = start;
 	s->b.rail[0].sq_posted = 1;
 	return s;
 }
@@ -107,7 +107,7 @@ static struct ha_send *make_answered(void)
 	CHECK_INT(sign->asked_at, start + 1000 * US);
 	CHECK_INT(s->b.failover.ctl[0].out.due, HA_SEND(RAIL_ASK));
 	for (unsigned i = 0; i < RAILS; i++)
-		CHECK_INT(words[i], 1);
+		CHECK_INT(writes[i], 1);
 	CHECK(step_after(s, 1400));
 	CHECK_INT(sign->answered_at, 0);
 	s->b.rail[1].sq_retired++;
@@ -325,10 +325,10 @@ static void others_on_the_path(void)
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct ha_send *s = make_answered(), *other = make_sender();
 		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
-		struct ha_beat_watch *beat = &other->b.failover.ctl[0].beat;
+		struct ha_heartbeat_watch *heartbeat = &other->b.failover.ctl[0].heartbeat;
 
-		beat->watched = others[i].watched;
-		beat->alive_since = start + others[i].alive_us * US;
+		heartbeat->watched = others[i].watched;
+		heartbeat->alive_since = start + others[i].alive_us * US;
 		other->b.rail[0].setup.peer.qp.lid = !others[i].same_path;
 		sign->asked_at = start + (others[i].at_us - 1000) * US;
 		sign->answered_at = sign->seen_at = start + (others[i].at_us - 600) * US;
@@ -347,7 +347,7 @@ static void doubted_by_another(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.failover.ctl[0].beat.doubted = true;
+	s->b.failover.ctl[0].heartbeat.doubted = true;
 	CHECK(step_after(s, 600)); /* asked at once */
 	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 600 * US);
 	CHECK(step_after(s, 1099));
@@ -357,7 +357,7 @@ static void doubted_by_another(void)
 	free_sender(s);
 
 	s = make_sender(); /* it has not stood still for its own time yet */
-	s->b.failover.ctl[0].beat.doubted = true;
+	s->b.failover.ctl[0].heartbeat.doubted = true;
 	CHECK(step_after(s, 100));
 	CHECK(step_after(s, 999));
 	CHECK(!step_after(s, 1000));
@@ -397,16 +397,16 @@ static void who_is_asked(void)
 
 /* Each look asks the silent rail once more, four times in all; the others once, and only if they
  * have nothing outstanding that tells as much. */
-static void more_words(void)
+static void more_writes(void)
 {
 	struct ha_send *s = make_sender();
 
 	s->b.rail[2].sq_posted = 5;
 	for (unsigned us = 1000; us <= 1900; us += 100)
 		CHECK(step_after(s, us));
-	CHECK_INT(words[0], 4);
-	CHECK_INT(words[1], 1);
-	CHECK_INT(words[2], 0);
+	CHECK_INT(writes[0], 4);
+	CHECK_INT(writes[1], 1);
+	CHECK_INT(writes[2], 0);
 	CHECK_INT(s->b.failover.ctl[0].sign.first_at, start + 1000 * US);
 	free_sender(s);
 
@@ -414,7 +414,7 @@ static void more_words(void)
 	s->b.terms.flags = HA_FLAG_FAILOVER;
 	CHECK(step_after(s, 1000));
 	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
-	CHECK_INT(words[1], 1);
+	CHECK_INT(writes[1], 1);
 	free_sender(s);
 }
 
@@ -469,12 +469,13 @@ static void the_peers_alarm(void)
 	struct ha_control *k = &s->b.failover.ctl[0];
 
 	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
-	other->b.failover.ctl[0].beat.watched = true;
+	other->b.failover.ctl[0].heartbeat.watched = true;
 	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
 	CHECK(k->fence.by_timeout);
 	CHECK_INT(k->sign.alarm_at, start);
 	CHECK(!k->sign.alarm_here);
-	CHECK(other->b.failover.ctl[0].beat.doubted); /* others on the path look at themselves */
+	CHECK(other->b.failover.ctl[0]
+		      .heartbeat.doubted); /* others on the path look at themselves */
 	lines_catch();
 	ha_sign_recovered(&s->b, &s->b.rail[0], start + 20000 * US);
 	CHECK(device[0].silence.rest_until > start);
@@ -501,12 +502,12 @@ static void whichever_rail_it_is(void)
 		s->b.balance.weight[RAILS - 1] = 1024;
 		s->b.rail[0].sq_posted = 0;
 		r->sq_posted = 1;
-		s->b.failover.ctl[RAILS - 1].beat.still_since = start;
+		s->b.failover.ctl[RAILS - 1].heartbeat.still_since = start;
 		for (unsigned i = 0; i < RAILS - 1; i++)
 			s->b.rail[i].state = i == 0 || silent ? HA_RAIL_UP : HA_RAIL_DOWN;
 		CHECK(ha_sign_wanted(&s->b, r));
 		CHECK(ha_sign_step(&s->b, r, at));
-		CHECK_INT(words[0], 1);
+		CHECK_INT(writes[0], 1);
 		s->b.rail[silent].sq_retired++;
 		CHECK(ha_sign_step(&s->b, r, at + 400 * US));
 		CHECK_INT(s->b.failover.ctl[RAILS - 1].sign.witness, silent);
@@ -522,12 +523,12 @@ static void everybody_on_the_silent_paths(void)
 	struct ha_send *s = make_answered(), *other = make_sender();
 
 	for (unsigned i = 0; i < RAILS; i++)
-		other->b.failover.ctl[i].beat.watched = true;
+		other->b.failover.ctl[i].heartbeat.watched = true;
 	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
 	CHECK(!step_after(s, 2000));
-	CHECK(other->b.failover.ctl[0].beat.doubted);
-	CHECK(!other->b.failover.ctl[1].beat.doubted); /* this one has answered */
-	CHECK(other->b.failover.ctl[2].beat.doubted);
+	CHECK(other->b.failover.ctl[0].heartbeat.doubted);
+	CHECK(!other->b.failover.ctl[1].heartbeat.doubted); /* this one has answered */
+	CHECK(other->b.failover.ctl[2].heartbeat.doubted);
 	LIST_INIT(&ctx.bundles);
 	free_sender(other);
 	free_sender(s);
@@ -546,7 +547,7 @@ int main(void)
 	others_on_the_path();
 	doubted_by_another();
 	who_is_asked();
-	more_words();
+	more_writes();
 	what_a_standstill_teaches();
 	a_false_alarm();
 	the_peers_alarm();

@@ -51,7 +51,7 @@ static void blackhole_end(enum duel_end end, bool tx)
 	const struct duel_setup setup = { .lanes = 2, .env = { EARLY, NEVER } };
 	char line[2048], status[65536];
 	struct duel d;
-	int teller;
+	int reporter;
 
 	open_protected(&d, &setup);
 	duel_blackhole(&d, end, 0, tx);
@@ -63,11 +63,11 @@ static void blackhole_end(enum duel_end end, bool tx)
 	duel_expect_no_timeout(&d);
 	HOLDS(&d, count_both_ends(&d, SILENT) >= 1, "nobody names the silence");
 	/* of this rail: on a busy machine others may fall silent later */
-	teller = duel_events(&d, SENDER, OF_RAIL_0) ? SENDER : RECEIVER;
-	HOLDS(&d, duel_event(&d, teller, OF_RAIL_0, line, sizeof(line)), "the event");
+	reporter = duel_events(&d, SENDER, OF_RAIL_0) ? SENDER : RECEIVER;
+	HOLDS(&d, duel_event(&d, reporter, OF_RAIL_0, line, sizeof(line)), "the event");
 	HOLDS(&d, strstr(line, "silent for ") && strstr(line, "rail 1 (soft1:1) answered"), "%s",
 	      line);
-	duel_status(&d, teller, status, sizeof(status));
+	duel_status(&d, reporter, status, sizeof(status));
 	HOLDS(&d, strstr(status, "silence: silent for "), "%s", status);
 	duel_heal(&d, end, 0);
 	duel_close(&d);
@@ -119,7 +119,7 @@ static void silent_and_back(void)
 	struct duel_wait wait = duel_wait("a silence");
 	char status[65536];
 	struct duel d;
-	int teller;
+	int reporter;
 
 	open_protected(&d, &setup);
 	duel_blackhole(&d, RECEIVER, 0, false);
@@ -130,12 +130,12 @@ static void silent_and_back(void)
 		duel_pause(&d, &wait);
 	}
 	duel_heal(&d, RECEIVER, 0);
-	teller = duel_events(&d, SENDER, OF_RAIL_0) ? SENDER : RECEIVER;
-	duel_await_events(&d, teller, EVENT("recovered"), "\"rail\":0", 1);
+	reporter = duel_events(&d, SENDER, OF_RAIL_0) ? SENDER : RECEIVER;
+	duel_await_events(&d, reporter, EVENT("recovered"), "\"rail\":0", 1);
 	duel_flow(&d, 50);
-	if (!duel_events(&d, teller, EVENT("false_alarm"), CAUSE("silence")))
+	if (!duel_events(&d, reporter, EVENT("false_alarm"), CAUSE("silence")))
 		end_undecided(&d, "it took more than a second to come back");
-	duel_status(&d, teller, status, sizeof(status));
+	duel_status(&d, reporter, status, sizeof(status));
 	/* one, or more on a busy machine, whose other rail falls silent, too */
 	HOLDS(&d, strstr(status, " of a silent path"), "%s", status);
 	duel_close(&d);

@@ -56,7 +56,7 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 		b->rail[i].index = (uint8_t)i;
 		b->rail[i].state = HA_RAIL_UP;
 		b->rail[i].dev = &device;
-		b->failover.ctl[i].beat.at = UINT64_MAX;
+		b->failover.ctl[i].heartbeat.at = UINT64_MAX;
 	}
 	b->link.stream = calloc(1, sizeof(*b->link.stream));
 	CHECK(b->link.stream);
@@ -113,7 +113,7 @@ static void network_fails(void)
 		CHECK_INT(s->b.link.reset, i == 0);
 		CHECK_INT(s->b.link.stream_error, 0);
 		for (unsigned k = 0; k < 2; k++)
-			CHECK_INT(s->b.failover.ctl[k].beat.at, 0);
+			CHECK_INT(s->b.failover.ctl[k].heartbeat.at, 0);
 		CHECK(lines_contain("the rails go on as long as they answer"));
 		free_bundle(&s->b);
 	}
@@ -195,7 +195,7 @@ static struct ha_recv *make_receiver(struct ha_takes *takes, struct ha_offered *
 }
 
 /* As many as a message holds, the rest when those are acknowledged; each rail with its own keys. */
-static void windows_are_told(void)
+static void windows_are_sent(void)
 {
 	struct ha_msg_windows m = { 0 };
 	struct ha_offered offered[20];
@@ -237,7 +237,7 @@ static void windows_are_told(void)
 }
 
 /* Of a rail that is up, with its own keys. */
-static void when_windows_are_told(void)
+static void when_windows_are_sent(void)
 {
 	for (unsigned i = 0; i < 5; i++) {
 		struct ha_offered offered[20];
@@ -292,8 +292,8 @@ int main(void)
 	garbage_ends_reading();
 	in_order();
 	messages_first();
-	windows_are_told();
-	when_windows_are_told();
+	windows_are_sent();
+	when_windows_are_sent();
 	windows_are_taken();
 	return 0;
 }

@@ -164,10 +164,10 @@ static void passes_in_vain(void)
 		CHECK_INT(ha_spares_probe_ns(&s->b), (40 * MS) << passes);
 	}
 	spares->failed = 2; /* not all of the three pairs yet */
-	spares->talk_ns = 100 * MS;
+	spares->exchange_ns = 100 * MS;
 	CHECK_INT(ha_spares_answer_ns(&s->b), 800 * MS);
 	CHECK_INT(ha_spares_probe_ns(&s->b), 200 * MS);
-	spares->talk_ns = 10000 * MS;
+	spares->exchange_ns = 10000 * MS;
 	CHECK_INT(ha_spares_answer_ns(&s->b), 1000 * MS);
 	CHECK_INT(ha_spares_probe_ns(&s->b), 1000 * MS);
 	free(s);

@@ -46,9 +46,9 @@ static void await_events(const char *cause, int n)
 	CHECK(count_events(cause) == n, "%d events %s, not %d", count_events(cause), cause, n);
 }
 
-static struct told {
+static struct reported {
 	int followed, no_agent, stale, bad;
-} told;
+} reported;
 
 static bool last_is(const char *cause)
 {
@@ -65,19 +65,19 @@ static bool last_is(const char *cause)
 	return is;
 }
 
-static void count_told(void)
+static void count_reported(void)
 {
-	told = (struct told) { count_events("followed"), count_events("no_agent"),
-			       count_events("agent_stale"), count_events("bad_hint") };
+	reported = (struct reported) { count_events("followed"), count_events("no_agent"),
+				       count_events("agent_stale"), count_events("bad_hint") };
 }
 
 /* No event but those that were expected. */
-static void check_told(const char *when)
+static void check_reported(const char *when)
 {
-	CHECK(count_events("followed") == told.followed &&
-		      count_events("no_agent") == told.no_agent &&
-		      count_events("agent_stale") == told.stale &&
-		      count_events("bad_hint") == told.bad,
+	CHECK(count_events("followed") == reported.followed &&
+		      count_events("no_agent") == reported.no_agent &&
+		      count_events("agent_stale") == reported.stale &&
+		      count_events("bad_hint") == reported.bad,
 	      "%s: %d followed, %d no_agent, %d stale, %d bad", when, count_events("followed"),
 	      count_events("no_agent"), count_events("agent_stale"), count_events("bad_hint"));
 }
@@ -147,8 +147,8 @@ static void follow_each_share(void)
 		hinter_write(shares[i]);
 		snprintf(name, sizeof(name), "hint %u", shares[i]);
 		measure_share(name, shares[i] < 1024 ? shares[i] / 1024.0 : 1);
-		told.followed += i == 0;
-		check_told(name);
+		reported.followed += i == 0;
+		check_reported(name);
 	}
 }
 
@@ -168,7 +168,7 @@ static void follow_for_every_size(void)
 			measure_each(name, shares[k] / 1024.0, 2 * MESSAGES, NULL);
 		}
 	message_size = MESSAGE;
-	check_told("small messages");
+	check_reported("small messages");
 }
 
 static void another_hint(int i)
@@ -180,20 +180,20 @@ static void another_hint(int i)
 static void change_with_each_message(void)
 {
 	measure_each("another hint for each message", 0.75, 4 * MESSAGES, another_hint);
-	check_told("another hint for each message");
+	check_reported("another hint for each message");
 }
 
 /* The shares without an agent, then the hint again: an event each. */
 static void mend_hint(const char *what, double without)
 {
 	measure_share(what, without);
-	told.bad++;
-	check_told(what);
+	reported.bad++;
+	check_reported(what);
 	hinter.shm->entries[HINTER_SLOT].seq &= ~1u;
 	hinter_write(768);
 	measure_share("mended", 0.75);
-	told.followed++;
-	check_told("mended");
+	reported.followed++;
+	check_reported("mended");
 }
 
 static void bad_advice(double without)
@@ -237,7 +237,7 @@ static void read_torn_hints(double without)
 	hinter_write(768);
 	measure_share("after much scribbling", 0.75);
 	CHECK(last_is("followed"), "the last event is not the state");
-	count_told();
+	count_reported();
 	hinter_write_foreign();
 	mend_hint("another flow's hint after all that", without);
 }
@@ -248,21 +248,21 @@ static void agent_heartbeat(double without)
 	struct rig_deadline deadline = rig_deadline("the heartbeat stands still");
 
 	hinter_write(768);
-	for (uint32_t beat = 1; beat < 20; beat++) {
-		__atomic_store_n(&hinter.shm->header.beat, beat, __ATOMIC_RELEASE);
+	for (uint32_t heartbeat = 1; heartbeat < 20; heartbeat++) {
+		__atomic_store_n(&hinter.shm->header.beat, heartbeat, __ATOMIC_RELEASE);
 		usleep(50000);
 		rig_exchange(&rig, &pair, MESSAGE);
 	}
 	while (!last_is("agent_stale"))
 		rig_pause(&deadline);
-	count_told(); /* a busy machine may have missed heartbeats before */
+	count_reported(); /* a busy machine may have missed heartbeats before */
 	measure_share("the heartbeat stands still", without);
-	check_told("the heartbeat stands still");
+	check_reported("the heartbeat stands still");
 	/* an agent without a heartbeat took over */
 	__atomic_store_n(&hinter.shm->header.beat, 0, __ATOMIC_RELEASE);
-	await_events("followed", ++told.followed);
+	await_events("followed", ++reported.followed);
 	measure_share("another agent", 0.75);
-	check_told("another agent");
+	check_reported("another agent");
 }
 
 static void remove_hints(double without)
@@ -271,19 +271,19 @@ static void remove_hints(double without)
 
 	snprintf(away, sizeof(away), "%s.away", hinter.hints_path);
 	CHECK(!rename(hinter.hints_path, away), "rename");
-	await_events("no_agent", ++told.no_agent);
+	await_events("no_agent", ++reported.no_agent);
 	measure_share("the file is gone", without);
-	check_told("the file is gone");
+	check_reported("the file is gone");
 	CHECK(!rename(away, hinter.hints_path), "rename");
-	await_events("followed", ++told.followed);
+	await_events("followed", ++reported.followed);
 	measure_share("the file is back", 0.75);
 	CHECK(!chmod(hinter.hints_path, 0666), "chmod");
-	await_events("no_agent", ++told.no_agent);
+	await_events("no_agent", ++reported.no_agent);
 	measure_share("others may write to it", without);
 	CHECK(!chmod(hinter.hints_path, 0644), "chmod");
-	await_events("followed", ++told.followed);
+	await_events("followed", ++reported.followed);
 	measure_share("trusted again", 0.75);
-	check_told("the end");
+	check_reported("the end");
 }
 
 static void run_test(bool mpib)
@@ -296,9 +296,9 @@ static void run_test(bool mpib)
 	snprintf(events_path, sizeof(events_path), "%s/events", hinter.dir);
 	open_plugin(mpib);
 	measure_share("no agent was ever there", without);
-	await_events("no_agent", ++told.no_agent);
+	await_events("no_agent", ++reported.no_agent);
 	hinter_make_hints();
-	await_events("followed", ++told.followed);
+	await_events("followed", ++reported.followed);
 	CHECK(hinter.registered == 0, "nobody listens");
 	measure_share("a file of hints, nobody gives slots", without);
 	hinter.full = true;
@@ -308,12 +308,12 @@ static void run_test(bool mpib)
 	hinter.full = false;
 	while (hinter.registered < 2) /* it asks again, every five seconds */
 		rig_pause(&deadline);
-	await_events("followed", ++told.followed);
+	await_events("followed", ++reported.followed);
 	CHECK(count_events("no_slot") == 1, "%d events, not one", count_events("no_slot"));
 	before = hinter.registered;
 	/* The slot is free until the agent has written it: the connection's hint belongs to
 	 * nobody. */
-	told.bad = count_events("bad_hint");
+	reported.bad = count_events("bad_hint");
 	hinter_write(0);
 	follow_each_share();
 	follow_for_every_size();

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define DEFAULT_NAME "libnccl-net.so"
-#define LIVES 4
+#define TIMES 4
 
 static struct rig rig;
 
@@ -38,7 +38,7 @@ static void found_again(void)
 	run_job(rig_plugin_path());
 	table = rig.plugin.table;
 	threads = rig.version < 11 ? rig_count_lasting_threads(1) : rig_count_threads(1);
-	for (int i = 1; i < LIVES; i++) {
+	for (int i = 1; i < TIMES; i++) {
 		run_job(DEFAULT_NAME);
 		CHECK(rig.plugin.table == table, "another plugin was found");
 	}

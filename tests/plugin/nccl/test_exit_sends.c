@@ -209,7 +209,7 @@ static void open_sender(int argc, char **argv)
 	CHECK(receive_bytes(&ready, 1), "the receiver has ended");
 }
 
-static void say_posted(void)
+static void report_posted(void)
 {
 	send_bytes("", 1);
 }
@@ -240,7 +240,7 @@ static void post_in_vain(void)
 static void exit_away(void)
 {
 	post_in_vain();
-	say_posted();
+	report_posted();
 	exit(0);
 }
 
@@ -258,7 +258,7 @@ static void exit_child(void)
 		exit(0);
 	CHECK(waitpid(child, &status, 0) == child && !status, "the child ended with 0x%x", status);
 	CHECK(rig_now() - begin < SHORT_S, "the child waited for its parent's sends");
-	say_posted();
+	report_posted();
 	exit(0);
 }
 

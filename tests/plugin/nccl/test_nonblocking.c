@@ -107,7 +107,7 @@ static void check_answer(const void *text, size_t size, bool hold)
 	struct ha_wire_handle *h = (struct ha_wire_handle *)handle;
 	struct rig_deadline deadline = rig_deadline("an error from connect");
 	ncclResult_t result = ncclSuccess;
-	int fd, talk = -1, turns = 0, warned = rig_warnings();
+	int fd, conn = -1, turns = 0, warned = rig_warnings();
 	void *listen, *sender = NULL;
 
 	fd = make_impostor(h, &listen, peer_listen);
@@ -115,12 +115,12 @@ static void check_answer(const void *text, size_t size, bool hold)
 	while (result == ncclSuccess && turns < TURNS) {
 		result = turn_connect(handle, &sender);
 		CHECK(!sender, "connected to garbage");
-		if (talk < 0) {
-			talk = accept(fd, NULL, NULL);
-			if (talk >= 0 && send(talk, text, size, MSG_NOSIGNAL) < 0)
+		if (conn < 0) {
+			conn = accept(fd, NULL, NULL);
+			if (conn >= 0 && send(conn, text, size, MSG_NOSIGNAL) < 0)
 				CHECK(0, "send");
-			if (talk >= 0 && !hold)
-				shutdown(talk, SHUT_RDWR);
+			if (conn >= 0 && !hold)
+				shutdown(conn, SHUT_RDWR);
 		}
 		/* A peer that stopped half way may be waited for; any other ends in an error. */
 		turns += hold;
@@ -130,8 +130,8 @@ static void check_answer(const void *text, size_t size, bool hold)
 	CHECK(result == ncclSuccess || rig_warnings() > warned,
 	      "an error without a line in the log");
 	OK(rig.plugin.close_listen(listen));
-	if (talk >= 0)
-		close(talk);
+	if (conn >= 0)
+		close(conn);
 	close(fd);
 }
 

@@ -200,7 +200,7 @@ static void three_places(void)
 }
 
 /* What the core tells by itself: ports, a dead peer, totals, the end. */
-static void told_by_core(void)
+static void reported_by_core(void)
 {
 	const struct ha_status_page *page;
 	struct ha_request *req;
@@ -617,7 +617,7 @@ int main(void)
 	snprintf(pages, sizeof(pages), "%s/pages", dir);
 	snprintf(file, sizeof(file), "%s/events", dir);
 	three_places();
-	told_by_core();
+	reported_by_core();
 	held_of_one_that_leaves();
 	held_until_calm();
 	kept_out();

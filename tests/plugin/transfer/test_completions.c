@@ -53,7 +53,7 @@ static void whole_messages(void)
 
 /* The stripes of a message add up; a record of sizes counts instead; no int holds more than
  * INT_MAX. */
-static void sizes_are_told(void)
+static void sizes_are_announced(void)
 {
 	struct ha_recv *c = make_receiver();
 	struct ha_sizes *record = c->b.ring;
@@ -277,7 +277,7 @@ static bool is_called(struct ha_recv *c)
 static void looks_around(void)
 {
 	struct ha_recv *c = make_receiver();
-	struct ha_board_message *mail = &ha_bundle_board(&c->b)->mail[2][1];
+	struct ha_board_message *message = &ha_bundle_board(&c->b)->message[2][1];
 
 	c->b.active = 3;
 	c->b.poll.idle = 9;
@@ -297,7 +297,7 @@ static void looks_around(void)
 	CHECK(c->b.poll.list[1] == &c->b.rail[2]);
 	CHECK_INT(c->slot[0].busy, HA_SLOT_HELD);
 	CHECK(!is_called(c));
-	mail->number = 1; /* the peer's driver has written */
+	message->number = 1; /* the peer's driver has written */
 	CHECK(!ha_bundle_look_around(&c->b));
 	CHECK(is_called(c));
 	c->b.ctx->loop.threaded = false;
@@ -371,7 +371,7 @@ static void with_attention(void)
 int main(void)
 {
 	whole_messages();
-	sizes_are_told();
+	sizes_are_announced();
 	receives_are_given_back();
 	failed_work();
 	as_many_as_allowed();

@@ -170,7 +170,7 @@ static void puts_not_now(void)
 	CHECK(!post_put(s, 3, 0, 8, NULL, 0));
 	CHECK_INT(s->b.poll.idle, 7);
 	CHECK_INT(posted, 0);
-	ha_bundle_board(&s->b)->beat[1].count = 1;
+	ha_bundle_board(&s->b)->heartbeat[1].count = 1;
 	CHECK(post_put(s, 3, 0, 8, NULL, 0));
 	CHECK(!post_put(s, 3, 0, 8, NULL, 0));
 	end_puts(s);
@@ -218,7 +218,7 @@ static void puts_that_are_shared(void)
 	s->b.balance.share[0] = s->b.balance.share[1] = d->without[0] = d->without[1] = 512;
 	d->on = true;
 	d->sup = 2;
-	d->hint = d->told = HA_HINT_NONE;
+	d->hint = d->reported = HA_HINT_NONE;
 	atomic_store(&s->b.ctx->advice.hints.shm, &hints);
 	atomic_store(&d->flow.slot, 0);
 	mpib_hint_put(&hints.entries[0], 256, 0, 0);

@@ -151,7 +151,7 @@ static void on_the_only_rail(void)
 }
 
 /* The peer has told us of its own error first, and the rail is being fenced. */
-static void behind_the_peers_word(void)
+static void behind_the_peers_error(void)
 {
 	struct ha_send *s = make_sender();
 
@@ -310,7 +310,7 @@ int main(void)
 	two_different_messages();
 	no_message();
 	on_the_only_rail();
-	behind_the_peers_word();
+	behind_the_peers_error();
 	wrong_here();
 	flushed_first();
 	a_lost_rail();

@@ -402,7 +402,7 @@ static void advice_is_followed(void)
 	s->b.balance.share[0] = s->b.balance.share[1] = d->without[0] = d->without[1] = 512;
 	d->on = true;
 	d->sup = 2;
-	d->hint = d->told = HA_HINT_NONE;
+	d->hint = d->reported = HA_HINT_NONE;
 	atomic_store(&s->b.ctx->advice.hints.shm, &hints);
 	for (unsigned i = 0; i < 5; i++) {
 		bool none = says[i].slot == MPIB_NO_SLOT;
@@ -425,11 +425,11 @@ static void advice_is_followed(void)
 static void replay_is_counted(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_compare *told = &s->b.failover.ctl[1].compare;
+	struct ha_compare *compare = &s->b.failover.ctl[1].compare;
 
 	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, LARGE));
-	told->unreported = true;
+	compare->unreported = true;
 	s->slot[0].parked = 3;
 	s->b.failover.parked = 2;
 	s->b.abort.held = -EIO; /* the connection may be about to end: nothing is */
@@ -439,8 +439,8 @@ static void replay_is_counted(void)
 	ha_replay(&s->b);
 	CHECK_INT(s->slot[0].parked, 0);
 	CHECK_INT(s->b.failover.parked, 0);
-	CHECK_INT(told->replayed_requests, 1);
-	CHECK_INT(told->replayed_bytes, LARGE);
+	CHECK_INT(compare->replayed_requests, 1);
+	CHECK_INT(compare->replayed_bytes, LARGE);
 	CHECK_INT(s->b.failover.ctl[0].compare.replayed_requests, 0);
 	free_sender(s);
 }

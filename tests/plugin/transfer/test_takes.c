@@ -16,7 +16,7 @@
 #include <string.h>
 
 static unsigned rounds, writes;
-static uint64_t told;
+static uint64_t announced;
 static int word_refusal; /* what posting returns */
 
 static void make_round(struct ha_ctx *ctx)
@@ -25,16 +25,16 @@ static void make_round(struct ha_ctx *ctx)
 	rounds++;
 }
 
-static int write_word(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int take_write(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)qp;
 	(void)bad;
-	memcpy(&told, (const void *)(uintptr_t)wr->sg_list->addr, sizeof(told));
+	memcpy(&announced, (const void *)(uintptr_t)wr->sg_list->addr, sizeof(announced));
 	writes++;
 	return word_refusal;
 }
 
-static const struct ha_verbs_hot hot = { .post_send = write_word, .poll_cq = poll_nothing };
+static const struct ha_verbs_hot hot = { .post_send = take_write, .poll_cq = poll_nothing };
 static struct ha_ctx ctx = { .clock = &ha_clock_live,
 			     .progress = make_round,
 			     .loop.threaded = true };
@@ -128,7 +128,7 @@ static void in_order(void)
 }
 
 /* A quarter of all slots at a time. */
-static void room_is_told(void)
+static void room_is_announced(void)
 {
 	struct ha_recv *c = make_receiver();
 	char record[HA_RECORD_SIZE];
@@ -138,7 +138,7 @@ static void room_is_told(void)
 		CHECK(take_message(c, record));
 		CHECK_INT(writes, (idx + 1) / HA_ROOM_STEP);
 	}
-	CHECK_INT(told, 2 * HA_ROOM_STEP);
+	CHECK_INT(announced, 2 * HA_ROOM_STEP);
 	c->b.active = 0; /* over no rail */
 	for (uint64_t idx = 2 * HA_ROOM_STEP; idx < 3 * HA_ROOM_STEP; idx++) {
 		deliver_message(c, idx, "x");
@@ -152,13 +152,13 @@ static void room_is_told(void)
 	c->b.rail[0].sq_retired++;
 	CHECK(!take_message(c, record));
 	CHECK_INT(writes, 3);
-	CHECK_INT(told, 3 * HA_ROOM_STEP);
+	CHECK_INT(announced, 3 * HA_ROOM_STEP);
 	free_receiver(c);
 }
 
 /* HA_NCCL_ACK=memory: each receive that is complete is told, over the rail that is first; a rail
  * that refuses the word has failed. */
-static void receives_are_told(void)
+static void receives_are_announced(void)
 {
 	struct ha_recv *c = make_receiver();
 	char record[HA_RECORD_SIZE];
@@ -176,7 +176,7 @@ static void receives_are_told(void)
 		ha_bundle_delivery(&c->b);
 		ha_bundle_delivery(&c->b); /* once */
 		CHECK_INT(writes, done);
-		CHECK_INT(told, done);
+		CHECK_INT(announced, done);
 		CHECK_INT(c->b.delivered_sent, done);
 	}
 	c->done = 4;
@@ -208,12 +208,12 @@ static void words_of_all_rails(void)
 	board = ha_bundle_board(&s->b);
 	CHECK_INT(ha_delivery_count(s), 0);
 	for (unsigned i = 0; i < 3; i++) {
-		board->beat[i].count = 5;
-		board->beat[(i + 1) % 3].count = 3;
-		board->beat[(i + 2) % 3].count = 4;
+		board->heartbeat[i].count = 5;
+		board->heartbeat[(i + 1) % 3].count = 3;
+		board->heartbeat[(i + 2) % 3].count = 4;
 		CHECK_INT(ha_delivery_count(s), 5);
 	}
-	board->beat[3].count = 9; /* there is no such rail */
+	board->heartbeat[3].count = 9; /* there is no such rail */
 	CHECK_INT(ha_delivery_count(s), 5);
 	free(s->b.ring);
 	free(s);
@@ -352,8 +352,8 @@ static void delivery_is_awaited(void)
 int main(void)
 {
 	in_order();
-	room_is_told();
-	receives_are_told();
+	room_is_announced();
+	receives_are_announced();
 	words_of_all_rails();
 	rounds_in_vain();
 	after_an_error();

@@ -224,7 +224,7 @@ static void a_message_arrives(void)
 	CHECK(!memcmp(p.memory, p.memory + SIZE, SIZE));
 }
 
-static void what_is_optional_is_said(void)
+static void what_is_optional_is_reported(void)
 {
 	struct ibv_ece ece = { 0 };
 	struct ibv_mr *mr;
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
 	the_system_library_is_another_one(v);
 	pair_open(v);
 	a_message_arrives();
-	what_is_optional_is_said();
+	what_is_optional_is_reported();
 	events_come_without_waiting();
 	pair_close();
 	the_filter_spoils_a_completion(v);

@@ -168,7 +168,7 @@ static void events_do_not_wait(void)
 	CHECK_INT(ha_verbs_events_nonblock(&context), -EBADF);
 }
 
-static void a_gap_says_not_supported(void)
+static void a_gap_is_not_supported(void)
 {
 	struct ha_verbs_ops v = { .name = "empty" };
 	struct ibv_async_event event = { 0 };
@@ -194,6 +194,6 @@ int main(int argc, char **argv)
 	the_docs_have_the_table(argv[1]);
 	events_have_scopes();
 	events_do_not_wait();
-	a_gap_says_not_supported();
+	a_gap_is_not_supported();
 	return 0;
 }

@@ -95,9 +95,10 @@ static void print_units(void)
 	sim_run_apart(&sc, SIM_SOUND, &lost);
 	CHECK_INT(lost.finding, SIM_NOTHING);
 	CHECK_INT(lost.failovers, 2 * 64);
-	CHECK(lost.said > well.said);
-	printf("{\"messages\": %.3f, \"bytes\": %.1f}\n", (double)(lost.said - well.said) / 64,
-	       (double)(lost.said_bytes - well.said_bytes) / 64);
+	CHECK(lost.control_messages > well.control_messages);
+	printf("{\"messages\": %.3f, \"bytes\": %.1f}\n",
+	       (double)(lost.control_messages - well.control_messages) / 64,
+	       (double)(lost.control_bytes - well.control_bytes) / 64);
 }
 
 static void compare_all(const struct pair *pair)

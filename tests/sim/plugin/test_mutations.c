@@ -129,7 +129,7 @@ static void use_optional_receives(struct sim_scenario *sc, uint64_t key)
 }
 
 /* What the receiver's NIC says is lost for a while, a count of HA_NCCL_ACK=memory with it. */
-static void last_word(struct sim_scenario *sc, uint64_t key)
+static void last_count(struct sim_scenario *sc, uint64_t key)
 {
 	sc->host[0].ack_memory = true;
 	sc->oob.latency_ns = 20 * US;
@@ -199,7 +199,7 @@ static void written_out(enum ha_mutation mutation, void (*make)(struct sim_scena
 static void hunt_usual(void)
 {
 	written_out(HA_MUTATE_IGNORE_SUPERSEDED, use_optional_receives, 1500);
-	written_out(HA_MUTATE_FORGET_COUNT, last_word, 1000);
+	written_out(HA_MUTATE_FORGET_COUNT, last_count, 1000);
 	written_out(HA_MUTATE_ACK_NIC, not_placed, 200);
 	written_out(HA_MUTATE_EARLY_ERROR, other_rail, 200);
 	written_out(HA_MUTATE_KEEP_COPY, copied_before, 500);

@@ -71,7 +71,7 @@ static uint64_t count_protection_events(struct ha_ctx *ctx)
 
 int fabric_end_listen(struct fabric_end *end, void *handle)
 {
-	end->told = count_protection_events(end->ctx);
+	end->protections = count_protection_events(end->ctx);
 	return ha_listen(end->ctx, end->dev, NULL, handle, &end->listen);
 }
 
@@ -438,7 +438,7 @@ static void await_protection(struct fabric_end *end)
 {
 	uint64_t until = now_ns() + PROTECTION_NS;
 
-	while (count_protection_events(end->ctx) < end->told + 2 && now_ns() < until)
+	while (count_protection_events(end->ctx) < end->protections + 2 && now_ns() < until)
 		usleep(500);
 }
 

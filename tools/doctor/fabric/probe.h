@@ -29,7 +29,8 @@ struct fabric_end {
 	struct ha_recv *recv;
 	struct ha_mr *send_mr, *recv_mr;
 	uint64_t deadline;
-	uint64_t told; /* of the context: connections that are protected, or are said not to be */
+	uint64_t protections; /* of the context: connections that are protected, or are said not to
+				 be */
 };
 
 /* Bytes of the memory that an end needs. */

@@ -112,7 +112,7 @@ static bool has_port(const struct fabric_survey *s, const char *label)
 }
 
 /* The state of the ports when all ranks are there: some may have waited long. */
-static void ports_tell(struct rank *r)
+static void fill_hello(struct rank *r)
 {
 	struct fabric_hello *mine = &r->survey.mine;
 
@@ -216,7 +216,7 @@ static int rank_work(struct rank *r)
 	struct fabric_survey *s = &r->survey;
 	int err;
 
-	ports_tell(r);
+	fill_hello(r);
 	err = fabric_survey_meet(s);
 	if (!err)
 		err = fabric_survey_measure(s);

@@ -335,7 +335,7 @@ static void given_up_unasked(void)
 
 /* Old frames have no room for an exponent: who asks for float32 learns that, and what to do; whole
  * numbers are summed. */
-static void old_frames_say_so(void)
+static void old_frames_are_reported(void)
 {
 	static struct world w;
 
@@ -368,7 +368,7 @@ int main(int argc, char **argv)
 		{ "collectives", collectives_are_exact },
 		{ "segments_are_whole", segments_are_whole },
 		{ "backend_restarts", backend_restarts },
-		{ "old_frames_say_so", old_frames_say_so },
+		{ "old_frames_are_reported", old_frames_are_reported },
 		{ "given_up_unasked", given_up_unasked },
 	};
 

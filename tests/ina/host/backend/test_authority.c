@@ -31,7 +31,7 @@ static void controller_hangs(void)
 	a = ha_authority_controller_open(&defaults,
 					 &(struct ha_ina_client_options) { .address = address,
 									   .deadline_ms = 300,
-									   .patient = true },
+									   .retry = true },
 					 why, sizeof(why));
 	CHECK(a);
 	err = a->ops->renew(a, &g, 0, 1, why, sizeof(why));

@@ -560,7 +560,7 @@ static void backend_stops(void)
 /* ---- clients that lie ---- */
 
 /* What ends its client, and nobody else. */
-static void expect_client_ended(struct rig *r, void (*tell)(struct rig_client *c, uint32_t handle))
+static void expect_client_ended(struct rig *r, void (*send)(struct rig_client *c, uint32_t handle))
 {
 	struct rig_client c;
 	uint32_t member[2] = { RIG_ADDR(0), RIG_ADDR(1) }, handle;
@@ -569,7 +569,7 @@ static void expect_client_ended(struct rig *r, void (*tell)(struct rig_client *c
 	rig_attach(r, 0, &c);
 	CHECK_INT(rig_create(&c, member, 2, ticket), 0);
 	CHECK_INT(rig_join(&c, ticket, 0, &handle), 0);
-	tell(&c, handle);
+	send(&c, handle);
 	ina_shm_client_bell(&c.shm);
 	CHECK(rig_await_end(&c));
 	rig_detach(&c);

@@ -111,7 +111,7 @@ def running():
     return p
 
 
-def told(p, what):
+def await_ranks(p, what):
     begun = time.time()
     out, _ = p.communicate(timeout=800)
     expect(p.returncode == 0, f"{what}: the ranks found something wrong", out)
@@ -127,14 +127,14 @@ def veth():
 
     p = running()
     stop("switch", signal.SIGKILL)
-    out = told(p, "the switch is killed")
+    out = await_ranks(p, "the switch is killed")
     expect(out.count("not one packet from switch 10.0.0.254") + out.count("has ended the group") + out.count("lost its memory") == 4, "all four ranks are told", out)
     switch_start()
     sums("the switch is back")
 
     p = running()
     stop("backend1", signal.SIGKILL)
-    out = told(p, "a backend is killed")
+    out = await_ranks(p, "a backend is killed")
     expect(out.count(": gone") == 2, "its ranks see that it has gone", out)
     expect(out.count("10.0.0.2") + out.count("has ended the group") == 2, "the others are told who", out)
     backend_start(1)
@@ -142,7 +142,7 @@ def veth():
 
     p = running()
     expect(stop("backend1") == 0, "a backend ends with 0")
-    out = told(p, "a backend is stopped")
+    out = await_ranks(p, "a backend is stopped")
     expect(out.count("has ended the group") == 2, "the others receive abort at once", out)
     backend_start(1)
 

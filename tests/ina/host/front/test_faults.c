@@ -89,7 +89,7 @@ static void cancellation_is_reported(void)
 
 /* Requests are answered over memory that is shared, why a group has ended is said over a socket:
  * which comes first is nobody's to say. */
-static void canceled_said(const char *ms, const char *text)
+static void canceled_with_reason(const char *ms, const char *text)
 {
 	const char *const options[] = { "--cancel-at", "5", "--said-ms", ms, NULL };
 	struct want want = { -ECANCELED, 5, text };
@@ -99,14 +99,14 @@ static void canceled_said(const char *ms, const char *text)
 	backend_kill(); /* it may still have something to say */
 }
 
-static void said_later(void)
+static void reason_later(void)
 {
-	canceled_said("200", "as the test wants it");
+	canceled_with_reason("200", "as the test wants it");
 }
 
-static void never_said(void)
+static void no_reason(void)
 {
-	canceled_said("20000", "the backend ended the operation");
+	canceled_with_reason("20000", "the backend ended the operation");
 }
 
 static void timed_out(void)
@@ -200,7 +200,7 @@ enum lie {
 	RING_TORN,
 	REQUESTS_TORN,
 	MESSAGE_UNKNOWN,
-	SAYS_WRONG,
+	ENDS_CLIENT,
 	NO_ANSWERS
 };
 
@@ -264,7 +264,7 @@ static struct ina_shm_control *ends_of(struct ina_shm_peer *p)
 	return (struct ina_shm_control *)(map + INA_SHM_CONTROL);
 }
 
-static void tell_lie(struct ina_shm_request q)
+static void send_lie(struct ina_shm_request q)
 {
 	struct ina_shm_response r = { q.sequence, 0, 0 };
 
@@ -284,7 +284,7 @@ static void tell_lie(struct ina_shm_request q)
 		atomic_store(&ends_of(peer)->requests.head.value, 77777);
 	} else if (lie == MESSAGE_UNKNOWN) {
 		ina_shm_answer_joined(peer, 999, 3, 1, 1);
-	} else if (lie == SAYS_WRONG) {
+	} else if (lie == ENDS_CLIENT) {
 		ina_shm_peer_end(peer, "the test does not like it");
 	} else if (lie != NO_ANSWERS) {
 		ina_shm_peer_respond(peer, &r);
@@ -302,7 +302,7 @@ static void *serve_wrong_answers(void *arg)
 		ina_shm_server_poll(server, 1);
 		/* its count is wrong after a lie */
 		while (peer && !atomic_load(&lied) && ina_shm_peer_next(peer, &q) > 0)
-			tell_lie(q);
+			send_lie(q);
 	}
 	ina_shm_server_close(server);
 	return NULL;
@@ -403,7 +403,7 @@ static void wrong_backends_are_detected(void)
 	with_liar(RING_TORN, -ENOTCONN, "writes what cannot be");
 	with_liar(REQUESTS_TORN, -ENOTCONN, "writes what cannot be");
 	with_liar(MESSAGE_UNKNOWN, -ENOTCONN, "a message");
-	with_liar(SAYS_WRONG, -ENOTCONN, "the test does not like it");
+	with_liar(ENDS_CLIENT, -ENOTCONN, "the test does not like it");
 	with_liar(NO_ANSWERS, -ECANCELED, "freed before");
 }
 
@@ -502,8 +502,8 @@ static void random_writers_do_no_harm(void)
 
 static const struct named_test tests[] = {
 	{ "canceled", cancellation_is_reported },
-	{ "said_later", said_later },
-	{ "never_said", never_said },
+	{ "reason_later", reason_later },
+	{ "no_reason", no_reason },
 	{ "timed_out", timed_out },
 	{ "nothing_free", nothing_free },
 	{ "backend_dies", backend_dies },

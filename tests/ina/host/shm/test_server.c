@@ -663,7 +663,7 @@ static void bell_when_full(void)
 }
 
 /* Of a client that did wrong nothing more is received, whatever it had sent already. */
-static void deaf_after_the_end(void)
+static void nothing_received_after_the_end(void)
 {
 	struct ina_shm_message m = { .type = INA_SHM_ATTACH };
 	struct ina_shm_client client;
@@ -684,7 +684,7 @@ static void deaf_after_the_end(void)
 }
 
 static const struct named_test tests[] = {
-	{ "talk", messages_are_answered },
+	{ "messages", messages_are_answered },
 	{ "requests", many_requests_both_ways },
 	{ "came_first", came_first },
 	{ "hostile", hostile_clients_end_alone },
@@ -694,7 +694,7 @@ static const struct named_test tests[] = {
 	{ "no_files", no_files },
 	{ "no_file_for_memory", no_file_for_memory },
 	{ "bell_when_full", bell_when_full },
-	{ "deaf_after_the_end", deaf_after_the_end },
+	{ "nothing_received_after_the_end", nothing_received_after_the_end },
 };
 
 int main(int argc, char **argv)

@@ -116,15 +116,15 @@ static void create_group(void)
 static uint32_t epoch_now(uint32_t above)
 {
 	uint64_t end = ha_clock_now(&ha_clock_live) + RIG_TIME_LIMIT_MS * HA_NS_PER_MS;
-	struct ha_ina_beat beat;
+	struct ha_ina_heartbeat heartbeat;
 
 	do {
-		CHECK_INT(ha_ina_client_renew(client, &lease, 0, &beat), 0);
-		CHECK(beat.live);
+		CHECK_INT(ha_ina_client_renew(client, &lease, 0, &heartbeat), 0);
+		CHECK(heartbeat.live);
 		usleep(20000);
-	} while (beat.epoch <= above && ha_clock_now(&ha_clock_live) < end);
-	CHECK(beat.epoch > above);
-	return beat.epoch;
+	} while (heartbeat.epoch <= above && ha_clock_now(&ha_clock_live) < end);
+	CHECK(heartbeat.epoch > above);
+	return heartbeat.epoch;
 }
 
 static void controller_dies(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu/host/words.h"
+#include "gpu/host/messages.h"
 
 #include "base/log.h"
 #include "gpu/device/world.h"
@@ -23,12 +23,12 @@
 
 struct packet {
 	uint32_t row, pad;
-	struct ha_gpu_say say;
+	struct ha_gpu_message message;
 };
 
 struct received {
 	STAILQ_ENTRY(received) link;
-	struct ha_gpu_say say;
+	struct ha_gpu_message message;
 };
 
 struct lane {
@@ -50,7 +50,7 @@ struct peer {
 	uint64_t moved_at; /* when it took something, or there was nothing; ns */
 };
 
-struct ha_gpu_words {
+struct ha_gpu_messages {
 	int rank, size;
 	struct peer *peer;
 };
@@ -100,7 +100,7 @@ static void deliver_packet(struct peer *p)
 		p->gone = true;
 		return;
 	}
-	h->say = p->in.say;
+	h->message = p->in.message;
 	STAILQ_INSERT_TAIL(&l->received, h, link);
 }
 
@@ -158,7 +158,7 @@ static bool queue_packet(struct peer *p, const struct packet *packet)
 	return true;
 }
 
-static int lane_receive(void *self, struct ha_gpu_say *say)
+static int lane_receive(void *self, struct ha_gpu_message *message)
 {
 	struct lane *l = self;
 	struct received *h;
@@ -171,7 +171,7 @@ static int lane_receive(void *self, struct ha_gpu_say *say)
 	r = l->peer->gone ? -EPIPE : 0;
 	if (h) {
 		r = 1;
-		*say = h->say;
+		*message = h->message;
 		STAILQ_REMOVE_HEAD(&l->received, link);
 	}
 	pthread_mutex_unlock(&l->peer->lock);
@@ -179,10 +179,10 @@ static int lane_receive(void *self, struct ha_gpu_say *say)
 	return r;
 }
 
-static int lane_send(void *self, const struct ha_gpu_say *say)
+static int lane_send(void *self, const struct ha_gpu_message *message)
 {
 	struct lane *l = self;
-	struct packet out = { .row = l->row, .say = *say };
+	struct packet out = { .row = l->row, .message = *message };
 	struct peer *p = l->peer;
 	bool gone;
 
@@ -195,8 +195,8 @@ static int lane_send(void *self, const struct ha_gpu_say *say)
 	return gone ? -EPIPE : 0;
 }
 
-int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row,
-		      struct ha_gpu_channel *channel)
+int ha_gpu_messages_lane(struct ha_gpu_messages *w, int peer, uint32_t row,
+			 struct ha_gpu_channel *channel)
 {
 	struct peer *p = &w->peer[peer];
 	struct lane *l;
@@ -210,7 +210,7 @@ int ha_gpu_words_lane(struct ha_gpu_words *w, int peer, uint32_t row,
 	return 0;
 }
 
-void ha_gpu_words_drop(struct ha_gpu_words *w, uint32_t row)
+void ha_gpu_messages_drop(struct ha_gpu_messages *w, uint32_t row)
 {
 	struct lane *l;
 
@@ -252,7 +252,7 @@ static int connect_peer(const struct ha_gpu_bootstrap *b, const char *address, u
 	return r;
 }
 
-static int dial_lower(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b,
+static int dial_lower(struct ha_gpu_messages *w, const struct ha_gpu_bootstrap *b,
 		      const struct where *at, unsigned limit_ms)
 {
 	int r = 0;
@@ -271,7 +271,7 @@ static int dial_lower(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b,
 }
 
 struct waiting {
-	struct ha_gpu_words *words;
+	struct ha_gpu_messages *messages;
 	const struct ha_gpu_bootstrap *b;
 	uint64_t secret;
 };
@@ -281,10 +281,10 @@ static bool is_higher(void *self, int fd, const void *shown)
 	const struct waiting *w = self;
 	const struct card *card = shown;
 
-	if (card->secret != w->secret || card->rank <= w->words->rank ||
-	    card->rank >= w->words->size || w->words->peer[card->rank].fd >= 0)
+	if (card->secret != w->secret || card->rank <= w->messages->rank ||
+	    card->rank >= w->messages->size || w->messages->peer[card->rank].fd >= 0)
 		return false;
-	w->words->peer[card->rank].fd = fd;
+	w->messages->peer[card->rank].fd = fd;
 	return true;
 }
 
@@ -295,7 +295,7 @@ static bool in_vain(void *self)
 	return ha_gpu_bootstrap_gone(w->b) >= 0;
 }
 
-static int await_higher(struct ha_gpu_words *w, const struct ha_gpu_bootstrap *b, int listener,
+static int await_higher(struct ha_gpu_messages *w, const struct ha_gpu_bootstrap *b, int listener,
 			uint64_t secret, unsigned limit_ms)
 {
 	struct waiting waiting = { w, b, secret };
@@ -330,7 +330,7 @@ static int listen_there(struct ha_gpu_bootstrap *b, struct where *me)
 	return -EIO;
 }
 
-static int connect_all(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsigned limit_ms)
+static int connect_all(struct ha_gpu_messages *w, struct ha_gpu_bootstrap *b, unsigned limit_ms)
 {
 	struct where me = { .status = 0 }, *all = calloc((size_t)b->size, sizeof(*all));
 	int listener = all ? listen_there(b, &me) : -ENOMEM, r;
@@ -352,9 +352,10 @@ static int connect_all(struct ha_gpu_words *w, struct ha_gpu_bootstrap *b, unsig
 	return ha_gpu_bootstrap_agree(b, r);
 }
 
-int ha_gpu_words_open(struct ha_gpu_bootstrap *b, unsigned limit_ms, struct ha_gpu_words **out)
+int ha_gpu_messages_open(struct ha_gpu_bootstrap *b, unsigned limit_ms,
+			 struct ha_gpu_messages **out)
 {
-	struct ha_gpu_words *w = calloc(1, sizeof(*w));
+	struct ha_gpu_messages *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (w)
@@ -371,14 +372,14 @@ int ha_gpu_words_open(struct ha_gpu_bootstrap *b, unsigned limit_ms, struct ha_g
 	}
 	r = connect_all(w, b, limit_ms);
 	if (r) {
-		ha_gpu_words_close(w);
+		ha_gpu_messages_close(w);
 		return r;
 	}
 	*out = w;
 	return 0;
 }
 
-void ha_gpu_words_close(struct ha_gpu_words *w)
+void ha_gpu_messages_close(struct ha_gpu_messages *w)
 {
 	struct lane *l;
 
