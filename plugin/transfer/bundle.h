@@ -84,7 +84,7 @@ struct ha_abort {
 	bool due;            /* ABORT must be sent to the peer */
 	int held;            /* the errno that it will end with unless the peer closes before, */
 	uint64_t held_until; /* ns */
-	char text[400]; /* the advice is at its end: a line that is cut has none */
+	char text[400];      /* the advice is at its end: a line that is cut has none */
 };
 
 /* Requests that the peer's NIC refused, or our own for a buffer that has been given back. */

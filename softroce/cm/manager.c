@@ -94,8 +94,10 @@ int sr_cm_open(void)
 	TAILQ_INIT(&channel->notes);
 	channel->fd = eventfd(0, EFD_CLOEXEC);
 	if (channel->fd < 0) {
+		int err = -errno;
+
 		free(channel);
-		return -errno;
+		return err;
 	}
 	pthread_mutex_lock(&incarnation_lock);
 	pthread_mutex_lock(&sr_cm_lock);

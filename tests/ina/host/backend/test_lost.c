@@ -84,12 +84,14 @@ static void rings_are_lost(void)
 {
 	struct ina_shm_message bell = { .type = INA_SHM_BELL };
 	struct stage s;
+	int err;
 
 	stage_open(&s);
 	fill_buffer(&s.client[0]);
 	post_all_reduce(&s, 0);
 	CHECK_INT(ftruncate(atomic_load(&no_seals_file), 0), 0);
-	CHECK_INT(ina_shm_message_send(s.client[1].shm.fd, &bell, -1), 0);
+	err = ina_shm_message_send(s.client[1].shm.fd, &bell, -1);
+	CHECK(!err || err == -ENOTCONN); /* the backend may have noticed before */
 	stage_close(&s);
 }
 
