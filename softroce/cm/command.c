@@ -483,9 +483,12 @@ static int (*const commands[])(const struct body *body) = {
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = refuse_command,
 };
 
-/* incarnation: of the channel that a first try met; 0 before it. -EIDRM: that one is closed. */
+/*
+ * incarnation: of the channel that a first try met; 0 before it. -EIDRM: that one is closed.
+ * *waits: whoever finds no event is to wait (asked while the channel cannot be closed).
+ */
 static int command_run(int fd, uint64_t *incarnation, const struct rdma_ucm_cmd_hdr *hdr,
-		       const void *in)
+		       const void *in, bool *waits)
 {
 	struct body body = { .in = in, .in_len = hdr->in, .out_len = hdr->out };
 	int err = *incarnation ? -EIDRM : -EBADF;
@@ -497,6 +500,8 @@ static int command_run(int fd, uint64_t *incarnation, const struct rdma_ucm_cmd_
 	if (body.channel) {
 		*incarnation = body.channel->incarnation;
 		err = commands[hdr->cmd](&body);
+		*waits = err == -EAGAIN && hdr->cmd == RDMA_USER_CM_CMD_GET_EVENT &&
+			 !(fcntl(fd, F_GETFL) & O_NONBLOCK);
 	}
 	pthread_mutex_unlock(&sr_cm_lock);
 	return err;
@@ -516,9 +521,11 @@ ssize_t softroce_cm_write(int fd, const void *command, size_t len)
 	if (hdr.cmd >= sizeof(commands) / sizeof(commands[0]) || len < sizeof(hdr) + hdr.in)
 		return -1;
 	for (;;) {
-		err = command_run(fd, &incarnation, &hdr, (const char *)command + sizeof(hdr));
-		if (err != -EAGAIN || hdr.cmd != RDMA_USER_CM_CMD_GET_EVENT ||
-		    (fcntl(fd, F_GETFL) & O_NONBLOCK))
+		bool waits = false;
+
+		err = command_run(fd, &incarnation, &hdr, (const char *)command + sizeof(hdr),
+				  &waits);
+		if (!waits)
 			break;
 		if (poll(&wait, 1, -1) < 0)
 			return -1; /* a signal, most likely */

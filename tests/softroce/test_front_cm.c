@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager by the commands that librdmacm gives the kernel: connections, refusals,
  * datagrams, channels that close, a wire that loses, and unauthenticated peers. */
+#include "base/clock.h"
 #include "base/rng.h"
 #include "softroce/cm/command.h"
 #include "softroce/cm/mad.h"
@@ -450,6 +451,31 @@ static void test_closed_under_a_reader(void)
 	CHECK(!softroce_cm_close(other));
 }
 
+static void spin_until(int64_t at_ns)
+{
+	while (ha_monotonic_ns() < at_ns)
+		;
+}
+
+/* The same at each moment of its look at the channel: the first 80 us. */
+static void test_closed_while_it_looks(void)
+{
+	for (int i = 0; i < 200; i++) {
+		int fd = channel_open(), kept = fd;
+		pthread_t thread;
+
+		atomic_store(&reader, 0);
+		CHECK(!pthread_create(&thread, NULL, wait_for_event, &kept));
+		await_reader();
+		CHECK(!eventfd_write(fd, 1));
+		spin_until(ha_monotonic_ns() + i * 400);
+		CHECK(!softroce_cm_close(fd));
+		usleep(500);
+		CHECK(!pthread_cancel(thread) && !pthread_join(thread, NULL));
+		CHECK(!atomic_load(&returned));
+	}
+}
+
 static void test_migrate(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);
@@ -768,6 +794,7 @@ int main(void)
 	test_nobody_there();
 	test_channels_close();
 	test_closed_under_a_reader();
+	test_closed_while_it_looks();
 	test_migrate();
 	test_datagrams();
 	test_loss();
