@@ -413,22 +413,35 @@ static void *wait_for_event(void *arg)
 	return NULL;
 }
 
-/* It has come to its call, and sleeps there: on a busy machine that takes as long as it takes. */
+static bool is_polling(long number)
+{
+#ifdef SYS_poll
+	if (number == SYS_poll)
+		return true;
+#endif
+	return number == SYS_ppoll;
+}
+
+/* It has met the channel and sleeps in poll(), not at a lock before: on a busy machine that takes
+ * as long as it takes. */
 static void await_reader(void)
 {
-	char path[64], state = 0;
+	char path[64];
+	long number = -1;
 	FILE *f;
 
 	while (!atomic_load(&reader))
 		usleep(1000);
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&reader));
-	for (int ms = 0; state != 'S' && ms < WAIT_MS; ms++) {
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", atomic_load(&reader));
+	for (int ms = 0; !is_polling(number) && ms < WAIT_MS; ms++) {
 		usleep(1000);
 		f = fopen(path, "re");
-		CHECK(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+		CHECK(f);
+		if (fscanf(f, "%ld", &number) != 1)
+			number = -1; /* "running" */
 		fclose(f);
 	}
-	CHECK(state == 'S');
+	CHECK(is_polling(number));
 }
 
 /* As in the kernel: who waits for an event of a channel that another thread closes waits on (rping
