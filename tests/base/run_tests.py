@@ -109,7 +109,8 @@ def main():
     status, summary, output = run_beside(source, "true")
     check("untimed tests run beside those in turn", status == 0 and summary["ran"] == 3, output)
     status, summary, output = run_beside(source, "echo the reason; false")
-    check("an untimed test's failure is told", status == 1 and summary["failed"] == ["beside"] and "the reason" in output, output)
+    check("an untimed test's failure is told", status == 1 and summary["failed"] == {"beside": "the reason"}, output)
+    check("why it failed is told in its line", "run-tests: failed: beside: the reason\n" in output, output)
     status, output = run_unreadable(source)
     check("an expression of too many groups is refused", status == 1 and "run-tests: 12 groups in an expression" in output, output)
 
