@@ -50,6 +50,7 @@ struct fabric {
 	pthread_cond_t work, controller;
 	pthread_t thread;
 	bool stop, down, controller_down, controller_hangs;
+	unsigned creating; /* creations that have begun */
 	struct ha_group_defaults defaults;
 	struct fabric_faults faults;
 	uint64_t dice, hurt;
@@ -422,8 +423,10 @@ static int create_group(struct ha_authority *a, const struct ina_shm_create *spe
 
 	delay_creation(f);
 	pthread_mutex_lock(&f->lock);
+	f->creating++;
 	while (f->controller_hangs)
 		pthread_cond_wait(&f->controller, &f->lock);
+	f->creating--;
 	do
 		f->last = (uint8_t)(f->last % 16 + 1);
 	while (f->incarnation[f->last].incarnations && ++tries < 16);
@@ -634,6 +637,16 @@ void fabric_controller_hangs(struct fabric *f, bool hangs)
 	f->controller_hangs = hangs;
 	pthread_mutex_unlock(&f->lock);
 	pthread_cond_broadcast(&f->controller);
+}
+
+unsigned fabric_creating(struct fabric *f)
+{
+	unsigned creating;
+
+	pthread_mutex_lock(&f->lock);
+	creating = f->creating;
+	pthread_mutex_unlock(&f->lock);
+	return creating;
 }
 
 void fabric_switch_hidden(struct fabric *f, unsigned us)

@@ -6,6 +6,7 @@
 #include "tests/ina/host/backend/crew.h"
 #include "tests/ina/switch/named.h"
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define KB 1024u
@@ -88,12 +89,24 @@ static void client_asks_without_end(void)
 	rig_close(&r);
 }
 
+static void ask_and_go(struct rig *r)
+{
+	struct rig_client c;
+
+	rig_attach(r, 0, &c);
+	for (uint32_t serial = 1; serial <= 4; serial++)
+		send_create(&c, serial);
+	CHECK(!shutdown(c.shm.fd, SHUT_WR));
+	CHECK(rig_await_end(&c));
+	rig_detach(&c);
+}
+
 /* Clients that go while their questions wait: nobody asks the controller for them. */
 static void questions_of_who_has_gone(void)
 {
 	uint32_t member[2] = { RIG_ADDR(0), RIG_ADDR(0) };
 	uint8_t ticket[HA_INA_TICKET];
-	struct rig_client first, gone;
+	struct rig_client first, last;
 	struct ina_shm_message m;
 	struct rig r;
 
@@ -101,14 +114,12 @@ static void questions_of_who_has_gone(void)
 	rig_attach(&r, 0, &first);
 	fabric_controller_hangs(r.fabric, true);
 	send_create(&first, 1000);
-	for (unsigned i = 0; i < 8; i++) {
-		rig_attach(&r, 0, &gone);
-		for (uint32_t serial = 1; serial <= 4; serial++)
-			send_create(&gone, serial);
-		rig_detach(&gone);
-	}
-	rig_attach(&r, 0, &gone); /* what came before it has been seen */
-	rig_detach(&gone);
+	while (!fabric_creating(r.fabric)) /* the test's time limit ends it */
+		rig_pause(1000);
+	for (unsigned i = 0; i < 8; i++)
+		ask_and_go(&r);
+	rig_attach(&r, 0, &last); /* behind what the backend does when a client ends */
+	rig_detach(&last);
 	fabric_controller_hangs(r.fabric, false);
 	CHECK(rig_receive(&first, &m));
 	CHECK(m.type == INA_SHM_TICKET);
