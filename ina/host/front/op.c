@@ -96,7 +96,7 @@ int ha_ina_notify(struct ha_ina_op *op, void (*call)(void *arg, int result), voi
 	op->notify = call;
 	op->notify_arg = arg;
 	if (atomic_load_explicit(&op->ended, memory_order_relaxed)) {
-		direct = !ctx->thread.runs || ctx->closing; /* nobody else is there any more */
+		direct = ctx->closing || !ctx->thread.runs; /* nobody else is there any more */
 		if (!direct) {
 			op->notify_set = true;
 			STAILQ_INSERT_TAIL(&ctx->notify.list, op, link_notify);
