@@ -50,7 +50,7 @@ struct fabric {
 	pthread_cond_t work, controller;
 	pthread_t thread;
 	bool stop, down, controller_down, controller_hangs;
-	unsigned creating; /* creations that have begun */
+	unsigned creating; /* calls that are creating a group, or wait to */
 	struct ha_group_defaults defaults;
 	struct fabric_faults faults;
 	uint64_t dice, hurt;

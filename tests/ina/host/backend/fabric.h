@@ -32,7 +32,7 @@ void fabric_switch_reset(struct fabric *f);
 void fabric_controller_down(struct fabric *f, bool down);
 /* Who asks it for a group waits until it no longer does so. */
 void fabric_controller_hangs(struct fabric *f, bool hangs);
-/* So many wait so. */
+/* How many callers wait for that now. */
 unsigned fabric_creating(struct fabric *f);
 /* Nobody finds the way to the switch any more, and each notices only after `us`; 0: all find it. */
 void fabric_switch_hidden(struct fabric *f, unsigned us);
