@@ -9,7 +9,7 @@
  */
 #include "base/options.h"
 #include "gpu/device/hawser_gpu.h"
-#include "gpu/soft/path.h"
+#include "gpu/failover/soft_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
  * driven by one thread at a time. ha_ctx_create/destroy must not run beside other calls on the same
  * context.
  */
-#ifndef HA_CORE_CORE_H
-#define HA_CORE_CORE_H
+#ifndef HA_PLUGIN_CORE_H
+#define HA_PLUGIN_CORE_H
 
 #include <stdbool.h>
 #include <stddef.h>

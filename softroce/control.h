@@ -18,7 +18,7 @@
 #define SOFTROCE_CONTROL_H
 
 #include "softroce/devices.h"
-#include "softroce/engine.h"
+#include "softroce/engine/engine.h"
 #include "softroce/faults.h"
 
 #include <sys/types.h>

@@ -3,7 +3,7 @@
 #ifndef SOFTROCE_HELD_H
 #define SOFTROCE_HELD_H
 
-#include "softroce/engine.h"
+#include "softroce/engine/engine.h"
 
 #include <sys/queue.h>
 

@@ -21,7 +21,7 @@
 #ifndef SOFTROCE_ICRC_H
 #define SOFTROCE_ICRC_H
 
-#include "softroce/engine.h"
+#include "softroce/engine/engine.h"
 
 #define SR_ICRC_LEN 4u
 

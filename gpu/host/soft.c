@@ -2,8 +2,8 @@
 #include "gpu/host/soft.h"
 
 #include "base/log.h"
+#include "gpu/failover/soft_path.h"
 #include "gpu/soft/lock.h"
-#include "gpu/soft/path.h"
 
 #include <errno.h>
 #include <stdio.h>

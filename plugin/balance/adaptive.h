@@ -18,8 +18,8 @@
  * and each part that completes. All of it is the owner's, inside the bundle; a new incarnation is
  * the driver's, with the bundle taken.
  */
-#ifndef HA_CORE_ADAPTIVE_H
-#define HA_CORE_ADAPTIVE_H
+#ifndef HA_PLUGIN_ADAPTIVE_H
+#define HA_PLUGIN_ADAPTIVE_H
 
 #include "plugin/core.h"
 

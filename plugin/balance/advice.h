@@ -9,8 +9,8 @@
  * it would have without an agent; one event says so, and one that it is over: of the agent as a
  * whole (the journal names no connection), or of this connection's hint.
  */
-#ifndef HA_CORE_ADVICE_H
-#define HA_CORE_ADVICE_H
+#ifndef HA_PLUGIN_ADVICE_H
+#define HA_PLUGIN_ADVICE_H
 
 #include "plugin/balance/agent_client.h"
 #include "plugin/balance/hints.h"

@@ -8,8 +8,8 @@
  * until it says otherwise flows keep the slots they had, so a restarted agent disturbs nobody.
  * Messages: include/mpib_agent_iface.h.
  */
-#ifndef HA_CORE_AGENT_CLIENT_H
-#define HA_CORE_AGENT_CLIENT_H
+#ifndef HA_PLUGIN_AGENT_CLIENT_H
+#define HA_PLUGIN_AGENT_CLIENT_H
 
 #include "include/mpib_agent_iface.h"
 

@@ -3,9 +3,9 @@
 
 #include "base/clamp.h"
 #include "base/clock.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/board.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 

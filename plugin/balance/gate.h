@@ -22,8 +22,8 @@
  * The owner's, inside the bundle; ha_gate_arm and ha_gate_forget also the driver's, with the bundle
  * taken.
  */
-#ifndef HA_CORE_GATE_H
-#define HA_CORE_GATE_H
+#ifndef HA_PLUGIN_GATE_H
+#define HA_PLUGIN_GATE_H
 
 #include "plugin/core.h"
 

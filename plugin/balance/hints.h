@@ -14,8 +14,8 @@
  * What it does not protect against: the file's owner, whom we trust (root or our own user), making
  * the file shorter.
  */
-#ifndef HA_CORE_HINTS_H
-#define HA_CORE_HINTS_H
+#ifndef HA_PLUGIN_HINTS_H
+#define HA_PLUGIN_HINTS_H
 
 #include "include/mpib_agent_iface.h"
 

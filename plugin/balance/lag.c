@@ -2,9 +2,9 @@
 #include "plugin/balance/lag.h"
 
 #include "base/clock.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 
 #include <string.h>
 

@@ -4,11 +4,11 @@
 #include "plugin/balance/lag.h"
 #include "plugin/balance/policy.h"
 #include "plugin/balance/share.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/port_errors.h"
 
 #include <stdio.h>

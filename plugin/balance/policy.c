@@ -2,7 +2,7 @@
 #include "plugin/balance/policy.h"
 
 #include "plugin/balance/lag.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 static uint64_t sum_weights(const uint16_t *weight, unsigned mask)
 {

@@ -9,8 +9,8 @@
  * weight of the device, and they take turns by the message's index, or each carries a stripe of
  * every message (NCCL_IB_SPLIT_DATA_ON_QPS).
  */
-#ifndef HA_CORE_POLICY_H
-#define HA_CORE_POLICY_H
+#ifndef HA_PLUGIN_POLICY_H
+#define HA_PLUGIN_POLICY_H
 
 #include "plugin/core.h"
 

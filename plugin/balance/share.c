@@ -2,9 +2,9 @@
 #include "plugin/balance/share.h"
 
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
  * Shares are parts per 1024 and add up to that. A rail with share 0 carries data only while no
  * other does. Each sender cuts its messages by its own shares; the two ends need not agree.
  */
-#ifndef HA_CORE_SHARE_H
-#define HA_CORE_SHARE_H
+#ifndef HA_PLUGIN_SHARE_H
+#define HA_PLUGIN_SHARE_H
 
 #include "plugin/core.h"
 

@@ -8,23 +8,13 @@
  */
 #include "plugin/channel/board.h"
 
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
 #include "plugin/device/device.h"
 #include "plugin/device/send_queue.h"
-#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <string.h>
-
-static struct ha_board *own_board(const struct ha_bundle *b)
-{
-	return ha_board_in_ring(b->ring, b->is_send);
-}
-
-static struct ha_board *staged_board(const struct ha_bundle *b)
-{
-	return ha_board_staged(b->ring, b->is_send);
-}
 
 static uint64_t peer_board(const struct ha_bundle *b)
 {
@@ -40,8 +30,9 @@ static int write_board(struct ha_bundle *b, struct ha_rail *r, enum ha_wr_kind k
 		.num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED | (length <= r->max_inline ? IBV_SEND_INLINE : 0),
-		.wr.rdma = { .remote_addr = peer_board(b) +
-					    (uint64_t)((char *)staged - (char *)staged_board(b)),
+		.wr.rdma = { .remote_addr =
+				     peer_board(b) +
+				     (uint64_t)((char *)staged - (char *)ha_bundle_staged_board(b)),
 			     .rkey = r->ring_rkey },
 	};
 	int err;
@@ -61,7 +52,8 @@ int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint6
 
 int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 {
-	uint64_t *still = &staged_board(b)->heartbeat[r->index].still; /* nobody reads it */
+	uint64_t *still =
+		&ha_bundle_staged_board(b)->heartbeat[r->index].still; /* nobody reads it */
 
 	return write_board(b, r, HA_WR_PROBE, still, sizeof(*still));
 }
@@ -88,7 +80,7 @@ int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	unsigned slot = k->board.out % HA_BOARD_SLOTS;
-	struct ha_board_message *message = &staged_board(b)->message[r->index][slot];
+	struct ha_board_message *message = &ha_bundle_staged_board(b)->message[r->index][slot];
 	int err;
 
 	if (!ha_rail_room(r) || !slot_free(k, r))
@@ -113,7 +105,7 @@ static uint32_t number_of(const struct ha_board_message *message)
 
 bool ha_board_has_message(const struct ha_bundle *b)
 {
-	const struct ha_board *board = own_board(b);
+	const struct ha_board *board = ha_bundle_board(b);
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
@@ -154,7 +146,7 @@ static void read_one(struct ha_bundle *b, unsigned i, const struct ha_board_mess
 
 void ha_board_read(struct ha_bundle *b, ha_message_taker take)
 {
-	const struct ha_board *board = own_board(b);
+	const struct ha_board *board = ha_bundle_board(b);
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		uint32_t next = b->failover.ctl[i].board.in; /* the older first */

@@ -4,24 +4,25 @@
 #ifndef HA_CHANNEL_BOARD_H
 #define HA_CHANNEL_BOARD_H
 
+#include "plugin/bundle.h"
 #include "plugin/channel/wire.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct ha_bundle;
-struct ha_rail;
 union ha_message;
 
-/* In an end's ring memory: what the peer writes to its driver, and the copy that the end writes to
- * the peer's board from. */
-static inline struct ha_board *ha_board_in_ring(void *ring, bool is_send)
+/* What the peer writes to the driver here, and the copy that we write to the peer's board from. */
+static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
 {
-	return (struct ha_board *)((char *)ring + (is_send ? HA_SENDER_BOARD : HA_RECEIVER_BOARD));
+	size_t at = b->is_send ? HA_SENDER_BOARD : HA_RECEIVER_BOARD;
+
+	return (struct ha_board *)((char *)b->ring + at);
 }
-static inline struct ha_board *ha_board_staged(void *ring, bool is_send)
+static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
 {
-	return ha_board_in_ring(ring, is_send) + 1;
+	return ha_bundle_board(b) + 1;
 }
 
 /* Acts on a message of the peer's; the bundle is taken. */

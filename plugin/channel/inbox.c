@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/channel/inbox.h"
 
+#include "plugin/bundle.h"
 #include "plugin/channel/peer.h"
 #include "plugin/channel/schedule.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <stdlib.h>

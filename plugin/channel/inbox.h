@@ -6,8 +6,8 @@
  * Reading sockets needs no connection to be taken, so one barrier (guard.h) serves all that have
  * been written to. Under ctx->drive.
  */
-#ifndef HA_CORE_INBOX_H
-#define HA_CORE_INBOX_H
+#ifndef HA_PLUGIN_INBOX_H
+#define HA_PLUGIN_INBOX_H
 
 #include "base/loop.h"
 #include "plugin/channel/board.h"

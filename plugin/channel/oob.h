@@ -7,8 +7,8 @@
  * Functions return 0, a count, or a negative errno; -EAGAIN is "not now". A connection belongs to
  * one thread at a time.
  */
-#ifndef HA_CORE_OOB_H
-#define HA_CORE_OOB_H
+#ifndef HA_PLUGIN_OOB_H
+#define HA_PLUGIN_OOB_H
 
 #include "plugin/channel/wire.h"
 

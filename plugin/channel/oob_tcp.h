@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* oob_tcp.h - the live out-of-band stream: TCP over the interface that NCCL_SOCKET_IFNAME
  * chooses */
-#ifndef HA_CORE_OOB_TCP_H
-#define HA_CORE_OOB_TCP_H
+#ifndef HA_PLUGIN_OOB_TCP_H
+#define HA_PLUGIN_OOB_TCP_H
 
 #include "plugin/channel/oob.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/channel/peer.h"
 
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * what has to be repeated goes over the connection's own carriers (messages.c), so a batch that
  * gets lost costs time, nothing else. Under ctx->drive.
  */
-#ifndef HA_CORE_PEER_H
-#define HA_CORE_PEER_H
+#ifndef HA_PLUGIN_PEER_H
+#define HA_PLUGIN_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 #include "plugin/channel/schedule.h"
 
 #include "base/loop.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 
 void ha_due(struct ha_bundle *b, uint64_t at)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/channel/stream.h"
 
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include "base/clock.h"
 

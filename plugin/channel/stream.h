@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* stream.h - whole messages over an out-of-band connection, whatever pieces it carries them in */
-#ifndef HA_CORE_STREAM_H
-#define HA_CORE_STREAM_H
+#ifndef HA_PLUGIN_STREAM_H
+#define HA_PLUGIN_STREAM_H
 
 #include "base/loop.h"
 #include "plugin/channel/oob.h"

@@ -8,8 +8,8 @@
  * with a GPU; a big-endian build is refused. What an end says of its ports and rails is in
  * plugin/device/wire_end.h. docs/protocol.md is the prose.
  */
-#ifndef HA_CORE_WIRE_H
-#define HA_CORE_WIRE_H
+#ifndef HA_PLUGIN_WIRE_H
+#define HA_PLUGIN_WIRE_H
 
 #include "plugin/core.h"
 #include "plugin/device/wire_end.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* accept.h - listeners and the incoming connections on them */
-#ifndef HA_CORE_ACCEPT_H
-#define HA_CORE_ACCEPT_H
+#ifndef HA_PLUGIN_ACCEPT_H
+#define HA_PLUGIN_ACCEPT_H
 
 #include "base/loop.h"
 #include "plugin/connect/pending.h"

@@ -7,9 +7,9 @@
  * was running has ended, and no later one finds it. At last it is the caller's alone: BYE, queue
  * pairs, memory.
  */
-#include "plugin/connect/ctx.h"
 #include "plugin/connect/drain.h"
 #include "plugin/connect/setup.h"
+#include "plugin/ctx.h"
 
 static int close_bundle(struct ha_bundle *b)
 {

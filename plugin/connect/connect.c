@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/connect/pending.h"
 #include "plugin/connect/setup.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/subnet.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include "base/clock.h"
 #include "base/log.h"

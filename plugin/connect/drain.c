@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/report/journal.h"
 #include "plugin/transfer/guard.h"
 

@@ -7,8 +7,8 @@
  * needs: HA_NCCL_RTO_MS, and a second. A connection that has had no path for so long is not waited
  * for any more, so that many that are closed one after the other do not take that time each.
  */
-#ifndef HA_CORE_DRAIN_H
-#define HA_CORE_DRAIN_H
+#ifndef HA_PLUGIN_DRAIN_H
+#define HA_PLUGIN_DRAIN_H
 
 struct ha_send;
 

@@ -9,11 +9,11 @@
 #include "plugin/connect/events.h"
 
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 #include "rdma/verbs/status.h"
 

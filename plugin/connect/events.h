@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* events.h - what the devices say out of turn (asynchronous events of verbs) */
-#ifndef HA_CORE_EVENTS_H
-#define HA_CORE_EVENTS_H
+#ifndef HA_PLUGIN_EVENTS_H
+#define HA_PLUGIN_EVENTS_H
 
 struct ha_ctx;
 struct ha_nic;

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/connect/setup.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <stdarg.h>

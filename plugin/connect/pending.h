@@ -7,11 +7,11 @@
  * is stored with release; from then on it belongs to the ha_connect or ha_accept that finds it
  * (acquire) and takes it out of its list.
  */
-#ifndef HA_CORE_PENDING_H
-#define HA_CORE_PENDING_H
+#ifndef HA_PLUGIN_PENDING_H
+#define HA_PLUGIN_PENDING_H
 
+#include "plugin/bundle.h"
 #include "plugin/channel/oob.h"
-#include "plugin/transfer/bundle.h"
 
 #include <stdatomic.h>
 #include <sys/queue.h>

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/connect/accept.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"

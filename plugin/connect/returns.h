@@ -14,8 +14,8 @@
  * A device may also be taken away without an event, while its port is down; so one that stays down
  * and is not listed any more has failed, too. All of it under ctx->drive.
  */
-#ifndef HA_CORE_RETURNS_H
-#define HA_CORE_RETURNS_H
+#ifndef HA_PLUGIN_RETURNS_H
+#define HA_PLUGIN_RETURNS_H
 
 #include <stdint.h>
 #include <sys/queue.h>

@@ -7,10 +7,10 @@
 #include "plugin/channel/inbox.h"
 #include "plugin/channel/stream.h"
 #include "plugin/connect/accept.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/connect/events.h"
 #include "plugin/connect/pending.h"
 #include "plugin/connect/setup.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
 

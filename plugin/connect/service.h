@@ -10,8 +10,8 @@
  * does not sleep for the next HA_NCCL_IDLE_SPIN_THRESHOLD rounds. Not for what is due at fixed
  * times (a heartbeat, the status page).
  */
-#ifndef HA_CORE_SERVICE_H
-#define HA_CORE_SERVICE_H
+#ifndef HA_PLUGIN_SERVICE_H
+#define HA_PLUGIN_SERVICE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include "plugin/channel/inbox.h"
 #include "plugin/channel/peer.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/rail.h"
 #include "plugin/failover/failover.h"

@@ -6,10 +6,10 @@
  * -> retire (the driver lets go of it) -> free. Before launch it is the driver's alone; free works
  * at any point.
  */
-#ifndef HA_CORE_SETUP_H
-#define HA_CORE_SETUP_H
+#ifndef HA_PLUGIN_SETUP_H
+#define HA_PLUGIN_SETUP_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 struct ha_stream;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* address.h - how peers reach a port: what of it may change while the process runs (GID, LID,
  * MTU) */
-#ifndef HA_CORE_ADDRESS_H
-#define HA_CORE_ADDRESS_H
+#ifndef HA_PLUGIN_ADDRESS_H
+#define HA_PLUGIN_ADDRESS_H
 
 #include <infiniband/verbs.h>
 #include <stdint.h>

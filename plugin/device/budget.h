@@ -7,8 +7,8 @@
  * on the sending side, because one grouped receive may take that many sends, and wr on the
  * receiving side. The scarcer of the two decides; 256 is the most that is reported.
  */
-#ifndef HA_CORE_BUDGET_H
-#define HA_CORE_BUDGET_H
+#ifndef HA_PLUGIN_BUDGET_H
+#define HA_PLUGIN_BUDGET_H
 
 #define HA_BUDGET_MOST 256
 

@@ -4,7 +4,7 @@
 #include "base/clamp.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/budget.h"
 #include "plugin/device/send_queue.h"
 #include "rdma/topo/device.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* device.h - one RDMA device and port: protection domain, shared receive queue, registration
  * cache */
-#ifndef HA_CORE_DEVICE_H
-#define HA_CORE_DEVICE_H
+#ifndef HA_PLUGIN_DEVICE_H
+#define HA_PLUGIN_DEVICE_H
 
 #include "plugin/core.h"
 #include "plugin/device/address.h"

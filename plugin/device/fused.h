@@ -6,8 +6,8 @@
  * ctx->ndevices upwards and live as long as the context; the same members in the same order are the
  * same device.
  */
-#ifndef HA_CORE_FUSED_H
-#define HA_CORE_FUSED_H
+#ifndef HA_PLUGIN_FUSED_H
+#define HA_PLUGIN_FUSED_H
 
 #include "plugin/core.h"
 #include "plugin/device/wire_end.h"

@@ -2,7 +2,7 @@
 #include "plugin/device/hookup.h"
 
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "rdma/verbs/ops.h"
 

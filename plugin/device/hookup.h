@@ -12,8 +12,8 @@
  * does not want it any more abandons it, at any time; then the thread destroys it. A context
  * without a service thread has no such threads either: the result is there at once.
  */
-#ifndef HA_CORE_HOOKUP_H
-#define HA_CORE_HOOKUP_H
+#ifndef HA_PLUGIN_HOOKUP_H
+#define HA_PLUGIN_HOOKUP_H
 
 #include "plugin/device/wire_end.h"
 

@@ -12,8 +12,8 @@
  * otherwise. Clear-to-sends go over one rail: SUP's first in mode 0 within an island, else SOUT's
  * first. Under both lies the failover: when the NIC that carries dies, the other does.
  */
-#ifndef HA_CORE_MPIB_H
-#define HA_CORE_MPIB_H
+#ifndef HA_PLUGIN_MPIB_H
+#define HA_PLUGIN_MPIB_H
 
 #include "plugin/core.h"
 #include "plugin/device/wire_end.h"

@@ -3,12 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/dmabuf.h"
 #include "plugin/device/fused.h"
 #include "plugin/device/rail.h"
-#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* mr.h - registered memory: one buffer of one connection, and the per-device cache of registrations
  * behind it */
-#ifndef HA_CORE_MR_H
-#define HA_CORE_MR_H
+#ifndef HA_PLUGIN_MR_H
+#define HA_PLUGIN_MR_H
 
 #include "plugin/core.h"
 

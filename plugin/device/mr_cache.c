@@ -17,7 +17,7 @@
 #include "plugin/device/mr.h"
 
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "rdma/topo/device.h"
 

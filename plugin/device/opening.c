@@ -2,7 +2,7 @@
 #include "plugin/device/opening.h"
 
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 

@@ -6,8 +6,8 @@
  * is then opened anew. What was made on the one opening (queue pairs, registrations) keeps it alive
  * until it is gone, beside the next one.
  */
-#ifndef HA_CORE_OPENING_H
-#define HA_CORE_OPENING_H
+#ifndef HA_PLUGIN_OPENING_H
+#define HA_PLUGIN_OPENING_H
 
 #include "base/loop.h"
 #include "rdma/verbs/ops.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* opening_users.c - who still uses an opening; apart, because registrations count as users and an
  * opening makes their cache */
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/opening.h"
 

@@ -3,11 +3,11 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/hookup.h"
 #include "plugin/device/send_queue.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <arpa/inet.h>

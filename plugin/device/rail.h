@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rail.h - one path of a bundle: completion queue and queue pair, from nothing to ready and back */
-#ifndef HA_CORE_RAIL_H
-#define HA_CORE_RAIL_H
+#ifndef HA_PLUGIN_RAIL_H
+#define HA_PLUGIN_RAIL_H
 
 #include "plugin/device/address.h"
 #include "plugin/device/wire_end.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/device/reaper.h"
 
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/opening.h"
 #include "rdma/verbs/ops.h"
 

@@ -6,8 +6,8 @@
  * gone: with rdma_rxe three seconds on a NIC without carrier, 50 on one whose ring stands still.
  * The driver would answer no peer meanwhile.
  */
-#ifndef HA_CORE_REAPER_H
-#define HA_CORE_REAPER_H
+#ifndef HA_PLUGIN_REAPER_H
+#define HA_PLUGIN_REAPER_H
 
 #include <infiniband/verbs.h>
 #include <pthread.h>

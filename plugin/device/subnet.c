@@ -2,7 +2,7 @@
 #include "plugin/device/subnet.h"
 
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "rdma/topo/device.h"
 #include "rdma/topo/gid.h"

@@ -11,7 +11,7 @@
 #include "plugin/failover/choice.h"
 
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/protection.h"
 #include "rdma/topo/gid.h"

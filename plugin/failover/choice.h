@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* choice.h - on which device a rail's coming incarnation is */
-#ifndef HA_CORE_CHOICE_H
-#define HA_CORE_CHOICE_H
+#ifndef HA_PLUGIN_CHOICE_H
+#define HA_PLUGIN_CHOICE_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 /*
  * A data rail has its own. A spare keeps the one that was up on it for a while if another rail

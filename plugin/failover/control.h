@@ -7,8 +7,8 @@
  * All of it is the driver's (ctx->drive, and the bundle taken, guard.h), but for what is marked
  * otherwise.
  */
-#ifndef HA_CORE_CONTROL_H
-#define HA_CORE_CONTROL_H
+#ifndef HA_PLUGIN_CONTROL_H
+#define HA_PLUGIN_CONTROL_H
 
 #include "plugin/channel/wire.h"
 #include "plugin/core.h"

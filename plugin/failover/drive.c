@@ -8,7 +8,7 @@
 #include "plugin/balance/share.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/peer.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/report/journal.h"
 #include "plugin/transfer/guard.h"
 

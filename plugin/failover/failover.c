@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/rail.h"
 #include "plugin/report/journal.h"

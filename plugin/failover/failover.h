@@ -6,11 +6,11 @@
  * The protocol is in model/README.md ("The protocol"). One driver runs it: whoever holds
  * ctx->drive, with the bundle taken (guard.h). The owner only says what it saw.
  */
-#ifndef HA_CORE_FAILOVER_H
-#define HA_CORE_FAILOVER_H
+#ifndef HA_PLUGIN_FAILOVER_H
+#define HA_PLUGIN_FAILOVER_H
 
+#include "plugin/bundle.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/transfer/suspect.h"
 
 union ha_message;

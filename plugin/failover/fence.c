@@ -14,7 +14,7 @@
  * account for its work, or whose device is gone, must be destroyed for the fence to be over.
  */
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"

@@ -19,7 +19,7 @@
  * slow, does not only wait: what it was given is in front of the heartbeat.
  */
 #include "plugin/channel/board.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 

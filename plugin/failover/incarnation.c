@@ -13,7 +13,7 @@
 #include "plugin/balance/policy.h"
 #include "plugin/balance/share.h"
 #include "plugin/channel/board.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/device/rail.h"

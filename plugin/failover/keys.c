@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "plugin/balance/share.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/device/rail.h"

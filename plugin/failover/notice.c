@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* path.c - a heartbeat; which rails share a path, use it, and doubt it */
 #include "plugin/channel/board.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
 
 #include <errno.h>

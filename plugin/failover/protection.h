@@ -10,7 +10,7 @@
 #define HA_FAILOVER_PROTECTION_H
 
 #include "include/hawser/status.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 /* Of the rails in the mask. */
 enum ha_status_against ha_protection(const struct ha_bundle *b, unsigned rails);

@@ -8,7 +8,7 @@
  * hold. Nothing else.
  */
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
 
 #include <errno.h>

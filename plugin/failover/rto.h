@@ -9,8 +9,8 @@
  *
  * Arithmetic alone: the caller brings the time and owns the structure.
  */
-#ifndef HA_CORE_RTO_H
-#define HA_CORE_RTO_H
+#ifndef HA_PLUGIN_RTO_H
+#define HA_PLUGIN_RTO_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "plugin/channel/inbox.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/report/journal.h"
 
 #include <errno.h>

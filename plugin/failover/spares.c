@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/protection.h"
 #include "plugin/transfer/suspect.h"

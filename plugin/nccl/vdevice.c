@@ -2,7 +2,7 @@
 #include "plugin/nccl/vdevice.h"
 
 #include "base/log.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/fused.h"
 #include "plugin/nccl/resident.h"
 #include "rdma/topo/device.h"

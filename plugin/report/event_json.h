@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* event_json.h - an event as one line of JSON */
-#ifndef HA_CORE_EVENT_JSON_H
-#define HA_CORE_EVENT_JSON_H
+#ifndef HA_PLUGIN_EVENT_JSON_H
+#define HA_PLUGIN_EVENT_JSON_H
 
 #include "include/hawser/status.h"
 

@@ -4,12 +4,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/device/device.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/report/closing.h"
 #include "plugin/report/event_json.h"
 #include "plugin/report/status.h"
-#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <fcntl.h>

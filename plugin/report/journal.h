@@ -10,8 +10,8 @@
  * .kind = HA_EVENT_FAILED_OVER, .cause = HA_CAUSE_PORT_DOWN, .bundle = b, .rail = r,
  * .requests = 12, .bytes = 3 << 20, .stall_ns = now - since, .registration_ns = spent });
  */
-#ifndef HA_CORE_JOURNAL_H
-#define HA_CORE_JOURNAL_H
+#ifndef HA_PLUGIN_JOURNAL_H
+#define HA_PLUGIN_JOURNAL_H
 
 #include "include/hawser/event.h"
 

@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status.h - what the context's status page says. Everything under the journal's lock. */
-#ifndef HA_CORE_STATUS_H
-#define HA_CORE_STATUS_H
+#ifndef HA_PLUGIN_STATUS_H
+#define HA_PLUGIN_STATUS_H
 
 #include "plugin/report/journal.h"
 #include "plugin/report/status_file.h"

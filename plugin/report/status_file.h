@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* status_file.h - the file under the status page: how it is made, its end, the removal of what dead
  * processes left */
-#ifndef HA_CORE_STATUS_FILE_H
-#define HA_CORE_STATUS_FILE_H
+#ifndef HA_PLUGIN_STATUS_FILE_H
+#define HA_PLUGIN_STATUS_FILE_H
 
 #include "include/hawser/status.h"
 

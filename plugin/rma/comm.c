@@ -5,7 +5,7 @@
 #include "plugin/rma/comm.h"
 
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -11,7 +11,7 @@
 #include "plugin/balance/policy.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/stripe.h"

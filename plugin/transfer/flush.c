@@ -7,7 +7,7 @@
  * writes, so its completion says it. Each rail that may have carried a stripe reads through its own
  * loop-back queue pair.
  */
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/mr.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/suspect.h"

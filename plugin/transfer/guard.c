@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/transfer/guard.h"
 
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/report/status.h"
 
 #include <linux/membarrier.h>

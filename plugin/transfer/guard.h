@@ -10,10 +10,10 @@
  * visible by then, or the owner's later load sees HA_ATTN_HELD; the two cannot miss each other. An
  * owner that finds the connection held says "not now", as if the network were busy.
  */
-#ifndef HA_CORE_GUARD_H
-#define HA_CORE_GUARD_H
+#ifndef HA_PLUGIN_GUARD_H
+#define HA_PLUGIN_GUARD_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 enum ha_entry {
 	HA_ENTERED,      /* inside */

@@ -12,7 +12,7 @@
 #ifndef HA_TRANSFER_ONE_SIDED_H
 #define HA_TRANSFER_ONE_SIDED_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 /* So many messages are taken before the sender is told. */
 #define HA_ROOM_STEP (HA_SLOTS / 4)

@@ -8,7 +8,7 @@
  * slot remembers what was posted until it is used again, so that the entries can be written a
  * second time after a fault, with the keys of that time.
  */
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/transfer/guard.h"

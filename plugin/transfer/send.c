@@ -9,7 +9,7 @@
  */
 #include "plugin/balance/policy.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/transfer/guard.h"

@@ -6,7 +6,7 @@
 #ifndef HA_TRANSFER_STRIPE_H
 #define HA_TRANSFER_STRIPE_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 #define HA_PIECE_MIN (8u << 20) /* bytes of a work request, unless the stripe is shorter */
 

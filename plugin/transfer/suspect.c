@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "plugin/balance/policy.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/report/journal.h"
 #include "rdma/verbs/status.h"
 

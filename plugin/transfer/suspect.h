@@ -9,7 +9,8 @@
 #define HA_TRANSFER_SUSPECT_H
 
 #include "include/hawser/event.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/report/closing.h"
 
 /* This incarnation of the rail is over: nothing new is posted on it from here on. The first cause
  * counts. */
@@ -20,5 +21,16 @@ void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, co
 	__attribute__((format(printf, 4, 5), cold));
 /* A work request of rail r failed (wc), or posting on it did (wc NULL, err negative). */
 void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc *wc, int err);
+
+/* What fails now may be how the peer, or the program here, ends the connection: a buffer was given
+ * back, or a request was refused, lately. */
+static inline bool ha_buffers_given_back(const struct ha_bundle *b, uint64_t now)
+{
+	return ha_closing_since(&b->registered.given_back_at, now);
+}
+static inline bool ha_bundle_closing(const struct ha_bundle *b, uint64_t now)
+{
+	return ha_closing_since(&b->refused.at, now);
+}
 
 #endif

@@ -7,7 +7,7 @@
  * nothing of the next message can arrive before its slot expects it.
  */
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/one_sided.h"
 

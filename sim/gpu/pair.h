@@ -12,7 +12,7 @@
 #define HA_TESTS_GPU_PAIR_H
 
 #include "gpu/failover/agent.h"
-#include "gpu/soft/path.h"
+#include "gpu/failover/soft_path.h"
 
 #define PAIR_MESSAGES 64
 

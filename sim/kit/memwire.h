@@ -12,7 +12,7 @@
 #ifndef SOFTROCE_MEMWIRE_H
 #define SOFTROCE_MEMWIRE_H
 
-#include "softroce/engine.h"
+#include "softroce/engine/engine.h"
 #include "softroce/faults.h"
 
 struct sr_memwire;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/plugin/faults.h"
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "sim/plugin/fault_draw.h"
 #include "sim/plugin/traffic.h"
 #include "sim/plugin/world.h"

@@ -5,8 +5,8 @@
  * The products have none of them: defects.txt puts them into the simulator's copy of the sources
  * (sim/kit/defects.cmake).
  */
-#ifndef HA_CORE_MUTATION_H
-#define HA_CORE_MUTATION_H
+#ifndef HA_PLUGIN_MUTATION_H
+#define HA_PLUGIN_MUTATION_H
 
 /* X(identifier, "name for --mutate", "what is wrong") */
 #define HA_MUTATION_LIST(X)                                                                        \

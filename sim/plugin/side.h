@@ -9,7 +9,7 @@
 #ifndef HA_SIM_SIDE_H
 #define HA_SIM_SIDE_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "sim/plugin/traffic.h"
 
 /* the other end has failed to connect: this one stops waiting, as NCCL aborts both */

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/report/journal.h"
 #include "sim/plugin/faults.h"
 #include "sim/plugin/mutation.h"

@@ -3,8 +3,8 @@
  * command.h - the private interface between librdmacm and the kernel (rdma/rdma_user_cm.h), served
  * in this process
  *
- * These three stand behind open(), write() and close() of /dev/infiniband/rdma_cm; softroce/paths.c
- * calls them.
+ * These three stand behind open(), write() and close() of /dev/infiniband/rdma_cm;
+ * softroce/paths/paths.c calls them.
  */
 #ifndef SOFTROCE_CM_COMMAND_H
 #define SOFTROCE_CM_COMMAND_H

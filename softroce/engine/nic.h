@@ -9,7 +9,7 @@
 #ifndef SOFTROCE_ENGINE_NIC_H
 #define SOFTROCE_ENGINE_NIC_H
 
-#include "softroce/engine.h"
+#include "softroce/engine/engine.h"
 #include "softroce/engine/list.h"
 #include "softroce/engine/table.h"
 #include "softroce/engine/timer.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_dc.c - dynamic connections: targets of the software NIC, and the host library's rows of
  * them, with backups, growth and the end */
+#include "gpu/failover/soft_path.h"
 #include "gpu/host/state.h"
-#include "gpu/soft/path.h"
 #include "tests/gpu/job.h"
 #include "tests/ina/switch/named.h"
 

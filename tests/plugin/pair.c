@@ -4,8 +4,8 @@
 #include "base/check.h"
 
 #include "base/config.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "rdma/verbs/dlopen.h"
 
 #include <stdio.h>

@@ -101,12 +101,21 @@ def header_of_another_product():
 
 
 @case
-def names_that_are_no_calls():
-    # A type of that name, a member, words, a function of its own; and what is included for its types.
-    must_pass("0 calls upwards, largest cycle 0 files; 1 includes upwards", {
-        "plugin/device/a.c": '#include "plugin/transfer/b.h"\n/* ha_peek() */\nconst char *ha_a(const struct ha_peek *p)\n{\n'
+def types_of_a_higher_header():
+    must_refuse("include upwards: plugin/device/a.c includes plugin/transfer/b.h", {
+        "plugin/device/a.c": '#include "plugin/transfer/b.h"\nint ha_a(const struct ha_work *w)\n{\n\treturn w->done;\n}\n',
+        "plugin/transfer/b.h": "struct ha_work {\n\tint done;\n};\n",
+    })
+
+
+@case
+def objects_of_every_floor():
+    # A connection has each floor's part in it; a type of a call's name, a member, words, a function of its own are no calls.
+    must_pass("0 calls upwards, largest cycle 0 files; 0 includes upwards", {
+        "plugin/device/a.c": '#include "plugin/bundle.h"\n/* ha_peek() */\nconst char *ha_a(const struct ha_peek *p)\n{\n'
                              '\treturn p->ha_peek ? "ha_peek" : 0;\n}\n',
         "plugin/device/c.c": "static int ha_peek(void)\n{\n\treturn 1;\n}\nint ha_c(void)\n{\n\treturn ha_peek();\n}\n",
+        "plugin/bundle.h": '#include "plugin/transfer/b.h"\n',
         "plugin/transfer/b.h": "struct ha_peek {\n\tint ha_peek;\n};\n" + PEEK,
     })
 

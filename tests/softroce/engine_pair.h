@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "sim/kit/memwire.h"
-#include "softroce/engine.h"
+#include "softroce/engine/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
 

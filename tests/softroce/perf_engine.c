@@ -9,7 +9,7 @@
  * Both ends are in the process and the wire is a ring of packets, so sum over the files of
  * softroce/engine/ for what the two engines cost together. tests/softroce/perf_engine.sh does that.
  */
-#include "softroce/engine.h"
+#include "softroce/engine/engine.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

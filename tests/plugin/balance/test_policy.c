@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "plugin/balance/share.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 #include <stdio.h>
 #include <stdlib.h>

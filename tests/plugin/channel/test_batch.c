@@ -3,12 +3,12 @@
  * and what breaks nothing. */
 #include "base/check.h"
 #include "base/clock.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/peer.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

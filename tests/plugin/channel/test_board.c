@@ -4,8 +4,8 @@
 #include "plugin/channel/board.h"
 
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
-#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <stdlib.h>

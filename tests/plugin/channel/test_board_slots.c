@@ -2,11 +2,11 @@
 /* Control messages wait in memory that the NIC reads: a slot is not written again before the NIC is
  * done with it. And what is read of those that the peer's NIC has written. */
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/board.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

@@ -5,11 +5,11 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/inbox.h"
 #include "plugin/channel/peer.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <malloc.h>

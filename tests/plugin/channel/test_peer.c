@@ -4,9 +4,9 @@
 #include "plugin/channel/peer.h"
 
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <malloc.h>

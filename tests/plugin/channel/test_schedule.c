@@ -5,9 +5,9 @@
  * wakes it again.
  */
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/schedule.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <stdlib.h>

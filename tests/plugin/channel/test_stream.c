@@ -2,9 +2,9 @@
 /* What a socket does not take at once is kept, in order and once; a stream that is closed stays
  * until its BYE message has arrived, and no longer than a second. */
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

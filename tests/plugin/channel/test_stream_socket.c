@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -4,7 +4,7 @@
  * in every state
  */
 #include "plugin/collnet/comm.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "tests/plugin/collnet/team.h"
 
 #include <errno.h>

@@ -8,9 +8,9 @@
  */
 #include "base/check.h"
 #include "base/log.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
 #include "plugin/connect/accept.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/plugin/dummy.h"
 
 #include <errno.h>

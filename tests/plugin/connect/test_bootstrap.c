@@ -5,10 +5,10 @@
  * Nothing may be left over, ever.
  */
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/connect/accept.h"
-#include "plugin/connect/ctx.h"
 #include "plugin/connect/pending.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/ctx.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

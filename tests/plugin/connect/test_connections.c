@@ -4,11 +4,11 @@
  * peer process that dies, or says BYE; unauthenticated peers at a real port; two threads; IPv6.
  */
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
 #include "plugin/connect/accept.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/base/share.h"
 #include "tests/plugin/pair.h"

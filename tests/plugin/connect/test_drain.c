@@ -4,8 +4,8 @@
  * each time that ha_ctx_drain() wants to look, but for the first: what was seen then is reported.
  */
 #include "base/check.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "rdma/verbs/dlopen.h"
 #include "rdma/verbs/ops.h"
 #include "tests/base/lines.h"

@@ -2,11 +2,11 @@
 /* What devices say out of turn, and what the end of a socket means: who is told, and what the log
  * says. */
 #include "base/check.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

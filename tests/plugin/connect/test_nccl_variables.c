@@ -3,8 +3,8 @@
  * report. */
 #include "base/check.h"
 #include "plugin/balance/policy.h"
+#include "plugin/bundle.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

@@ -5,10 +5,10 @@
  * by tests/plugin/failover/test_back.c, and in virtual time by sim_returns.
  */
 #include "base/check.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"

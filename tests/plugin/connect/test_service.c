@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "plugin/connect/accept.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

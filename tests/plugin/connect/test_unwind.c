@@ -4,7 +4,7 @@
  * one line, and the next attempt works.
  */
 #include "base/check.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 #include "tests/rdma/verbs/filter.h"

@@ -5,7 +5,7 @@
  * hundred of them.
  */
 #include "base/check.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "tests/plugin/dummy.h"
 

@@ -4,8 +4,8 @@
 #include "plugin/device/mr.h"
 
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 

@@ -9,12 +9,12 @@
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/device/opening.h"
 #include "plugin/device/rail.h"
-#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include "base/log.h"
 #include "tests/plugin/pair.h"
 
+#include "plugin/bundle.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/verbs/dlopen.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "tests/plugin/pair.h"
 
+#include "plugin/bundle.h"
 #include "plugin/device/mr.h"
-#include "plugin/transfer/bundle.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

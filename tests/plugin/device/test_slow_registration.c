@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "tests/plugin/pair.h"
 
+#include "plugin/bundle.h"
 #include "plugin/report/journal.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/verbs/dlopen.h"
 
 #include <pthread.h>

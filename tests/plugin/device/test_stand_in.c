@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/config.h"
 
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/fused.h"
 #include "rdma/topo/device.h"

@@ -2,8 +2,9 @@
 #include "tests/plugin/failover/incarnation_rig.h"
 
 #include "base/check.h"
+#include "plugin/bundle.h"
+#include "plugin/channel/board.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/idle_cq.h"
 

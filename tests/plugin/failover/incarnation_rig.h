@@ -5,9 +5,9 @@
 #define TESTS_PLUGIN_FAILOVER_INCARNATION_RIG_H
 
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #define RAIL 1

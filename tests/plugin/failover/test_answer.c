@@ -5,9 +5,9 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>

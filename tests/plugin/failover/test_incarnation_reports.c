@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the operator reads of a rail that comes up again, or does not, and of what protects then. */
 #include "base/check.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/failover/protection.h"

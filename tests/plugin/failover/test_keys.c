@@ -8,10 +8,10 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -5,11 +5,11 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "plugin/report/journal.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"

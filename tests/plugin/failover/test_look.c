@@ -9,10 +9,10 @@
 #include "include/hawser/status.h"
 #include "tests/plugin/pair.h"
 
+#include "plugin/bundle.h"
 #include "plugin/channel/board.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "tests/plugin/pair.h"
 
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/guard.h"
 

@@ -5,11 +5,11 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <errno.h>

@@ -5,9 +5,9 @@
  * the second.
  */
 #include "base/check.h"
+#include "plugin/bundle.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/protection.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <stdio.h>

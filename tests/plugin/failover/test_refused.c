@@ -9,7 +9,7 @@
 #include "tests/base/lines.h"
 #include "tests/plugin/pair.h"
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/suspect.h"
 

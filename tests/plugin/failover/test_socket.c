@@ -5,13 +5,13 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
+#include "plugin/bundle.h"
 #include "plugin/channel/inbox.h"
 #include "plugin/channel/stream.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/mr.h"
 #include "plugin/failover/failover.h"
-#include "plugin/transfer/bundle.h"
 #include "plugin/transfer/one_sided.h"
 #include "tests/base/lines.h"
 

@@ -7,10 +7,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "include/hawser/event.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/spares.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/topo/device.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "base/config.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/failover/protection.h"
 #include "softroce/control.h"
 

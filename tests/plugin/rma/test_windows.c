@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/config.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/report/journal.h"
 #include "rdma/verbs/dlopen.h"

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

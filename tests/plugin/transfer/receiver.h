@@ -6,8 +6,8 @@
 #ifndef HA_TESTS_TRANSFER_RECEIVER_H
 #define HA_TESTS_TRANSFER_RECEIVER_H
 
+#include "plugin/bundle.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
 
 #define NRAILS 3
 #define NOTES_MAX 256

@@ -4,8 +4,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/transfer/one_sided.h"
 #include "plugin/transfer/suspect.h"
 

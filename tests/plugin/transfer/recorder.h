@@ -8,7 +8,7 @@
 #ifndef HA_TESTS_TRANSFER_RECORDER_H
 #define HA_TESTS_TRANSFER_RECORDER_H
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 #define RAILS 2
 #define LARGE (1U << 20)

@@ -3,9 +3,9 @@
  * receive; what is over, and what is lost until another rail carries it. */
 #include "base/check.h"
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
 #include "tests/plugin/transfer/recorder.h"
 
 #include <errno.h>

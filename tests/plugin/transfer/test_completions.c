@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "plugin/balance/policy.h"
 #include "plugin/channel/board.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "tests/plugin/pair.h"
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "rdma/verbs/dlopen.h"
 #include "rdma/verbs/ops.h"
 

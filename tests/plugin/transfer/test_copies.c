@@ -5,8 +5,8 @@
  */
 #include "base/check.h"
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "tests/plugin/transfer/recorder.h"
 
 #include <errno.h>

@@ -8,9 +8,9 @@
 #include "tests/plugin/dummy.h"
 
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/device/device.h"
-#include "plugin/transfer/bundle.h"
 
 #define TAKEN 3 /* receives in one flushed batch; behind them is a clear-to-send */
 

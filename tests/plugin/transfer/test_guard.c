@@ -4,7 +4,7 @@
 #include "plugin/transfer/guard.h"
 
 #include "base/check.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include <linux/membarrier.h>
 #include <stdlib.h>

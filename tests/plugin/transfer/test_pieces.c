@@ -5,7 +5,7 @@
  */
 #include "base/check.h"
 #include "plugin/balance/policy.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "plugin/transfer/stripe.h"
 #include "tests/plugin/transfer/recorder.h"
 

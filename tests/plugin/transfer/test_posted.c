@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "tests/plugin/pair.h"
 
+#include "plugin/bundle.h"
 #include "plugin/device/mr.h"
-#include "plugin/transfer/bundle.h"
 #include "rdma/verbs/dlopen.h"
 #include "rdma/verbs/ops.h"
 

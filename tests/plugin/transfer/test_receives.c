@@ -6,7 +6,7 @@
 #include "tests/plugin/transfer/receiver.h"
 
 #include "base/check.h"
-#include "plugin/connect/ctx.h"
+#include "plugin/ctx.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  */
 #include "base/check.h"
 #include "base/clock.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 #include "plugin/transfer/suspect.h"
 #include "tests/base/lines.h"
 

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "tests/plugin/pair.h"
 
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "plugin/transfer/guard.h"
 #include "plugin/transfer/suspect.h"
 

@@ -6,8 +6,8 @@
  */
 #include "base/check.h"
 #include "plugin/balance/policy.h"
-#include "plugin/connect/ctx.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
+#include "plugin/ctx.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "tests/plugin/pair.h"
 
 #include "base/check.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * tools.top).
  */
 #include "base/check.h"
-#include "plugin/transfer/bundle.h"
+#include "plugin/bundle.h"
 #include "plugin/transfer/one_sided.h"
 
 #include <stdlib.h>

@@ -9,8 +9,8 @@
  *   lock   held for moments: the lists in which connect, accept and listen meet the one who drives
  *          (setup.connects, .incoming, .listens, each listener's accepts).
  */
-#ifndef HA_CORE_CTX_H
-#define HA_CORE_CTX_H
+#ifndef HA_PLUGIN_CTX_H
+#define HA_PLUGIN_CTX_H
 
 #include "base/config.h"
 #include "base/loop.h"
@@ -22,6 +22,7 @@
 #include "plugin/connect/returns.h"
 #include "plugin/connect/service.h"
 #include "plugin/core.h"
+#include "plugin/device/device.h"
 #include "plugin/device/dmabuf.h"
 #include "plugin/device/fused.h"
 #include "plugin/device/hookup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* path.h - a software queue pair as the failover agent's hardware */
-#ifndef HA_GPU_SOFT_PATH_H
-#define HA_GPU_SOFT_PATH_H
+#ifndef HA_GPU_FAILOVER_SOFT_PATH_H
+#define HA_GPU_FAILOVER_SOFT_PATH_H
 
 #include "gpu/failover/agent.h"
 #include "gpu/soft/nic.h"

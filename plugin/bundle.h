@@ -11,11 +11,10 @@
  * `attention`, one word that every call reads, and works in it only while the owner is kept out
  * (guard.h).
  */
-#ifndef HA_CORE_BUNDLE_H
-#define HA_CORE_BUNDLE_H
+#ifndef HA_PLUGIN_BUNDLE_H
+#define HA_PLUGIN_BUNDLE_H
 
 #include "plugin/balance/balance.h"
-#include "plugin/channel/board.h"
 #include "plugin/channel/link.h"
 #include "plugin/channel/schedule.h"
 #include "plugin/channel/wire.h"
@@ -24,7 +23,6 @@
 #include "plugin/device/rail.h"
 #include "plugin/device/send_queue.h"
 #include "plugin/failover/control.h"
-#include "plugin/report/closing.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -292,16 +290,6 @@ static inline bool ha_bundle_try_mr(struct ha_bundle *b)
 	return !pthread_mutex_trylock(&b->registered.lock);
 }
 
-/* What the peer writes to the driver here, and the copy that we write to its board from. */
-static inline struct ha_board *ha_bundle_board(const struct ha_bundle *b)
-{
-	return ha_board_in_ring(b->ring, b->is_send);
-}
-static inline struct ha_board *ha_bundle_staged_board(const struct ha_bundle *b)
-{
-	return ha_board_staged(b->ring, b->is_send);
-}
-
 /* The address, in a register from here on: the compiler would rather compute it from an index
  * before each use. */
 #define HA_KEEP(pointer)                               \
@@ -317,18 +305,6 @@ static inline void ha_send_settled(struct ha_send_slot *slot)
 	slot->pending = 0;
 	for (unsigned m = 0; m < slot->n; m++)
 		ha_send_request(slot, m)->done = 1;
-}
-
-static inline bool ha_buffers_given_back(const struct ha_bundle *b, uint64_t now)
-{
-	return ha_closing_since(&b->registered.given_back_at, now);
-}
-
-/* A request was refused lately: what fails now may be how the peer, or the program here, ends the
- * connection. */
-static inline bool ha_bundle_closing(const struct ha_bundle *b, uint64_t now)
-{
-	return ha_closing_since(&b->refused.at, now);
 }
 
 static inline void ha_bundle_note_refusal(struct ha_bundle *b, uint64_t now)

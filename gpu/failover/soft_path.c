@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "gpu/soft/path.h"
+#include "gpu/failover/soft_path.h"
 
 #include <errno.h>
 
