@@ -51,7 +51,7 @@ goes_on() {
 	fail "nothing moves $1"
 }
 
-env --default-signal=INT "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 --dev 0+1 -b 4M -e 4M --duration 500s --compute 5ms >"$TMP/out" 2>"$TMP/err" &
+env --default-signal=INT "$HA" perf allreduce --plugin "$PLUGIN" --ranks 2 --dev 0+1 -b 4M -e 4M --duration 500s --compute 40ms >"$TMP/out" 2>"$TMP/err" &
 PERF=$!
 for _ in $(seq 600); do [ -n "$(ls "$TMP"/events.* 2>/dev/null)" ] && break; sleep 0.1; done
 expect_cause 1 no_agent

@@ -87,6 +87,20 @@ def run_beside(source, then):
             return done.returncode, json.load(file), done.stdout
 
 
+def list_targets(source):
+    """What has to be built where one of two tests is left out: programs of tests/ that nobody runs and archives are not."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "CTestTestfile.cmake"), "w") as file:
+            for name, program in (("stays", "stays"), ("left_out", "left_out"), ("also_left_out", "../ha")):
+                file.write('add_test([=[%s]=] "%s/tests/%s" "%s/tests/shared")\n' % (name, folder, program, folder))
+        with open(os.path.join(folder, "build.ninja"), "w") as file:
+            file.write("build all: phony ha tests/all\n"
+                       "build tests/all: phony tests/stays tests/left_out tests/shared tests/libkit.a tests/unnamed\n")
+        done = subprocess.run([os.path.join(source, "scripts/run-tests"), folder, "--targets", "--without", "left_out"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return done.stdout
+
+
 def check(what, holds, output):
     if not holds:
         sys.exit("%s does not hold:\n%s" % (what, output))
@@ -111,6 +125,8 @@ def main():
     status, summary, output = run_beside(source, "echo the reason; false")
     check("an untimed test's failure is told", status == 1 and summary["failed"] == {"beside": "the reason"}, output)
     check("why it failed is told in its line", "run-tests: failed: beside: the reason\n" in output, output)
+    output = list_targets(source)
+    check("what only left out tests run is not built", output.split() == ["ha", "tests/shared", "tests/stays", "tests/unnamed"], output)
     status, output = run_unreadable(source)
     check("an expression of too many groups is refused", status == 1 and "run-tests: 12 groups in an expression" in output, output)
 

@@ -60,7 +60,7 @@ backend
 for version in 6 8 12; do
 	summed 2 "sums of 3 ranks are made by the switch" --ranks 3 --net-version $version -b 12 -e 1M -f 80000 -n 2
 done
-summed 1 "sums of 4 ranks are made by the switch" --ranks 4 -b 12M -e 12M -n 3 --check-all --buffsize 24M --steps 4
+summed 1 "sums of 4 ranks are made by the switch" --ranks 4 -b 12M -e 12M -n 2 -w 1 --check-all --buffsize 24M --steps 4
 grep -q 'go on over the rails\|go over the rails' "$TMP/out" "$TMP/err" && fail "it left the switch"
 
 # killed in the middle, and back: every result is right, all ranks have the same bits, and the switch is used again
@@ -73,8 +73,8 @@ chmod +x "$TMP/await"
 switch='sums of 3 ranks are made by the switch'
 # (the moment may lie between two operations: that one is in the middle of one is for --die-at below)
 summed 1 "the switch has left us" --ranks 3 -b 3M -e 3M --buffsize 40M --duration 600s \
-	--at 1s "$TMP/await 3 '$switch'; kill -9 \$(cat $TMP/pid); sleep 1; $TMP/backend >/dev/null 2>&1" \
-	--at 1s "$TMP/await 6 '$switch'; sleep 0.5; kill -INT \$HA_RANK_PID_0"
+	--at 0.2s "$TMP/await 3 '$switch'; kill -9 \$(cat $TMP/pid); sleep 0.2; $TMP/backend >/dev/null 2>&1" \
+	--at 0.3s "$TMP/await 6 '$switch'; sleep 0.5; kill -INT \$HA_RANK_PID_0"
 [ "$(cat "$TMP/out" "$TMP/err" | grep -c "$switch")" -ge 6 ] || fail "it did not come back to the switch"
 grep -q '^ha perf' "$TMP/err" && fail "a line about an error"
 end_backend
@@ -83,19 +83,19 @@ end_backend
 rm -f "$TMP/pid"
 backend
 summed 1 "failed over" --ranks 3 -b 6M -e 6M --buffsize 32M --duration 600s \
-	--at 1s "$TMP/await 3 '$switch'; kill -9 \$(cat $TMP/pid); ha cut soft0:\$HA_PERF_PID_0; ha cut soft0:\$HA_PERF_PID_2" \
-	--at 1s "$TMP/await 1 'the switch has left us'; $TMP/await 1 'failed over'; sleep 0.5; kill -INT \$HA_RANK_PID_0"
+	--at 0.2s "$TMP/await 3 '$switch'; kill -9 \$(cat $TMP/pid); ha cut soft0:\$HA_PERF_PID_0; ha cut soft0:\$HA_PERF_PID_2" \
+	--at 0.3s "$TMP/await 1 'the switch has left us'; $TMP/await 1 'failed over'; sleep 0.5; kill -INT \$HA_RANK_PID_0"
 end_backend
 
 # its own faults: a group that ends, one that falls silent, one whose backend dies when some have the answer, one that cannot be had
 for fault in "--timeout-at 5" "--cancel-at 7" "--die-at 4"; do
 	rm -f "$TMP/pid"
 	backend $fault
-	summed 1 "finished over the rails" --ranks 3 -b 5M -e 5M -n 4 --check-all --buffsize 40M
+	summed 1 "finished over the rails" --ranks 3 -b 5M -e 5M -n 2 -w 1 --check-all --buffsize 40M
 	end_backend
 done
 backend --silent-at 5
-HA_NCCL_COLLNET_TIMEOUT_MS=500 summed 1 "finished over the rails" --ranks 2 -b 5M -e 5M -n 4 --check-all --buffsize 40M
+HA_NCCL_COLLNET_TIMEOUT_MS=500 summed 1 "finished over the rails" --ranks 2 -b 5M -e 5M -n 2 -w 1 --check-all --buffsize 40M
 end_backend
 backend --eagain
 timeout 800 "$HA" perf collnet --plugin "$PLUGIN" --ranks 3 >"$TMP/out" 2>"$TMP/err" && fail "collnet without a group"
@@ -105,7 +105,7 @@ end_backend
 
 # a rank that is killed ends the run with one line
 backend
-timeout 800 "$HA" perf collnet --plugin "$PLUGIN" --ranks 3 -b 1M -e 1M --duration 20s --at 1s 'kill -9 $HA_PERF_PID_1' >"$TMP/out" 2>"$TMP/err"
+timeout 800 "$HA" perf collnet --plugin "$PLUGIN" --ranks 3 -b 1M -e 1M --duration 20s --at 0.2s 'kill -9 $HA_PERF_PID_1' >"$TMP/out" 2>"$TMP/err"
 [ $? -eq 1 ] || fail "status after the death of a rank"
 grep -q '^ha perf: rank 1 was killed by signal 9' "$TMP/err" || fail "no line about the dead rank"
 

@@ -22,7 +22,7 @@ demo() {
 		>"$TMP/out" 2>&1
 }
 
-demo cut ib || fail "the demo: status $?"
+demo cut ib --ib short failover || fail "the demo: status $?"
 grep -q "^NCCL's log, rank 0: Using network HA" "$TMP/out" || fail "NCCL's log does not name the plugin"
 grep -q 'rail 0 soft0:1 *failed_over .*posted again' "$TMP/out" || fail "no failover in the list"
 grep -q 'rail 0 soft0:1 *failed_back' "$TMP/out" || fail "no return in the list"

@@ -121,7 +121,7 @@ def loss(network):
 
 def switch(network):
     """The switch is killed in the middle of sums, and started again."""
-    ranks = Ranks(network, 4)
+    ranks = Ranks(network, network.hosts if Ranks.version else 4)
     ranks.on_the_switch(1)
     network.kill("switch")
     ranks.until(FINISHED, 1)

@@ -196,7 +196,7 @@ class Scene:
     def start_job(self, port):
         """Two ranks whose four ends of connections have a standby."""
         job = self.start("job", self.ha, "perf", "sendrecv", "--plugin", self.plugin, "--ranks", "2", "-b", "64K", "-e", "64K", "--duration",
-                         "1800s", stdout=subprocess.DEVNULL, env=QUIET)
+                         "1800s", "--compute", "5ms", stdout=subprocess.DEVNULL, env=QUIET)
 
         def ready():
             check(job.poll() is None, "the job has ended:", self.log("job"))

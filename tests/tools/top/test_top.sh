@@ -52,7 +52,7 @@ rc=0
 
 # ---- a job ----
 
-HA_NCCL_VERBS=soft "$HA" perf allreduce --ranks 2 -b 256K -e 256K --duration 600s >"$TMP/job.out" 2>&1 &
+HA_NCCL_VERBS=soft "$HA" perf allreduce --ranks 2 -b 256K -e 256K --duration 600s --compute 5ms >"$TMP/job.out" 2>&1 &
 JOB=$!
 terminal new-session -d -s top -x 200 -y 120 "'$HA' top -d 200ms -e 40; echo ended with \$?; sleep 600"
 sees 'jobs: 1  processes: 2, 0 ended'
