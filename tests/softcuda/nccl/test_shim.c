@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_shim.c - a socket that has nothing yet: the caller yields, and sees what it would have seen */
+#include "base/check.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int __wrap_sched_yield(void);
+int __wrap_accept(int fd, struct sockaddr *address, socklen_t *size);
+ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
+
+static int yields;
+
+int __wrap_sched_yield(void)
+{
+	yields++;
+	errno = 0;
+	return 0;
+}
+
+static void nothing_to_receive(void)
+{
+	int ends[2];
+	char word[8] = "";
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends));
+	CHECK_INT(__wrap_recv(ends[0], word, sizeof(word), 0), -1);
+	CHECK_INT(errno, EAGAIN);
+	CHECK_INT(yields, 1);
+	CHECK_INT(write(ends[1], "four", 4), 4);
+	CHECK_INT(__wrap_recv(ends[0], word, sizeof(word), 0), 4);
+	CHECK(!memcmp(word, "four", 4));
+	close(ends[1]);
+	CHECK_INT(__wrap_recv(ends[0], word, sizeof(word), 0), 0);
+	CHECK_INT(yields, 1); /* only where there was nothing */
+	close(ends[0]);
+}
+
+static void nobody_to_accept(void)
+{
+	struct sockaddr_storage address = { .ss_family = AF_UNIX };
+	socklen_t size = sizeof(address.ss_family);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), peer, accepted;
+
+	yields = 0;
+	CHECK(!bind(fd, (struct sockaddr *)&address, size)); /* a name of the kernel's choice */
+	CHECK(!listen(fd, 1));
+	CHECK_INT(__wrap_accept(fd, NULL, NULL), -1);
+	CHECK_INT(errno, EAGAIN);
+	CHECK_INT(yields, 1);
+	peer = socket(AF_UNIX, SOCK_STREAM, 0);
+	size = sizeof(address);
+	CHECK(!getsockname(fd, (struct sockaddr *)&address, &size));
+	CHECK(!connect(peer, (struct sockaddr *)&address, size));
+	accepted = __wrap_accept(fd, NULL, NULL);
+	CHECK(accepted >= 0);
+	close(accepted);
+	close(peer);
+	close(fd);
+	CHECK_INT(__wrap_accept(fd, NULL, NULL), -1); /* another error */
+	CHECK_INT(errno, EBADF);
+	CHECK_INT(yields, 1);
+}
+
+int main(void)
+{
+	nothing_to_receive();
+	nobody_to_accept();
+	return 0;
+}
