@@ -77,7 +77,32 @@ static float value_of(uint64_t seed, int set, int rank, size_t i)
 	uint64_t x = mix_bits(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 +
 			      i * 0x9e3779b97f4a7c15ull);
 
-	return ldexpf((float)(int32_t)(uint32_t)x, -31) * ldexpf(1.0f, (int)(x >> 40) % 17 - 12);
+	return (float)(int32_t)(uint32_t)x * 0x1p-31f * (float)(1 << (x >> 40) % 17) * 0x1p-12f;
+}
+
+#define NEAR 63 /* words on either side that may share a word's block */
+#define WINDOW (2 * NEAR + 1)
+
+/* near[i]: the largest of most[] within NEAR words of i. Of any WINDOW words in a row, the first
+ * ones end a stretch of as many, and the others begin the next: each stretch is gone through once
+ * from either end. */
+static void find_largest(const float *most, size_t n, float *near)
+{
+	float largest = 0;
+
+	for (size_t i = n; i-- > 0;) {
+		largest = i % WINDOW == WINDOW - 1 ? most[i] : fmaxf(largest, most[i]);
+		near[i] = largest; /* to the end of the stretch */
+	}
+	for (size_t i = n; i-- > 0;)
+		near[i] = i >= NEAR ? near[i - NEAR] : 0;
+	for (size_t k = 0; k < n + NEAR; k++) {
+		float here = k < n ? most[k] : 0;
+
+		largest = k % WINDOW ? fmaxf(largest, here) : here;
+		if (k >= NEAR)
+			near[k - NEAR] = fmaxf(near[k - NEAR], largest);
+	}
 }
 
 /*
@@ -89,18 +114,14 @@ static float value_of(uint64_t seed, int set, int rank, size_t i)
 static void bounds_make(struct drive *d, struct set *set, const float *most, const double *size)
 {
 	int ranks = d->place->ranks, h = 0;
-	size_t n = d->count;
+	double of_block, of_word = ranks * 0x1p-24;
 
 	while (1 << h < ranks)
 		h++;
-	for (size_t i = 0; i < n; i++) {
-		float block = 0;
-
-		for (size_t k = i > 63 ? i - 63 : 0; k < n && k <= i + 63; k++)
-			block = most[k] > block ? most[k] : block;
-		set->bound[i] = (float)(2.0 * ranks * ldexp((double)block, h - 31) +
-					ranks * ldexp(size[i], -24));
-	}
+	of_block = 2.0 * ranks * ldexp(1.0, h - 31);
+	find_largest(most, d->count, set->bound);
+	for (size_t i = 0; i < d->count; i++)
+		set->bound[i] = (float)(of_block * (double)set->bound[i] + of_word * size[i]);
 }
 
 /* Set s: this rank's values and the sum of all ranks' with its bound. */

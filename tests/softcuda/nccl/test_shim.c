@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_shim.c - a socket that has nothing yet: the caller yields, and sees what it would have seen */
+/* test_shim.c - a socket that has nothing yet: the caller yields, and sees what it would have seen
+ */
 #include "base/check.h"
 
 #include <errno.h>
