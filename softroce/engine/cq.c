@@ -37,7 +37,7 @@ struct sr_cq *sr_cq_create(struct sr_nic *nic, int cqe, void *user, int *err)
 	cq->nic = nic;
 	cq->user = user;
 	cq->capacity = (uint32_t)cqe;
-	sr_list_add_tail(&nic->cqs, &cq->link);
+	TAILQ_INSERT_TAIL(&nic->cqs, cq, link);
 	nic->n_cq++;
 	*err = 0;
 	return cq;
@@ -47,7 +47,7 @@ int sr_cq_destroy(struct sr_cq *cq)
 {
 	if (cq->refs)
 		return -EBUSY;
-	sr_list_remove(&cq->link);
+	TAILQ_REMOVE(&cq->nic->cqs, cq, link);
 	cq->nic->n_cq--;
 	free(cq->ring);
 	free(cq);

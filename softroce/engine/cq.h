@@ -23,7 +23,7 @@ struct sr_cqe {
 
 struct sr_cq {
 	struct sr_nic *nic;
-	struct sr_link link;
+	TAILQ_ENTRY(sr_cq) link;
 	void *user;
 	struct sr_cqe *ring;
 	uint32_t mask;     /* ring size - 1, a power of two */

@@ -21,7 +21,7 @@ struct sr_pd *sr_pd_create(struct sr_nic *nic, int *err)
 	if (!pd)
 		return NULL;
 	pd->nic = nic;
-	sr_list_add_tail(&nic->pds, &pd->link);
+	TAILQ_INSERT_TAIL(&nic->pds, pd, link);
 	nic->n_pd++;
 	*err = 0;
 	return pd;
@@ -31,7 +31,7 @@ int sr_pd_destroy(struct sr_pd *pd)
 {
 	if (pd->refs)
 		return -EBUSY;
-	sr_list_remove(&pd->link);
+	TAILQ_REMOVE(&pd->nic->pds, pd, link);
 	pd->nic->n_pd--;
 	free(pd);
 	return 0;

@@ -10,7 +10,7 @@
 
 struct sr_pd {
 	struct sr_nic *nic;
-	struct sr_link link;
+	TAILQ_ENTRY(sr_pd) link;
 	uint32_t refs; /* memory regions, queue pairs and shared receive queues in it */
 };
 

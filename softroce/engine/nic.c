@@ -10,6 +10,7 @@
 #include "softroce/engine/service.h"
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,24 +54,24 @@ struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
 	nic->link_up = true;
 	sr_table_init(&nic->qps, SR_QPN_INDEX_BITS, 24);
 	sr_table_init(&nic->mrs, SR_KEY_INDEX_BITS, 32);
-	sr_list_init(&nic->owing);
-	sr_list_init(&nic->active);
-	sr_list_init(&nic->all_qps);
-	sr_list_init(&nic->cqs);
-	sr_list_init(&nic->srqs);
-	sr_list_init(&nic->pds);
+	TAILQ_INIT(&nic->owing);
+	TAILQ_INIT(&nic->active);
+	TAILQ_INIT(&nic->all_qps);
+	TAILQ_INIT(&nic->cqs);
+	TAILQ_INIT(&nic->srqs);
+	TAILQ_INIT(&nic->pds);
 	*err = 0;
 	return nic;
 }
 
 void sr_nic_destroy(struct sr_nic *nic)
 {
-	while (!sr_list_empty(&nic->all_qps))
-		sr_qp_destroy(sr_container(nic->all_qps.next, struct sr_qp, all_link));
-	while (!sr_list_empty(&nic->srqs))
-		sr_srq_destroy(sr_container(nic->srqs.next, struct sr_srq, link));
-	while (!sr_list_empty(&nic->cqs))
-		sr_cq_destroy(sr_container(nic->cqs.next, struct sr_cq, link));
+	while (!TAILQ_EMPTY(&nic->all_qps))
+		sr_qp_destroy(TAILQ_FIRST(&nic->all_qps));
+	while (!TAILQ_EMPTY(&nic->srqs))
+		sr_srq_destroy(TAILQ_FIRST(&nic->srqs));
+	while (!TAILQ_EMPTY(&nic->cqs))
+		sr_cq_destroy(TAILQ_FIRST(&nic->cqs));
 	for (int windows = 1; windows >= 0; windows--) /* a region with a window cannot go */
 		for (uint32_t i = 0; i < nic->mrs.n; i++) {
 			struct sr_mr *mr = nic->mrs.slot[i].object;
@@ -78,8 +79,8 @@ void sr_nic_destroy(struct sr_nic *nic)
 			if (mr && windows == !!mr->window)
 				(windows ? sr_mw_destroy : sr_mr_destroy)(mr);
 		}
-	while (!sr_list_empty(&nic->pds))
-		sr_pd_destroy(sr_container(nic->pds.next, struct sr_pd, link));
+	while (!TAILQ_EMPTY(&nic->pds))
+		sr_pd_destroy(TAILQ_FIRST(&nic->pds));
 	sr_timers_fini(&nic->timers);
 	sr_table_fini(&nic->qps);
 	sr_table_fini(&nic->mrs);
@@ -136,10 +137,10 @@ static unsigned take_turn(struct sr_nic *nic, struct sr_qp *qp, unsigned most)
 
 	if (nic->wire_full && !n)
 		return 0;
-	sr_list_remove(&qp->active_link);
+	TAILQ_REMOVE(&nic->active, qp, active_link);
 	qp->active = qp->service->pending(qp);
 	if (qp->active)
-		sr_list_add_tail(&nic->active, &qp->active_link);
+		TAILQ_INSERT_TAIL(&nic->active, qp, active_link);
 	return n;
 }
 
@@ -149,15 +150,14 @@ static unsigned send_acks(struct sr_nic *nic, unsigned most)
 {
 	unsigned n = 0;
 
-	while (n < most && !nic->wire_full && !sr_list_empty(&nic->owing))
-		n += sr_responder_acknowledge(
-			sr_container(nic->owing.next, struct sr_qp, owing_link));
+	while (n < most && !nic->wire_full && !TAILQ_EMPTY(&nic->owing))
+		n += sr_responder_acknowledge(TAILQ_FIRST(&nic->owing));
 	return n;
 }
 
 static bool nothing_to_send(const struct sr_nic *nic)
 {
-	return sr_list_empty(&nic->owing) && sr_list_empty(&nic->active);
+	return TAILQ_EMPTY(&nic->owing) && TAILQ_EMPTY(&nic->active);
 }
 
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
@@ -169,7 +169,7 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 	if (nic->dead)
 		return false;
 	while ((timer = sr_timers_expired(&nic->timers, now))) {
-		struct sr_qp *qp = sr_container(timer, struct sr_qp, timer);
+		struct sr_qp *qp = (void *)((char *)timer - offsetof(struct sr_qp, timer));
 
 		qp->service->expired(qp);
 	}
@@ -178,14 +178,13 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 	 * Where acknowledgements alone fill the wire, each lets the peer send what asks for the
 	 * next: a packet of data after each turn.
 	 */
-	if (nic->data_waits && !sr_list_empty(&nic->active))
-		left -= take_turn(nic, sr_container(nic->active.next, struct sr_qp, active_link),
-				  1);
+	if (nic->data_waits && !TAILQ_EMPTY(&nic->active))
+		left -= take_turn(nic, TAILQ_FIRST(&nic->active), 1);
 	n = send_acks(nic, left);
 	left -= n;
 	nic->data_waits = n && nic->wire_full;
-	while (left && !nic->wire_full && !sr_list_empty(&nic->active)) {
-		struct sr_qp *qp = sr_container(nic->active.next, struct sr_qp, active_link);
+	while (left && !nic->wire_full && !TAILQ_EMPTY(&nic->active)) {
+		struct sr_qp *qp = TAILQ_FIRST(&nic->active);
 
 		left -= take_turn(nic, qp, left);
 	}
@@ -222,9 +221,9 @@ void sr_nic_set_gid(struct sr_nic *nic, unsigned index, const union ibv_gid *gid
 
 void sr_nic_fail_srqs(struct sr_nic *nic)
 {
-	for (struct sr_link *link = nic->srqs.next; link != &nic->srqs; link = link->next) {
-		struct sr_srq *srq = sr_container(link, struct sr_srq, link);
+	struct sr_srq *srq;
 
+	TAILQ_FOREACH(srq, &nic->srqs, link) {
 		if (srq->failed)
 			continue;
 		srq->failed = true;

@@ -10,9 +10,10 @@
 #define SOFTROCE_ENGINE_NIC_H
 
 #include "softroce/engine/engine.h"
-#include "softroce/engine/list.h"
 #include "softroce/engine/table.h"
 #include "softroce/engine/timer.h"
+
+#include <sys/queue.h>
 
 #define SR_QPN_GSI 1u
 #define SR_QPN_INDEX_BITS 14u /* 16384 queue pairs, 10 random bits in a QPN */
@@ -30,10 +31,12 @@ struct sr_nic {
 	struct sr_timers timers;
 	bool data_waits; /* the last turn went on acknowledgements alone */
 	/* queue pairs that owe an acknowledgement; before all that follow */
-	struct sr_link owing;
-	struct sr_link active;  /* queue pairs with something to send, next one first */
-	struct sr_link all_qps; /* every queue pair */
-	struct sr_link cqs, srqs, pds;
+	TAILQ_HEAD(, sr_qp) owing;
+	TAILQ_HEAD(, sr_qp) active;  /* queue pairs with something to send, next one first */
+	TAILQ_HEAD(, sr_qp) all_qps; /* every queue pair */
+	TAILQ_HEAD(, sr_cq) cqs;
+	TAILQ_HEAD(, sr_srq) srqs;
+	TAILQ_HEAD(, sr_pd) pds;
 	struct sr_qp *gsi; /* queue pair 1, or NULL */
 	uint64_t now;      /* of the current call, ns */
 	bool link_up, dead;

@@ -137,9 +137,7 @@ static void init_fields(struct sr_qp *qp, struct sr_pd *pd, struct sr_qp_init *i
 /* It is on the NIC's list now, and what it uses cannot be destroyed before it. */
 static void hold_references(struct sr_qp *qp)
 {
-	sr_list_init(&qp->active_link);
-	sr_list_init(&qp->owing_link);
-	sr_list_add_tail(&qp->nic->all_qps, &qp->all_link);
+	TAILQ_INSERT_TAIL(&qp->nic->all_qps, qp, all_link);
 	qp->pd->refs++;
 	qp->send_cq->refs++;
 	qp->recv_cq->refs++;
@@ -188,9 +186,10 @@ int sr_qp_destroy(struct sr_qp *qp)
 		qp->nic->gsi = NULL;
 	else
 		sr_table_remove(&qp->nic->qps, qp->qpn);
-	sr_list_remove(&qp->active_link);
-	sr_list_remove(&qp->owing_link);
-	sr_list_remove(&qp->all_link);
+	if (qp->active)
+		TAILQ_REMOVE(&qp->nic->active, qp, active_link);
+	sr_qp_owe_nothing(qp);
+	TAILQ_REMOVE(&qp->nic->all_qps, qp, all_link);
 	if (qp->srq)
 		qp->srq->refs--;
 	qp->recv_cq->refs--;

@@ -122,14 +122,14 @@ struct sr_qp {
 	enum ibv_qp_type type;
 	enum ibv_qp_state state;
 	bool sig_all;
-	bool active; /* on the NIC's active list */
+	bool active, owing; /* on the NIC's lists of these names */
 	uint8_t mtu_shift;
 	uint32_t mtu;
 	uint32_t max_inflight;
 	uint32_t read_packets; /* longest read request, in response packets */
 	/* an acknowledgement is asked for where the PSN + 1 is zero under this mask */
 	uint32_t ack_mask;
-	struct sr_link active_link, owing_link, all_link;
+	TAILQ_ENTRY(sr_qp) active_link, owing_link, all_link;
 	struct sr_path path;
 	struct ibv_qp_cap cap;
 	struct ibv_qp_attr attr;
@@ -163,15 +163,26 @@ static inline void sr_qp_activate(struct sr_qp *qp)
 {
 	if (!qp->active) {
 		qp->active = true;
-		sr_list_add_tail(&qp->nic->active, &qp->active_link);
+		TAILQ_INSERT_TAIL(&qp->nic->active, qp, active_link);
 	}
 }
 
 /* Puts it in the line of those that owe an acknowledgement. */
 static inline void sr_qp_owe(struct sr_qp *qp)
 {
-	if (sr_list_empty(&qp->owing_link))
-		sr_list_add_tail(&qp->nic->owing, &qp->owing_link);
+	if (!qp->owing) {
+		qp->owing = true;
+		TAILQ_INSERT_TAIL(&qp->nic->owing, qp, owing_link);
+	}
+}
+
+/* Takes it out of that line, if it is in it. */
+static inline void sr_qp_owe_nothing(struct sr_qp *qp)
+{
+	if (qp->owing) {
+		qp->owing = false;
+		TAILQ_REMOVE(&qp->nic->owing, qp, owing_link);
+	}
 }
 
 #endif

@@ -162,19 +162,18 @@ void sr_qp_enter_error(struct sr_qp *qp)
  */
 void sr_nic_stop_overrun(struct sr_nic *nic)
 {
+	struct sr_cq *cq;
+	struct sr_qp *qp;
+
 	while (nic->cq_overrun) {
 		nic->cq_overrun = false;
-		for (struct sr_link *l = nic->cqs.next; l != &nic->cqs; l = l->next) {
-			struct sr_cq *cq = sr_container(l, struct sr_cq, link);
-
+		TAILQ_FOREACH(cq, &nic->cqs, link) {
 			if (!cq->overrun || cq->overrun_reported)
 				continue;
 			cq->overrun_reported = true;
 			sr_nic_async(nic, IBV_EVENT_CQ_ERR, cq->user);
 		}
-		for (struct sr_link *l = nic->all_qps.next; l != &nic->all_qps; l = l->next) {
-			struct sr_qp *qp = sr_container(l, struct sr_qp, all_link);
-
+		TAILQ_FOREACH(qp, &nic->all_qps, all_link) {
 			if (!qp->send_cq->overrun && !qp->recv_cq->overrun)
 				continue;
 			if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR)

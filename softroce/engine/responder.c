@@ -535,12 +535,12 @@ bool sr_responder_acknowledge(struct sr_qp *qp)
 {
 	if (qp->resp.res_pending) { /* not past the answers to what came before */
 		sr_qp_activate(qp);
-		sr_list_remove(&qp->owing_link);
+		sr_qp_owe_nothing(qp);
 		return false;
 	}
 	if (qp->resp.reply != SR_REPLY_NONE && !send_reply(qp))
 		return false;
-	sr_list_remove(&qp->owing_link);
+	sr_qp_owe_nothing(qp);
 	return true;
 }
 

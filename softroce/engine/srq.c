@@ -70,7 +70,7 @@ struct sr_srq *sr_srq_create(struct sr_pd *pd, const struct ibv_srq_init_attr *a
 	srq->pd = pd;
 	srq->user = user;
 	pd->refs++;
-	sr_list_add_tail(&pd->nic->srqs, &srq->link);
+	TAILQ_INSERT_TAIL(&pd->nic->srqs, srq, link);
 	pd->nic->n_srq++;
 	return srq;
 }
@@ -79,7 +79,7 @@ int sr_srq_destroy(struct sr_srq *srq)
 {
 	if (srq->refs)
 		return -EBUSY;
-	sr_list_remove(&srq->link);
+	TAILQ_REMOVE(&srq->pd->nic->srqs, srq, link);
 	srq->pd->nic->n_srq--;
 	srq->pd->refs--;
 	sr_rq_fini(&srq->rq);

@@ -27,7 +27,7 @@ struct sr_rq {
 
 struct sr_srq {
 	struct sr_pd *pd;
-	struct sr_link link;
+	TAILQ_ENTRY(sr_srq) link;
 	void *user;
 	struct sr_rq rq;
 	uint32_t limit; /* event when fewer than this many are left; 0 = no event */
