@@ -8,9 +8,10 @@
 
 struct ha_oob_conn {
 	struct oob_mem *net;
-	struct ha_oob_conn *next; /* in the net's list */
-	uint16_t port;            /* of a listener; 0 = a stream */
-	struct ha_oob_conn *waiting, *next_waiting;
+	LIST_ENTRY(ha_oob_conn) link;       /* in the net's list */
+	uint16_t port;                      /* of a listener; 0 = a stream */
+	STAILQ_HEAD(, ha_oob_conn) waiting; /* a listener: the oldest first */
+	STAILQ_ENTRY(ha_oob_conn) waits;
 	struct ha_oob_conn *peer; /* NULL: it has closed its end */
 	uint8_t *in;
 	size_t in_len;
@@ -18,24 +19,20 @@ struct ha_oob_conn {
 	int error;
 };
 
-static struct ha_oob_conn *conn_new(struct oob_mem *net, struct ha_oob_conn **list)
+static struct ha_oob_conn *conn_new(struct oob_mem *net, struct oob_mem_conns *list)
 {
 	struct ha_oob_conn *c = calloc(1, sizeof(*c));
 
 	c->net = net;
-	c->next = *list;
-	*list = c;
+	STAILQ_INIT(&c->waiting);
+	LIST_INSERT_HEAD(list, c, link);
 	net->open++;
 	return c;
 }
 
 static void conn_free(struct ha_oob_conn *c)
 {
-	struct ha_oob_conn **at = c->port ? &c->net->listeners : &c->net->streams;
-
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
+	LIST_REMOVE(c, link);
 	c->net->open--;
 	free(c->in);
 	free(c);
@@ -55,28 +52,26 @@ static int mem_listen(void *arg, struct ha_oob_conn **listener, struct ha_wire_a
 
 static int mem_accept(struct ha_oob_conn *l, struct ha_oob_conn **conn)
 {
-	struct ha_oob_conn **last = &l->waiting;
 	int err = l->net->accept_error;
 
 	l->net->accept_error = 0;
 	if (err)
 		return err;
-	if (!*last)
+	if (STAILQ_EMPTY(&l->waiting))
 		return -EAGAIN;
-	while ((*last)->next_waiting)
-		last = &(*last)->next_waiting;
-	*conn = *last;
-	*last = NULL;
+	*conn = STAILQ_FIRST(&l->waiting);
+	STAILQ_REMOVE_HEAD(&l->waiting, waits);
 	return 0;
 }
 
 static struct ha_oob_conn *listener_at(struct oob_mem *net, uint16_t port)
 {
-	struct ha_oob_conn *l = net->listeners;
+	struct ha_oob_conn *l;
 
-	while (l && l->port != port)
-		l = l->next;
-	return l;
+	LIST_FOREACH(l, &net->listeners, link)
+		if (l->port == port)
+			return l;
+	return NULL;
 }
 
 static void join_ends(struct ha_oob_conn *l, struct ha_oob_conn *ours)
@@ -86,8 +81,7 @@ static void join_ends(struct ha_oob_conn *l, struct ha_oob_conn *ours)
 	ours->peer = theirs;
 	theirs->peer = ours;
 	ours->connected = theirs->connected = true;
-	theirs->next_waiting = l->waiting;
-	l->waiting = theirs;
+	STAILQ_INSERT_TAIL(&l->waiting, theirs, waits);
 }
 
 static int mem_connect(void *arg, const struct ha_wire_addr *addr, struct ha_oob_conn **conn)
@@ -167,10 +161,10 @@ static ssize_t mem_recv(struct ha_oob_conn *c, void *data, size_t size)
 
 static void mem_close(struct ha_oob_conn *c)
 {
-	struct ha_oob_conn *conn, *next;
+	struct ha_oob_conn *conn;
 
-	for (conn = c->waiting; conn; conn = next) {
-		next = conn->next_waiting;
+	while ((conn = STAILQ_FIRST(&c->waiting))) {
+		STAILQ_REMOVE_HEAD(&c->waiting, waits);
 		mem_close(conn);
 	}
 	if (c->peer)
@@ -214,7 +208,9 @@ struct ha_oob_conn *oob_mem_dial(struct oob_mem *net, const struct ha_wire_addr 
 
 void oob_mem_cut(struct oob_mem *net, int error)
 {
-	for (struct ha_oob_conn *c = net->streams; c; c = c->next) {
+	struct ha_oob_conn *c;
+
+	LIST_FOREACH(c, &net->streams, link) {
 		c->ended = true;
 		c->error = error;
 	}

@@ -6,6 +6,10 @@
 
 #include "plugin/channel/oob.h"
 
+#include <sys/queue.h>
+
+LIST_HEAD(oob_mem_conns, ha_oob_conn);
+
 struct oob_mem {
 	/* Knobs; all 0 = a perfect network. */
 	unsigned piece;   /* most bytes that one send or recv moves */
@@ -20,8 +24,7 @@ struct oob_mem {
 	/* Counters. */
 	uint64_t bytes, calls;
 	int open; /* listeners and streams that nobody has closed */
-	struct ha_oob_conn *listeners;
-	struct ha_oob_conn *streams;
+	struct oob_mem_conns listeners, streams;
 	uint16_t next_port;
 };
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -77,7 +78,7 @@ struct ts_header {
 
 /* A message that is being received, or waits for its receive. */
 struct ts_message {
-	struct ts_message *next;
+	TAILQ_ENTRY(ts_message) link;
 	struct ts_header header;
 	size_t got;
 	char data[];
@@ -94,7 +95,8 @@ struct ts_comm {
 	/* receiving */
 	struct ts_header arriving;
 	size_t header_got;
-	struct ts_message *current, *kept, **kept_end, *held;
+	TAILQ_HEAD(, ts_message) kept;
+	struct ts_message *current, *held;
 };
 
 struct ts_listen {
@@ -176,7 +178,7 @@ static struct ts_comm *comm_new(int fd, int sending)
 		return NULL;
 	c->fd = fd;
 	c->sending = sending;
-	c->kept_end = &c->kept;
+	TAILQ_INIT(&c->kept);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	live_comms++;
 	return c;
@@ -236,11 +238,11 @@ ncclResult_t ts_close_listen(void *comm)
 ncclResult_t ts_close(void *comm)
 {
 	struct ts_comm *c = comm;
-	struct ts_message *next;
+	struct ts_message *m;
 
-	for (; c->kept; c->kept = next) {
-		next = c->kept->next;
-		free(c->kept);
+	while ((m = TAILQ_FIRST(&c->kept))) {
+		TAILQ_REMOVE(&c->kept, m, link);
+		free(m);
 	}
 	free(c->current);
 	free(c->held);
@@ -357,13 +359,6 @@ static int message_deliver(struct ts_comm *c, const struct ts_message *m)
 	return 1;
 }
 
-static void message_keep(struct ts_comm *c, struct ts_message *m)
-{
-	m->next = NULL;
-	*c->kept_end = m;
-	c->kept_end = &m->next;
-}
-
 /* A message has arrived: swap it with the next one if that is the fault, then queue it. */
 static void message_arrived(struct ts_comm *c, struct ts_message *m)
 {
@@ -378,31 +373,29 @@ static void message_arrived(struct ts_comm *c, struct ts_message *m)
 		if (c->held->header.size == header.size) {
 			m->header = c->held->header;
 			c->held->header = header;
-			message_keep(c, m);
-			message_keep(c, c->held);
+			TAILQ_INSERT_TAIL(&c->kept, m, link);
+			TAILQ_INSERT_TAIL(&c->kept, c->held, link);
 		} else {
-			message_keep(c, c->held);
-			message_keep(c, m);
+			TAILQ_INSERT_TAIL(&c->kept, c->held, link);
+			TAILQ_INSERT_TAIL(&c->kept, m, link);
 		}
 		c->held = NULL;
 		return;
 	}
-	message_keep(c, m);
+	TAILQ_INSERT_TAIL(&c->kept, m, link);
 }
 
 static void kept_deliver(struct ts_comm *c)
 {
-	struct ts_message **at = &c->kept, *m;
+	struct ts_message *m, *next;
 
-	while ((m = *at)) {
-		if (message_deliver(c, m)) {
-			*at = m->next;
-			free(m);
-		} else {
-			at = &m->next;
-		}
+	for (m = TAILQ_FIRST(&c->kept); m; m = next) {
+		next = TAILQ_NEXT(m, link);
+		if (!message_deliver(c, m))
+			continue;
+		TAILQ_REMOVE(&c->kept, m, link);
+		free(m);
 	}
-	c->kept_end = at;
 }
 
 static ncclResult_t receive_progress(struct ts_comm *c)

@@ -38,6 +38,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,14 +46,14 @@
 #define NEVER UINT64_MAX
 
 struct pending {
+	TAILQ_ENTRY(pending) link;
 	struct ina_shm_request request;
-	struct pending *next;
 };
 
 struct member {
 	struct ina_shm_peer *peer; /* NULL: not here, or no more */
-	struct pending *first, **end;
-	unsigned waiting;
+	TAILQ_HEAD(, pending) requests;
+	unsigned waiting; /* so many */
 };
 
 struct group {
@@ -106,12 +107,10 @@ static struct member *member_of(struct group *g, const struct ina_shm_peer *peer
 
 static void send_response(struct member *m, int result, unsigned met)
 {
-	struct pending *p = m->first;
+	struct pending *p = TAILQ_FIRST(&m->requests);
 	struct ina_shm_response response = { p->request.sequence, result, met };
 
-	m->first = p->next;
-	if (!m->first)
-		m->end = &m->first;
+	TAILQ_REMOVE(&m->requests, p, link);
 	m->waiting--;
 	free(p);
 	if (m->peer)
@@ -124,7 +123,7 @@ static void end_group(struct group *g, int err, const char *text)
 		return;
 	g->ended = err;
 	for (unsigned r = 0; r < g->ranks; r++)
-		while (g->member[r].first)
+		while (g->member[r].waiting)
 			send_response(&g->member[r], err, 0);
 	usleep((useconds_t)set.reason_ms * 1000);
 	for (unsigned r = 0; r < g->ranks; r++)
@@ -148,7 +147,7 @@ static uint8_t *data_of(const struct member *m)
 {
 	uint64_t bytes;
 
-	return ina_shm_peer_buffer(m->peer, &bytes) + m->first->request.offset;
+	return ina_shm_peer_buffer(m->peer, &bytes) + TAILQ_FIRST(&m->requests)->request.offset;
 }
 
 /* One block of 64 words of all ranks, into the slot. */
@@ -215,10 +214,10 @@ static unsigned sum_blocks(struct group *g, const struct ina_shm_request *q)
 /* All ranks' first requests are one collective? */
 static bool requests_agree(const struct group *g)
 {
-	const struct ina_shm_request *a = &g->member[0].first->request;
+	const struct ina_shm_request *a = &TAILQ_FIRST(&g->member[0].requests)->request;
 
 	for (unsigned r = 1; r < g->ranks; r++) {
-		const struct ina_shm_request *b = &g->member[r].first->request;
+		const struct ina_shm_request *b = &TAILQ_FIRST(&g->member[r].requests)->request;
 
 		if (a->coll != b->coll || a->type != b->type || a->root != b->root ||
 		    a->bytes != b->bytes)
@@ -229,7 +228,7 @@ static bool requests_agree(const struct group *g)
 
 static void run_segment(struct group *g)
 {
-	struct ina_shm_request q = g->member[0].first->request;
+	struct ina_shm_request q = TAILQ_FIRST(&g->member[0].requests)->request;
 	uint64_t n = g->segments++;
 	unsigned met = 0;
 
@@ -263,18 +262,12 @@ static void newest_first(struct group *g, unsigned depth)
 {
 	for (unsigned r = 0; r < g->ranks; r++) {
 		struct member *m = &g->member[r];
-		struct pending **link = &m->first, *p;
+		struct pending *p = TAILQ_FIRST(&m->requests);
 
 		for (unsigned i = 1; i < depth; i++)
-			link = &(*link)->next;
-		p = *link;
-		*link = p->next;
-		if (!*link)
-			m->end = link;
-		p->next = m->first;
-		if (!m->first)
-			m->end = &p->next;
-		m->first = p;
+			p = TAILQ_NEXT(p, link);
+		TAILQ_REMOVE(&m->requests, p, link);
+		TAILQ_INSERT_HEAD(&m->requests, p, link);
 	}
 }
 
@@ -321,8 +314,7 @@ static bool fetch_requests(struct ina_shm_peer *peer)
 			return any;
 		}
 		p->request = q;
-		*m->end = p;
-		m->end = &p->next;
+		TAILQ_INSERT_TAIL(&m->requests, p, link);
 		m->waiting++;
 		if (g->ended)
 			send_response(m, g->ended, 0);
@@ -352,7 +344,7 @@ static void handle_create(void *arg, struct ina_shm_peer *peer, uint32_t serial,
 	g->id = ids;
 	g->ranks = spec->ranks;
 	for (unsigned r = 0; r < g->ranks; r++)
-		g->member[r].end = &g->member[r].first;
+		TAILQ_INIT(&g->member[r].requests);
 	ina_put32(ticket + 16, g->id);
 	ina_shm_answer_ticket(peer, serial, ticket);
 }

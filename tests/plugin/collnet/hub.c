@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #define OPS 4096 /* of a group */
@@ -18,7 +19,7 @@ struct contribution {
 };
 
 struct incarnation {
-	struct incarnation *next;
+	SLIST_ENTRY(incarnation) link;
 	unsigned ranks;
 	uint64_t joined, left;
 	bool broken;
@@ -45,7 +46,7 @@ struct ha_ina_op {
 
 struct hub hub;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct incarnation *incarnations; /* of all groups */
+static SLIST_HEAD(, incarnation) incarnations; /* of all groups */
 static unsigned looks;
 
 void hub_lock(void)
@@ -156,8 +157,7 @@ static int hub_create(struct ha_ina *ina, const uint32_t *member, unsigned ranks
 		incarnation = calloc(1, sizeof(*incarnation));
 		incarnation->op = calloc(OPS, sizeof(*incarnation->op));
 		incarnation->ranks = ranks;
-		incarnation->next = incarnations;
-		incarnations = incarnation;
+		SLIST_INSERT_HEAD(&incarnations, incarnation, link);
 		memset(ticket, 0, HA_INA_TICKET);
 		memcpy(ticket, &incarnation, sizeof(incarnation));
 		hub.groups++;

@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 enum action { ACTION_FAIL, ACTION_STATUS, ACTION_DROP, ACTION_DELAY };
 
@@ -25,7 +26,7 @@ struct rule {
 
 /* A completion on its way out. */
 struct held {
-	struct held *next;
+	STAILQ_ENTRY(held) link;
 	struct ibv_cq *cq;
 	unsigned polls; /* until it may go */
 	struct ibv_wc wc;
@@ -39,12 +40,12 @@ struct ha_verbs_filter {
 	struct rule rules[HA_FILTER_RULES_MAX];
 	uint64_t calls[HA_FILTER_CALLS];
 	uint64_t completions;
-	struct held *held; /* in order of arrival */
+	STAILQ_HEAD(, held) held; /* in order of arrival */
 };
 
 /* A context whose hot functions go through a filter. */
 struct attachment {
-	struct attachment *next;
+	LIST_ENTRY(attachment) link;
 	struct ibv_context *context;
 	struct ha_verbs_filter *filter;
 	int depth; /* filters of the stack below this one */
@@ -52,7 +53,7 @@ struct attachment {
 };
 
 static pthread_mutex_t attachments_lock = PTHREAD_MUTEX_INITIALIZER; /* the list below */
-static struct attachment *attachments;
+static LIST_HEAD(, attachment) attachments;
 
 static struct ha_verbs_filter *filter_of(const struct ha_verbs_ops *v)
 {
@@ -66,7 +67,7 @@ static struct attachment *attachment_find(const struct ibv_context *context, int
 	struct attachment *a;
 
 	pthread_mutex_lock(&attachments_lock);
-	for (a = attachments; a; a = a->next)
+	LIST_FOREACH(a, &attachments, link)
 		if (a->context == context && a->depth == depth)
 			break;
 	pthread_mutex_unlock(&attachments_lock);
@@ -77,15 +78,14 @@ static struct attachment *attachment_find(const struct ibv_context *context, int
 static void attachments_remove(const struct ibv_context *context,
 			       const struct ha_verbs_filter *filter)
 {
-	struct attachment **at = &attachments, *a;
+	struct attachment *a, *next;
 
 	pthread_mutex_lock(&attachments_lock);
-	while ((a = *at)) {
+	for (a = LIST_FIRST(&attachments); a; a = next) {
+		next = LIST_NEXT(a, link);
 		if ((!context || a->context == context) && (!filter || a->filter == filter)) {
-			*at = a->next;
+			LIST_REMOVE(a, link);
 			free(a);
-		} else {
-			at = &a->next;
 		}
 	}
 	pthread_mutex_unlock(&attachments_lock);
@@ -121,14 +121,12 @@ static const struct rule *completion_rule(const struct ha_verbs_filter *f, uint6
 static bool completion_hold(struct ha_verbs_filter *f, struct ibv_cq *cq, const struct ibv_wc *wc,
 			    unsigned polls)
 {
-	struct held *h = malloc(sizeof(*h)), **at = &f->held;
+	struct held *h = malloc(sizeof(*h));
 
 	if (!h)
 		return false;
 	*h = (struct held) { .cq = cq, .polls = polls, .wc = *wc };
-	while (*at)
-		at = &(*at)->next;
-	*at = h;
+	STAILQ_INSERT_TAIL(&f->held, h, link);
 	return true;
 }
 
@@ -157,20 +155,18 @@ static int completions_pass(struct ha_verbs_filter *f, struct ibv_cq *cq, int n,
 static int completions_release(struct ha_verbs_filter *f, struct ibv_cq *cq, int out, int room,
 			       struct ibv_wc *wc)
 {
-	struct held **at = &f->held, *h;
+	struct held *h, *next;
 
-	while ((h = *at)) {
-		if (h->cq != cq) {
-			at = &h->next;
+	for (h = STAILQ_FIRST(&f->held); h; h = next) {
+		next = STAILQ_NEXT(h, link);
+		if (h->cq != cq)
 			continue;
-		}
 		if (h->polls > 0 || out == room) {
 			h->polls -= h->polls > 0;
-			at = &h->next;
 			continue;
 		}
 		wc[out++] = h->wc;
-		*at = h->next;
+		STAILQ_REMOVE(&f->held, h, held, link);
 		free(h);
 	}
 	return out;
@@ -272,10 +268,11 @@ static int attach_filter(const struct ha_verbs_ops *v, struct ibv_context *conte
 		a = malloc(sizeof(*a));
 		if (!a)
 			return -ENOMEM;
-		*a = (struct attachment) { NULL, context, filter_of(v), depth, *hot };
+		*a = (struct attachment) {
+			.context = context, .filter = filter_of(v), .depth = depth, .hot = *hot
+		};
 		pthread_mutex_lock(&attachments_lock);
-		a->next = attachments;
-		attachments = a;
+		LIST_INSERT_HEAD(&attachments, a, link);
 		pthread_mutex_unlock(&attachments_lock);
 	}
 	*hot = hot_functions[depth];
@@ -321,6 +318,7 @@ int ha_verbs_filter_create(const struct ha_verbs_ops *inner, struct ha_verbs_fil
 		return -ENOMEM;
 	pthread_mutex_init(&f->lock, NULL);
 	f->inner = inner;
+	STAILQ_INIT(&f->held);
 #define X(function, params, args) f->ops.function = filter_##function;
 #include "rdma/verbs/ops_list.h"
 #undef X
@@ -337,14 +335,14 @@ int ha_verbs_filter_create(const struct ha_verbs_ops *inner, struct ha_verbs_fil
 
 void ha_verbs_filter_destroy(struct ha_verbs_filter *filter)
 {
+	struct held *h;
+
 	if (!filter)
 		return;
 	attachments_remove(NULL, filter);
-	while (filter->held) {
-		struct held *next = filter->held->next;
-
-		free(filter->held);
-		filter->held = next;
+	while ((h = STAILQ_FIRST(&filter->held))) {
+		STAILQ_REMOVE_HEAD(&filter->held, link);
+		free(h);
 	}
 	pthread_mutex_destroy(&filter->lock);
 	free(filter);
@@ -396,9 +394,11 @@ int ha_verbs_filter_completion_delay(struct ha_verbs_filter *filter, uint64_t fi
 
 void ha_verbs_filter_clear(struct ha_verbs_filter *filter)
 {
+	struct held *h;
+
 	pthread_mutex_lock(&filter->lock);
 	filter->nrules = 0;
-	for (struct held *h = filter->held; h; h = h->next)
+	STAILQ_FOREACH(h, &filter->held, link)
 		h->polls = 0;
 	pthread_mutex_unlock(&filter->lock);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #define SLOTS 16384u
@@ -19,14 +20,14 @@
 #define LATE 12 /* frames that overtake one that is late */
 
 struct packet {
-	struct packet *next;
+	STAILQ_ENTRY(packet) link;
 	size_t len;
 	unsigned overtaken;
 	uint8_t bytes[INA_FRAME_MAX];
 };
 
 struct queue {
-	struct packet *head, *tail, *given;
+	STAILQ_HEAD(, packet) waiting, given;
 	int fd;
 };
 
@@ -79,29 +80,28 @@ static bool draw_chance(struct fabric *f, unsigned of_1000)
 	return of_1000 && (f->dice >> 33) % 1000 < of_1000;
 }
 
+static void init_queue(struct queue *q, int fd)
+{
+	STAILQ_INIT(&q->waiting);
+	STAILQ_INIT(&q->given);
+	q->fd = fd;
+}
+
 static void append_packet(struct queue *q, struct packet *p)
 {
 	uint64_t one = 1;
 
-	p->next = NULL;
-	if (q->tail)
-		q->tail->next = p;
-	else
-		q->head = p;
-	q->tail = p;
+	STAILQ_INSERT_TAIL(&q->waiting, p, link);
 	if (q->fd >= 0 && write(q->fd, &one, sizeof(one)) < 0)
 		abort();
 }
 
 static struct packet *take_packet(struct queue *q)
 {
-	struct packet *p = q->head;
+	struct packet *p = STAILQ_FIRST(&q->waiting);
 
-	if (p) {
-		q->head = p->next;
-		if (!q->head)
-			q->tail = NULL;
-	}
+	if (p)
+		STAILQ_REMOVE_HEAD(&q->waiting, link);
 	return p;
 }
 
@@ -229,10 +229,10 @@ static void *run_fabric(void *arg)
 
 static void free_given(struct queue *q)
 {
-	while (q->given) {
-		struct packet *p = q->given;
+	struct packet *p;
 
-		q->given = p->next;
+	while ((p = STAILQ_FIRST(&q->given))) {
+		STAILQ_REMOVE_HEAD(&q->given, link);
 		free(p);
 	}
 }
@@ -250,10 +250,9 @@ static unsigned receive(struct ha_net *net, unsigned worker, struct ha_net_packe
 	pthread_mutex_lock(&port->fabric->lock);
 	while (i < n && (p = take_packet(q))) {
 		packet[i++] = (struct ha_net_packet) { p->bytes, (uint32_t)p->len };
-		p->next = q->given;
-		q->given = p;
+		STAILQ_INSERT_TAIL(&q->given, p, link);
 	}
-	if (!q->head && read(q->fd, &rings, sizeof(rings)) < 0)
+	if (STAILQ_EMPTY(&q->waiting) && read(q->fd, &rings, sizeof(rings)) < 0)
 		CHECK(errno == EAGAIN);
 	pthread_mutex_unlock(&port->fabric->lock);
 	return i;
@@ -348,7 +347,7 @@ struct ha_net *fabric_net(struct fabric *f, uint32_t addr, unsigned workers)
 	port->fabric = f;
 	port->open = true;
 	for (unsigned w = 0; w < workers; w++) {
-		port->queue[w].fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		init_queue(&port->queue[w], eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 		CHECK(port->queue[w].fd >= 0);
 	}
 	pthread_mutex_lock(&f->lock);
@@ -562,7 +561,7 @@ struct fabric *fabric_open(const struct ha_group_defaults *defaults)
 	pthread_cond_init(&f->controller, NULL);
 	f->defaults = *defaults;
 	f->dice = 42;
-	f->in.fd = -1;
+	init_queue(&f->in, -1);
 	ina_switch_init(&f->sw, SWITCH_ADDR, mac, f->slot, SLOTS);
 	CHECK(!pthread_create(&f->thread, NULL, run_fabric, f));
 	return f;

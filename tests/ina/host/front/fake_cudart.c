@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ struct event {
 };
 
 struct action {
-	struct action *next;
+	STAILQ_ENTRY(action) link;
 	enum { COPY, RECORD, WAIT, CALL, STOP } kind;
 	void *to;
 	const void *from;
@@ -40,7 +41,7 @@ struct action {
 struct stream {
 	int device;
 	pthread_t thread;
-	struct action *first, **end;
+	STAILQ_HEAD(, action) actions;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -74,7 +75,7 @@ static void *run_stream(void *arg)
 
 	pthread_mutex_lock(&lock);
 	while (!stop) {
-		struct action *a = s->first;
+		struct action *a = STAILQ_FIRST(&s->actions);
 
 		if (!a || (a->kind == WAIT && a->event->done < a->turn)) {
 			pthread_cond_wait(&changed, &lock);
@@ -88,9 +89,7 @@ static void *run_stream(void *arg)
 			a->event->done = a->turn;
 		if (a->event)
 			drop_event(a->event);
-		s->first = a->next;
-		if (!s->first)
-			s->end = &s->first;
+		STAILQ_REMOVE_HEAD(&s->actions, link);
 		free(a);
 		pthread_cond_broadcast(&changed);
 	}
@@ -110,9 +109,7 @@ static void append_action(struct stream *s, struct action action)
 	struct action *a = malloc(sizeof(*a));
 
 	*a = action;
-	a->next = NULL;
-	*s->end = a;
-	s->end = &a->next;
+	STAILQ_INSERT_TAIL(&s->actions, a, link);
 	pthread_cond_broadcast(&changed);
 }
 
@@ -154,7 +151,7 @@ API int cudaStreamCreateWithFlags(void **stream, unsigned flags)
 	struct stream *s = calloc(1, sizeof(*s));
 
 	s->device = current;
-	s->end = &s->first;
+	STAILQ_INIT(&s->actions);
 	pthread_create(&s->thread, NULL, run_stream, s);
 	*stream = s;
 	atomic_fetch_add(&count.streams_made, 1);
@@ -220,7 +217,7 @@ API int cudaStreamQuery(void *stream)
 	bool idle;
 
 	pthread_mutex_lock(&lock);
-	idle = !s->first;
+	idle = STAILQ_EMPTY(&s->actions);
 	pthread_mutex_unlock(&lock);
 	return idle ? 0 : NOT_READY;
 }
