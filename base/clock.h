@@ -42,18 +42,34 @@ static inline uint64_t ha_clock_now(const struct ha_clock *clock)
 	return clock->now_ns(clock);
 }
 
-/* CLOCK_MONOTONIC as a number: for what never runs under a simulator. */
-static inline int64_t ha_monotonic_ns(void)
+/* The kernel's clocks as numbers: for what never runs under a simulator. */
+static inline int64_t ha_kernel_clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (int64_t)t.tv_sec * (int64_t)HA_NS_PER_S + t.tv_nsec;
+}
+
+static inline int64_t ha_monotonic_ns(void)
+{
+	return ha_kernel_clock_ns(CLOCK_MONOTONIC);
 }
 
 static inline int64_t ha_monotonic_ms(void)
 {
 	return ha_monotonic_ns() / (int64_t)HA_NS_PER_MS;
+}
+
+static inline double ha_monotonic_s(void)
+{
+	return (double)ha_monotonic_ns() * 1e-9;
+}
+
+/* Processor time that all threads of this process have used. */
+static inline int64_t ha_process_cpu_ns(void)
+{
+	return ha_kernel_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "tests/under_nccl/gin/kernel.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/options.h"
 
 #include <dlfcn.h>
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define BYTES (16u << 20)
 #define PINGS 1500
@@ -32,14 +32,6 @@ struct bench {
 	struct gin_kernel kernel;
 	uint64_t sent, seen; /* signals to the other rank, and from it */
 };
-
-static double read_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Only two processors: who waits lets NCCL's threads run. */
 static void await_signals(struct bench *b, uint64_t signals)
@@ -66,7 +58,7 @@ static void enqueue_put(struct bench *b, size_t size)
 /* Microseconds one way. */
 static double measure_latency(struct bench *b)
 {
-	double begun = read_clock();
+	double begun = ha_monotonic_s();
 
 	for (int i = 0; i < PINGS; i++) {
 		if (!b->me->rank)
@@ -75,13 +67,13 @@ static double measure_latency(struct bench *b)
 		if (b->me->rank)
 			enqueue_put(b, 8);
 	}
-	return (read_clock() - begun) * 1e6 / PINGS / 2;
+	return (ha_monotonic_s() - begun) * 1e6 / PINGS / 2;
 }
 
 /* Puts a second, rank 0 to rank 1; the time is that of the last one's signal, and of its answer. */
 static double measure_rate(struct bench *b, int n, size_t size)
 {
-	double begun = read_clock();
+	double begun = ha_monotonic_s();
 
 	if (b->me->rank) {
 		await_signals(b, b->seen + (unsigned)n);
@@ -91,7 +83,7 @@ static double measure_rate(struct bench *b, int n, size_t size)
 			enqueue_put(b, size);
 		await_signals(b, b->seen + 1);
 	}
-	return n / (read_clock() - begun);
+	return n / (ha_monotonic_s() - begun);
 }
 
 static int compare_doubles(const void *a, const void *b)

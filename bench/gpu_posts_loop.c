@@ -2,18 +2,15 @@
 /* Compiled with and without HA_GPU_PROTECTED; POSTS is the function's name. */
 #include "bench/gpu_posts.h"
 
+#include "base/clock.h"
 #include "gpu/device/hawser_gpu.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 /* Alone, the time of this thread: what others do with its processor meanwhile is not in it. */
 static uint64_t read_clock(const struct posts *p)
 {
-	struct timespec t;
-
-	clock_gettime(p->nic ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return (uint64_t)ha_kernel_clock_ns(p->nic ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* What a NIC does that takes no time: the last entry that was rung is acknowledged. */

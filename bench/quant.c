@@ -6,11 +6,11 @@
  * time over memcpy's time, so 1 is the speed of a copy. Usage: bench-quant [MEGABYTES]...
  */
 #include "ina/frame/quant.h"
+#include "base/clock.h"
 #include "base/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define ROUNDS 15
 
@@ -62,13 +62,11 @@ static void run_largest(const struct work *w)
 
 static double time_runs(void (*run)(const struct work *), const struct work *w, unsigned times)
 {
-	struct timespec a, b;
+	double begin = ha_monotonic_s();
 
-	clock_gettime(CLOCK_MONOTONIC, &a);
 	for (unsigned i = 0; i < times; i++)
 		run(w);
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	return (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+	return ha_monotonic_s() - begin;
 }
 
 /* The best round of each, taken in turns, so that what disturbs the machine disturbs both. */

@@ -33,9 +33,9 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 
 #define WINDOW 64
@@ -67,14 +67,6 @@ struct card {
 	uint32_t qpn, rkey;
 	uint64_t addr;
 };
-
-static double read_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static double read_cpu_time(void)
 {
@@ -191,10 +183,10 @@ static double writes_best(struct ibv_qp *qp, struct node *node, struct node *oth
 	double best = 1e9;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = read_clock(), before = read_cpu_time();
+		double start = ha_monotonic_s(), before = read_cpu_time();
 
 		writes_run(qp, node, other, to, size, count);
-		start = (read_clock() - start) / count;
+		start = (ha_monotonic_s() - start) / count;
 		if (start < best) {
 			best = start;
 			*used = (read_cpu_time() - before) / count;
@@ -311,10 +303,10 @@ static int cmd_queues(unsigned n, uint32_t size, unsigned count)
 	queues_connect(queue, n, &a, &b);
 	for (int round = 0; round < 2 * ROUNDS; round++) { /* in turns */
 		unsigned many = round % 2 ? n : 1;
-		double start = read_clock();
+		double start = ha_monotonic_s();
 
 		queues_run(queue, many, &a, &b, size, count / ROUNDS / many);
-		start = (read_clock() - start) / (count / ROUNDS / many * many);
+		start = (ha_monotonic_s() - start) / (count / ROUNDS / many * many);
 		best[round % 2] = start < best[round % 2] ? start : best[round % 2];
 	}
 	printf("queues, %u B: %.0f messages/s from one queue pair, %.0f from %u (%.2f times)\n",
@@ -343,7 +335,7 @@ static void ping_udp(int fd, bool first, unsigned count, double *rtt)
 	uint64_t word = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		double start = read_clock();
+		double start = ha_monotonic_s();
 
 		if (first)
 			MUST(send(fd, &word, 8, 0) == 8);
@@ -351,7 +343,7 @@ static void ping_udp(int fd, bool first, unsigned count, double *rtt)
 			sched_yield();
 		if (!first)
 			MUST(send(fd, &word, 8, 0) == 8);
-		rtt[i] = read_clock() - start;
+		rtt[i] = ha_monotonic_s() - start;
 	}
 }
 
@@ -386,7 +378,7 @@ static void ping_verbs(int fd, bool first, unsigned count, double *rtt)
 	MUST(write(fd, "", 1) == 1 && read(fd, &(char) { 0 }, 1) == 1);
 	for (uint64_t i = 0; i < count; i++) {
 		struct ibv_wc wc[16];
-		double start = read_clock();
+		double start = ha_monotonic_s();
 
 		if (first) {
 			*(uint64_t *)node.buf = i + 1000;
@@ -402,7 +394,7 @@ static void ping_verbs(int fd, bool first, unsigned count, double *rtt)
 			*(uint64_t *)node.buf = i + 1000;
 			write_post(qp, &node, &theirs, 8, true);
 		}
-		rtt[i] = read_clock() - start;
+		rtt[i] = ha_monotonic_s() - start;
 	}
 	MUST(write(fd, "", 1) == 1 && read(fd, &(char) { 0 }, 1) == 1);
 }
@@ -463,23 +455,23 @@ static int cmd_queue_pairs(unsigned n)
 		qp_connect(qp[i], &card[!i]);
 	alone = writes_best(qp[0], &node[0], &node[1], &card[1], 8, 20000, &used);
 	before = read_resident_bytes();
-	start = read_clock();
+	start = ha_monotonic_s();
 	for (unsigned i = 2; i < n; i++) {
 		qp[i] = qp_create(&node[i & 1], 16);
 		card[i] = card_of(&node[i & 1], qp[i]);
 	}
 	for (unsigned i = 2; i < n; i++)
 		qp_connect(qp[i], &card[i ^ 1]);
-	start = read_clock() - start;
+	start = ha_monotonic_s() - start;
 	printf("queue pairs: %u in this process, each %.0f bytes and %.1f us to create and "
 	       "connect: %.0f connections a second\n",
 	       n, (read_resident_bytes() - before) / (n - 2), start / (n - 2) * 1e6,
 	       (n - 2) / start / 2);
 	among = writes_best(qp[0], &node[0], &node[1], &card[1], 8, 20000, &used);
-	start = read_clock();
+	start = ha_monotonic_s();
 	for (unsigned i = 0; i < n; i += 2)
 		writes_run(qp[i], &node[0], &node[1], &card[i + 1], 8, 1);
-	all = read_clock() - start;
+	all = ha_monotonic_s() - start;
 	printf("queue pairs: 8-byte WRITEs take %.2f us alone, %.2f us among %u idle ones (%.2f "
 	       "times); "
 	       "one on each in turn, waited for: %.1f us\n",
@@ -510,7 +502,7 @@ static void *lane_run(void *arg)
 	}
 	for (int i = 0; i < 2; i++)
 		qp_connect(qp[i], &card[!i]);
-	for (end = read_clock() + lane->seconds; read_clock() < end; lane->moved += 32.0)
+	for (end = ha_monotonic_s() + lane->seconds; ha_monotonic_s() < end; lane->moved += 32.0)
 		writes_run(qp[0], &node[0], &node[1], &card[1], 1 << 20, 32);
 	return NULL;
 }
@@ -536,7 +528,7 @@ static int cmd_devices(double seconds)
 	list = devices_get(MAX_DEVICES);
 	for (int pairs = 1; pairs <= MAX_DEVICES / 2; pairs *= 2) {
 		struct lane lane[MAX_DEVICES / 2] = { 0 };
-		double start = read_clock(), used = read_cpu_time(), moved = 0;
+		double start = ha_monotonic_s(), used = read_cpu_time(), moved = 0;
 
 		for (int i = 0; i < pairs; i++) {
 			lane[i].device[0] = list[2 * i];
@@ -548,12 +540,12 @@ static int cmd_devices(double seconds)
 			MUST(!pthread_join(lane[i].thread, NULL));
 			moved += lane[i].moved;
 		}
-		moved /= read_clock() - start;
+		moved /= ha_monotonic_s() - start;
 		one = pairs == 1 ? moved : one;
 		printf("devices: %d pair%s of NICs: %.0f MB/s, %.2f times one pair's; %.1f "
 		       "processors busy\n",
 		       pairs, pairs > 1 ? "s" : "", moved, moved / one,
-		       (read_cpu_time() - used) / (read_clock() - start));
+		       (read_cpu_time() - used) / (ha_monotonic_s() - start));
 	}
 	return 0;
 }

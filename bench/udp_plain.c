@@ -16,6 +16,7 @@
  * Usage: udp_plain [--checked] [SECONDS [SENDER_CPU RECEIVER_CPU]]; prints MB/s (2^20, as perftest
  * does) and the processor time of sender and receiver in ms per GiB.
  */
+#include "base/clock.h"
 #include "base/options.h"
 #include "softroce/engine/place.h"
 #include "softroce/icrc.h"
@@ -34,7 +35,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef UDP_SEGMENT
@@ -59,14 +59,6 @@ static void exit_with_error(const char *what)
 {
 	perror(what);
 	exit(1);
-}
-
-static double read_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
 static int socket_make(struct sockaddr_in *own)
@@ -161,10 +153,10 @@ static uint64_t send_stream(int fd, const struct sockaddr_in *to, double seconds
 {
 	char *buf = malloc(MESSAGE);
 	uint64_t sent = 0, acked = 0;
-	double start = read_clock(), end;
+	double start = ha_monotonic_s(), end;
 
 	memset(buf, 1, MESSAGE);
-	while ((end = read_clock()) - start < seconds) {
+	while ((end = ha_monotonic_s()) - start < seconds) {
 		acked = progress_read(fd, acked, 0);
 		while (sent - acked >= WINDOW) {
 			uint64_t before = acked;

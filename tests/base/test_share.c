@@ -2,30 +2,22 @@
 /* A limit that was missed: a defect when the test itself used the processors, a busy machine when
  * others did. */
 #include "base/check.h"
+#include "base/clock.h"
 #include "tests/base/share.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SPINNERS_MAX 64
 
-static double read_clock_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void keep_cpu_busy(double seconds)
 {
-	double end = read_clock_s() + seconds;
+	double end = ha_monotonic_s() + seconds;
 
-	while (read_clock_s() < end)
+	while (ha_monotonic_s() < end)
 		;
 }
 

@@ -4,13 +4,13 @@
  * own; and over the wire, where nothing takes less time than the rate allows (a busy machine may
  * take longer).
  */
+#include "base/clock.h"
 #include "softroce/control.h"
 #include "softroce/limit.h"
 #include "tests/softroce/front_side.h"
 
 #include <errno.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define MS UINT64_C(1000000)
 #define PACKET 4096u
@@ -129,25 +129,17 @@ static void rate_lists(void)
 	      sr_limit_parse("1e9", 0) == -1);
 }
 
-static double read_clock_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static const struct side_options options = { .size = SIZE, .timeout = 18 };
 
 /* Seconds that a write of SIZE bytes takes. */
 static double write_all(struct side *side)
 {
-	double start = read_clock_s();
+	double start = ha_monotonic_s();
 	struct ibv_wc wc;
 
 	side_post_send(side, IBV_WR_RDMA_WRITE, 1, 0, SIZE);
 	CHECK(side_wait(side, &wc, 60000) && wc.status == IBV_WC_SUCCESS);
-	return read_clock_s() - start;
+	return ha_monotonic_s() - start;
 }
 
 static void rate_change(struct sr_faults *faults, void *arg)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 #include "tools/nccl/bench.h"
@@ -17,14 +17,6 @@
 #include "tools/nccl/watch.h"
 
 #define EVENTS 512 /* iterations that are asked for at a time */
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- measured iterations ---- */
 
@@ -112,13 +104,13 @@ static int run_chained(const struct nccl_run *run, int iterations, struct nccl_r
 	if (err)
 		return err;
 	ha_watch_enter(b->watch, b->options->operation->function);
-	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	start = clock_ns(CLOCK_MONOTONIC);
+	cpu = ha_process_cpu_ns();
+	start = ha_monotonic_ns();
 	for (int done = 0; done < iterations && !err; done += EVENTS)
 		err = chain_run(run, &chain,
 				iterations - done < EVENTS ? iterations - done : EVENTS, samples);
-	round->elapsed_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - start);
-	round->cpu_ns = (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	round->elapsed_ns = (uint64_t)(ha_monotonic_ns() - start);
+	round->cpu_ns = (uint64_t)(ha_process_cpu_ns() - cpu);
 	round->iterations = (uint64_t)iterations;
 	left = ha_watch_leave(b->watch);
 	err = err ? err : left;

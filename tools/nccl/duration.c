@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/pace.h"
 #include "tools/job/rendezvous.h"
@@ -34,14 +34,6 @@ struct duration {
 	char *results;
 	size_t send_bytes, result_bytes;
 };
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static char *result_of(const struct duration *d, int set, int gpu)
 {
@@ -155,8 +147,7 @@ static int iterate(void *context)
 	struct nccl_bench *b = d->run->bench;
 	uint64_t every = (uint64_t)b->options->run.check_every;
 	int set = (int)(d->tally->iterations % (uint64_t)d->sets), err, left;
-	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC),
-		elapsed;
+	int64_t cpu = ha_process_cpu_ns(), start = ha_monotonic_ns(), elapsed;
 
 	b->progress.iteration = (int)d->tally->iterations;
 	ha_watch_enter(b->watch, b->options->operation->function);
@@ -167,11 +158,11 @@ static int iterate(void *context)
 	err = err ? err : left;
 	if (err)
 		return err;
-	elapsed = clock_ns(CLOCK_MONOTONIC) - start;
+	elapsed = ha_monotonic_ns() - start;
 	if (b->options->run.timeline) /* a word for each millisecond */
 		ha_timeline_progress(&d->timeline, d->result_bytes * (size_t)b->gpus.count);
 	d->tally->elapsed_ns += (uint64_t)elapsed;
-	d->tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	d->tally->cpu_ns += (uint64_t)(ha_process_cpu_ns() - cpu);
 	if (every && d->tally->iterations % every == 0)
 		err = results_check(d, set);
 	d->tally->iterations++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 #include "tools/nccl/bench.h"
@@ -12,14 +12,6 @@
 #include "tools/nccl/options.h"
 #include "tools/nccl/run.h"
 #include "tools/nccl/watch.h"
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static int captures_begin(const struct nccl_bench *b)
 {
@@ -90,21 +82,21 @@ static int graphs_time(const struct nccl_run *run, int iterations, cuda_graph_ex
 		       struct nccl_round *round, struct ha_samples *samples)
 {
 	struct nccl_bench *b = run->bench;
-	int64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), start;
+	int64_t cpu = ha_process_cpu_ns(), start;
 	uint64_t took;
 	int err = 0;
 
 	for (int n = 0; n < b->options->graphs && !err; n++) {
-		start = clock_ns(CLOCK_MONOTONIC);
+		start = ha_monotonic_ns();
 		err = graphs_launch(b, executables);
-		took = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - start);
+		took = (uint64_t)(ha_monotonic_ns() - start);
 		round->elapsed_ns += took;
 		round->iterations += (uint64_t)iterations;
 		for (int i = 0; i < iterations && !err; i++)
 			err = ha_samples_add(samples, took / (uint64_t)iterations);
 		ha_watch_moved(b->watch);
 	}
-	round->cpu_ns = (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	round->cpu_ns = (uint64_t)(ha_process_cpu_ns() - cpu);
 	return err;
 }
 

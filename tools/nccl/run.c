@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <time.h>
 
+#include "tools/nccl/run.h"
+#include "base/clock.h"
 #include "tools/job/rendezvous.h"
 #include "tools/nccl/bench.h"
 #include "tools/nccl/check.h"
 #include "tools/nccl/library.h"
 #include "tools/nccl/options.h"
-#include "tools/nccl/run.h"
 #include "tools/nccl/watch.h"
 
 #define POISON 0xa5 /* what buffers hold before a verified iteration */
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 struct nccl_call nccl_run_call(const struct nccl_run *run, const struct nccl_gpu *gpu)
 {
@@ -185,14 +177,14 @@ int nccl_run_verified(const struct nccl_run *run, uint64_t seed, struct ha_tally
 	if (err)
 		return err;
 	ha_watch_enter(b->watch, b->options->operation->function);
-	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	start = clock_ns(CLOCK_MONOTONIC);
+	cpu = ha_process_cpu_ns();
+	start = ha_monotonic_ns();
 	err = nccl_run_start(run, NULL);
 	if (!err)
 		err = nccl_gpus_synchronize(&b->gpus);
 	if (elapsed_ns) {
-		*elapsed_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - start);
-		tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+		*elapsed_ns = (uint64_t)(ha_monotonic_ns() - start);
+		tally->cpu_ns += (uint64_t)(ha_process_cpu_ns() - cpu);
 	}
 	left = ha_watch_leave(b->watch);
 	err = err ? err : left;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 #include "tools/perf/bench.h"
@@ -19,17 +19,9 @@
 
 #define ROUNDS 4 /* how often two plugins take turns in the measured iterations of a size */
 
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 int ha_bench_allocate(struct ha_bench *bench, size_t bytes)
 {
-	bench->progress.printed_ns = clock_ns(CLOCK_MONOTONIC);
+	bench->progress.printed_ns = ha_monotonic_ns();
 	bench->buffer_bytes = (bytes + 4095) / 4096 * 4096 + 4096;
 	for (int i = 0; i < 2; i++) {
 		bench->buffers[i] = mmap(NULL, bench->buffer_bytes, PROT_READ | PROT_WRITE,
@@ -61,17 +53,17 @@ static int run_measured(struct ha_bench *bench, struct ha_job *job, int first, i
 	}
 	if (err || bench->options->run.check_all)
 		return err;
-	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	start = before = clock_ns(CLOCK_MONOTONIC);
+	cpu = ha_process_cpu_ns();
+	start = before = ha_monotonic_ns();
 	for (int i = first; i < end && !err; i++) {
 		bench->progress.iteration = i;
 		err = ha_bench_once(bench, job);
-		now = clock_ns(CLOCK_MONOTONIC);
+		now = ha_monotonic_ns();
 		samples[i] = (uint64_t)(now - before);
 		before = now;
 	}
 	tally->elapsed_ns += (uint64_t)(before - start);
-	tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	tally->cpu_ns += (uint64_t)(ha_process_cpu_ns() - cpu);
 	tally->iterations += (uint64_t)(end - first);
 	return err;
 }

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/pace.h"
 #include "tools/job/rendezvous.h"
@@ -13,14 +13,6 @@
 #include "tools/perf/duration.h"
 #include "tools/perf/options.h"
 #include "tools/perf/stream.h"
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* One verified iteration for each set, whose result is what is expected from now on. */
 static int sets_prepare(struct ha_bench *bench, struct ha_job *job, struct ha_datasets *sets,
@@ -68,8 +60,7 @@ static int iteration_run(void *context)
 {
 	struct duration *d = context;
 	struct ha_tally *tally = d->tally;
-	int64_t start = clock_ns(CLOCK_MONOTONIC), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-		elapsed;
+	int64_t start = ha_monotonic_ns(), cpu = ha_process_cpu_ns(), elapsed;
 	int k = (int)(tally->iterations % (uint64_t)d->sets->count), err;
 	uint64_t every = (uint64_t)d->bench->options->run.check_every;
 
@@ -78,9 +69,9 @@ static int iteration_run(void *context)
 	err = ha_bench_once(d->bench, d->job);
 	if (err)
 		return err;
-	elapsed = clock_ns(CLOCK_MONOTONIC) - start;
+	elapsed = ha_monotonic_ns() - start;
 	tally->elapsed_ns += (uint64_t)elapsed;
-	tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	tally->cpu_ns += (uint64_t)(ha_process_cpu_ns() - cpu);
 	if (every && tally->iterations % every == 0)
 		result_check(d->bench, d->job, d->sets, k, d->seed, tally);
 	tally->iterations++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* iteration.c - one run of an operation, with an eye on standstill; and one that is verified */
 #include <errno.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 #include "tools/perf/bench.h"
@@ -14,18 +14,10 @@
 
 #define LOOK_NS 5000000 /* between looks whether another rank failed */
 
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static int check_progress(void *context, const struct ha_job *job, bool moved)
 {
 	struct ha_bench *bench = context;
-	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t now = ha_monotonic_ns();
 	char waiting[200];
 	int err;
 
@@ -68,14 +60,14 @@ int ha_bench_verified(struct ha_bench *bench, struct ha_job *job, uint64_t seed,
 	err = ha_rendezvous_barrier(bench->rendezvous);
 	if (err)
 		return err;
-	start = clock_ns(CLOCK_MONOTONIC);
-	cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	start = ha_monotonic_ns();
+	cpu = ha_process_cpu_ns();
 	err = ha_bench_once(bench, job);
 	if (err)
 		return err;
 	if (elapsed_ns) {
-		tally->cpu_ns += (uint64_t)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu);
-		*elapsed_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - start);
+		tally->cpu_ns += (uint64_t)(ha_process_cpu_ns() - cpu);
+		*elapsed_ns = (uint64_t)(ha_monotonic_ns() - start);
 	}
 	wrong = ha_dataset_verify(job, &payload);
 	tally->wrong += wrong;

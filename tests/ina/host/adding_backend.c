@@ -39,7 +39,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
-#include <time.h>
 #include <unistd.h>
 
 #define GROUPS 256
@@ -79,14 +78,6 @@ static struct {
 	  .spoil_at = NEVER,
 	  .die_at = NEVER,
 	  .peer_ms = 60000 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static struct group *group_of(uint32_t id)
 {
@@ -281,8 +272,8 @@ static bool work_on(struct group *g)
 	}
 	if (!all || g->segments >= set.silent_at) {
 		if (any && !g->waits)
-			g->waits = now_ns();
-		if (any && now_ns() - g->waits > set.peer_ms * 1000000)
+			g->waits = ha_clock_now(&ha_clock_live);
+		if (any && ha_clock_now(&ha_clock_live) - g->waits > set.peer_ms * 1000000)
 			end_group(g, -ETIMEDOUT, "a rank has brought nothing for too long");
 		return false;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/plugin/collnet/team.h"
 
+#include "base/clock.h"
 #include "base/config.h"
 
 #include <errno.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct ha_ctx *core;
@@ -13,10 +13,7 @@ uint64_t team_silence_ns =
 
 double team_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	return ha_monotonic_s();
 }
 
 /* Quarters, small: every sum of them is exact in any order, but for what the words of `odd`

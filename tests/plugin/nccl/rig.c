@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "plugin/nccl/abi/net_v12.h"
 #include "plugin/nccl/abi/net_v6.h"
 #include "plugin/nccl/abi/net_v7.h"
@@ -156,10 +156,7 @@ void rig_forget_log(void)
 
 double rig_now(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	return ha_monotonic_s();
 }
 
 /* As NCCL's proxy at first; what takes longer than a message waits for time-outs, and leaves the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* loss.c - communicators that end before their time: aborted, a rank killed, no path left */
 #include <stdio.h>
-#include <time.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "tests/under_nccl/communicators/cases.h"
 #include "tests/under_nccl/communicators/footprint.h"
 #include "tests/under_nccl/communicators/member.h"
@@ -84,14 +84,6 @@ void test_abort(void)
 
 /* ---- a killed rank ---- */
 
-static double read_clock_s(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* All-reduces until NCCL says that it cannot go on; the error. */
 static int run_until_error(struct member *m)
 {
@@ -100,14 +92,14 @@ static int run_until_error(struct member *m)
 
 	for (;;) {
 		member_start(m);
-		start = read_clock_s();
+		start = ha_monotonic_s();
 		error = member_wait(m);
 		if (!error) {
 			member_finish(m);
 			continue;
 		}
 		printf("rank %d: ncclCommGetAsyncError: %s after %.2f s; %s\n", m->me->rank,
-		       m->me->library.nccl.error_string(error), read_clock_s() - start,
+		       m->me->library.nccl.error_string(error), ha_monotonic_s() - start,
 		       m->me->library.nccl.last_error(m->comm));
 		fflush(stdout);
 		return error;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_calls.c - what a caller may do and what not: refusals, order, notices, threads, contexts,
  * fork, ends in the middle */
+#include "base/clock.h"
 #include "tests/ina/host/front/rig.h"
 #include "tests/ina/switch/named.h"
 
@@ -158,21 +159,13 @@ static void *give_up_later(void *arg)
 
 #define GIVEN_UP 15 /* seconds; a backend that does not answer has longer */
 
-static double read_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* full: it cannot even connect; else it waits for an answer to its first word. */
 static void give_up_open(int fd, const struct sockaddr_un *address, bool full)
 {
 	struct giver g = { .after.tv_nsec = 200000000 };
 	struct ha_ina_options o = { .backend = address->sun_path, .give_up = &g.flag };
 	int first = full ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -1;
-	double begin = read_seconds();
+	double begin = ha_monotonic_s();
 	pthread_t thread;
 	char why[300];
 
@@ -180,7 +173,7 @@ static void give_up_open(int fd, const struct sockaddr_un *address, bool full)
 	CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
 	CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), -ECANCELED);
 	CHECK(strstr(why, "given up"));
-	CHECK(read_seconds() - begin < GIVEN_UP);
+	CHECK(ha_monotonic_s() - begin < GIVEN_UP);
 	pthread_join(thread, NULL);
 	if (full)
 		close(first);
@@ -200,12 +193,12 @@ static void give_up_group(bool join)
 
 	CHECK_INT(ha_ina_open(&ina, &o, why, sizeof(why)), 0);
 	CHECK(!pthread_create(&thread, NULL, give_up_later, &g));
-	begin = read_seconds();
+	begin = ha_monotonic_s();
 	CHECK_INT(join ? ha_ina_group_join(ina, ticket, 0, &group)
 		       : ha_ina_group_create(ina, member, 2, "g", ticket),
 		  -ECANCELED);
 	CHECK(strstr(ha_ina_error(ina), "given up"));
-	CHECK(read_seconds() - begin < GIVEN_UP);
+	CHECK(ha_monotonic_s() - begin < GIVEN_UP);
 	pthread_join(thread, NULL);
 	ha_ina_close(ina);
 }
