@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/emu/fiber.h"
 
+#include "base/rng.h"
+
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,24 +31,21 @@ static struct fiber fibers[HA_GPU_FIBERS_MAX];
 static unsigned alive[HA_GPU_FIBERS_MAX]; /* numbers of those that have not returned */
 static unsigned nfibers, nalive, nwaited, current;
 static bool inside;
-static uint64_t dice, now_ns, end_ns;
+static struct sr_rng dice;
+static uint64_t now_ns, end_ns;
 static unsigned eagerness;
 static jmp_buf home;
 static struct fiber outside;
 
 uint64_t ha_gpu_fibers_random(void)
 {
-	uint64_t z = dice += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
+	return sr_rng_next(&dice);
 }
 
 void ha_gpu_fibers_begin(uint64_t seed, unsigned eager)
 {
 	nfibers = nalive = nwaited = 0;
-	dice = seed;
+	dice.state = seed;
 	now_ns = 1;
 	eagerness = eager;
 }

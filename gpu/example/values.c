@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/example/values.h"
 
+#include "base/rng.h"
 #include "gpu/example/expert.h"
 #include "gpu/example/number.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* splitmix64 */
-static uint64_t mix_bits(uint64_t z)
-{
-	z += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static uint64_t make_key(const struct ha_moe_values *v, uint32_t rank, uint64_t n, uint64_t t)
 {
-	return mix_bits(mix_bits(mix_bits(v->seed) + rank) + n * 0x10001 + t);
+	return ha_splitmix64(ha_splitmix64(ha_splitmix64(v->seed) + rank) + n * 0x10001 + t);
 }
 
 /* ---- input ---- */
 
 uint32_t ha_moe_token_count(const struct ha_moe_values *v, uint32_t rank, uint64_t n)
 {
-	uint64_t h = mix_bits(make_key(v, rank, n, UINT32_MAX));
+	uint64_t h = ha_splitmix64(make_key(v, rank, n, UINT32_MAX));
 
 	return h % 8 ? v->shape.tokens_max : (uint32_t)(h / 8 % (v->shape.tokens_max + 1));
 }
@@ -57,12 +49,12 @@ void ha_moe_make_token(const struct ha_moe_values *v, uint32_t rank, uint64_t n,
 		v->shape.format == HA_MOE_FP8 ? v->shape.hidden : (size_t)v->shape.hidden * 2;
 
 	for (size_t i = 0; i < numbers; i += 8) {
-		h = mix_bits(h);
+		h = ha_splitmix64(h);
 		word = v->shape.format == HA_MOE_FP8 ? to_e4m3s(h) : to_bf16s(h);
 		memcpy(token + i, &word, 8);
 	}
 	for (size_t i = numbers; i < v->layout.token; i += sizeof(float)) {
-		float scale = 0.0625f + (float)((h = mix_bits(h)) % 64) * 0.015625f;
+		float scale = 0.0625f + (float)((h = ha_splitmix64(h)) % 64) * 0.015625f;
 
 		memcpy(token + i, &scale, sizeof(scale));
 	}
@@ -75,7 +67,7 @@ static void choose_experts(uint64_t h, uint32_t among, uint32_t k, int32_t *topk
 		bool twice;
 
 		do {
-			topk[i] = (int32_t)((h = mix_bits(h)) % among);
+			topk[i] = (int32_t)((h = ha_splitmix64(h)) % among);
 			twice = false;
 			for (uint32_t j = 0; j < i; j++)
 				twice |= topk[j] == topk[i];
@@ -93,7 +85,7 @@ void ha_moe_make_route(const struct ha_moe_values *v, uint32_t rank, uint64_t n,
 	uint64_t h = make_key(v, rank, n, t) ^ UINT64_C(0x5a5a5a5a5a5a5a5a);
 
 	for (uint32_t i = 0; i < k; i++)
-		weights[i] = (float)(mix_bits(h + i) >> 40) * 0x1p-24f;
+		weights[i] = (float)(ha_splitmix64(h + i) >> 40) * 0x1p-24f;
 	if (v->routing != HA_MOE_ROUTE_ONE) {
 		choose_experts(
 			h, v->routing == HA_MOE_ROUTE_HALF && half >= k ? half : v->shape.experts,

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/ina_perf/values.h"
 
+#include "base/rng.h"
 #include "ina/frame/quant.h"
 
 #include <math.h>
 
 #define BLOCK 64
 
-static uint32_t mix_bits(uint32_t x)
-{
-	x = (x ^ x >> 16) * 0x7feb352du;
-	x = (x ^ x >> 15) * 0x846ca68bu;
-	return x ^ x >> 16;
-}
-
 static uint32_t bits_of(const struct ina_step *s, unsigned rank, size_t i)
 {
-	return mix_bits((uint32_t)i * 2654435761u ^ mix_bits(rank * 977 + s->salt));
+	return ha_mix32((uint32_t)i * 2654435761u ^ ha_mix32(rank * 977 + s->salt));
 }
 
 /* 26 bits: sums of 32 ranks do not saturate. */

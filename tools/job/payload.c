@@ -3,23 +3,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "tools/job/payload.h"
 
 #define BLOCK 4096              /* bytes generated at a time when comparing */
 #define COMMON_RANK 0xffffffffu /* stands for "the same in all ranks" in hashes */
 #define PRODUCT_RANKS 8         /* only these ranks scale a product, by at most 2 each */
 
-/*
- * splitmix64's finalizer (Steele, Lea, Flood 2014) over a linear combination: good bits, no state,
- * ~1 ns.
- */
+/* Mixes a linear combination: good bits, no state, ~1 ns. */
 static uint64_t hash_element(uint64_t seed, uint32_t rank, uint64_t index)
 {
-	uint64_t z = seed + index * 0x9e3779b97f4a7c15u + (rank + 1) * 0xd1342543de82ef95u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
+	return ha_mix64(seed + index * 0x9e3779b97f4a7c15u + (rank + 1) * 0xd1342543de82ef95u);
 }
 
 /* 2^e for a normal result. */

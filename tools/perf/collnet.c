@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "tools/job/cues.h"
 #include "tools/job/failure.h"
 #include "tools/job/fault.h"
@@ -62,19 +63,10 @@ struct drive {
 
 /* ---- data ---- */
 
-static uint64_t mix_bits(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= 0xbf58476d1ce4e5b9ull;
-	x ^= x >> 27;
-	x *= 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 /* Of all sizes from 2^-12 to 2^4, like gradients. */
 static float value_of(uint64_t seed, int set, int rank, size_t i)
 {
-	uint64_t x = mix_bits(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 +
+	uint64_t x = ha_mix64(seed * 1000003 + (uint64_t)set * 101 + (uint64_t)rank * 7919 +
 			      i * 0x9e3779b97f4a7c15ull);
 
 	return (float)(int32_t)(uint32_t)x * 0x1p-31f * (float)(1 << (x >> 40) % 17) * 0x1p-12f;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "tools/job/fault.h"
 #include "tools/job/rendezvous.h"
 
@@ -72,32 +73,25 @@ static uint64_t cell_at(const struct ha_round *r, int part, int peer, int k)
 
 /* ---- data ---- */
 
-static uint64_t mix_bits(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 /* Different for each put of a run; what gets read stays. */
 static uint64_t seed_of(const struct ha_round *r, int from, int to, int k)
 {
 	uint64_t i = r->kind == HA_ONE_SIDED_GET ? 0 : r->side->iterations;
 
-	return mix_bits(r->options->run.seed + i * 1000003 +
+	return ha_mix64(r->options->run.seed + i * 1000003 +
 			(((uint64_t)(unsigned)from * 4096 + (unsigned)to) * 4096 + (unsigned)k));
 }
 
 /* In an expert-parallel dispatch no two are alike: none to all of it. */
 static size_t size_of(const struct ha_round *r, uint64_t seed)
 {
-	return r->kind == HA_ONE_SIDED_MOE ? (size_t)(mix_bits(seed) % (r->bytes + 1)) : r->bytes;
+	return r->kind == HA_ONE_SIDED_MOE ? (size_t)(ha_mix64(seed) % (r->bytes + 1)) : r->bytes;
 }
 
 static void fill_cell(char *cell, size_t size, uint64_t seed)
 {
 	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = mix_bits(seed + i);
+		uint64_t word = ha_mix64(seed + i);
 
 		memcpy(cell + i, &word, size - i < 8 ? size - i : 8);
 	}
@@ -109,7 +103,7 @@ static void compare_cell(struct ha_round *r, int part, int peer, int k, uint64_t
 	size_t size = size_of(r, seed);
 
 	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = mix_bits(seed + i);
+		uint64_t word = ha_mix64(seed + i);
 
 		r->wrong += memcmp(cell + i, &word, size - i < 8 ? size - i : 8) != 0;
 	}

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tests/plugin/failover/message.h"
 
+#include "base/rng.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define OFFSETS (1u << 20) /* places in the noise where a message may begin */
 
 static uint8_t *noise;
-
-static uint64_t mix_bits(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
 
 void message_prepare(size_t largest)
 {
@@ -24,7 +18,7 @@ void message_prepare(size_t largest)
 	if (!noise)
 		abort();
 	for (size_t i = 0; i + 8 <= size; i += 8) {
-		uint64_t x = mix_bits(i);
+		uint64_t x = ha_splitmix64(i);
 
 		memcpy(noise + i, &x, 8);
 	}
@@ -49,7 +43,7 @@ static size_t size_of(uint64_t dice, size_t largest)
 
 void message_make(struct message *m, unsigned lane, uint64_t number, size_t largest)
 {
-	uint64_t dice = mix_bits(number << 8 | lane);
+	uint64_t dice = ha_splitmix64(number << 8 | lane);
 	size_t at = 0;
 
 	memset(m, 0, sizeof(*m));
@@ -58,7 +52,7 @@ void message_make(struct message *m, unsigned lane, uint64_t number, size_t larg
 	m->optional = m->n == 1 && dice % 8 == 1;
 	m->fresh = !m->optional && dice / 512 % 8 == 3;
 	for (unsigned i = 0; i < m->n; i++) {
-		uint64_t own = mix_bits(dice + i);
+		uint64_t own = ha_splitmix64(dice + i);
 
 		m->size[i] = size_of(own >> 8, largest / m->n);
 		m->slack[i] = own % 4 ? 0 : 40;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/rng.h"
 #include "tests/under_nccl/communicators/member.h"
 
 #define UINT32 3 /* ncclUint32 */
@@ -30,13 +31,6 @@ void member_await(struct rank *me, nccl_comm comm, int result, const char *call)
 
 /* ---- elements ---- */
 
-static uint32_t mix_bits(uint32_t x)
-{
-	x = (x ^ x >> 16) * 0x7feb352du;
-	x = (x ^ x >> 15) * 0x846ca68bu;
-	return x ^ x >> 16;
-}
-
 /* What a process contributes to a round: element i is start + i * stride, and both are drawn. */
 struct contribution {
 	uint32_t start, stride;
@@ -44,9 +38,9 @@ struct contribution {
 
 static struct contribution draw_contribution(const struct member *m, int process, unsigned round)
 {
-	uint32_t seed = mix_bits(m->number * 0x9e3779b9u + round * 8u + (uint32_t)process);
+	uint32_t seed = ha_mix32(m->number * 0x9e3779b9u + round * 8u + (uint32_t)process);
 
-	return (struct contribution) { .start = seed, .stride = mix_bits(seed + 1) | 1 };
+	return (struct contribution) { .start = seed, .stride = ha_mix32(seed + 1) | 1 };
 }
 
 static void fill_elements(struct member *m, unsigned round)

@@ -15,6 +15,7 @@
 #include "tests/under_nccl/gin/kernel.h"
 
 #include "base/check.h"
+#include "base/rng.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -63,13 +64,6 @@ struct node {
 	uint64_t random;
 };
 
-static uint64_t mix_bits(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 /* What put k of a stream is, known at both ends. */
 struct shape {
 	bool is_inline, has_signal, is_sum;
@@ -79,7 +73,7 @@ struct shape {
 
 static struct shape shape_of(int from, int to, uint64_t k)
 {
-	uint64_t x = mix_bits(k * 64 + (unsigned)from * 8 + (unsigned)to + 1);
+	uint64_t x = ha_mix64(k * 64 + (unsigned)from * 8 + (unsigned)to + 1);
 	struct shape s = { .is_inline = x % 5 == 0,
 			   .has_signal = x >> 8 & 1 || k % 8 == 7 || k + 1 == puts_wanted,
 			   .seed = x };
@@ -93,8 +87,8 @@ static struct shape shape_of(int from, int to, uint64_t k)
 static uint8_t byte_of(const struct shape *s, size_t i)
 {
 	if (s->is_inline)
-		return (uint8_t)(mix_bits(s->seed) >> 8 * i);
-	return (uint8_t)mix_bits(s->seed + i / 8 * 977 + i);
+		return (uint8_t)(ha_mix64(s->seed) >> 8 * i);
+	return (uint8_t)ha_mix64(s->seed + i / 8 * 977 + i);
 }
 
 static int context_between(int from, int to)
@@ -159,7 +153,7 @@ static void send_one(struct node *n, int to)
 				   .target = cell_at(me, k),
 				   .size = shape.size,
 				   .is_inline = shape.is_inline,
-				   .value = mix_bits(shape.seed),
+				   .value = ha_mix64(shape.seed),
 				   .signal = DATA + (unsigned)me,
 				   .counter = k % 3 ? -1 : SENT };
 
