@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "tools/drill/drill.h"
+#include "tools/job/gnuplot.h"
 
 #define BIN_NS ((int64_t)(100 * HA_NS_PER_MS)) /* a point of the curve */
 #define PIXELS_PER_S 24
@@ -16,13 +17,6 @@
 static double to_seconds(const struct drill_run *run, int64_t at)
 {
 	return (double)(at - run->zero) / (double)HA_NS_PER_S;
-}
-
-/* No quotes: the text is in quotes of gnuplot's. */
-static void put_text(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		fputc(*text == '\'' || *text == '\\' ? ' ' : *text, out);
 }
 
 static void put_band(const struct drill_run *run, const struct drill *d, unsigned number, FILE *out)
@@ -35,7 +29,7 @@ static void put_band(const struct drill_run *run, const struct drill *d, unsigne
 		number + 1, to_seconds(run, d->taken), to_seconds(run, d->put_back),
 		colours[d->fault.kind]);
 	fprintf(out, "set label '%s ", fault_name(d->fault.kind));
-	put_text(out, d->target);
+	ha_gnuplot_text(d->target, out);
 	if (d->verdict != DRILL_SURVIVED)
 		fprintf(out, ": %s", drill_verdict_text(d->verdict));
 	fprintf(out, "' at first %f,graph 0.98 right rotate by 90 offset 0.8,0 front\n",
@@ -78,9 +72,9 @@ static int width_of(const struct drill_run *run)
 static void put_script(const struct drill_run *run, const char *path, FILE *out)
 {
 	fprintf(out, "set terminal pngcairo size %d,560 noenhanced\nset output '", width_of(run));
-	put_text(out, path);
+	ha_gnuplot_text(path, out);
 	fprintf(out, "'\nset encoding utf8\nset title 'ha drill: ");
-	put_text(out, run->job->name);
+	ha_gnuplot_text(run->job->name, out);
 	fprintf(out, "; bands: taken away, green: all protected again'\n"
 		     "set xlabel 'seconds'\nset ylabel 'MB/s that arrived'\n"
 		     "set yrange [0:*]\nset key off\n");

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "tools/doctor/fabric/show.h"
+#include "tools/job/gnuplot.h"
 
 #define CELL 26    /* pixels of a cell */
 #define BORDER 190 /* pixels of the names */
@@ -13,21 +14,14 @@ enum field { FIELD_BANDWIDTH, FIELD_LATENCY, FIELD_STALL, FIELDS };
 
 static const char *const titles[FIELDS] = { "MB/s", "latency, us", "pause over a failover, ms" };
 
-/* No quotes: the text is in quotes of gnuplot's. */
-static void put_text(FILE *out, const char *text)
-{
-	for (; *text; text++)
-		fputc(*text == '\'' || *text == '\\' ? ' ' : *text, out);
-}
-
 static void put_tics(const struct fabric *f, char axis, FILE *out)
 {
 	fprintf(out, "set %ctics %s(", axis, axis == 'x' ? "rotate by 90 right " : "");
 	for (int p = 0; p < f->ports_count; p++) {
 		fprintf(out, "%s'", p ? ", " : "");
-		put_text(out, f->ports[p].host);
+		ha_gnuplot_text(f->ports[p].host, out);
 		fputc(' ', out);
-		put_text(out, f->ports[p].label);
+		ha_gnuplot_text(f->ports[p].label, out);
 		fprintf(out, "' %d", p);
 	}
 	fprintf(out, ")\n");
@@ -91,7 +85,7 @@ static void put_script(const struct fabric *f, const char *path, FILE *out)
 	side = side > 3000 ? 3000 : side;
 	fprintf(out, "set terminal pngcairo size %d,%d noenhanced\nset output '", FIELDS * side,
 		side + 60);
-	put_text(out, path);
+	ha_gnuplot_text(path, out);
 	fprintf(out,
 		"'\nset encoding utf8\nset multiplot layout 1,%d title 'ha doctor --fabric: from "
 		"the row to the column; red: not reached, or lost'\nset xrange [-0.5:%d.5]\n"
