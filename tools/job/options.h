@@ -64,6 +64,12 @@ void ha_run_options_default(struct ha_run_options *run, const char *program);
 int ha_run_options_check(struct ha_run_options *run, const struct ha_program *program,
 			 bool reduces);
 
+/* The run prints a table on standard output; else its JSON object goes there. */
+static inline bool ha_run_has_table(const struct ha_run_options *run)
+{
+	return !run->json || run->json_file;
+}
+
 /* The size after `bytes`. */
 size_t ha_run_size_next(const struct ha_run_options *run, size_t bytes);
 

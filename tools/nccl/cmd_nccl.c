@@ -12,6 +12,7 @@
 #include "tools/job/launch.h"
 #include "tools/job/output.h"
 #include "tools/job/rendezvous.h"
+#include "tools/job/sweep.h"
 #include "tools/job/table.h"
 #include "tools/nccl/bench.h"
 #include "tools/nccl/environment.h"
@@ -39,45 +40,23 @@ static int who_gather(struct nccl_report *report, struct nccl_bench *bench)
 	return ha_rendezvous_gather(bench->rendezvous, &mine, sizeof(mine), report->who);
 }
 
-/*
- * All sizes of one type and reduction; sizes that come down to the same number of elements are run
- * once.
- */
-static int sizes_run(struct nccl_bench *b, const struct ha_datatype *type, int redop,
-		     struct nccl_report *report)
+static int all_run(struct nccl_bench *b, struct nccl_report *report)
 {
-	const struct ha_run_options *run = &b->options->run;
-	size_t last = (size_t)-1, count;
+	struct ha_sweep s = { .run = &b->options->run,
+			      .layout = b->options->operation->layout,
+			      .ranks = b->gpus.ranks };
 	struct ha_row row;
 	int err = 0;
 
-	for (size_t bytes = run->min_bytes; bytes <= run->max_bytes && !err;
-	     bytes = ha_run_size_next(run, bytes)) {
-		count = ha_layout_count(b->options->operation->layout, b->gpus.ranks, bytes,
-					type->size);
-		if (count == last)
-			continue;
-		last = count;
-		err = nccl_bench_run(b, type, redop, bytes, &row);
+	while (!err && ha_sweep_next(&s)) {
+		err = nccl_bench_run(b, s.type, s.redop, s.bytes, &row);
 		if (err || b->place->rank)
 			continue;
 		err = nccl_report_add(report, &row);
 		ha_progress_quiet(&b->progress);
-		if (!err && (!run->json || run->json_file))
+		if (!err && ha_run_has_table(s.run))
 			nccl_report_row(report, report->rows.count - 1);
 	}
-	return err;
-}
-
-static int all_run(struct nccl_bench *b, struct nccl_report *report)
-{
-	const struct ha_run_options *o = &b->options->run;
-	bool reduces = b->options->operation->layout->reduces;
-	int err = 0, redops = reduces ? o->redops_count : 1;
-
-	for (int t = 0; t < o->types_count && !err; t++)
-		for (int r = 0; r < redops && !err; r++)
-			err = sizes_run(b, o->types[t], reduces ? (int)o->redops[r] : -1, report);
 	return err;
 }
 
@@ -110,7 +89,7 @@ static int results_write(struct nccl_bench *b, struct nccl_report *report)
 
 	if (b->place->rank)
 		return 0;
-	if (!run->json || run->json_file)
+	if (ha_run_has_table(run))
 		ha_table_footer(run, &report->rows, b->gpus.sides);
 	if (run->json)
 		err = nccl_report_json(report);
@@ -131,7 +110,7 @@ static int rank_work(struct nccl_bench *b, struct nccl_report *report, uint64_t 
 
 	if (!err)
 		err = who_gather(report, b);
-	if (!err && !b->place->rank && (!run->json || run->json_file))
+	if (!err && !b->place->rank && ha_run_has_table(run))
 		nccl_report_header(report);
 	if (!err)
 		err = all_run(b, report);

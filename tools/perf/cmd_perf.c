@@ -13,6 +13,7 @@
 #include "tools/job/launch.h"
 #include "tools/job/output.h"
 #include "tools/job/rendezvous.h"
+#include "tools/job/sweep.h"
 #include "tools/job/table.h"
 #include "tools/perf/bench.h"
 #include "tools/perf/collnet.h"
@@ -69,46 +70,23 @@ static int ranks_gather(struct ha_bench *bench, struct ha_rank_info *ranks)
 	return ha_rendezvous_gather(bench->rendezvous, &mine, sizeof(mine), ranks);
 }
 
-/*
- * All sizes of one type and reduction; sizes that come down to the same number of elements are run
- * once.
- */
-static int sizes_run(struct ha_bench *bench, const struct ha_datatype *type, int redop,
-		     struct ha_rows *rows)
+static int all_run(struct ha_bench *bench, struct ha_rows *rows)
 {
-	const struct ha_run_options *run = &bench->options->run;
-	size_t last = (size_t)-1, count;
+	struct ha_sweep s = { .run = &bench->options->run,
+			      .layout = bench->options->operation->layout,
+			      .ranks = bench->place->ranks };
 	struct ha_row row;
 	int err = 0;
 
-	for (size_t bytes = run->min_bytes; bytes <= run->max_bytes && !err;
-	     bytes = ha_run_size_next(run, bytes)) {
-		count = ha_layout_count(bench->options->operation->layout, bench->place->ranks,
-					bytes, type->size);
-		if (count == last)
-			continue;
-		last = count;
-		err = ha_bench_run(bench, type, redop, bytes, &row);
+	while (!err && ha_sweep_next(&s)) {
+		err = ha_bench_run(bench, s.type, s.redop, s.bytes, &row);
 		if (err || bench->place->rank)
 			continue;
 		err = ha_rows_add(rows, &row);
 		ha_progress_quiet(&bench->progress);
-		if (!err && (!run->json || run->json_file))
+		if (!err && ha_run_has_table(s.run))
 			ha_report_row(bench, &row);
 	}
-	return err;
-}
-
-static int all_run(struct ha_bench *bench, struct ha_rows *rows)
-{
-	const struct perf_options *o = bench->options;
-	int err = 0, redops = o->operation->layout->reduces ? o->run.redops_count : 1;
-
-	for (int t = 0; t < o->run.types_count && !err; t++)
-		for (int r = 0; r < redops && !err; r++)
-			err = sizes_run(bench, o->run.types[t],
-					o->operation->layout->reduces ? (int)o->run.redops[r] : -1,
-					rows);
 	return err;
 }
 
@@ -144,7 +122,7 @@ static int sizes_report(struct ha_bench *bench, struct ha_rank_info *ranks, stru
 {
 	const struct ha_run_options *run = &bench->options->run;
 	bool first = !bench->place->rank;
-	bool table = first && (!run->json || run->json_file);
+	bool table = first && ha_run_has_table(run);
 	int err;
 
 	if (table)
