@@ -12,9 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define TICK_NS (MPIB_HINT_BEAT_MS / 2 * HA_NS_PER_MS) /* twice as often as promised */
@@ -181,35 +179,14 @@ static void restore_files(struct ha_daemon *d)
 
 /* ---- signals ---- */
 
-static void signals_ready(struct ha_watch *watch, uint32_t events)
+static void take_signal(void *daemon, int number)
 {
-	struct ha_daemon *d =
-		(struct ha_daemon *)((char *)watch - offsetof(struct ha_daemon, signals));
-	struct signalfd_siginfo info;
+	struct ha_daemon *d = daemon;
 
-	if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	if (info.ssi_signo == SIGHUP)
+	if (number == SIGHUP)
 		d->next_look = 0;
 	else
 		d->stop = 1;
-}
-
-static int signals_open(struct ha_daemon *d)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return report_error("signals", strerror(errno));
-	d->signals =
-		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
-	if (d->signals.fd < 0 || ha_loop_add(&d->loop, &d->signals, EPOLLIN))
-		return report_error("signals", strerror(errno));
-	return 0;
 }
 
 /* ---- incarnation ---- */
@@ -241,6 +218,7 @@ static void metrics_print(const void *daemon, FILE *out)
 
 static int parts_open(struct ha_daemon *d)
 {
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, 0 };
 	const char *wrong, *hints_name;
 	int err = folders_open(d, &hints_name);
 
@@ -260,9 +238,9 @@ static int parts_open(struct ha_daemon *d)
 	err = ha_loop_open(&d->loop);
 	if (err)
 		return report_error("epoll", strerror(-err));
-	err = signals_open(d);
+	err = ha_signals_open(&d->signals, &d->loop, signals, take_signal, d);
 	if (err)
-		return err;
+		return report_error("signals", strerror(-err));
 	wrong = ha_http_open(&d->http, &d->loop, metrics_print, d, d->options.metrics);
 	if (wrong) {
 		report_error("--metrics", wrong);
@@ -278,7 +256,7 @@ int ha_daemon_open(struct ha_daemon *d, const struct ha_daemon_options *options)
 
 	memset(d, 0, sizeof(*d));
 	d->options = *options;
-	d->folder.fd = d->hints_folder.fd = d->loop.fd = d->signals.fd = -1;
+	d->folder.fd = d->hints_folder.fd = d->loop.fd = d->signals.watch.fd = -1;
 	d->registrar.listener.fd = d->control.listener.fd = -1;
 	d->started = ha_clock_now(&ha_clock_live);
 	word = ha_users_parse(&d->users, options->users);
@@ -344,8 +322,7 @@ void ha_daemon_close(struct ha_daemon *d)
 			unlinkat(d->folder.fd, d->socket_name, 0);
 	}
 	ha_http_close(&d->http);
-	if (d->signals.fd >= 0)
-		close(d->signals.fd);
+	ha_signals_close(&d->signals);
 	ha_loop_close(&d->loop);
 	ha_advisor_close(&d->advisor);
 	ha_slots_close(&d->slots);

@@ -9,6 +9,7 @@
 #include "agent/page.h"
 #include "agent/registrar.h"
 #include "base/http.h"
+#include "base/signals.h"
 
 struct ha_daemon_options {
 	/* of registration; the control socket and the rules set by hand lie beside it */
@@ -37,7 +38,7 @@ struct ha_daemon {
 	struct ha_registrar registrar;
 	struct ha_control control;
 	struct ha_http http;
-	struct ha_watch signals;
+	struct ha_signals signals;
 	uint64_t started, next_look, next_sweep; /* ns of CLOCK_MONOTONIC */
 	uint64_t restored;                       /* how often removed files were made again */
 	int stop;

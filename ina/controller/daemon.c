@@ -6,15 +6,12 @@
 #include "ina/controller/metrics.h"
 #include "ina/controller/store.h"
 
-#include <errno.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define ROUND_NS (20 * HA_NS_PER_MS) /* how long metrics and signals may wait for gRPC */
@@ -25,30 +22,20 @@ static int print_error(const char *what, const char *why)
 	return 1;
 }
 
-static void signals_ready(struct ha_watch *watch, uint32_t events)
+static void take_signal(void *controller, int number)
 {
-	struct ha_controller *c =
-		(struct ha_controller *)((char *)watch - offsetof(struct ha_controller, signals));
-	struct signalfd_siginfo info;
-
-	if (read(watch->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		c->stop = 1;
+	((struct ha_controller *)controller)->stop = 1;
 }
 
-static int signals_open(struct ha_controller *c)
+static int loop_open(struct ha_controller *c)
 {
-	sigset_t set;
+	static const int signals[] = { SIGTERM, SIGINT, 0 };
+	int err = ha_loop_open(&c->loop);
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return print_error("signals", strerror(errno));
-	c->signals =
-		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
-	if (c->signals.fd < 0 || ha_loop_add(&c->loop, &c->signals, EPOLLIN))
-		return print_error("signals", strerror(errno));
-	return 0;
+	if (err)
+		return print_error("epoll", strerror(-err));
+	err = ha_signals_open(&c->signals, &c->loop, signals, take_signal, c);
+	return err ? print_error("signals", strerror(-err)) : 0;
 }
 
 static void metrics_print(const void *controller, FILE *out)
@@ -132,12 +119,12 @@ int ha_controller_open(struct ha_controller *c, const struct ha_controller_optio
 	int err;
 
 	memset(c, 0, sizeof(*c));
-	c->loop.fd = c->signals.fd = -1;
+	c->loop.fd = c->signals.watch.fd = -1;
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	err = ha_loop_open(&c->loop) ? print_error("epoll", strerror(errno)) : signals_open(c);
+	err = loop_open(c);
 	gpr_set_log_function(grpc_line);
 	grpc_init();
 	if (!err)
@@ -184,8 +171,7 @@ void ha_controller_close(struct ha_controller *c)
 	if (c->serving)
 		ha_service_close(&c->service);
 	ha_store_close(c->store);
-	if (c->signals.fd >= 0)
-		close(c->signals.fd);
+	ha_signals_close(&c->signals);
 	ha_loop_close(&c->loop);
 	grpc_shutdown_blocking();
 }

@@ -4,6 +4,7 @@
 #define HA_INA_DAEMON_H
 
 #include "base/http.h"
+#include "base/signals.h"
 #include "ina/controller/server.h"
 #include "ina/controller/settings.h"
 
@@ -22,7 +23,7 @@ struct ha_controller {
 	struct ha_server *server;
 	struct ha_loop loop; /* metrics and signals; looked at between two rounds of gRPC */
 	struct ha_http http;
-	struct ha_watch signals;
+	struct ha_signals signals;
 	int stop;
 };
 

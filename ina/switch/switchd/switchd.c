@@ -6,16 +6,12 @@
 #include "ina/frame/address.h"
 #include "ina/switch/switchd/metrics.h"
 
-#include <errno.h>
 #include <rte_errno.h>
 #include <rte_launch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 /* between two looks at the ports' cables: a memif dials then */
 #define ROUND_NS (200 * HA_NS_PER_MS)
@@ -42,41 +38,28 @@ static void reload_groups(struct ina_switchd *s)
 	s->reloads++;
 }
 
-static void signals_ready(struct ha_watch *watch, uint32_t events)
+static void take_signal(void *switchd, int number)
 {
-	struct ina_switchd *s =
-		(struct ina_switchd *)((char *)watch - offsetof(struct ina_switchd, signals));
-	struct signalfd_siginfo info;
+	struct ina_switchd *s = switchd;
 
-	if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	if (info.ssi_signo == SIGUSR1)
+	if (number == SIGUSR1)
 		ina_switchd_dump(s, stdout);
-	else if (info.ssi_signo == SIGHUP)
+	else if (number == SIGHUP)
 		reload_groups(s);
 	else
 		s->stop = 1;
 }
 
 /* Before any thread is started: all of them leave signals to the first. */
-static int signals_open(struct ina_switchd *s)
+static int loop_open(struct ina_switchd *s)
 {
-	sigset_t set;
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, 0 };
+	int err = ha_loop_open(&s->loop);
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1);
 	signal(SIGPIPE, SIG_IGN);
-	if (sigprocmask(SIG_BLOCK, &set, NULL))
-		return print_error("signals", strerror(errno));
-	s->signals =
-		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), signals_ready };
-	if (s->signals.fd < 0 || ha_loop_open(&s->loop) ||
-	    ha_loop_add(&s->loop, &s->signals, EPOLLIN))
-		return print_error("signals", strerror(errno));
-	return 0;
+	if (!err)
+		err = ha_signals_open(&s->signals, &s->loop, signals, take_signal, s);
+	return err ? print_error("signals", strerror(-err)) : 0;
 }
 
 /* ---- ports and cores ---- */
@@ -166,7 +149,7 @@ static int open_parts(struct ina_switchd *s, const struct ina_switch_options *o)
 {
 	char why[256] = "";
 	const char *wrong;
-	int err = signals_open(s);
+	int err = loop_open(s);
 
 	if (err)
 		return err;
@@ -196,7 +179,7 @@ int ina_switchd_open(struct ina_switchd *s, const struct ina_switch_options *o)
 
 	memset(s, 0, sizeof(*s));
 	s->options = o;
-	s->loop.fd = s->signals.fd = -1;
+	s->loop.fd = s->signals.watch.fd = -1;
 	err = open_parts(s, o);
 	if (err) {
 		ina_switchd_close(s);
@@ -249,8 +232,7 @@ void ina_switchd_close(struct ina_switchd *s)
 	ha_http_close(&s->http);
 	if (s->all)
 		cores_stop(s);
-	if (s->signals.fd >= 0)
-		close(s->signals.fd);
+	ha_signals_close(&s->signals);
 	if (s->loop.fd >= 0)
 		ha_loop_close(&s->loop);
 	if (s->eal)

@@ -4,6 +4,7 @@
 #define INA_SWITCHD_SWITCHD_H
 
 #include "base/http.h"
+#include "base/signals.h"
 #include "ina/switch/switchd/groups.h"
 #include "ina/switch/switchd/options.h"
 
@@ -14,7 +15,7 @@ struct ina_switchd {
 	struct ina_follow *follow; /* NULL: no controller */
 	struct ha_loop loop;       /* signals and metrics, in the first thread */
 	struct ha_http http;
-	struct ha_watch signals;
+	struct ha_signals signals;
 	uint64_t reloads;
 	unsigned running; /* cores */
 	bool eal, up[INA_PORTS_MAX];

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/http.h"
+#include "base/signals.h"
 #include "ina/frame/neighbour.h"
 #include "ina/switch/group_file.h"
 #include "ina/switch/xdp/metrics.h"
@@ -19,8 +20,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define LOOK_MS 1000 /* where are the ranks? */
@@ -36,7 +35,7 @@ struct switch_xdp {
 	struct ina_group_config wanted[INA_GROUPS]; /* of the file, until they are installed */
 	/* The first thread's. */
 	struct ha_loop loop;
-	struct ha_watch signals;
+	struct ha_signals signals;
 	struct ha_http http;
 	int stop;
 };
@@ -297,15 +296,11 @@ static int open_ports(struct switch_xdp *s)
 	return 0;
 }
 
-static void handle_signal(struct ha_watch *watch, uint32_t events)
+static void take_signal(void *switch_xdp, int number)
 {
-	struct switch_xdp *s =
-		(struct switch_xdp *)((char *)watch - offsetof(struct switch_xdp, signals));
-	struct signalfd_siginfo info;
+	struct switch_xdp *s = switch_xdp;
 
-	if (read(watch->fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-		return;
-	if (info.ssi_signo != SIGUSR1) {
+	if (number != SIGUSR1) {
 		s->stop = 1;
 		return;
 	}
@@ -326,20 +321,15 @@ static void print_metrics(const void *user, FILE *out)
 /* Before any thread is started: all of them leave signals to the first. */
 static int open_loop(struct switch_xdp *s)
 {
-	sigset_t set;
+	static const int signals[] = { SIGINT, SIGTERM, SIGUSR1, 0 };
+	int err = ha_loop_open(&s->loop);
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR1);
 	signal(SIGPIPE, SIG_IGN);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	s->signals =
-		(struct ha_watch) { signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), handle_signal };
-	if (s->signals.fd >= 0 && !ha_loop_open(&s->loop) &&
-	    !ha_loop_add(&s->loop, &s->signals, EPOLLIN))
+	if (!err)
+		err = ha_signals_open(&s->signals, &s->loop, signals, take_signal, s);
+	if (!err)
 		return 0;
-	print_message("signals: %s", strerror(errno));
+	print_message("signals: %s", strerror(-err));
 	return 1;
 }
 
