@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define DISCARD 9 /* RFC 863: a datagram that only makes the kernel look for its receiver */
@@ -37,12 +38,14 @@ static void add_attribute(struct ask *a, unsigned short type, const void *data, 
 static int query_kernel(struct ask *a)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	struct timeval time_limit = { .tv_sec = 1 };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), err = 0;
 	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
 	a->h.nlmsg_flags = NLM_F_REQUEST;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time_limit, sizeof(time_limit));
 	n = sendto(fd, a, a->h.nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof(kernel));
 	if (n >= 0)
 		n = recv(fd, a, sizeof(*a), 0);
@@ -71,17 +74,35 @@ static const void *find_attribute(const struct ask *a, size_t header, unsigned s
 	return NULL;
 }
 
-/* Out of which interface, and who is next. Network byte order. */
+/* addr: network byte order, here and below. ifindex: of the interface it leaves from, 0: any. */
+static int query_route(struct ask *a, uint32_t addr, int ifindex)
+{
+	*a = (struct ask) { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a->u.route)),
+				   .nlmsg_type = RTM_GETROUTE },
+			    .u.route = { .rtm_family = AF_INET, .rtm_dst_len = 32 } };
+	add_attribute(a, RTA_DST, &addr, sizeof(addr));
+	if (ifindex)
+		add_attribute(a, RTA_OIF, &ifindex, sizeof(ifindex));
+	return query_kernel(a);
+}
+
+/* The gateway, or addr itself. */
+static uint32_t hop_of(const struct ask *a, uint32_t addr)
+{
+	const void *at = find_attribute(a, sizeof(a->u.route), RTA_GATEWAY, sizeof(addr));
+
+	if (at)
+		memcpy(&addr, at, sizeof(addr));
+	return addr;
+}
+
+/* Out of which interface, and who is next. */
 static int find_route(uint32_t addr, int *ifindex, uint32_t *hop)
 {
-	struct ask a = { .h = { .nlmsg_len = NLMSG_LENGTH(sizeof(a.u.route)),
-				.nlmsg_type = RTM_GETROUTE },
-			 .u.route = { .rtm_family = AF_INET, .rtm_dst_len = 32 } };
+	struct ask a;
 	const void *at;
-	int err;
+	int err = query_route(&a, addr, 0);
 
-	add_attribute(&a, RTA_DST, &addr, sizeof(addr));
-	err = query_kernel(&a);
 	if (err)
 		return err == -EHOSTUNREACH ? -ENETUNREACH : err;
 	if (a.u.route.rtm_type == RTN_LOCAL)
@@ -90,8 +111,7 @@ static int find_route(uint32_t addr, int *ifindex, uint32_t *hop)
 	if (!at)
 		return -ENETUNREACH;
 	memcpy(ifindex, at, sizeof(*ifindex));
-	at = find_attribute(&a, sizeof(a.u.route), RTA_GATEWAY, sizeof(*hop));
-	memcpy(hop, at ? at : &addr, sizeof(*hop));
+	*hop = hop_of(&a, addr);
 	return 0;
 }
 
@@ -167,4 +187,16 @@ int ina_neighbour_find(uint32_t addr, struct ina_neighbour *n)
 	if (err == -EAGAIN)
 		trigger_arp(hop);
 	return err;
+}
+
+uint32_t ina_neighbour_hop(uint32_t addr, int ifindex)
+{
+	struct ask a;
+
+	return query_route(&a, htonl(addr), ifindex) ? addr : ntohl(hop_of(&a, htonl(addr)));
+}
+
+bool ina_neighbour_mac(uint32_t hop, int ifindex, uint8_t mac[6])
+{
+	return !find_neighbour(htonl(hop), ifindex, mac);
 }

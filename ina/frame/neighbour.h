@@ -6,6 +6,7 @@
 #ifndef INA_NEIGHBOUR_H
 #define INA_NEIGHBOUR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ina_neighbour {
@@ -20,5 +21,12 @@ struct ina_neighbour {
  * netlink.
  */
 int ina_neighbour_find(uint32_t addr, struct ina_neighbour *n);
+/*
+ * The next hop from interface ifindex to addr (host byte order): a gateway's address, or addr
+ * itself where it is on the link or nobody knows.
+ */
+uint32_t ina_neighbour_hop(uint32_t addr, int ifindex);
+/* The kernel's neighbour table has it. */
+bool ina_neighbour_mac(uint32_t hop, int ifindex, uint8_t mac[6]);
 
 #endif

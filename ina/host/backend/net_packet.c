@@ -5,9 +5,9 @@
  * kernel from answering the switch's packets with
  * "protocol unreachable".
  */
+#include "ina/frame/neighbour.h"
 #include "ina/host/backend/arp.h"
 #include "ina/host/backend/net.h"
-#include "ina/host/backend/route.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -214,10 +214,10 @@ static int ask_who_has(const struct packet_net *p, int s, uint32_t hop, uint8_t 
 static int neighbour(struct ha_net *net, uint32_t addr, uint8_t mac[6], char *why, size_t size)
 {
 	struct packet_net *p = to_packet_net(net);
-	uint32_t hop = ha_route_hop(addr, p->ifindex);
+	uint32_t hop = ina_neighbour_hop(addr, p->ifindex);
 	int s, err;
 
-	if (ha_route_neighbour(hop, p->ifindex, mac))
+	if (ina_neighbour_mac(hop, p->ifindex, mac))
 		return 0;
 	s = open_socket(p, ETH_P_ARP);
 	err = s < 0 ? s : ask_who_has(p, s, hop, mac);
