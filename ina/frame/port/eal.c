@@ -2,6 +2,7 @@
 #include "ina/frame/port/eal.h"
 
 #include "base/log.h"
+#include "ina/frame/cpus.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -181,58 +182,27 @@ static int add_ports(struct arguments *a, const struct ina_eal_options *o, char 
 	return 0;
 }
 
-/* "2-5,8" into processors in that order; how many, or -EINVAL. */
-static int parse_cpus(const char *text, unsigned *cpu, unsigned max)
+static int allowed_cpus(int *cpu, int max)
 {
-	unsigned n = 0;
+	int n = 0;
 
-	while (*text) {
-		char *end;
-		unsigned long from = strtoul(text, &end, 10), to = from;
-
-		if (end == text || !isdigit((unsigned char)*text))
-			return -EINVAL;
-		if (*end == '-') {
-			text = end + 1;
-			if (!isdigit((unsigned char)*text))
-				return -EINVAL;
-			to = strtoul(text, &end, 10);
-		}
-		if (to < from || to >= CPU_SETSIZE)
-			return -EINVAL;
-		for (; from <= to; from++) {
-			if (n == max)
-				return -EINVAL;
-			cpu[n++] = (unsigned)from;
-		}
-		if (*end && *end != ',')
-			return -EINVAL;
-		text = *end ? end + 1 : end;
-	}
-	return n ? (int)n : -EINVAL;
-}
-
-static int allowed_cpus(unsigned *cpu, unsigned max)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < CPU_SETSIZE && n < max; i++)
+	for (int i = 0; i < CPU_SETSIZE && n < max; i++)
 		if (CPU_ISSET(i, &before))
 			cpu[n++] = i;
-	return n ? (int)n : -EINVAL;
+	return n ? n : -EINVAL;
 }
 
-static size_t put_cpus(char *text, size_t size, const unsigned *cpu, unsigned n)
+static size_t put_cpus(char *text, size_t size, const int *cpu, unsigned n)
 {
 	size_t at = 0;
 
 	for (unsigned i = 0; i < n && at < size; i++)
-		at += (size_t)snprintf(text + at, size - at, "%s%u", i ? "," : "", cpu[i]);
+		at += (size_t)snprintf(text + at, size - at, "%s%d", i ? "," : "", cpu[i]);
 	return at;
 }
 
 /* A processor for each thread that polls; with too few of them all on all. */
-static void add_lcores(struct arguments *a, const struct ina_eal_options *o, const unsigned *cpu,
+static void add_lcores(struct arguments *a, const struct ina_eal_options *o, const int *cpu,
 		       unsigned ncpus)
 {
 	char all[8 * CPU_SETSIZE], text[16 * INA_THREADS_MAX + sizeof(all)];
@@ -246,7 +216,7 @@ static void add_lcores(struct arguments *a, const struct ina_eal_options *o, con
 		if (first)
 			at = (size_t)snprintf(text, sizeof(text), "0@(%s)", all);
 		for (unsigned i = first; i < o->threads; i++)
-			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%u@%u",
+			at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%u@%d",
 					       i ? "," : "", i, cpu[i - first]);
 	}
 	add_argument(a, "--lcores=%s", text);
@@ -254,8 +224,9 @@ static void add_lcores(struct arguments *a, const struct ina_eal_options *o, con
 
 static int add_threads(struct arguments *a, const struct ina_eal_options *o, char *why, size_t size)
 {
-	unsigned cpu[CPU_SETSIZE];
-	int n = o->cpus ? parse_cpus(o->cpus, cpu, CPU_SETSIZE) : allowed_cpus(cpu, CPU_SETSIZE);
+	int cpu[CPU_SETSIZE];
+	int n = o->cpus ? ina_cpus_parse(o->cpus, cpu, CPU_SETSIZE)
+			: allowed_cpus(cpu, CPU_SETSIZE);
 
 	if (n < 0) {
 		snprintf(why, size, "processors \"%s\": write numbers and ranges, as in 2-5,8",
@@ -266,7 +237,7 @@ static int add_threads(struct arguments *a, const struct ina_eal_options *o, cha
 		if (!CPU_ISSET(cpu[i], &before)) {
 			snprintf(
 				why, size,
-				"processor %u: this process may not run there (taskset -p, cgroup)",
+				"processor %d: this process may not run there (taskset -p, cgroup)",
 				cpu[i]);
 			return -EINVAL;
 		}

@@ -1,39 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ina/host/backend/cores.h"
 
-#include <ctype.h>
+#include "ina/frame/cpus.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* "2-5,8" in its order; how many, or -EINVAL. */
-static int parse_list(const char *text, int *cpu, int max)
-{
-	int n = 0;
-
-	while (*text && *text != '\n') {
-		char *end;
-		long from, to;
-
-		if (!isdigit((unsigned char)*text))
-			return -EINVAL;
-		from = to = strtol(text, &end, 10);
-		if (*end == '-') {
-			text = end + 1;
-			if (!isdigit((unsigned char)*text))
-				return -EINVAL;
-			to = strtol(text, &end, 10);
-		}
-		if (to < from || to >= CPU_SETSIZE || (*end && *end != ',' && *end != '\n'))
-			return -EINVAL;
-		for (; from <= to && n < max; from++)
-			cpu[n++] = (int)from;
-		text = *end == ',' ? end + 1 : end;
-	}
-	return n ? n : -EINVAL;
-}
 
 /* Of the node's; without such a file none. */
 static int of_node(int node, int *cpu, int max)
@@ -48,8 +21,10 @@ static int of_node(int node, int *cpu, int max)
 	f = fopen(path, "re");
 	if (!f)
 		return 0;
-	if (fgets(line, sizeof(line), f))
-		n = parse_list(line, cpu, max);
+	if (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		n = ina_cpus_parse(line, cpu, max);
+	}
 	fclose(f);
 	return n < 0 ? 0 : n;
 }
@@ -83,7 +58,7 @@ int ha_cores_choose(const char *list, int node, unsigned n, int *cpu, bool *shar
 
 	if (sched_getaffinity(0, sizeof(may), &may))
 		return -errno;
-	found = list ? parse_list(list, all, CPU_SETSIZE) : of_node(node, all, CPU_SETSIZE);
+	found = list ? ina_cpus_parse(list, all, CPU_SETSIZE) : of_node(node, all, CPU_SETSIZE);
 	if (found < 0) {
 		snprintf(why, size, "processors \"%s\": write numbers and ranges, as in 2-5,8",
 			 list);
