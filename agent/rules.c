@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "agent/rules.h"
 
+#include "base/number.h"
 #include "include/mpib_agent_iface.h"
 
 #include <arpa/inet.h>
@@ -19,22 +20,10 @@ static uint32_t make_mask(unsigned len)
 	return len ? UINT32_MAX << (32 - len) : 0;
 }
 
-/* A decimal number and nothing else; false: it is none, or past `most`. */
-static bool parse_number(const char *text, unsigned long most, unsigned long *value)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*value = strtoul(text, &end, 10);
-	return !*end && !errno && *value <= most;
-}
-
 /* false: it is no address. */
 static bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len)
 {
-	unsigned long bits = 32;
+	uint64_t bits = 32;
 	struct in_addr in;
 	char word[32];
 	char *slash;
@@ -49,7 +38,7 @@ static bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len)
 	slash = strchr(word, '/');
 	if (slash) {
 		*slash = 0;
-		if (!parse_number(slash + 1, 32, &bits))
+		if (!ha_decimal_parse(slash + 1, 0, 32, &bits))
 			return false;
 	}
 	if (inet_pton(AF_INET, word, &in) != 1)
@@ -61,13 +50,13 @@ static bool ha_rule_end_parse(const char *text, uint32_t *address, uint8_t *len)
 
 const char *ha_rule_parse(const char *src, const char *dst, const char *share, struct ha_rule *rule)
 {
-	unsigned long value;
+	uint64_t value;
 
 	if (!ha_rule_end_parse(src, &rule->src, &rule->src_len))
 		return "the source is no IPv4 address, network or *";
 	if (!ha_rule_end_parse(dst, &rule->dst, &rule->dst_len))
 		return "the destination is no IPv4 address, network or *";
-	if (!parse_number(share, MPIB_HINT_MAX_BW, &value))
+	if (!ha_decimal_parse(share, 0, MPIB_HINT_MAX_BW, &value))
 		return "the share is no number from 0 to 1024";
 	rule->share = (uint16_t)value;
 	return NULL;

@@ -10,10 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
-bool ha_number_parse(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+static bool parse_digits(const char *digits, int base, uint64_t low, uint64_t high, uint64_t *value)
 {
-	bool hex = !strncasecmp(text, "0x", 2);
-	const char *digits = hex ? text + 2 : text;
 	unsigned long long number;
 	char *end;
 
@@ -21,11 +19,23 @@ bool ha_number_parse(const char *text, uint64_t low, uint64_t high, uint64_t *va
 	if (!isxdigit((unsigned char)*digits))
 		return false;
 	errno = 0;
-	number = strtoull(digits, &end, hex ? 16 : 10);
+	number = strtoull(digits, &end, base);
 	if (errno || end == digits || *end || number < low || number > high)
 		return false;
 	*value = number;
 	return true;
+}
+
+bool ha_number_parse(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+	if (!strncasecmp(text, "0x", 2))
+		return parse_digits(text + 2, 16, low, high, value);
+	return parse_digits(text, 10, low, high, value);
+}
+
+bool ha_decimal_parse(const char *text, uint64_t low, uint64_t high, uint64_t *value)
+{
+	return text && parse_digits(text, 10, low, high, value);
 }
 
 static bool ha_number_take(const char *program, const char *what, const char *text, uint64_t low,

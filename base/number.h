@@ -9,6 +9,8 @@
 /* Decimal digits, or 0x and hexadecimal ones, and nothing else. False: `text` is no number from
  * `low` to `high`. */
 bool ha_number_parse(const char *text, uint64_t low, uint64_t high, uint64_t *value);
+/* For files of ours, whose numbers are decimal only. text: NULL is no number. */
+bool ha_decimal_parse(const char *text, uint64_t low, uint64_t high, uint64_t *value);
 
 /*
  * The same, and when it is false one line on stderr:

@@ -2,10 +2,10 @@
 #include "ina/controller/settings.h"
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "ina/frame/address.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define WORDS 12
@@ -39,17 +39,14 @@ bool ha_names_have(const struct ha_names *names, const char *name)
 	return names->any;
 }
 
-static bool parse_number(const char *text, unsigned long least, unsigned long most, uint32_t *to)
+static bool parse_number(const char *text, uint32_t least, uint32_t most, uint32_t *to)
 {
-	unsigned long v;
-	char *end;
+	uint64_t v;
 
-	if (*text < '0' || *text > '9')
+	if (!ha_decimal_parse(text, least, most, &v))
 		return false;
-	errno = 0;
-	v = strtoul(text, &end, 10);
 	*to = (uint32_t)v;
-	return !*end && !errno && v >= least && v <= most;
+	return true;
 }
 
 /* Each returns NULL or what is wrong. */

@@ -2,33 +2,22 @@
 #include "ina/switch/group_file.h"
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "ina/frame/address.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LINE 1024
 #define BLANK " \t\r\n"
 
-static bool parse_number(const char *text, unsigned long most, unsigned long *v)
-{
-	char *end;
-
-	if (!text || *text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*v = strtoul(text, &end, 10);
-	return !errno && !*end && *v <= most;
-}
-
 static const char *take_slots(char **rest, struct ina_group_config *c)
 {
-	unsigned long base, len;
+	uint64_t base, len;
 
-	if (!parse_number(strtok_r(NULL, BLANK, rest), UINT16_MAX, &base) ||
-	    !parse_number(strtok_r(NULL, BLANK, rest), 65536, &len))
+	if (!ha_decimal_parse(strtok_r(NULL, BLANK, rest), 0, UINT16_MAX, &base) ||
+	    !ha_decimal_parse(strtok_r(NULL, BLANK, rest), 0, 65536, &len))
 		return "slots: the first one and how many, as in slots 0 1024";
 	c->base = (uint16_t)base;
 	c->len = (uint32_t)len;
@@ -56,12 +45,12 @@ static const char *take_frames(const char *word, struct ina_group_config *c)
 static const char *take_number(const char *key, const char *text, uint64_t now,
 			       struct ina_group_config *c)
 {
-	unsigned long v;
+	uint64_t v;
 
 	if (strcmp(key, "epoch") && strcmp(key, "workers") && strcmp(key, "first") &&
 	    strcmp(key, "lease"))
 		return "not understood: epoch, slots, frames, workers, first, lease, members are";
-	if (!parse_number(text, UINT32_MAX, &v))
+	if (!ha_decimal_parse(text, 0, UINT32_MAX, &v))
 		return "a number is missing or too large";
 	if (!strcmp(key, "epoch"))
 		c->epoch = (uint32_t)v;
@@ -78,13 +67,13 @@ const char *ina_group_line(char *line, uint64_t now, struct ina_group_config *c)
 {
 	const char *wrong = NULL;
 	char *rest, *word = strtok_r(line, BLANK, &rest);
-	unsigned long id;
+	uint64_t id;
 
 	memset(c, 0, sizeof(*c));
 	if (!word || *word == '#')
 		return NULL;
 	if (strcmp(word, "group") ||
-	    !parse_number(strtok_r(NULL, BLANK, &rest), INA_GROUPS - 1, &id) || !id)
+	    !ha_decimal_parse(strtok_r(NULL, BLANK, &rest), 1, INA_GROUPS - 1, &id))
 		return "a line begins with group and its number, 1 to 255";
 	c->id = (uint8_t)id;
 	c->epoch = c->workers = 1;
