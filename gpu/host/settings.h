@@ -51,7 +51,7 @@ int ha_gpu_settings_load_env(struct ha_gpu_settings *s);
  */
 int ha_gpu_settings_check(const struct ha_gpu_settings *s);
 void ha_gpu_settings_agent(const struct ha_gpu_settings *s, struct ha_gpu_agent_config *agent);
-/* README.md's table. */
+/* For a test: the table of docs/gpu.md, which is the same. */
 void ha_gpu_settings_print_markdown(FILE *out);
 
 #ifdef __cplusplus

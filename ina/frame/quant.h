@@ -62,8 +62,8 @@ int ina_quant_factor(float sum_of_largest, float *factor);
 unsigned ina_quant_headroom(unsigned ranks);
 
 /*
- * n floats in blocks of 64, the last one filled up with zeros: words and block have (n + 63) / 64
- * entries of 256 bytes and of one.
+ * For tests and benches, which have whole buffers: n floats in blocks of 64, the last one filled up
+ * with zeros. words and block have (n + 63) / 64 entries of 256 bytes and of one.
  */
 void ina_quant_blocks(const struct ina_quant *q, const float *x, size_t n, unsigned headroom,
 		      uint8_t *words, struct ina_block *block);

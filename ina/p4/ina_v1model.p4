@@ -329,7 +329,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                     exit;
                 }
 
-                /* ina_slot_take() */
+                /* ina_step_take() */
                 if (fresh) {
                     seen = 0;
                     s.done = 0;
@@ -341,7 +341,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                     s.exponent = 0;
                 }
 
-                /* ina_slot_add(): of two exponents the smaller one's words are brought to the larger one. */
+                /* ina_step_add(): of two exponents the smaller one's words are brought to the larger one. */
                 if (hdr.words.isValid()) {
                     bit<1> past = 0;
                     bit<8> here = s.filled == 1 && exponent > s.exponent ? exponent - s.exponent : 0;

@@ -44,13 +44,6 @@ enum ina_age {
  * come.
  */
 void ina_slots_open(struct ina_slot *first, uint32_t len, uint32_t first_psn);
-/* The slot is this frame's from now on, and has nothing. */
-void ina_slot_take(struct ina_slot *s, const struct ina_frame *f);
-/*
- * A rank's contribution; the rank must be below 32 and not in it yet. True: now all of `ranks` are
- * in, and the slot is done.
- */
-bool ina_slot_add(struct ina_slot *s, const struct ina_frame *f, unsigned ranks);
 
 /*
  * The kernel's verifier follows both ways of every branch: its compiler must not make one out of a

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * step.h - the slot core itself, function by function: what slot.c, switch.c, the XDP program
+ * step.h - the slot core itself, function by function: what switch.c, the XDP program
  * (ina/switch/xdp/) and ha-switch (ina/switch/switchd/aggregate.c) are made of
  *
  * Inline and without a library, so that a compiler for the kernel's virtual machine takes the same
- * lines. Nothing else includes it.
+ * lines. Nothing else includes it, but for the tests' adding_backend.c.
  */
 #ifndef INA_STEP_H
 #define INA_STEP_H
@@ -27,6 +27,7 @@ INA_STEP enum ina_age ina_step_age(const struct ina_slot *s, uint32_t psn, uint3
 	return (uint32_t)ahead == len && s->done ? INA_NEXT : INA_EARLY;
 }
 
+/* The slot is this frame's from now on, and has nothing. */
 INA_STEP void ina_step_take(struct ina_slot *s, const struct ina_frame *f)
 {
 	s->psn = f->psn;
@@ -110,6 +111,10 @@ INA_STEP void ina_step_take_words(struct ina_slot *s, const struct ina_frame *f,
 		ina_step_turn_words(s);
 }
 
+/*
+ * A rank's contribution; the rank must be below 32 and not in it yet. True: now all of `ranks` are
+ * in, and the slot is done.
+ */
 INA_STEP bool ina_step_add(struct ina_slot *s, const struct ina_frame *f, unsigned ranks)
 {
 	uint32_t all = UINT32_MAX >> (32 - ranks);

@@ -68,7 +68,7 @@ int ha_collnet_iallreduce(struct ha_collnet *comm, const void *in, void *out, si
 /* *done = 1 frees the request. An error ends it too, and all others of the communicator. */
 int ha_collnet_test(struct ha_collnet_op *op, int *done, size_t *bytes);
 
-/* For tests and for the log. */
+/* For tests. */
 struct ha_collnet_stats {
 	bool on_switch;
 	uint64_t epochs;           /* how often it has gone to the switch */

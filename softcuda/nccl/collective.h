@@ -2,15 +2,13 @@
 /*
  * collective.h - the lanes of a collective, one opener for each algorithm
  *
- * An opener fills in up to COLLECTIVE_LANES lanes and returns how many. It does not wait.
+ * An opener fills in up to four lanes and returns how many. It does not wait.
  */
 #ifndef SOFTCUDA_NCCL_COLLECTIVE_H
 #define SOFTCUDA_NCCL_COLLECTIVE_H
 
 #include "softcuda/nccl/function_table.h"
 #include "softcuda/nccl/lane.h"
-
-#define COLLECTIVE_LANES 4
 
 /* One work of a batch, and all that its lanes need to know. */
 struct collective_task {

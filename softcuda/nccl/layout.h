@@ -28,7 +28,6 @@ enum protocol { PROTOCOL_LL, PROTOCOL_LL128, PROTOCOL_SIMPLE, PROTOCOL_COUNT };
 /* bytes in one step of a buffer that the network reads itself */
 #define NET_REGISTERED_CHUNK (1024 * 1024 * 1024L)
 #define P2P_PART_ALIGNMENT 4096u
-#define KERNEL_ARGUMENTS_MAX 4096u
 
 /* connection_info.flags. In all known versions these three have these values. */
 #define CONNECTION_DIRECT_WRITE 0x01

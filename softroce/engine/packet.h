@@ -63,7 +63,6 @@ static_assert(sizeof(struct sr_atomiceth) == 28, "IBTA 9.3.4");
 /* AETH syndromes, table 44 and 45. */
 #define SR_AETH_ACK 0x1fu /* acknowledged, no end-to-end credits */
 #define SR_AETH_RNR 0x20u /* | timer code */
-#define SR_AETH_NAK 0x60u
 #define SR_AETH_KIND 0x60u
 #define SR_NAK_SEQUENCE 0x60u
 #define SR_NAK_INVALID 0x61u

@@ -20,7 +20,6 @@ typedef void *cuda_graph;
 typedef void *cuda_graph_exec;
 
 #define NCCL_OK 0
-#define NCCL_REMOTE_ERROR 6
 #define NCCL_IN_PROGRESS 7
 #define NCCL_OP_SUM 0 /* sum, prod, max, min, avg: the order of enum ha_redop */
 #define NCCL_SCALAR_ON_HOST 1
@@ -75,7 +74,6 @@ struct nccl_api {
 };
 
 #define CUDA_OK 0
-#define CUDA_NOT_SUPPORTED 801
 #define CUDA_STREAM_NON_BLOCKING 1u
 #define CUDA_CAPTURE_THREAD 1 /* cudaStreamCaptureModeThreadLocal */
 #define CUDA_TO_DEVICE 1

@@ -15,7 +15,6 @@
 #include "plugin/nccl/abi/types.h"
 
 #define HA_GIN_NEWEST 17
-#define HA_GIN_OLDEST 11
 #define HA_GIN_GETS 13 /* from here on there are gets, flushes and errors to ask for */
 #define HA_GIN_RMA 14  /* from here on the table is ncclRma's */
 #define HA_GIN_INC 1   /* NCCL_NET_SIGNAL_OP_* */
@@ -81,6 +80,7 @@ ncclResult_t ha_gin_post(const struct ha_gin_table *gin, const struct ha_gin_com
 /* ncclInvalidUsage where the version has none. */
 ncclResult_t ha_gin_post_get(const struct ha_gin_table *gin, const struct ha_gin_comm *comm,
 			     const struct ha_gin_put *get, void **request);
+/* For tests: flushes and questions for errors, which `ha perf` does without. */
 ncclResult_t ha_gin_post_flush(const struct ha_gin_table *gin, const struct ha_gin_comm *comm,
 			       const struct ha_gin_memory *memory, int rank, void **request);
 ncclResult_t ha_gin_last_error(const struct ha_gin_table *gin, const struct ha_gin_comm *comm,

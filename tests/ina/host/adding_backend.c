@@ -29,7 +29,7 @@
 #include "ina/frame/bytes.h"
 #include "ina/frame/quant.h"
 #include "ina/host/shm/server.h"
-#include "ina/switch/slot.h"
+#include "ina/switch/step.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -149,7 +149,7 @@ static void add_block(struct group *g, const struct ina_shm_request *q, struct i
 	const struct ina_quant *quant = ina_quant_best();
 	uint8_t words[INA_PAYLOAD_BYTES];
 
-	ina_slot_take(slot, &f);
+	ina_step_take(slot, &f);
 	for (unsigned r = 0; r < g->ranks; r++) {
 		struct ina_block block = { 0 };
 		const uint8_t *from = data_of(&g->member[r]) + at;
@@ -163,7 +163,7 @@ static void add_block(struct group *g, const struct ina_shm_request *q, struct i
 			quant->swap(from, words, INA_WORDS);
 		f.exponent = block.exponent;
 		f.flags = block.flags;
-		ina_slot_add(slot, &f, g->ranks);
+		ina_step_add(slot, &f, g->ranks);
 	}
 }
 
