@@ -3,13 +3,14 @@
  * session.h - one registration socket's bytes: from questions to answers, without the socket
  *
  * The rules for what is not as it should be:
- *   another magic number, a length below 8 or above HA_SESSION_MESSAGE: nobody knows where the next
- *   message begins: hang up
- *   an unknown type, or a length that is not the type's: skipped by its length, answered with
+ *
+ * - another magic number, a length below 8 or above HA_SESSION_MESSAGE: nobody knows where the next
+ *   message begins, so the socket is closed
+ * - an unknown type, or a length that is not the type's: skipped by its length, answered with
  *   status 2
- *   a register with a zero SOUT address, or a conn_id that stands for another flow: status 2
- *   a deregister of what is not registered: status 2
- *   the reserved byte: ignored
+ * - a register with a zero SOUT address, or a conn_id that stands for another flow: status 2
+ * - a deregister of what is not registered: status 2
+ * - the reserved byte: ignored
  */
 #ifndef HA_AGENT_SESSION_H
 #define HA_AGENT_SESSION_H

@@ -2,19 +2,17 @@
 /*
  * softroce - what the software NIC costs: rate, latency, queue pairs, devices, idleness
  *
- * Usage: bench-softroce rate [SIZE [COUNT]]      WRITEs between two devices of this process, a
- * window of 64
- *        bench-softroce queues [N [SIZE [COUNT]]] the same from N queue pairs of one device, 64
- *                                                bytes each, beside the rate from one
- *        bench-softroce latency [COUNT]          8-byte WRITEs there and back between two
- *                                                processes, beside a UDP
- *                                                socket that is polled in the same way
- *        bench-softroce queue-pairs [N]          N queue pairs: memory and time of each, and what
- *                                                the others cost the
- *                                                one that works
- *        bench-softroce devices [SECONDS]        1, 2, 4, 8 pairs of devices, a thread each
- *        bench-softroce idle [SECONDS]           processor time of two connected devices with
- *                                                nothing to do
+ * Usage: bench-softroce CASE, where CASE is one of
+ *
+ * - rate [SIZE [COUNT]]: WRITEs between two devices of this process, a window of 64
+ * - queues [N [SIZE [COUNT]]]: the same from N queue pairs of one device, 64 bytes each, beside the
+ *   rate from one
+ * - latency [COUNT]: 8-byte WRITEs there and back between two processes, beside a UDP socket that
+ *   is polled in the same way
+ * - queue-pairs [N]: N queue pairs: memory and time of each, and what the others cost the one that
+ *   works
+ * - devices [SECONDS]: 1, 2, 4, 8 pairs of devices, a thread each
+ * - idle [SECONDS]: processor time of two connected devices with nothing to do
  *
  * Times are of this machine at this moment; compare within one run. A rate is the best of ROUNDS,
  * because what else runs here only ever makes it worse.

@@ -4,9 +4,9 @@
  *
  * CRC-32 of Ethernet over: 8 bytes of ones (a local route header that is not there), the IP header,
  * the UDP header, BTH to pad. Fields that routers may change count as ones: type of service, time
- * to live and header checksum of IPv4;
- * traffic class, flow label and hop limit of IPv6; the UDP checksum; the BTH's congestion byte. The
- * four bytes go on the wire in little-endian order, as zlib's crc32() would be stored on a PC.
+ * to live and header checksum of IPv4; traffic class, flow label and hop limit of IPv6; the UDP
+ * checksum; the BTH's congestion byte. The four bytes go on the wire in little-endian order, as
+ * zlib's crc32() would be stored on a PC.
  *
  * crc = sr_icrc_begin(path, dport, udp_len, ipid, hdr, hdr_len);
  * crc = sr_icrc_update(crc, payload, len);   (as often as needed; the pad bytes too)

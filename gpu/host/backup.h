@@ -2,16 +2,15 @@
 /*
  * backup.h - which port carries on for which: a pure function of the list
  *
- *   - a card of two ports and more backs itself up: port 1 <-> 2, 3 <-> 4 of the same card
- *   - cards of one port pair up in the order of the list: the i-th of them with the (i xor 1)-th
- *   - the partner is down, missing or there is none (an odd count): another port that is up, of
- *     another card rather than the same, and
- *     of these the one that has been given out least, with a warning; or none at all, with a
- *     warning
- *   - never a port that is down, never the port itself, nor another function of the same port: a
- *     physical function and its virtual ones share a cable
- *   - where a port has several functions, its backup's take turns: the first for the first
- *   - where somebody else has chosen (`order`), the first of his that is up
+ * - A card of two ports and more backs itself up: port 1 <-> 2, 3 <-> 4 of the same card.
+ * - Cards of one port pair up in the order of the list: the i-th of them with the (i xor 1)-th.
+ * - The partner is down, missing or there is none (an odd count): another port that is up, of
+ *   another card rather than the same, and of these the one that has been given out least, with a
+ *   warning; or none at all, with a warning.
+ * - Never a port that is down, never the port itself, nor another function of the same port: a
+ *   physical function and its virtual ones share a cable.
+ * - Where a port has several functions, its backup's take turns: the first for the first.
+ * - Where the caller has chosen (`order`), the first of that order that is up.
  *
  * A port that is down has no backup: it carries nothing.
  */

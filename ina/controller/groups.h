@@ -5,9 +5,8 @@
  * A state machine without clock, network or disk: every call is given the time (ns of any steady
  * clock).
  *
- *     create          lease runs out, destroyed, switch gone           late_ns later
- *   ---------> LIVE ------------------------------------------> CLOSED ----------------------->
- *   forgotten
+ *     create          lease runs out, destroyed, switch gone          late_ns later
+ *   ---------> LIVE ----------------------------------------> CLOSED ---------------> forgotten
  *              ^  | renewed by any member
  *              +--+
  *

@@ -2,9 +2,13 @@
 /*
  * group_file.h - the groups of a switch without a controller, from a file; a statement per line
  *
- *     # group NUMBER [epoch N] slots FIRST HOWMANY [frames extended|old] [workers N] [first PSN]
- *     [lease MS] members ADDRESS... group 7 epoch 1 slots 0 1024 workers 4 members 10.0.0.1
- *     10.0.0.2 10.0.0.3 10.0.0.4
+ * A line begins with "group NUMBER"; behind it come, in any order and `members` last,
+ *
+ * - slots FIRST HOWMANY
+ * - epoch N, frames extended|old, workers N, first PSN, lease MS: as wanted
+ * - members ADDRESS...: in the order of ranks
+ *
+ * as in "group 7 epoch 1 slots 0 1024 workers 4 members 10.0.0.1 10.0.0.2". # begins a comment.
  */
 #ifndef INA_GROUP_FILE_H
 #define INA_GROUP_FILE_H

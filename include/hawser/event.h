@@ -24,8 +24,7 @@
 	X(PEER_CLOSED, "peer_closed") /* the peer has closed its end in order */                   \
 	X(ADVICE,                                                                                  \
 	  "advice") /* an agent's hints are followed, or not any more; the cause says which */     \
-	X(FALSE_ALARM, "false_alarm") /* a rail that was given up for its silence had been alive   \
-				       */                                                          \
+	X(FALSE_ALARM, "false_alarm") /* a rail was given up, and its path had been sound */       \
 	X(SLOW, "slow")   /* a rail works and is far too slow; another one carries instead */      \
 	X(ADDED, "added") /* a further pair of NICs is connected, beside those that are up */
 
@@ -33,7 +32,7 @@
 	X(NONE, "none")                                                                           \
 	X(WORK_FAILED, "work_failed")   /* a work request completed in error */                   \
 	X(WORK_REFUSED, "work_refused") /* the device took no work */                             \
-	X(QUEUE_ERROR, "queue_error")   /* one of its queues is in error       */                 \
+	X(QUEUE_ERROR, "queue_error")   /* one of its queues is in error */                       \
 	X(PORT_DOWN, "port_down")                                                                 \
 	X(PORT_UP, "port_up")                                                                     \
 	X(PORT_CHANGED, "port_changed")   /* address, partition table, subnet manager ... */      \

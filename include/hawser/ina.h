@@ -21,9 +21,9 @@
  *   -ENOTCONN   no backend on this host, or it has gone; every operation in flight ends with it.
  *               ha_ina_open() again when it is back
  *   -EAGAIN     (open) the backend has as many clients as it takes; (group_create) the controller
- *               has nothing free: do without the switch; (join) too many groups
- *               here; (group_create, join) 64 of this process's calls wait for the controller
- *               already; (post) too many operations in flight: test some
+ *               has nothing free: do without the switch; (join) too many groups here;
+ *               (group_create, join) 64 of this process's calls wait for the controller already;
+ *               (post) too many operations in flight: test some
  *   -ETIMEDOUT  a peer, the switch or the controller was silent for its limit
  *   -ECANCELED  the group has ended: another rank, the controller or the switch ended it
  *   -EINVAL     what no call can mean: the sentence says which argument

@@ -4,12 +4,15 @@
  *
  * A NIC whose firmware is reset, or that is taken off the PCI bus and found again, raises
  * IBV_EVENT_DEVICE_FATAL: what was opened on it is dead for good. Some time later the library lists
- * it anew, under the same name or another. So a device that has failed is left         new rails
- * and registrations find no opening of it; what the connections have on it is given back as each
- * rail ends, and the last one closes the context (a driver may wait for that before the device can
- * go) looked for   by a thread of its own, more and more rarely (rdma/topo/look.h) opened anew  and
- * the rails that wait for it, or could use it as a standby, are told For NCCL nothing changes: the
- * device has its number, its name and its properties all the time.
+ * it anew, under the same name or another. So a device that has failed is
+ *
+ * - left: new rails and registrations find no opening of it; what the connections have on it is
+ *   given back as each rail ends, and the last one closes the context (a driver may wait for that
+ *   before the device can go);
+ * - looked for, by a thread of its own, more and more rarely (rdma/topo/look.h);
+ * - opened anew, and the rails that wait for it, or could use it as a standby, are notified.
+ *
+ * For NCCL nothing changes: the device has its number, its name and its properties all the time.
  *
  * A device may also be taken away without an event, while its port is down; so one that stays down
  * and is not listed any more has failed, too. All of it under ctx->drive.

@@ -92,9 +92,7 @@ struct ha_fence {
 	bool by_timeout;
 	atomic_bool last_receive; /* the queue pair takes no receive any more (device event) */
 	uint64_t suspected_at, quiet_until, deadline;
-	/*
-	 * the queue pair, in error and drained, is still there; destroyed then. 0 = there is none
-	 */
+	/* when the queue pair, which is in error and drained, is destroyed; 0 = there is none */
 	uint64_t tidy_at;
 };
 
@@ -103,8 +101,8 @@ struct ha_compare {
 	bool has_state;      /* ours is in `state` */
 	bool has_peer_state; /* the peer's RAIL_FENCED of this epoch is in peer_state */
 	bool acked;          /* the peer has acted on our RAIL_FENCED of this epoch */
-	bool unreported;     /* that the failure was survived is not reported yet; */
-	uint8_t cause;       /* what it was: enum ha_event_cause */
+	bool unreported;     /* that the failure was survived is not reported yet */
+	uint8_t cause;       /* why it failed: enum ha_event_cause */
 	struct ha_fence_state state, peer_state;
 	uint64_t replayed_requests, replayed_bytes;
 	uint64_t registration_ns; /* spent for this rail's failure */
@@ -146,13 +144,13 @@ struct ha_heartbeat_watch {
 	uint64_t sent_at;      /* when the write that is on its way was posted; 0 = none is */
 	unsigned misses;       /* heartbeats at which it was missing */
 	uint32_t mark;         /* the send queue's count with it */
-	uint32_t retired_seen; /* at the last look, */
-	bool idle_seen;        /* and that nothing was outstanding, */
-	bool watched;          /* it was up when the driver's last step ended: look_at counts, */
-	bool closely;          /* and looks come as often as sign.c wants them */
+	uint32_t retired_seen; /* the send queue's count at the last look */
+	bool idle_seen;        /* nothing was outstanding at the last look */
+	bool watched;          /* it was up when the driver's last step ended: look_at counts */
+	bool closely;          /* looks come as often as sign.c wants them */
 	/* another connection has proved its path silent, and it has not moved since */
 	bool doubted;
-	uint64_t looked_at;   /* the last look was then; */
+	uint64_t looked_at;   /* the last look */
 	uint64_t look_at;     /* the next one */
 	uint64_t still_since; /* work is outstanding and nothing moves since */
 	uint64_t busy_at;     /* more than a heartbeat had moved then */
@@ -170,8 +168,8 @@ struct ha_sign {
 	uint64_t still_at;    /* the last time that its queue was asked, and nothing had come */
 	uint32_t retired;     /* the send queue's count when a sign was asked of it for another */
 	bool lent;            /* its sign was asked for another's sake, and is outstanding */
-	uint32_t number;      /* of the question to the peer, */
-	bool alive;           /* which has said that its own work gets over this rail */
+	uint32_t number;      /* of the question to the peer */
+	bool alive;           /* the peer has answered that its own work gets over this rail */
 	bool waited;          /* in this standstill the path was sound, and its work waited */
 	bool soon;            /* a pair connected for it has come up: half the time is enough */
 	uint8_t writes;       /* that this rail was given to answer */
@@ -186,8 +184,8 @@ struct ha_sign {
 struct ha_answer {
 	uint32_t number; /* of its question */
 	uint32_t mark;   /* the send queue's count with the first word after it */
-	bool due;        /* it is not answered yet, */
-	uint64_t until;  /* and need not be from then on */
+	bool due;        /* it is not answered yet */
+	uint64_t until;  /* from then on it need not be answered */
 	uint64_t next;   /* another word, so that no lost packet decides */
 };
 
@@ -216,8 +214,8 @@ struct ha_control {
 	bool port_back;
 	uint8_t slow; /* enum ha_slow */
 	int slow_result;
-	bool proven;  /* it has been up in some incarnation, */
-	bool working; /* and in this one */
+	bool proven;  /* it has been up in some incarnation */
+	bool working; /* it has been up in this one */
 	struct ha_fence fence;
 	struct ha_compare compare;
 	struct ha_outgoing out;
@@ -244,7 +242,7 @@ struct ha_failover {
 	struct ha_spares spares;    /* the rails behind the data rails */
 };
 
-/* suspect.c: the one way from a state to another. */
+/* plugin/transfer/suspect.c: the only function that changes a rail's state. */
 void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state);
 
 #endif

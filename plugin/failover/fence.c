@@ -285,9 +285,8 @@ static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	ha_reconcile(b, r);
 	k->out.due |= HA_SEND(RAIL_ACK);
-	if (k->working &&
-	    k->cause !=
-		    HA_CAUSE_SURPLUS) { /* later incarnations may fail before it can be reported */
+	/* later incarnations may fail before it can be reported */
+	if (k->working && k->cause != HA_CAUSE_SURPLUS) {
 		k->compare.unreported = true;
 		k->compare.cause = k->cause;
 	}

@@ -4,14 +4,14 @@
  *
  * NCCL closes a plugin with its last communicator. Three things go wrong then:
  *
- *   2.22 and 2.23 open it again for the next communicator and do not call init, since they have
+ * - 2.22 and 2.23 open it again for the next communicator and do not call init, since they have
  *   done so before (ncclNetStates): a fresh copy of the library knows no device, and NCCL takes
  *   another transport.
  *
- *   2.24 to 2.27 keep the counts of the devices under the network's name and use them after the
+ * - 2.24 to 2.27 keep the counts of the devices under the network's name and use them after the
  *   next load: numbers of fused devices that a fresh copy of the library has never made.
  *
- *   2.27 to 2.30 forget the plugin's name, too (ncclNetPluginUnload clears the whole entry), and
+ * - 2.27 to 2.30 forget the plugin's name, too (ncclNetPluginUnload clears the whole entry), and
  *   open "libnccl-net.so" for the next communicator, whatever NCCL_NET_PLUGIN says. Where there is
  *   none the job goes on over sockets, silently and without failover.
  *   NCCL_NET_PLUGIN_REF_COUNT=1 makes NCCL keep the plugin.

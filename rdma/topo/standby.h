@@ -10,15 +10,14 @@
  * Who may: every port that is up and of the same link layer. How good, as a class (smaller is
  * better), from four questions in this order of weight:
  *
- *   apart     another card; the other port of the same card (the card takes both with it); the same
- *             wire: a function
- *             of the same PCI physical function and port, so that the cable takes both with it
- *   network   the peer that the primary reaches is reached too: RoCE addresses of one kind (IPv4,
- *             IPv6, link-local) and
- *             RoCE version; on InfiniBand the same subnet prefix. A port without an address yet
- *             counts as yes
- *   speed     at least half of the primary's
- *   distance  enum ha_pci_distance, near to far
+ * - apart: another card; the other port of the same card (the card takes both with it); the same
+ *   wire: a function of the same PCI physical function and port, so that the cable takes both
+ *   with it
+ * - network: the peer that the primary reaches is reached too: RoCE addresses of one kind (IPv4,
+ *   IPv6, link-local) and RoCE version; on InfiniBand the same subnet prefix. A port without an
+ *   address yet counts as yes
+ * - speed: at least half of the primary's
+ * - distance: enum ha_pci_distance, near to far
  *
  * Within a class the load is spread, because what fails together must not land on one card: ports
  * pair up, so that the first standby of A is B and that of B is A, and who is left without a

@@ -11,11 +11,12 @@ extern "C" {
 
 /*
  * Open the library that `choice` (HA_NCCL_VERBS) names:
- *   "system" or ""  libibverbs.so, else libibverbs.so.1, as NCCL's own transport looks for it
- *   "soft"          the software NIC: softroce/libsoftroce.so beside the file that holds this code
- *                   (plugin or
- *                   program), then libsoftroce.so on the loader's path
- *   a path          that file
+ *
+ * - "system" or "": libibverbs.so, else libibverbs.so.1, as NCCL's own transport looks for it
+ * - "soft": the software NIC: softroce/libsoftroce.so beside the file that holds this code (plugin
+ *   or program), then libsoftroce.so on the loader's path
+ * - a path: that file
+ *
  * The library's symbols stay its own (RTLD_LOCAL), so both may live in one process; it is never
  * unloaded, because drivers keep threads and fork handlers. A failure is one line in the log that
  * says what to install or set. -ENOENT: no such library. -ENOSYS: it lacks functions that we need.

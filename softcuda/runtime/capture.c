@@ -6,8 +6,8 @@
 #include "softcuda/runtime/device.h"
 
 /*
- * CAPTURE_ACTIVE --> CAPTURE_LOST    a call that does not fit; the capture then only waits for its
- * end
+ * CAPTURE_ACTIVE --> CAPTURE_LOST: a call that does not fit; the capture then only waits for its
+ * end.
  */
 enum capture_state { CAPTURE_ACTIVE, CAPTURE_LOST };
 

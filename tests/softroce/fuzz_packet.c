@@ -4,11 +4,14 @@
  *
  * The NIC has queue pairs of every service with receives posted and with sends, reads and atomics
  * under way, memory regions that end at unmapped pages and a bound window, beside memory that is
- * not registered and must never change. The input is a list of packets: 0  queue pair (and, rarely,
- * another number) 1      opcode 2        distance of the PSN from what the queue pair expects,
- * signed 3  flags: bits 0-1 what to do with the headers, 4-7 of the BTH 4, 5        length behind
- * the BTH, little-endian, below 5000 then   up to 32 bytes for the headers; the rest of the packet
- * is one repeated byte
+ * not registered and must never change. The input is a list of packets, of each these bytes:
+ *
+ * - 0: queue pair; 0x40: a length that is no multiple of 4, 0x80: a wrong queue pair number
+ * - 1: opcode
+ * - 2: distance of the PSN from what the queue pair expects, signed
+ * - 3: flags: bits 0-3 which headers are made right, 4-7 of the BTH
+ * - 4, 5: length behind the BTH, little-endian, modulo 5000
+ * - then up to 32 bytes for the headers; the rest of the packet is one repeated byte
  */
 #include "softroce/engine/packet.h"
 #include "softroce/engine/psn.h"

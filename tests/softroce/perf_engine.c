@@ -3,8 +3,8 @@
  * perf_engine.c - drives one kind of work through two engines back to back, to be counted by
  * callgrind
  *
- * perf_engine OPERATION LENGTH COUNT      OPERATION: write, imm, send, read valgrind
- * --tool=callgrind --toggle-collect=work perf_engine write 8 10000
+ * - perf_engine OPERATION LENGTH COUNT; OPERATION: write, imm, send, read
+ * - valgrind --tool=callgrind --toggle-collect=work perf_engine write 8 10000
  *
  * Both ends are in the process and the wire is a ring of packets, so sum over the files of
  * softroce/engine/ for what the two engines cost together. tests/softroce/perf_engine.sh does that.

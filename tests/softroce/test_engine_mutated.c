@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Real traffic of every service, and beside it packets of that traffic that somebody has changed:
- * bits, lengths, addresses, sequence numbers, opcodes, keys, order. Usage: test_engine_mutated
- * [PACKETS [SEED]]
+ * bits, lengths, addresses, sequence numbers, opcodes, keys, order.
  *
- *   an unauthenticated peer  sends them from another address: not one changes anything, every one
- *                            is counted, and all traffic is
- *               delivered byte by byte.
- *   the peer    sends them, so some are believed; connections may end. No byte outside the
- *               registered regions is read
- *               (unmapped neighbours, packets in blocks of their exact size) or written (canaries),
- *               and the NIC goes on.
+ * Usage: test_engine_mutated [PACKETS [SEED]]
+ *
+ * - A foreign sender sends them, from another address: not one changes anything, every one is
+ *   counted, and all traffic is delivered byte by byte.
+ * - The peer sends them, so some are believed; connections may end. No byte outside the registered
+ *   regions is read (unmapped neighbours, packets in blocks of their exact size) or written
+ *   (canaries), and the NIC goes on.
  */
 #include "softroce/engine/packet.h"
 #include "tests/softroce/engine_pair.h"

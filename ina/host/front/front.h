@@ -7,11 +7,12 @@
  * speaks with the backend, and ends operations. Calls only check, put into lists, set flags and
  * wait for it. ctx->lock protects everything but what is marked; the daemon lets go of it while it
  * copies, sleeps, or calls a notify function. So:
- *   an operation is in its group's list until the daemon has ended it; before that nobody frees it
- *   a group is in the context's list from the backend's JOINED (so that no STATE misses it) until
+ *
+ * - an operation is in its group's list until the daemon has ended it; before that nobody frees it
+ * - a group is in the context's list from the backend's JOINED (so that no STATE misses it) until
  *   ha_ina_group_leave(), which waits until its operations have ended; then in `leaving` until the
  *   socket has taken the LEAVE
- *   a context exists until it is closed and its last operation and group have been freed (refs)
+ * - a context exists until it is closed and its last operation and group have been freed (refs)
  *
  * A piece is one segment of an operation. Its incarnation: IDLE, then, in the order of pieces, a
  * place in the copy buffer and FILLING (what this rank brings is being copied in), FULL, ASKED (in

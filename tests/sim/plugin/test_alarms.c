@@ -5,8 +5,7 @@
  * eight connections onto one that the wire is too slow for
  *
  * Virtual time, so exact. Arguments: minutes of each (1), in one piece, so that what a false alarm
- * teaches counts; the number of the only kind that is wanted; the key
- * of its random numbers (1).
+ * teaches counts; the number of the only kind that is wanted; the key of its random numbers (1).
  */
 #include "base/check.h"
 #include "sim/plugin/hunt.h"

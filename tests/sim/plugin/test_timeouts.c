@@ -9,10 +9,9 @@
  * NICs count their retries as the specification says; leaving a silent path early
  * (HA_NCCL_SILENCE_MS) is off, since it would hide what is looked for.
  *
- *     test_sim_timeouts                 what must hold, of a few cells
- *     test_sim_timeouts grid [FLAPS]    all 75, a line each, for bench/timeouts: timeout,
- * retry_cnt, RTO, window, flaps, false alarms, longest borne, shortest false, worst time to
- * recover; ms
+ * - test_sim_timeouts: what must hold, of a few cells
+ * - test_sim_timeouts grid [FLAPS]: all 75, a line each, for bench/timeouts: timeout, retry_cnt,
+ *   RTO, window, flaps, false alarms, longest borne, shortest false, worst time to recover; ms
  */
 #include "base/check.h"
 #include "sim/plugin/hunt.h"

@@ -5,9 +5,9 @@
  *
  *   --ranks N         ranks, each a process (2)
  *   --gpus N          GPUs of a process; ranks must be a multiple (1)
- *   --hosts N         NCCL is told that the ranks are on so many hosts (as many as processes)
+ *   --hosts N         NCCL finds the ranks on so many hosts (as many as processes)
  *   --operations LIST comma-separated, of: all_reduce all_gather reduce_scatter reduce broadcast
- *   alltoall gatherv (all)
+ *                     alltoall gatherv (all)
  *   --types LIST      numbers of ncclDataType_t (all)
  *   --operators LIST  of reductions: numbers of ncclRedOp_t, 5 and 6 premultiplied sums by value
  *                     and by pointer (all)

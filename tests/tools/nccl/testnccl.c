@@ -329,8 +329,7 @@ static bool registers_any(const struct comm *comm)
 
 /*
  * NCCL wants the buffers at both ends of a connection registered, or none: its kernels wait for
- * each
- * other for ever where they are mixed (a sender that does not say where it is to be read).
+ * each other for ever where they are mixed (a sender that does not say where it is to be read).
  */
 static bool mixes_buffers(const struct call *call)
 {
