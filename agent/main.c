@@ -56,7 +56,8 @@ static const struct ha_option options[] = {
 
 static const struct ha_program program = {
 	.name = "ha-agent",
-	.about = "Tells the plugins of this host how to share traffic between SOUT and SUP.",
+	.about = "Gives the plugins of this host hints on how to share traffic between SOUT and "
+		 "SUP.",
 	.options = { options },
 	.notes = "Rules set by hand come first whatever the policy. SIGHUP: look now.\n"
 		 "Exit status: 1 it cannot run here, 2 called wrongly.",

@@ -41,7 +41,8 @@ static void remove_caller(struct door *d, unsigned i)
 
 static void send_away(struct door *d, unsigned i)
 {
-	HA_WARN("set-up", "somebody dialled who is no missing rank of this job: refused");
+	HA_WARN("set-up", "refused a connection that is from no missing rank of this job: another "
+			  "job's, or a program that scans ports");
 	close(d->caller[i].fd);
 	remove_caller(d, i);
 }

@@ -443,7 +443,7 @@ bool ha_request_again(struct ha_service *s, struct ha_reply *reply, uint64_t now
 	reply->waits = false;
 	if (!sw)
 		ha_reply_fail(reply, HA_CALL_UNAVAILABLE,
-			      "the switch is not known any more; say it again");
+			      "the switch is not known any more; repeat the heartbeat");
 	else
 		finish_reply(reply, ha_answer_table(reply, &s->groups, sw, reply->version, now));
 	return true;

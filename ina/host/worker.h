@@ -110,7 +110,7 @@ struct ina_entries {
 	X(sent, "packets sent for the first time (shift_send)")                              \
 	X(answered, "packets whose answer came (shift_ack)")                                 \
 	X(cwnd_inc, "times the window grew")                                                 \
-	X(cwnd_dec, "times it shrank")                                                       \
+	X(cwnd_dec, "times the window shrank")                                               \
 	X(fast_retrans_trigger, "answers that showed an older packet to be lost")            \
 	X(fast_retrans_pkt, "packets sent again, or asked for, for that")                    \
 	X(full_retrans_trigger, "time-outs")                                                 \
@@ -120,10 +120,10 @@ struct ina_entries {
 	X(refused,                                                                           \
 	  "frames that are no answer to this rank: another sender, group, epoch, slot, ...") \
 	X(again_words, "packets whose words were sent again")                                \
-	X(probes, "packets without words that asked instead")                                \
-	X(held, "times the switch said: yours is in")                                        \
-	X(need, "times it said: send it again")                                              \
-	X(aborts, "times the switch was told that the group is over")                        \
+	X(probes, "packets without words, which asked whether the switch has them")          \
+	X(held, "times the switch had this rank's packet and waited for another rank's")     \
+	X(need, "times the switch asked for a packet again")                                 \
+	X(aborts, "aborts of a group sent to the switch")                                    \
 	X(marked, "answers that met congestion")                                             \
 	X(overflow, "sums that were saturated")                                              \
 	X(nonfinite, "sums without a value")

@@ -51,7 +51,7 @@ static void try_install(struct ina_follow *f, struct followed *l)
 	if (!err)
 		l->state = LIVE;
 	if (l->state == REFUSED)
-		HA_WARN(f->options.name, "group %u of the controller cannot be: %s", l->config.id,
+		HA_WARN(f->options.name, "the controller's group %u is refused: %s", l->config.id,
 			why ? why : strerror(-err));
 }
 
@@ -119,7 +119,9 @@ static void take_group(struct ina_follow *f, const Inc__GroupInfo *info)
 
 	if (!config_from(f, info, &c)) {
 		HA_WARN(f->options.name,
-			"the controller says something about group %u that cannot be",
+			"the controller's group %u is refused: its number, aggregators, workers or "
+			"members are out of range; run the controller and the switches from one "
+			"version",
 			info->groupid);
 		return;
 	}

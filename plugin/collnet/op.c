@@ -32,7 +32,10 @@ int ha_collnet_fail(struct ha_collnet *c, int err, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	HA_WARN(c->name, "%s: this communicator's operations end with an error", text);
+	HA_WARN(c->name,
+		"%s: this communicator's operations end with an error; look at the other ranks' "
+		"logs",
+		text);
 	/* what the switch still has is the caller's memory: nothing is written there from here
 	 * on */
 	if (c->group.handle)

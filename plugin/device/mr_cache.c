@@ -111,9 +111,11 @@ static void drop_entry(struct ha_mr_cache *c, struct ha_mr_entry *e)
 	const struct ha_verbs_ops *v = c->opening->dev->ctx->verbs;
 	int err = v->dereg_mr(v, e->mr);
 
-	/* Of a device that is gone nothing else can be expected, and its end has been told. */
+	/* Of a device that is gone nothing else can be expected, and its end has been logged. */
 	if (err && !ha_opening_lost(c->opening))
-		HA_WARN(c->opening->dev->name, "cannot deregister %zu bytes at %#lx: %s",
+		HA_WARN(c->opening->dev->name,
+			"cannot deregister %zu bytes at %#lx: %s; they stay locked until the "
+			"process ends; look for the driver's lines in `dmesg`",
 			e->want.size, (unsigned long)e->want.addr, strerror(-err));
 	LIST_REMOVE(e, chain);
 	free(e);

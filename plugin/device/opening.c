@@ -65,12 +65,17 @@ static int open_locked(struct ha_opening *o)
 	int err = v->alloc_pd(v, o->nic->verbs, &o->pd);
 
 	if (err) {
-		HA_WARN(name, "cannot allocate a protection domain: %s", strerror(-err));
+		HA_WARN(name,
+			"cannot allocate a protection domain: %s; look for the driver's lines in "
+			"`dmesg`",
+			strerror(-err));
 		return err;
 	}
 	err = open_srq(o);
 	if (err) {
-		HA_WARN(name, "cannot create a shared receive queue of %u entries: %s",
+		HA_WARN(name,
+			"cannot create a shared receive queue of %u entries: %s; raise the limit "
+			"of locked memory (ulimit -l), or look for the driver's lines in `dmesg`",
 			o->srq_depth, strerror(-err));
 		goto dealloc_pd;
 	}
@@ -116,7 +121,10 @@ static int replace_locked(struct ha_opening *o)
 	int err = open_srq(o);
 
 	if (err) {
-		HA_WARN(name, "cannot create another shared receive queue of %u entries: %s",
+		HA_WARN(name,
+			"cannot create another shared receive queue of %u entries: %s; raise the "
+			"limit of locked memory (ulimit -l), or look for the driver's lines in "
+			"`dmesg`",
 			o->srq_depth, strerror(-err));
 		return err;
 	}

@@ -377,7 +377,8 @@ void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 					       .cause = HA_CAUSE_SILENCE,
 					       .bundle = b,
 					       .rail = r },
-			  "it was silent and alive: up again after %.1f ms; signs are asked for "
+			  "it was silent, but its path was sound: up again after %.1f ms; signs "
+			  "are asked for "
 			  "after %.0f ms of silence at the least from now on, and not in the next "
 			  "minute (HA_NCCL_SILENCE_MS)",
 			  (double)(now - alarm_at) / 1e6, (double)r->dev->silence.floor_ns / 1e6);

@@ -34,9 +34,10 @@
 static void stream_ended(struct ha_bundle *b, int err)
 {
 	if (err == -EPROTO) {
-		/* Left open, so that the peer does not take its end for our death. */
-		HA_WARN(b->name, "the peer sent garbage on the out-of-band socket; nothing more is "
-				 "read from it");
+		/* Left open, so that the peer does not take its end for the end of this process. */
+		HA_WARN(b->name, "the peer sent what is no message on the out-of-band socket; "
+				 "nothing more is read from it, the rails go on. Do all ranks run "
+				 "one version of hawser?");
 		ha_loop_remove(&b->ctx->loop, &b->link.stream->watch);
 		b->link.stream->read_stopped = true;
 		return;

@@ -65,7 +65,9 @@ static int add_to_counter(struct ha_rma_window *w, uint64_t offset, uint64_t val
 	}
 	err = ha_gdr_map(&w->pages, (uintptr_t)counter, &word, why);
 	if (err)
-		HA_WARN(NULL, "one-sided: a signal for GPU memory at %p cannot be added: %s",
+		HA_WARN(NULL,
+			"one-sided: a signal for GPU memory at %p cannot be added: %s; NCCL's own "
+			"transport needs no GDRCopy (HA_NCCL_GIN=0)",
 			(void *)counter, why);
 	else
 		ha_gdr_add(word, value);
@@ -79,7 +81,8 @@ static int apply_signal(const struct ha_rma *rma, const struct ha_rma_record *r)
 	if (!w || r->offset % sizeof(uint64_t) || w->reach == HA_RMA_UNREACHED) {
 		HA_WARN(NULL,
 			"one-sided: a signal came for byte %" PRIu64
-			" of window %u, which is no counter here",
+			" of window %u, which is no counter of this rank: look at where the "
+			"program signals",
 			r->offset, r->window);
 		return -EPROTO;
 	}

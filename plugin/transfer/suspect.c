@@ -26,13 +26,20 @@ static const uint8_t followers[] = {
 	[HA_RAIL_PROBE] = 1 << HA_RAIL_UP | 1 << HA_RAIL_FENCING,
 };
 
-/* Anything else is a defect; the simulator stops at it, a job goes on and says so. */
+static const char *const state_names[] = {
+	[HA_RAIL_NONE] = "none",       [HA_RAIL_UP] = "up",         [HA_RAIL_DOWN] = "down",
+	[HA_RAIL_FENCING] = "fencing", [HA_RAIL_FENCED] = "fenced", [HA_RAIL_JOIN] = "join",
+	[HA_RAIL_PROBE] = "probe",
+};
+
+/* Anything else is a defect; the simulator stops at it, a job goes on and logs it. */
 void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state)
 {
 	if (!(followers[r->state] >> state & 1))
 		HA_WARN(NULL,
-			"rail %u, epoch %u: state %u does not lead to state %u; please report this",
-			r->index, r->epoch, r->state, state);
+			"rail %u, epoch %u: state '%s' does not lead to state '%s'; please report "
+			"this",
+			r->index, r->epoch, state_names[r->state], state_names[state]);
 	r->state = (uint8_t)state;
 }
 

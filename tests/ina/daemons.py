@@ -135,7 +135,7 @@ class Network:
         return self.path("ina%d" % i)
 
     def traffic(self, i):
-        """Of how many seconds of sums in the network that backend has told."""
+        """Of how many seconds of sums in the network that backend has logged."""
         with open(self.path("backend%d.log" % i), errors="replace") as f:
             return f.read().count("SW_TPT")
 

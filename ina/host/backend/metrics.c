@@ -83,10 +83,12 @@ void ha_backend_figures_log(const struct ha_backend *b, struct ha_backend_figure
 
 		snprintf(name, sizeof(name), "worker %u", i);
 		if (f->at_ns && answered != f->answered[i])
-			HA_INFO(name, "SW_TPT %.4fGbps SW_GPT %.4fGbps WIN %u CWND %.1f PSN %u~%u",
+			HA_INFO(name,
+				"sent %.4f Gb/s with headers (SW_TPT), %.4f Gb/s of data (SW_GPT); "
+				"%u packets in flight (PSN %u to %u), congestion window %.1f",
 				bits * INA_FRAME_MAX, bits * INA_PAYLOAD_BYTES,
-				read_u32(&s->window), read_u32(&s->cwnd_tenths) / 10.0,
-				read_u32(&s->left_psn), read_u32(&s->right_psn));
+				read_u32(&s->window), read_u32(&s->left_psn),
+				read_u32(&s->right_psn), read_u32(&s->cwnd_tenths) / 10.0);
 		f->answered[i] = answered;
 	}
 	f->at_ns = now_ns;

@@ -16,8 +16,8 @@ struct ha_backend_figures {
 	uint64_t at_ns, answered[INA_WORKERS_MAX];
 };
 /*
- * A line for each worker with traffic since the last time: NetCCL's SW_TPT and SW_GPT (with headers
- * and without), window and psns.
+ * A line for each worker with traffic since the last time: its rate with headers and without
+ * (NetCCL's SW_TPT and SW_GPT), packets in flight, congestion window.
  */
 void ha_backend_figures_log(const struct ha_backend *b, struct ha_backend_figures *f,
 			    uint64_t now_ns);

@@ -33,7 +33,7 @@
 	X(pass_dropped, "Packets dropped because another core's ring was full.")             \
 	X(predicted, "Contributions that began as predicted from the rank's last one.")      \
 	X(answers, "Answers made.")                                                          \
-	X(answers_nowhere, "Answers not made, for the rank has not said anything yet.")      \
+	X(answers_nowhere, "Answers not made, for the rank has not sent anything yet.")      \
 	X(no_packet, "Packets not made or copied, for the pool was empty.")                  \
 	X(marked, "Packets marked for congestion (CE).")                                     \
 	X(wred_dropped, "Packets dropped for congestion, for they cannot be marked.")        \
@@ -42,7 +42,7 @@
 	X(stayed, "Packets whose destination is behind the port that they came from.")       \
 	X(reserved, "Packets to addresses that a bridge does not forward, and runts.")       \
 	X(arp, "ARP requests for the switch, answered.")                                     \
-	X(not_spoken, "Packets to the switch in a protocol that it does not speak.")         \
+	X(not_spoken, "Packets to the switch in a protocol that it does not support.")       \
 	X(lost, "Packets dropped because --fault said so.")                                  \
 	X(repeated, "Packets repeated because --fault said so.")                             \
 	X(reordered, "Packets held back because --fault said so.")                           \

@@ -165,7 +165,7 @@ static bool install_wanted(struct switch_xdp *s)
 		if (err == -EAGAIN)
 			continue;
 		if (err)
-			print_message("group %u cannot be: %s", id, why);
+			print_message("group %u is refused: %s", id, why);
 		s->wanted[id].id = 0;
 	}
 	return waiting;

@@ -129,9 +129,9 @@ static void garbage_ends_reading(void)
 	CHECK_INT(s->b.abort.error, 0);
 	CHECK(s->b.link.stream && s->b.link.stream->read_stopped);
 	CHECK_INT(closed, 0);
-	CHECK(lines_contain("the peer sent garbage"));
+	CHECK(lines_contain("the peer sent what is no message"));
 	ha_socket_take(&s->b);
-	CHECK_INT(lines_count("the peer sent garbage"), 1);
+	CHECK_INT(lines_count("the peer sent what is no message"), 1);
 	free_bundle(&s->b);
 }
 
