@@ -30,8 +30,8 @@ static struct ha_share_ports ports_of(struct ha_advisor *a, const struct ha_slot
 	return (struct ha_share_ports) {
 		.sout = sout >= 0 ? &a->ports.port[sout] : NULL,
 		.sup = sup >= 0 ? &a->ports.port[sup] : NULL,
-		.sout_trouble = sout >= 0 ? &a->trouble[sout] : NULL,
-		.sup_trouble = sup >= 0 ? &a->trouble[sup] : NULL,
+		.sout_congestion = sout >= 0 ? &a->congestion[sout] : NULL,
+		.sup_congestion = sup >= 0 ? &a->congestion[sup] : NULL,
 	};
 }
 
@@ -66,7 +66,7 @@ static void ports_look(struct ha_advisor *a)
 {
 	ha_ports_look(&a->ports, a->now);
 	for (unsigned i = 0; i < a->ports.n; i++)
-		ha_trouble_update(&a->trouble[i], &a->ports.port[i]);
+		ha_congestion_update(&a->congestion[i], &a->ports.port[i]);
 	for (unsigned i = 0; i < MPIB_HINT_MAX_ENTRIES; i++) {
 		const struct ha_slot *slot = &a->slots->slot[i];
 		struct ha_share_ports ports;

@@ -24,7 +24,7 @@ struct ha_advisor {
 	char file[256];
 	struct timespec changed; /* its time of change when it was last read */
 	struct ha_ports ports;
-	struct ha_trouble trouble[HA_PORTS_MAX];
+	struct ha_congestion congestion[HA_PORTS_MAX];
 	struct ha_share share[MPIB_HINT_MAX_ENTRIES];
 	uint64_t now;
 };

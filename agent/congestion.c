@@ -11,7 +11,7 @@ static uint64_t compute_rate(uint64_t events, uint64_t span)
 	return span ? (uint64_t)((double)events * (double)HA_NS_PER_S / (double)span) : 0;
 }
 
-void ha_trouble_update(struct ha_trouble *t, const struct ha_port *p)
+void ha_congestion_update(struct ha_congestion *t, const struct ha_port *p)
 {
 	const uint64_t *d = p->delta;
 
@@ -59,9 +59,9 @@ static uint32_t want_by_congestion(uint32_t now, uint32_t rest, bool sout, bool 
 	return step_toward(now, rest, HA_CONGESTION_CREEP);
 }
 
-static bool is_congested(const struct ha_trouble *trouble)
+static bool is_congested(const struct ha_congestion *port)
 {
-	return trouble && trouble->congested;
+	return port && port->congested;
 }
 
 /* A port that is down leaves all to the other one; with both down, as it was. */
@@ -73,8 +73,8 @@ static uint32_t want_by_ports(uint32_t wanted, uint32_t rest, const struct ha_sh
 		return sout_up ? 0 : wanted;
 	if (!sout_up)
 		return MPIB_HINT_MAX_BW;
-	return want_by_congestion(wanted, rest, is_congested(at->sout_trouble),
-				  is_congested(at->sup_trouble));
+	return want_by_congestion(wanted, rest, is_congested(at->sout_congestion),
+				  is_congested(at->sup_congestion));
 }
 
 uint32_t ha_share_step(struct ha_share *share, const struct ha_share_ports *at)

@@ -2,11 +2,11 @@
 /*
  * congestion.h - from the counters of a flow's two ports to SUP's share
  *
- * A port's trouble is a rate: marked packets, congestion notifications and pause frames count once,
- * discarded and repeated packets ten times. Hysteresis twice over: a port counts as congested after
- * HA_CONGESTION_ON looks in a row at or above HA_CONGESTION_HIGH per second, and as free again
- * after HA_CONGESTION_OFF looks in a row at or below HA_CONGESTION_LOW; and a hint is written only
- * when the wanted share has moved HA_CONGESTION_STEP away from it, or has reached an end.
+ * A port's congestion is a rate: marked packets, congestion notifications and pause frames count
+ * once, discarded and repeated packets ten times. Hysteresis twice over: a port counts as congested
+ * after HA_CONGESTION_ON looks in a row at or above HA_CONGESTION_HIGH per second, and as free
+ * again after HA_CONGESTION_OFF looks in a row at or below HA_CONGESTION_LOW; and a hint is written
+ * only when the wanted share has moved HA_CONGESTION_STEP away from it, or has reached an end.
  *
  * The share: rests at the ports' speeds' proportion. While only SUP is congested a quarter of SUP's
  * share moves to SOUT with each look; while only SOUT is, 1/16 of everything moves to SUP. While
@@ -21,7 +21,7 @@
 
 #include "agent/ports.h"
 
-#define HA_CONGESTION_HIGH 100 /* troubles per second */
+#define HA_CONGESTION_HIGH 100 /* such counts per second */
 #define HA_CONGESTION_LOW 10
 #define HA_CONGESTION_ON 2 /* looks */
 #define HA_CONGESTION_OFF 5
@@ -31,14 +31,14 @@
 #define HA_CONGESTION_MOST 960 /* a live SOUT keeps the rest */
 
 /* One port's state; beside struct ha_port. */
-struct ha_trouble {
+struct ha_congestion {
 	uint64_t per_second;
 	unsigned high, low; /* looks in a row */
 	bool congested;
 };
 
 /* After each look at the port. */
-void ha_trouble_update(struct ha_trouble *t, const struct ha_port *port);
+void ha_congestion_update(struct ha_congestion *t, const struct ha_port *port);
 
 /* One flow's state. */
 struct ha_share {
@@ -49,7 +49,7 @@ struct ha_share {
 
 struct ha_share_ports {
 	const struct ha_port *sout, *sup; /* NULL: unknown */
-	const struct ha_trouble *sout_trouble, *sup_trouble;
+	const struct ha_congestion *sout_congestion, *sup_congestion;
 };
 
 /* Where the share rests: 0 without a SUP that is known and up, or while a speed is unknown. */

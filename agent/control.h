@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * control.h - the socket that `ha agent` talks to
+ * control.h - the socket that `ha agent` connects to
  *
  * One line in: "dump", "set SOURCE DESTINATION SHARE", "unset SOURCE DESTINATION". Out: "ok" or
  * "error: WHY" on a line, what was asked for, and the end. Root and our own user only.

@@ -156,7 +156,8 @@ static void restore_files(struct ha_daemon *d)
 		return;
 	d->restored++;
 	HA_WARN("agent",
-		"files in %s were removed; making them again. Tell whatever cleans there to leave "
+		"files in %s were removed; making them again. Configure whatever cleans there to "
+		"leave "
 		"it alone",
 		d->folder.path);
 	err = folders_reopen(d);
@@ -189,7 +190,7 @@ static void take_signal(void *daemon, int number)
 		d->stop = 1;
 }
 
-/* ---- incarnation ---- */
+/* ---- opening and closing ---- */
 
 /* As many descriptors as we may have, and no more sockets than they allow. */
 static void files_limit(struct ha_daemon *d)

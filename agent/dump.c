@@ -47,7 +47,7 @@ static json_t *ports_json(const struct ha_daemon *d)
 
 	for (unsigned i = 0; i < d->advisor.ports.n; i++) {
 		const struct ha_port *p = &d->advisor.ports.port[i];
-		const struct ha_trouble *t = &d->advisor.trouble[i];
+		const struct ha_congestion *t = &d->advisor.congestion[i];
 		json_t *one = json_pack("{ss, si, ss, sb, sI, sI, sb}", "device", p->device, "port",
 					p->number, "interface", p->interface, "up", p->up, "mbps",
 					(json_int_t)p->mbps, "troubles_per_second",
@@ -183,7 +183,7 @@ static void ports_print(const struct ha_daemon *d, FILE *out)
 			"hawser_agent_port_congested{device=\"%s\",port=\"%d\",interface=\"%s\"} "
 			"%d\n",
 			ports->port[i].device, ports->port[i].number, ports->port[i].interface,
-			d->advisor.trouble[i].congested);
+			d->advisor.congestion[i].congested);
 }
 
 static void slots_print(const struct ha_daemon *d, FILE *out)

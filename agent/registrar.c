@@ -101,7 +101,7 @@ static bool take_received(struct ha_conn *c)
 	if (n > 0 &&
 	    ha_session_feed(&c->session, r->slots, c->owner, &r->counts, data, (size_t)n) != n) {
 		HA_INFO("agent",
-			"process %d (user %u) does not speak the protocol of registration; hung up",
+			"process %d (user %u) does not use the protocol of registration; hung up",
 			(int)c->owner->pid, (unsigned)c->owner->uid);
 		hang_up(c, true);
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* users.h - who may talk to us: root and our own user always, others as listed */
+/* users.h - who may connect to ha-agent: root and our own user always, others as listed */
 #ifndef HA_AGENT_USERS_H
 #define HA_AGENT_USERS_H
 

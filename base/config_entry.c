@@ -78,7 +78,7 @@ const struct ha_config_core ha_config_core[] = {
 	{ "NCCL_NET_MERGE_LEVEL", "which devices NCCL asks the plugin to fuse" },
 	{ "NCCL_NET_MERGE_POLICY", "which devices NCCL asks the plugin to fuse" },
 	{ "NCCL_NET_OPTIONAL_RECV_COMPLETION",
-	  "whether the plugin is told that a receive needs no completion; followed" },
+	  "whether the plugin learns that a receive needs no completion; followed" },
 	{ "NCCL_NET_OVERHEAD", "a latency for NCCL's choice of algorithms" },
 	{ "NCCL_NET_PLUGIN", "which plugin is loaded: `ha`, or its path" },
 	{ "NCCL_NET_PLUGIN_REF_COUNT", "when a plugin is unloaded" },

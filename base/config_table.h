@@ -173,7 +173,7 @@ X(INT, ib_pci_relaxed_ordering, "NCCL_IB_PCI_RELAXED_ORDERING", 2, 0, 2, "", NOW
   "Register memory for relaxed PCI ordering: 0 no, 1 yes, 2 where the library knows it.")
 X(INT, ib_data_direct, "NCCL_IB_DATA_DIRECT", 0, 0, 2, "", NOW, MEMORY,
   "1 = on ConnectX NICs with data direct (rdma-core 54 or later) the data of GPU memory that is "
-  "registered by dma-buf goes through their second PCIe function, and NCCL is told of that one; 0 "
+  "registered by dma-buf goes through their second PCIe function, and NCCL is given that one; 0 "
   "= through the first, as all else. 2 is the same as 1: no port is listed twice. NCCL's own "
   "default is 1. Tried with a stand-in for libmlx5 alone.")
 X(BOOL, gdr_flush_disable, "NCCL_GDR_FLUSH_DISABLE", 0, 0, 1, "", NOW, MEMORY,
@@ -236,7 +236,7 @@ X(STR, verbs, "HA_NCCL_VERBS", 0, 0, 0, "system", NOW, DEVICES,
 X(STR, ib_hca, "NCCL_IB_HCA", 0, 0, 0, "", NOW, DEVICES,
   "Devices to use: a list of name[:port[:rail[:plane]]], names being prefixes; a leading = wants "
   "exact names, a leading ^ excludes the "
-  "list. NCCL 2.30 and later are told rail and plane, and keep to them.")
+  "list. NCCL 2.30 and later are given rail and plane, and keep to them.")
 X(BOOL, ib_disable, "NCCL_IB_DISABLE", 0, 0, 1, "", NOW, DEVICES,
   "1 = use no RDMA device; the plugin then finds none and NCCL looks for another transport.")
 X(BOOL, ib_merge_vfs, "NCCL_IB_MERGE_VFS", 1, 0, 1, "", NOW, DEVICES,

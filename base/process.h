@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* process.h - who we are, and telling a process from a later one that got its number */
+/* process.h - who we are, and distinguishing a process from a later one that got its number */
 #ifndef HA_BASE_PROCESS_H
 #define HA_BASE_PROCESS_H
 

@@ -36,7 +36,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* What a receive tells the sender; `number` is 1 more than the receive's and is written last. */
+/* What a receive sends to the sender; `number` is 1 more than the receive's and is written last. */
 struct clear_to_send {
 	uint64_t addr;
 	uint32_t rkey, number;

@@ -334,7 +334,7 @@ struct options {
 #define HA_TARGET struct options
 
 static const struct ha_option operands[] = {
-	{ "TRIGGER", 0, NULL, "error, port or limit: what tells that a NIC is away",
+	{ "TRIGGER", 0, NULL, "error, port or limit: what shows that a NIC is away",
 	  HA_CHOICE(by, names) },
 	{ "CUTS", 0, NULL, "so many (200)", HA_NUMBER(cuts, 1, 1000000) },
 	{ 0 },

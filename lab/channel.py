@@ -8,7 +8,7 @@ import time
 
 RUN, KILL, CLOCK, OUTPUT, END, PULSE, HELLO = 1, 2, 3, 4, 5, 6, 0x4C41424C
 TIME_LIMIT = float(os.environ.get("LAB_TIME_LIMITS", "3"))  # every limit times this, on a host that is busy with something else
-STILL_NS = 200e6  # the agent tells every 50 ms that it runs
+STILL_NS = 200e6  # the agent reports every 50 ms that it runs
 HEADER = struct.Struct("<III")
 HELLO_FRAME = HEADER.pack(HELLO, 0, 0)
 
@@ -74,7 +74,7 @@ class Channel:
             try:
                 guest = self.clocks.get(timeout=60 * TIME_LIMIT)
             except queue.Empty:
-                raise Dead("%s does not tell the time" % self.name) from None
+                raise Dead("%s does not report the time" % self.name) from None
             end = time.monotonic_ns()
             if best is None or (end - begin) // 2 < best[2]:
                 best = (guest, (begin + end) // 2, (end - begin) // 2)

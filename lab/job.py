@@ -17,7 +17,7 @@ CAUGHT_UP, SIGUSR1 = b"caught up", 10  # guest/commands.h
 
 
 class EventFile:
-    """What the plugins of one machine have told so far. Each line is read once: scenarios ask many times a second."""
+    """What the plugins of one machine have reported so far. Each line is read once: scenarios ask many times a second."""
 
     def __init__(self, lab, machine, path):
         self.lab, self.machine, self.path = lab, machine, path
@@ -43,7 +43,7 @@ class EventFile:
         return self.found
 
     def catch_up(self):
-        """Until all that its plugins have told by now is here."""
+        """Until all that its plugins have reported by now is here."""
         if self.follower.ended.is_set():
             return
         self.wait_caught_up()
@@ -57,7 +57,7 @@ class EventFile:
             if self.follower.ended.is_set():
                 return
             if time.monotonic() > end:
-                raise Dead("%s: what the plugins tell is not told on" % self.machine.name)
+                raise Dead("%s: what the plugins report is not passed on" % self.machine.name)
             time.sleep(0.001)
 
     def collect(self):
@@ -112,7 +112,7 @@ class Job:
         return sorted(found, key=lambda e: e["host_ns"])
 
     def wait_event(self, event, count=1, machine=None, limit=120, **fields):
-        """Until so many of them have been told."""
+        """Until so many of them have been reported."""
         end = time.monotonic() + limit * TIME_LIMIT
         while True:
             found = self.events(machine, event, **fields)
@@ -179,7 +179,7 @@ class Job:
         return len(states) >= self.lab.ends and all(v == "protected" for v in states.values())
 
     def catch_up(self):
-        """Until all that the plugins have told by now is known here."""
+        """Until all that the plugins have reported by now is known here."""
         for file in self.event_files:
             file.catch_up()
 
@@ -256,8 +256,8 @@ class Job:
         return "\n".join(lines) + "\n"
 
     def disorder(self):
-        """Ends of incarnations that were told in another order than suspected, fenced, failed over (experiment D). Channels of one
-        pair of ranks have the same name, so that it is counted: no end is told more often than the step before it."""
+        """Ends of incarnations that were reported in another order than suspected, fenced, failed over (experiment D). Channels of one
+        pair of ranks have the same name, so that it is counted: no end is reported more often than the step before it."""
         counted, wrong = {}, []
         for e in sorted(self.events(), key=lambda e: (e["machine"], e["pid"], e["number"])):
             if e["event"] not in ("suspected", "fenced", "failed_over"):

@@ -134,7 +134,7 @@ inline fence_begin(x, r) {
 	m_down[X(x, r)] = m_down[X(x, r)] | 1 << ep[X(x, r)];
 #endif
 #ifndef NOEPOCH
-	/* What nobody will ever listen to again is forgotten. (Makes fewer states, means nothing.) */
+	/* What nobody will ever receive again is forgotten. (Makes fewer states, means nothing.) */
 	if
 	:: !ALIVE(1 - x, r) && ep[X(S, r)] == ep[X(R, r)] -> m_down[X(S, r)] = 0; m_down[X(R, r)] = 0
 	:: else
@@ -198,7 +198,7 @@ inline snapshot(x, r) {
 }
 
 #if LAZY
-/* Register the open receives' buffers on a rail's device, and tell the sender the keys. */
+/* Register the open receives' buffers on a rail's device, and send the keys to the sender. */
 inline register_on(r) {
 	if
 	:: !(registered >> r & 1) -> registered = registered | 1 << r; m_keys[r] = rhead
@@ -225,7 +225,7 @@ inline fence_end(x, r) {
 	snapshot(x, r);
 	st[X(x, r)] = FENCED;
 #ifdef ONESIDED
-	/* answers, but does not tell */
+	/* answers, but sends no keys */
 	if
 	:: m_down[X(1 - x, r)] >> ep[X(x, r)] & 1 || m_fenced[X(1 - x, r)] >> ep[X(x, r)] & 1 ->
 		m_fenced[X(x, r)] = m_fenced[X(x, r)] | 1 << ep[X(x, r)]
@@ -336,7 +336,7 @@ end:
 	:: d_step { !GONE(x) && ALIVE(x, r) && dead[r] && NOTICES(x, r) -> fence_begin(x, r) }
 	:: d_step { !GONE(x) && ALIVE(x, r) && !dead[r] && LIKE(r) && alarms > 0 ->
 		alarms--; TOUCH(r); fence_begin(x, r) }
-	/* The peer told: either message does. */
+	/* The peer sent it: either message does. */
 	:: d_step { !GONE(x) && ALIVE(x, r) &&
 		    (RECEIVED(m_down[X(1 - x, r)], ep[X(x, r)]) || RECEIVED(m_fenced[X(1 - x, r)], ep[X(x, r)])) ->
 		fence_begin(x, r) }

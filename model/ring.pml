@@ -30,7 +30,7 @@ byte gate; /* reservations that end at most there need no look at tail */
 bool closed, bell, frozen;
 bit path, cons_epoch, tail_epoch;
 byte slot[2 * NW]; /* index + 1 of the entry written there */
-byte db[2], next[2], cq[2]; /* told to the NIC; to be executed; acknowledged, as the collapsed queue says */
+byte db[2], next[2], cq[2]; /* posted to the NIC; to be executed; acknowledged, as the collapsed queue says */
 bool error[2], dead, fenced, given_up;
 byte first; /* entries below it were done when the log was opened again */
 byte landed; /* bit per entry: ghost */

@@ -112,7 +112,7 @@
 
 /* ---- the two ends ---- */
 byte st[2 * NR], ep[2 * NR];
-bool err[2]; /* the connection ended with an error here: every rail is fenced, NCCL has been told */
+bool err[2]; /* the connection ended with an error here: every rail is fenced, NCCL has the error */
 
 byte shead;		/* S: the next message to serve */
 byte ring[NS];		/* S: memory that R writes: clear-to-send, message plus one */
@@ -123,7 +123,7 @@ byte released;		/* S: set of messages whose send NCCL knows to be complete: thei
 byte rhead;		/* R: the next receive to post */
 byte seen[NM];		/* R: stripes whose completion has been taken from the queue */
 byte cts_on[NM];	/* R: rail that carries the message's clear-to-send */
-byte delivered = 0, delivered_on = NOBODY; /* R, memory mode: how many messages it told S to be complete, and over which rail */
+byte delivered = 0, delivered_on = NOBODY; /* R, memory mode: how many messages it reported to S as complete, and over which rail */
 
 #if OPTIONAL
 /* One buffer, of a region per rail, used by every receive in turn; slots are used again only after their immediates. */

@@ -55,7 +55,8 @@ enum {
 	HA_ATTN_DRIVE = 2, /* there is work for the driver */
 	HA_ATTN_ERROR = 4, /* b->error is set */
 	HA_ATTN_DOUBT = 8, /* optional receives whose data may still be on its way (recv.c) */
-	/* sends complete on the receiver's word: every call writes or reads it (delivery.c) */
+	/* sends complete on the receiver's delivery count: every call writes or reads it
+	   (delivery.c) */
 	HA_ATTN_DELIVERY = 16,
 };
 
@@ -63,8 +64,8 @@ enum {
 struct ha_polling {
 	/* mask: those that every poll asks; the others are asked now and then. policy.c keeps it */
 	uint8_t rails;
-	bool always;   /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would tell */
-	uint16_t idle; /* fruitless polls since the last look around */
+	bool always; /* HA_NCCL_POLL_ALWAYS: whoever waits polls, also where memory would show it */
+	uint16_t idle;       /* fruitless polls since the last look around */
 	uint16_t idle_limit; /* of them, until the next: HA_NCCL_POLL_STANDBY_INTERVAL */
 	uint16_t batch;      /* HA_NCCL_POLL_BATCH */
 	uint16_t most;       /* HA_NCCL_TEST_MAX_POLL */
@@ -140,7 +141,8 @@ struct ha_bundle {
 	char name[160];  /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
 
-#define HA_AWAIT_DELIVERY 0x100     /* in ha_send_slot.pending: the receiver's word is missing */
+#define HA_AWAIT_DELIVERY \
+	0x100 /* in ha_send_slot.pending: the receiver's delivery count is missing */
 #define HA_WORK_COPIED (1ULL << 48) /* in ha_send_slot.work: copied */
 
 struct ha_send_slot {
@@ -204,7 +206,7 @@ static inline struct ha_request *ha_send_request(const struct ha_send_slot *slot
 enum {
 	HA_SLOT_WIRE = 1,     /* the data has not all arrived */
 	HA_SLOT_HELD = 2,     /* NCCL still holds the request */
-	HA_SLOT_OPTIONAL = 4, /* with WIRE: the data alone tells the application */
+	HA_SLOT_OPTIONAL = 4, /* with WIRE: the data alone shows it to the application */
 	/* with WIRE: a rail was fenced meanwhile; part of the data may come a second time */
 	HA_SLOT_DOUBT = 8,
 	/* what goes when all is here */
@@ -246,7 +248,7 @@ static_assert(sizeof(struct ha_recv_slot) == 128, "a slot's address is computed 
 struct ha_recv {
 	struct ha_bundle b;
 	uint64_t head; /* absolute index of the next receive */
-	uint64_t done; /* every receive below has arrived whole; BYE tells it */
+	uint64_t done; /* every receive below has arrived whole; BYE carries it */
 	/* optional receives that were called complete because their data had been used (fence.c) */
 	unsigned superseded;
 	uint32_t cts_unsignalled, cts_signal; /* one in cts_signal asks for a completion */
@@ -349,7 +351,7 @@ bool ha_bundle_look_around(struct ha_bundle *b);
 void ha_bundle_count_idle(struct ha_bundle *b);
 /* complete.c: the same of one rail, whatever its state. */
 int ha_rail_poll(struct ha_bundle *b, struct ha_rail *r);
-/* delivery.c: with HA_ATTN_DELIVERY, tell the peer how far we are, or take what it tells. Owner or
+/* delivery.c: with HA_ATTN_DELIVERY, send the peer how far we are, or take what it sends. Owner or
  * driver. */
 void ha_bundle_delivery(struct ha_bundle *b);
 /* complete.c: everything of this receive is here (or counts as such). */

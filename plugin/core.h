@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core.h - what the core offers to the layer that speaks to NCCL (and to the simulator)
+ * core.h - what the core offers to the layer that NCCL calls (and to the simulator)
  *
  * A context owns everything: devices, connections, the service thread. Nothing here is global, so
  * several contexts, that is several hosts, can live in one process. Functions return 0 or a
@@ -54,7 +54,8 @@ struct ha_ctx_params {
 	 * order. */
 	const struct ha_topo_known *known;
 	int nknown;
-	/* default: the file of HA_NCCL_AGENT_HINTS, and its agent is told of connections */
+	/* default: the file of HA_NCCL_AGENT_HINTS, and connections are registered with its agent
+	 */
 	const struct mpib_hint_shm *hints;
 };
 
@@ -158,7 +159,7 @@ void ha_unhold_mr(struct ha_held *held);
 int ha_isend(struct ha_send *comm, void *data, size_t size, int tag, struct ha_mr *mr,
 	     struct ha_request **req);
 /* Receive into n <= HA_MAX_RECVS buffers at once. optional: the request is complete at once, the
- * data will tell. */
+ * data will show when it is. */
 int ha_irecv(struct ha_recv *comm, int n, void *const *data, const size_t *sizes, const int *tags,
 	     struct ha_mr *const *mrs, bool optional, struct ha_request **req);
 /* Make received data visible to the GPU: a small RDMA read behind it. *req = NULL: nothing needs

@@ -28,7 +28,7 @@ struct options {
 
 static const struct ha_option operands[] = {
 	{ "NIC", 0, NULL,
-	  "a PCI address as NCCL is told it; softroce's devices have ffff:01:00.0, ffff:02:00.0, "
+	  "a PCI address as NCCL is given it; softroce's devices have ffff:01:00.0, ffff:02:00.0, "
 	  "... unless SOFTROCE_CARD_PORTS "
 	  "says otherwise",
 	  HA_LIST(nic, nics, NICS_MAX) },

@@ -196,7 +196,7 @@ static int interface_take(struct sr_adapter *adapter)
 }
 
 /* Why the device is not in the list, and what to do about it. */
-static const char *address_trouble(const struct sr_adapter *adapter, int err)
+static const char *address_reason(const struct sr_adapter *adapter, int err)
 {
 	if (err == -ENODEV && adapter->spec.kind == SR_DEVICE_INTERFACE)
 		return "there is no such interface here (`ip link` lists them)";
@@ -221,7 +221,7 @@ static void address_complain(const struct sr_adapter *adapter, int err)
 
 	sr_log_line("%s (%s) is skipped: %s", adapter->spec.name,
 		    what ? what : sr_gid_text(adapter->spec.gid, address),
-		    address_trouble(adapter, err));
+		    address_reason(adapter, err));
 }
 
 /*

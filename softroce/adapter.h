@@ -88,7 +88,7 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
  * at this moment.
  */
 int sr_adapter_pollfds(struct pollfd *fds, int max);
-/* Address, MTU and carrier as they are now, told to the engine. */
+/* Address, MTU and carrier as they are now, given to the engine. */
 void sr_adapter_follow_link(struct sr_adapter *adapter);
 /* Faults as the control page has them now; answers the bell. */
 void sr_adapter_follow_control(struct sr_adapter *adapter);

@@ -2,7 +2,7 @@
 /*
  * limit.h - what a wire lets through per second, of one device or of several behind one upstream
  *
- * A sender that is refused comes back at the time it is told. If a busy machine wakes it later,
+ * A sender that is refused comes back at the time it is given. If a busy machine wakes it later,
  * what it sends then counts as sent when it might have been, twenty milliseconds ago at most: a NIC
  * would not have been late. What nobody wanted to send is gone: as on a wire, idleness saves
  * nothing up. A device behind an upstream has a queue of some packets for what has passed that:

@@ -62,7 +62,7 @@ struct sr_udp {
 	struct sr_limit own, *upstream; /* upstream: of others too; NULL = none */
 	uint64_t rate;                  /* of `own`, without faults */
 	uint64_t limited_until;         /* ns: a packet was refused until then; 0 = none was */
-	/* ns: what waited has been told so and was not all sent yet; 0 = nothing waits */
+	/* ns: what waited has been notified and was not all sent yet; 0 = nothing waits */
 	uint64_t due;
 	bool refused; /* since the last flush */
 

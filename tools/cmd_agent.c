@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ha agent: what ha-agent tells the plugins of this host, and telling it otherwise by hand. */
+/* ha agent: the hints that ha-agent gives the plugins of this host, and rules by hand that replace
+ * them. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

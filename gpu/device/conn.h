@@ -15,7 +15,7 @@
  *          DOWN: no path is left
  *   ready  entries below it are written; a thread publishes when ready has come to its own first
  *          entry
- *   rung   entries below it have been told to the NIC
+ *   rung   entries below it have been posted to the NIC by its doorbell
  *   cons   entries below it have been acknowledged by the peer's NIC
  *   tail   entries below it are done: in the peer's memory, or (reads) in ours. Waiting means
  *          waiting for tail

@@ -10,7 +10,7 @@
  *
  * Whose memory when: the destination of a put belongs to the sender until the receiver has seen a
  * signal that was posted after it on the same connection; the source until quiet() is done, or the
- * receiver has answered such a signal. Nothing else tells that data has come: not the data itself.
+ * receiver has answered such a signal. Nothing else shows that data has come: not the data itself.
  */
 #ifndef HA_GPU_OPS_H
 #define HA_GPU_OPS_H

@@ -82,8 +82,8 @@ HA_GPU_FN void ha_gpu_record_error(struct ha_gpu_conn *c, const struct ha_gpu_pa
 		;
 }
 
-/* Tells the NIC how far a queue of several is emptied. Threads pass each other between taking a
- * completion and saying so; the word only ever grows within an incarnation, or the NIC would
+/* Writes for the NIC how far a queue of several is emptied. Threads pass each other between taking
+ * a completion and writing that; the word only ever grows within an incarnation, or the NIC would
  * believe that the queue is overrun. The half that nobody arms carries the incarnation. */
 HA_GPU_FN void ha_gpu_write_cq_index(struct ha_gpu_path *p)
 {
@@ -227,7 +227,7 @@ HA_GPU_FN void ha_gpu_ring_now(struct ha_gpu_conn *c)
 	}
 }
 
-/* By the NIC's doorbell, or by telling the host's proxy how far to ring. */
+/* By the NIC's doorbell, or by a word that gives the host's proxy how far to ring. */
 HA_GPU_FN void ha_gpu_ring(struct ha_gpu_conn *c)
 {
 	uint64_t upto, was;

@@ -70,7 +70,8 @@ HA_GPU_FN enum ha_gpu_result ha_moe_return_row(struct ha_moe_run *r, uint32_t lo
 		       : HA_GPU_DONE;
 }
 
-/* A rank that sent none; or all were posted by a call before, which could not tell any more. */
+/* A rank that sent none; or all were posted by a call before, which could not signal it any more.
+ */
 HA_GPU_FN enum ha_gpu_result ha_moe_notify_rest(struct ha_moe_run *r, uint32_t pair)
 {
 	uint64_t result = HA_GPU_DONE;

@@ -165,7 +165,7 @@ HA_GPU_FN enum ha_gpu_result ha_moe_send_tokens(struct ha_moe_run *r)
 
 /* ---- receiving ---- */
 
-/* Lane 0. Waits until rank `from` has told how many tokens it has for our expert `local`. */
+/* Lane 0. Waits until rank `from` has signalled how many tokens it has for our expert `local`. */
 HA_GPU_FN enum ha_gpu_result ha_moe_wait_count(struct ha_moe_run *r, uint32_t local, uint32_t from,
 					       uint32_t *count)
 {

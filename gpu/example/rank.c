@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#define JOB 0x6d6f65 /* what the processes of one job tell each other when they meet */
+#define JOB 0x6d6f65 /* what the processes of one job send each other when they connect */
 
 /* ---- time from a cut to traffic, seen by the thread of the NIC that was cut ---- */
 
@@ -206,7 +206,7 @@ int ha_moe_rank_close(struct ha_moe_rank *r, unsigned limit_ms)
 
 	if (result == -EBUSY)
 		return result;
-	/* nobody's NICs go while another's still talk to them */
+	/* nobody's NICs go while another's still send to them */
 	ha_gpu_bootstrap_agree(&r->bootstrap, 0);
 	release_rank(r);
 	return result;

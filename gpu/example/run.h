@@ -201,7 +201,8 @@ HA_GPU_FN void ha_moe_signal_abort(struct ha_moe_run *r)
 }
 
 /*
- * The launch's result is the worst of its warps'. The first that finds BOTH_DOWN tells the others.
+ * The launch's result is the worst of its warps'. The first that finds BOTH_DOWN notifies the
+ * others.
  */
 HA_GPU_FN void ha_moe_run_end(struct ha_moe_run *r, enum ha_gpu_result result)
 {

@@ -64,7 +64,7 @@ static uint64_t index_of(uint64_t word)
 	return word & HA_GPU_INDEX;
 }
 
-/* ---- what the ends tell each other ---- */
+/* ---- what the ends send each other ---- */
 
 static void send_message(struct ha_gpu_agent *a, enum ha_gpu_message_type type, unsigned path)
 {

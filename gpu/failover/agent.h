@@ -51,7 +51,7 @@ struct ha_gpu_path_ops {
 	int (*connect)(void *path, uint64_t incarnation);
 	/* Asked at every step: from memory, no command to a device. */
 	enum ha_gpu_port (*port)(void *path);
-	/* Before connect(). 1: this end is reached at another address than the peer was told, which
+	/* Before connect(). 1: this end is reached at another address than the peer was sent, which
 	 * is now in `word`; 0; negative errno: not now. And what the peer says of its own; negative
 	 * errno: it cannot be. Both NULL: addresses are for good. */
 	int (*address)(void *path, uint64_t word[HA_GPU_DETAILS]);

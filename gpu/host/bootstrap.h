@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bootstrap.h - how the processes of a job find and tell each other what set-up needs: our own TCP,
- * MPI, or the caller's
+ * bootstrap.h - how the processes of a job find each other and exchange what set-up needs: our own
+ * TCP, MPI, or the caller's
  *
  * Calls are collective and block, with a time limit of the bootstrap's own. Once one has failed,
  * all later ones fail.

@@ -383,7 +383,7 @@ static void count_rows(struct growth *g)
 	ha_gpu_store(&h->world->nrows, g->first_row + g->rows);
 }
 
-/* What a process adds, as it tells the others. */
+/* What a process adds, as it sends it to the others. */
 struct plan {
 	uint32_t n[HA_GPU_ROLES], dc;
 	int32_t status;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /*
- * Every queue starts at a page: what a NIC is told of it is an offset in pages. Records have a
+ * Every queue starts at a page: what a NIC is given of it is an offset in pages. Records have a
  * cache line each.
  */
 #define QUEUE_ALIGN 4096

@@ -229,7 +229,8 @@ static int address(void *path, uint64_t word[HA_GPU_DETAILS])
 		r = -EADDRNOTAVAIL; /* the GID table is not filled again yet */
 	if (r || same_address(&now, &e->link.local))
 		return r;
-	HA_INFO(e->device->name, "has come back with another address; the peers are told");
+	HA_INFO(e->device->name,
+		"has come back with another address; the new address is sent to the peers");
 	e->link.local = now;
 	word[0] = (uint64_t)now.mtu << 16 | now.lid;
 	word[1] = now.spn;

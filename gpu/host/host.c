@@ -90,7 +90,7 @@ static int open_devices(struct ha_gpu_host *h, const int primary[], int n)
 	return r;
 }
 
-/* ---- what the processes tell each other ---- */
+/* ---- what the processes exchange ---- */
 
 static int compare_setting(const char *variable, uint32_t here, uint32_t there, int pe)
 {
@@ -446,7 +446,7 @@ static void free_ep(struct ha_gpu_ep *e, uint64_t unused)
 	ha_gpu_ep_free(e);
 }
 
-/* Nobody does anything any more, whoever still looks is told so, and nothing can land. */
+/* Nobody does anything any more, whoever still looks gets an error, and nothing can land. */
 static void quiesce_host(struct ha_gpu_host *h)
 {
 	uint64_t deadline = ha_gpu_now() + HA_GPU_DRAIN_NS;

@@ -144,7 +144,7 @@ struct ha_gpu_hw_ops {
 	/* After ERR. 0: nothing is under way any more; -EAGAIN; -EIO. */
 	int (*qp_drained)(struct ha_gpu_hw_qp *qp);
 	/*
-	 * Asked at each step of every connection: what the device has told, and a command to it
+	 * Asked at each step of every connection: what the device has reported, and a command to it
 	 * seldom.
 	 */
 	enum ha_gpu_port (*port)(void *device);

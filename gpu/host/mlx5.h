@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /*
- * What is used of libmlx5 (and of libibverbs, for the address handle that tells the next hop's
+ * What is used of libmlx5 (and of libibverbs, for the address handle that has the next hop's
  * MAC).
  */
 struct ha_gpu_mlx5_dv {

@@ -3,7 +3,7 @@
  * mlx5_port.c - how a port of a ConnectX NIC is, and where it is reached
  *
  * Agents ask at every step, and a query is a command to the firmware, so it goes out seldom: what
- * happens, asynchronous events tell. A look for them is a read of the context's file, once in a
+ * happens, asynchronous events report. A look for them is a read of the context's file, once in a
  * while for all connections of the device together.
  */
 #include "base/log.h"
@@ -76,7 +76,7 @@ static void poll_events(struct ha_mlx5_device *d, uint64_t now)
 		handle_event(d, &e);
 		v->ack_async_event(v, &e);
 	}
-	/* a device that has gone ends its events: the query tells */
+	/* a device that has gone ends its events: the query shows it */
 	if (r && r != -EAGAIN && r != -EINTR) {
 		w->no_events = true;
 		w->ask_at = 0;

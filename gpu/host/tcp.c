@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp.c - the bootstrap over TCP: a star round rank 0, which passes on what the others tell each
+ * tcp.c - the bootstrap over TCP: a star round rank 0, which passes on what the others send each
  * other
  */
 #include "gpu/host/bootstrap.h"
@@ -80,7 +80,8 @@ static int find_ended_rank(void *self)
 static int relay_round(struct star *s, const char *send, char *receive, size_t bytes)
 {
 	size_t all = bytes * (size_t)s->size, n = (size_t)s->size;
-	int r = find_ended_rank(s); /* the others are told without waiting for all of them first */
+	/* the others are notified without waiting for all of them first */
+	int r = find_ended_rank(s);
 	char *in, *out;
 
 	if (r >= 0)

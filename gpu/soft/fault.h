@@ -35,7 +35,7 @@ struct soft_fault {
 	enum soft_act act;
 	bool complete; /* the entries' completions are written all the same */
 	enum soft_then then;
-	bool announced; /* a port or device event tells the driver */
+	bool announced; /* a port or device event notifies the driver */
 	uint64_t hold_ns, down_ns;
 };
 

@@ -16,7 +16,7 @@
  * Dynamically connected, an initiator (DCI) has no peer: each entry carries an address vector, over
  * two basic blocks, that names a target (DCT), its access key and its NIC. A target takes what
  * shows its key; it keeps the numbers of each initiator's conversation, which begins anew when the
- * initiator is reset or has spoken to another target. Closing a target, or taking another key, is
+ * initiator is reset or has sent to another target. Closing a target, or taking another key, is
  * its fence.
  *
  * What is not here: shared receive queues, immediate data to a target, more than one basic block
@@ -129,7 +129,7 @@ struct soft_posted {
 struct soft_nic {
 	struct soft_fabric *fabric;
 	uint32_t number;
-	uint64_t address;          /* how peers are told to reach it; at first its number */
+	uint64_t address;          /* the address that peers are given; at first its number */
 	uint64_t power;            /* enum soft_power */
 	uint64_t link;             /* 1: up */
 	uint64_t link_back_ns;     /* when a link that is down comes back by itself; 0: never */
@@ -245,7 +245,7 @@ void *soft_nic_run(void *nic);
 void *soft_nic_serve(void *nic);
 
 enum soft_port { SOFT_PORT_UP, SOFT_PORT_DOWN, SOFT_PORT_GONE };
-/* As a driver would tell: what is silent or unannounced looks up. */
+/* As a driver would report it: what is silent or unannounced looks up. */
 enum soft_port soft_nic_port(struct soft_nic *n);
 /* NULL: nobody has this address. */
 struct soft_nic *soft_nic_at(struct soft_fabric *f, uint64_t address);

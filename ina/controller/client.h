@@ -53,7 +53,7 @@ struct ha_ina_group_spec {
 	 * is set. With them ranks may have one address
 	 */
 	uint32_t workers;
-	bool extended;    /* the kind of frame that the group speaks */
+	bool extended;    /* the kind of frame that the group uses */
 	const char *name; /* for people, NULL = none */
 };
 

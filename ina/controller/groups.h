@@ -56,7 +56,7 @@ struct ha_group_record {
 	uint64_t joined[HA_GROUP_MEMBERS_MAX];
 	uint8_t id, members, state, nonce_len, nonce[HA_GROUP_NONCE];
 	uint8_t workers; /* of each rank; 0: nobody said */
-	bool extended;   /* the frames that it speaks */
+	bool extended;   /* the frames that it uses */
 	bool plain;      /* nobody asked for a lease: a client that cannot renew */
 	char switch_name[HA_SWITCH_NAME], tenant[HA_TENANT_NAME], name[HA_GROUP_NAME];
 };

@@ -378,9 +378,10 @@ static bool info_from(struct call *c, const Inc__SwitchHeartbeatRequest *q,
 	memset(info, 0, sizeof(*info));
 	if (!c->caller->registrar && !c->caller->admin) {
 		c->s->count.denied++;
-		ha_reply_fail(c->reply, HA_CALL_DENIED,
-			      "%s may not speak for a switch; see 'register' in the settings",
-			      c->caller->tenant);
+		ha_reply_fail(
+			c->reply, HA_CALL_DENIED,
+			"%s may not send a switch's heartbeat; see 'register' in the settings",
+			c->caller->tenant);
 		return false;
 	}
 	if (!q->incarnation) {

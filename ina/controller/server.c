@@ -438,7 +438,7 @@ int ha_server_serve(struct ha_server *s, uint64_t until)
 	return -EIO;
 }
 
-/* ---- incarnation ---- */
+/* ---- opening and closing ---- */
 
 static grpc_server *server_make(void)
 {

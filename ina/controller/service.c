@@ -29,7 +29,7 @@ static void keep_switch(struct ha_service *s, const struct ha_switch *sw)
 		ha_store_switch(s->store, sw);
 }
 
-/* ---- incarnation ---- */
+/* ---- opening and closing ---- */
 
 static int load_state(struct ha_service *s, uint64_t now, char *why, size_t size)
 {

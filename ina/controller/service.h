@@ -2,7 +2,7 @@
 /*
  * service.h - the controller without its network: settings, groups, what is kept of them, counters
  *
- * What changes in memory is written by the same call; nobody may be told of it before
+ * What changes in memory is written by the same call; nothing of it may be sent before
  * ha_service_commit. When that fails, memory is thrown away and loaded again, as after a restart:
  * what was not kept has not happened.
  */

@@ -5,7 +5,7 @@
  *
  * Both are Ethernet and IPv4 (no tag, no options, DF), a header, and 64 big-endian 32-bit words or
  * none. The byte tables are in docs/ina.md. A frame from a rank is a contribution, one from the
- * switch an answer; of the old kind only the addresses tell which.
+ * switch an answer; of the old kind only the addresses show which.
  */
 #ifndef INA_FRAME_H
 #define INA_FRAME_H
@@ -87,19 +87,19 @@ struct ina_block {
 };
 
 /* Why something that came is not taken. Each has a counter where frames are received. */
-#define INA_FAULT_LIST(X)                                                                 \
-	X(NONE, "none", "sound")                                                          \
-	X(NOT_OURS, "not-ours", "another Ethernet type or IP protocol: for others")       \
-	X(SHORT, "short", "ends inside its headers")                                      \
-	X(IP, "ip", "not IPv4 without options, or its time to live is over")              \
-	X(CHECKSUM, "checksum", "the IPv4 header checksum is wrong")                      \
-	X(FRAGMENT, "fragment", "a fragment, or DF is not set")                           \
-	X(LENGTH, "length", "the IPv4 length fits no frame, or not the Ethernet frame's") \
-	X(VERSION, "version", "an extended frame of a version that is not spoken here")   \
-	X(COLLECTIVE, "collective", "no such collective")                                 \
-	X(RANGE, "range", "group 0, or rank or root is not below 32")                     \
-	X(FLAGS, "flags",                                                                 \
-	  "flags that are unknown or exclude each other, or a reserved byte is not 0")    \
+#define INA_FAULT_LIST(X)                                                                  \
+	X(NONE, "none", "sound")                                                           \
+	X(NOT_OURS, "not-ours", "another Ethernet type or IP protocol: for others")        \
+	X(SHORT, "short", "ends inside its headers")                                       \
+	X(IP, "ip", "not IPv4 without options, or its time to live is over")               \
+	X(CHECKSUM, "checksum", "the IPv4 header checksum is wrong")                       \
+	X(FRAGMENT, "fragment", "a fragment, or DF is not set")                            \
+	X(LENGTH, "length", "the IPv4 length fits no frame, or not the Ethernet frame's")  \
+	X(VERSION, "version", "an extended frame of a version that is not supported here") \
+	X(COLLECTIVE, "collective", "no such collective")                                  \
+	X(RANGE, "range", "group 0, or rank or root is not below 32")                      \
+	X(FLAGS, "flags",                                                                  \
+	  "flags that are unknown or exclude each other, or a reserved byte is not 0")     \
 	X(WORDS, "words", "words where there can be none")
 
 enum ina_fault {

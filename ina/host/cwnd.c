@@ -16,12 +16,12 @@ void ina_cwnd_init(struct ina_cwnd *c, uint32_t max, uint64_t now)
 void ina_cwnd_answered(struct ina_cwnd *c, bool marked)
 {
 	c->answered = true;
-	c->troubled |= marked;
+	c->congested |= marked;
 }
 
 void ina_cwnd_lost(struct ina_cwnd *c)
 {
-	c->troubled = true;
+	c->congested = true;
 	c->before = 0;
 }
 
@@ -39,7 +39,7 @@ void ina_cwnd_timeout(struct ina_cwnd *c, uint64_t now)
 	c->cwnd = least_window(c);
 	c->decreased_at = c->adjusted_at = now;
 	c->count = -INA_CWND_RECOVERY;
-	c->troubled = false;
+	c->congested = false;
 	c->decreases++;
 }
 
@@ -73,7 +73,7 @@ void ina_cwnd_adjust(struct ina_cwnd *c, uint32_t in_flight, uint64_t interval, 
 		c->reached = true;
 	if (!c->answered || now - c->decreased_at < interval)
 		return;
-	if (c->troubled) {
+	if (c->congested) {
 		decrease_window(c);
 		c->decreased_at = now;
 	} else {
@@ -82,7 +82,7 @@ void ina_cwnd_adjust(struct ina_cwnd *c, uint32_t in_flight, uint64_t interval, 
 		increase_window(c);
 	}
 	c->adjusted_at = now;
-	c->answered = c->troubled = c->reached = false;
+	c->answered = c->congested = c->reached = false;
 	if (c->cwnd < least_window(c))
 		c->cwnd = least_window(c);
 }

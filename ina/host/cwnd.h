@@ -18,7 +18,7 @@
 #define INA_CWND_RECOVERY 5   /* intervals of fast recovery, and of additive increase */
 #define INA_CWND_ADDITIVE 1.0 /* packets */
 #define INA_CWND_HYPER 5.0    /* packets, times the intervals of hyper increase */
-/* so that the packets behind a lost one tell of it, not a time-out */
+/* so that the packets behind a lost one reveal it before a time-out does */
 #define INA_CWND_MIN 8.0
 
 struct ina_cwnd {
@@ -29,7 +29,7 @@ struct ina_cwnd {
 	int count;                          /* intervals of growth; below 0: fast recovery */
 	/* the window was full since the last change: what is not used does not grow */
 	bool reached;
-	bool answered, troubled; /* since the last change; a mark, or a loss */
+	bool answered, congested; /* since the last change; a mark, or a loss */
 	uint64_t increases, decreases;
 };
 

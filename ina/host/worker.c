@@ -624,7 +624,7 @@ static void take_abort(struct ina_worker *w)
 {
 	w->aborts_left = 0;
 	if (w->error)
-		return; /* the switch knows what it was told */
+		return; /* the abort has been sent to the switch */
 	snprintf(w->why, sizeof(w->why),
 		 "group %u, rank %u: the switch has ended the group: a rank gave up, its lease was "
 		 "not renewed, or it "

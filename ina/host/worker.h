@@ -12,7 +12,7 @@
  *             each time
  *   deadline  nothing new was answered for config.peer_ns, or nothing at all came from the switch
  *             for config.switch_ns: the end, with one error
- *   abort     the switch has not yet said that it knows of the end (extended frames): it is told
+ *   abort     the switch has not yet said that it knows of the end (extended frames): it is sent
  *             again; doubled each time, INA_ABORT_REPEATS times in all
  *
  * What is sent again: a packet is lost when `reorder` packets that were sent after it, or after it
@@ -163,9 +163,9 @@ struct ina_worker {
 	uint32_t doubted, doubts;   /* psns in flight at the last time-out: the first, how many */
 	uint64_t progress_at, received_at, polled_at;
 	int error; /* 0, or it is over */
-	/* how often more the switch is told of the end, unless it says that it knows */
+	/* how often more the abort is sent to the switch, unless it is acknowledged */
 	unsigned aborts_left;
-	struct ina_frame abort_frame; /* what it is told */
+	struct ina_frame abort_frame; /* what is sent to it */
 	char why[320];
 	struct ina_counters count;
 };
@@ -196,9 +196,9 @@ uint64_t ina_worker_due(const struct ina_worker *w);
 /* A frame as ina_frame_decode() took it. */
 void ina_worker_receive(struct ina_worker *w, const struct ina_frame *f);
 /*
- * The end, for all ranks: operations end with err (negative), the others are told where the frame
- * can. That takes until ina_worker_is_aborting() is false: whoever wants the others to know goes on
- * with ina_worker_poll(), ina_worker_due() and ina_worker_receive() as before.
+ * The end, for all ranks: operations end with err (negative), the others are notified where the
+ * frame can. That takes until ina_worker_is_aborting() is false: whoever wants the others to know
+ * goes on with ina_worker_poll(), ina_worker_due() and ina_worker_receive() as before.
  */
 void ina_worker_abort(struct ina_worker *w, int err, const char *why);
 

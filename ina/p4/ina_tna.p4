@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ina_tna.p4 - the slot core for Tofino (TNA), as far as its stateful ALUs carry it: groups that speak the old frame
+ * ina_tna.p4 - the slot core for Tofino (TNA), as far as its stateful ALUs carry it: groups that use the old frame
  *
  * Written after ina/switch/step.h, and held against vectors/ *_old.stf by a reader of P4 (tests/ina/p4), which knows the language but not the chip: whether it fits is for
  * the chip's compiler to say. What it cannot do is in README.md.
@@ -18,7 +18,7 @@
  * not the last do not. Nobody may send psn + each before it has the answer to psn + each / 2, so the slot stands still meanwhile.
  *
  * The 64 words take half of what a pipe can carry beside a packet, so egress never has them: its parser leaves them in the packet, or skips them for a rank that
- * gets none. Which of the two is told by the number of the copy (rid): 0x100 and the rank, or the rank alone.
+ * gets none. Which of the two it is, the number of the copy says (rid): 0x100 and the rank, or the rank alone.
  */
 #include <core.p4>
 #include <tna.p4>
@@ -340,7 +340,7 @@ control Ingress(inout ingress_headers_t hdr, inout ingress_t meta, in ingress_in
         }
     };
 
-/* |+| stays at the ends of int32, as ina_word_add() does; that it did, the ALU does not tell. */
+/* |+| stays at the ends of int32, as ina_word_add() does; that it did, the ALU does not report. */
 #define WORD_REGISTER(n, one, two)                                                                        \
     Register<pair_t, bit<16>>(SLOTS) words_##n;                                                           \
     RegisterAction<pair_t, bit<16>, bit<32>>(words_##n) set_##n = {                                       \
@@ -405,7 +405,7 @@ control Ingress(inout ingress_headers_t hdr, inout ingress_t meta, in ingress_in
         hdr.bridge.group = 0;
         hdr.bridge.after = 0;
         if (!hdr.ipv4.isValid() || hdr.ipv4.protocol != PROTOCOL_OLD) {
-            forward.apply(); /* extended frames too: a group that speaks them must not be given to this switch */
+            forward.apply(); /* extended frames too: a group that uses them must not be given to this switch */
             exit;
         }
 

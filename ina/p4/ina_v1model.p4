@@ -252,7 +252,7 @@ control InaIngress(inout headers_t hdr, inout metadata_t meta, inout standard_me
                 is_over = true;
             }
             if (hdr.extension.isValid() && hdr.extension.epoch != meta.epoch) {
-                /* Of a past incarnation: it is told that this one is over. Of one to come: it must wait. */
+                /* Of a past incarnation: the answer is that this one is over. Of one to come: it must wait. */
                 if ((int<32>)(hdr.extension.epoch - meta.epoch) < 32s0) {
                     answer_one(F_ABORT);
                 }

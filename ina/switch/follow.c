@@ -20,7 +20,7 @@
 #define DEADLINE_MS 2000 /* each of which waits so long for it */
 #define LINGER_S 30
 
-/* What the follower has told the switch about a number. */
+/* What the follower has installed in the switch under a number. */
 struct followed {
 	struct ina_group_config config;
 	enum { NONE, WAITING, REFUSED, LIVE, ENDED } state;

@@ -135,7 +135,7 @@ INA_STEP bool ina_step_add(struct ina_slot *s, const struct ina_frame *f, unsign
 
 /* ---- one packet (switch.h) ---- */
 
-/* Is it one of this group's ranks that speaks, as this group speaks? addr: the switch's. */
+/* Is the sender one of this group's ranks, with this group's kind of frame? addr: the switch's. */
 INA_STEP enum ina_reason ina_step_sender(uint32_t addr, const struct ina_group *g,
 					 const struct ina_frame *f)
 {

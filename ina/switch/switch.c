@@ -43,7 +43,7 @@ static int check_config(const struct ina_switch *sw, const struct ina_group_conf
 {
 	*why = NULL;
 	if (!c->id)
-		*why = "group 0 is none: it tells hosts to fall back";
+		*why = "group 0 is none: it makes hosts fall back";
 	else if (c->ranks < 2 || c->ranks > INA_RANKS_MAX)
 		*why = "a group has 2 to 32 ranks";
 	else if (!power_of_two(c->workers) || c->workers > INA_WORKERS_MAX)

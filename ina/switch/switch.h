@@ -25,7 +25,7 @@ struct ina_group_config {
 	uint8_t id;           /* 1-255 */
 	uint8_t ranks;        /* 2-32 */
 	uint8_t workers;      /* of each rank, at most 64, a power of two */
-	bool extended;        /* the kind of frame that it speaks */
+	bool extended;        /* the kind of frame that it uses */
 	uint16_t base;        /* first slot */
 	uint32_t len;         /* slots, a power of two, at least two for each worker */
 	uint32_t epoch;       /* rises with every incarnation of this number */
@@ -66,7 +66,7 @@ enum ina_action { INA_DROP, INA_ANSWER_ONE, INA_ANSWER_ALL };
 	  "from an incarnation of the group that the switch does not know yet")              \
 	X(NOT_HERE, "not-here", "to another address")                                        \
 	X(NO_GROUP, "no-group", "no such group")                                             \
-	X(KIND, "kind", "the group speaks the other kind of frame")                          \
+	X(KIND, "kind", "the group uses the other kind of frame")                            \
 	X(ANSWER, "answer", "an answer, which only a switch sends")                          \
 	X(NO_RANK, "no-rank", "rank, root or worker that the group has not")                 \
 	X(WRONG_ADDRESS, "wrong-address", "not from the rank's address")                     \

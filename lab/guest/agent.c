@@ -5,8 +5,8 @@
  * at the same time.
  *
  * Both ways a frame is a header of three little-endian 32-bit words and a payload: kind, number of
- * the command, length. A HELLO, whose header cannot be taken for another, tells the host where
- * frames begin after a reboot. A PULSE every 50 ms tells it that the machine runs: under emulation,
+ * the command, length. A HELLO, whose header cannot be taken for another, shows the host where
+ * frames begin after a reboot. A PULSE every 50 ms reports that the machine runs: under emulation,
  * on a busy host, it may stand still for a second, and no scenario may blame the plugin.
  *
  * As a command it does what a shell cannot do fast or exactly enough: commands.h.

@@ -14,7 +14,7 @@ SET = "standard"
 LEFT_OUT = {"big", "million", "many",  # much data
             "hot_path",  # the provider of the kernel's NIC makes a system call per doorbell
             "mpib"}  # makes a network namespace, and the kernel's NIC stays in the first
-# The kernel drops what comes for the queue pairs of a dead process: that the NIC gives up, within 0.5 s, is what tells a sender whose
+# The kernel drops what comes for the queue pairs of a dead process: that the NIC gives up, within 0.5 s, is what shows a sender whose
 # socket was reset. With retry_cnt 7 rdma_rxe never does.
 SETTINGS = {"dead_peer": {"HA_NCCL_QP_RETRY_CNT": 6}}
 OLDER = {"transfer", "handle", "nonblocking", "group", "close"}  # for v8 and v6, too

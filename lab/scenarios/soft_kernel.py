@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""softroce speaks to the kernel's rdma_rxe: `ha perf` across, either end, all the plugin's traffic both ways.
+"""softroce and the kernel's rdma_rxe: `ha perf` across, either end, all the plugin's traffic both ways.
 
     a  rail0 rdma_rxe  ======== softroce  rail0  b      then the other way round
        rail1 rdma_rxe  -------- softroce  rail1

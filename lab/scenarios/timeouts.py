@@ -136,7 +136,7 @@ def flap(lab, job, ms, timeout):
 
 
 def wait_over(lab, job, last_retry_ns):
-    """Until traffic flows, no queue pair can give up because of what has been, and all that was told of it is known."""
+    """Until traffic flows, no queue pair can give up because of what has been, and all that was reported of it is known."""
     job.wait_flowing()
     time.sleep(max(0, last_retry_ns - time.monotonic_ns()) / 1e9)
     job.catch_up()

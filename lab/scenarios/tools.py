@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What other scenarios rely on: a NIC by which nothing leaves for as long as was asked, and events that are known when they have been told.
+"""What other scenarios rely on: a NIC by which nothing leaves for as long as was asked, and events that are known when they have been reported.
 
     a  rail0 ==(netem)=> rail0  b   silent until told otherwise; then for 5 to 80 ms by the guest's own clock
        rail1 ----------- rail1

@@ -123,7 +123,7 @@ void ha_advice_leave(struct ha_bundle *b)
 	a->flows--;
 }
 
-/* What is wrong with the agent as a whole is told once, not by each connection. */
+/* What is wrong with the agent as a whole is logged once, not by each connection. */
 static void report_hint(struct ha_bundle *b, enum ha_hint hint)
 {
 	struct ha_advised *d = &b->balance.advised;

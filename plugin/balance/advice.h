@@ -3,11 +3,11 @@
  * advice.h - HA_NCCL_POLICY=agent, and MPIB_MODE=1: how much of each message goes over SUP is what
  * an agent says
  *
- * The driver tells the agent of each sending connection with data rails on two devices, SOUT's
- * first, and watches the agent's heartbeat. Each isend reads the connection's hint: some loads from
- * memory. While there is no hint to follow, whatever the reason, the connection has the shares that
- * it would have without an agent; one event says so, and one that it is over: of the agent as a
- * whole (the journal names no connection), or of this connection's hint.
+ * The driver registers with the agent each sending connection with data rails on two devices,
+ * SOUT's first, and watches the agent's heartbeat. Each isend reads the connection's hint: some
+ * loads from memory. While there is no hint to follow, whatever the reason, the connection has the
+ * shares that it would have without an agent; one event says so, and one that it is over: of the
+ * agent as a whole (the journal names no connection), or of this connection's hint.
  */
 #ifndef HA_PLUGIN_ADVICE_H
 #define HA_PLUGIN_ADVICE_H
@@ -39,7 +39,7 @@ struct ha_advised {
 	bool across;
 	bool gated;       /* messages below the gate go over SOUT, whatever the hint is */
 	uint8_t hint;     /* enum ha_hint: of the last look */
-	uint8_t reported; /* and of the last that was told */
+	uint8_t reported; /* and of the last that was reported */
 	uint32_t sup_bw;  /* the share followed, when hint is HA_HINT_OK */
 	uint8_t sup;      /* mask of the data rails on SUP */
 	struct ha_agent_flow flow;

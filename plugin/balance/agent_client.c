@@ -268,7 +268,7 @@ static bool send_message(struct ha_agent_client *c, const void *message, size_t 
 {
 	ssize_t n = send(c->fd, message, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	/* the kernel takes so few bytes whole; if not, that is the end of this talk */
+	/* the kernel takes so few bytes whole; if not, that is the end of this connection */
 	if (n > 0 && (size_t)n < size)
 		shutdown(c->fd, SHUT_RDWR);
 	return n == (ssize_t)size;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * agent_client.h - telling the agent which flows there are, and learning their slots
+ * agent_client.h - registering flows with the agent, and learning their slots
  *
  * The driver's alone (under ctx->drive): add at connect, remove at close, a round now and then. No
  * call waits, whatever the agent does. Readers see one word of a flow, its slot. An agent that dies
- * or hangs is dialled again, with a pause that grows from 0.1 to 5 s, and told everything anew;
- * until it says otherwise flows keep the slots they had, so a restarted agent disturbs nobody.
- * Messages: include/mpib_agent_iface.h.
+ * or hangs is dialled again, with a pause that grows from 0.1 to 5 s, and everything is registered
+ * anew; until it says otherwise flows keep the slots they had, so a restarted agent disturbs
+ * nobody. Messages: include/mpib_agent_iface.h.
  */
 #ifndef HA_PLUGIN_AGENT_CLIENT_H
 #define HA_PLUGIN_AGENT_CLIENT_H

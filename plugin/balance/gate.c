@@ -122,7 +122,7 @@ int ha_gate_begin(struct ha_bundle *b, unsigned rail, unsigned entry, uint64_t l
 	return 0;
 }
 
-/* Did the data take so much longer than the probe alone that it tells the rate? */
+/* Did the data take so much longer than the probe alone that it shows the rate? */
 static bool shows_rate(const struct ha_gate_path *p, const struct ha_gate_sample *s)
 {
 	return s->ns > p->rtt_ns + p->rtt_ns / 4;

@@ -36,7 +36,7 @@ int ha_board_write(struct ha_bundle *b, struct ha_rail *r, uint64_t *word, uint6
 /* Of messages that the NIC is done with: called now and then, at the least once in 2^31 work
  * requests, since counts are compared that wrap. */
 void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r);
-/* A word that says nothing, for gate.c, which is told of its completion. */
+/* A write without a message, for gate.c, which measures its completion. */
 int ha_board_probe(struct ha_bundle *b, struct ha_rail *r);
 
 /* Has the peer written a control message? Owner or driver: only looks. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oob.h - the out-of-band stream: how two ends talk before their queue pairs can, and beside them
- * later
+ * oob.h - the out-of-band stream: how two ends exchange messages before their queue pairs can, and
+ * beside them later
  *
  * A table, so that a simulator and tests can put memory in the place of TCP. Nothing here blocks.
  * Functions return 0, a count, or a negative errno; -EAGAIN is "not now". A connection belongs to
@@ -22,7 +22,7 @@ struct ha_oob_conn; /* of the implementation: a listener or a stream */
 
 struct ha_oob_ops {
 	const char *name;
-	/* This host's address, the port apart. NULL: it has none to tell. */
+	/* This host's address, the port apart. NULL: it has none to send. */
 	void (*local)(void *net, struct ha_wire_addr *addr);
 	/* A listener that peers reach at *addr. */
 	int (*listen)(void *net, struct ha_oob_conn **listener, struct ha_wire_addr *addr);

@@ -15,7 +15,7 @@ struct ha_peer {
 	LIST_ENTRY(ha_peer) entry;
 	uint64_t context;
 	unsigned connections;
-	struct ha_bundle *carrier; /* whose socket it goes over: of whom spoke first */
+	struct ha_bundle *carrier; /* whose socket it goes over: of whom sent first */
 	size_t length;
 	uint8_t batch[BATCH_MAX];
 };
@@ -56,7 +56,7 @@ void ha_peer_join(struct ha_bundle *b)
 	if (!p) {
 		p = calloc(1, sizeof(*p));
 		if (!p)
-			return; /* it talks for itself */
+			return; /* it sends its own */
 		p->context = b->link.peer_context;
 		LIST_INSERT_HEAD(&ctx->peers.list, p, entry);
 	}

@@ -170,7 +170,7 @@ int ha_wire_check_handle(const void *bytes, const char **why)
 	if (handle.magic != HA_WIRE_MAGIC)
 		*why = "it is another plugin's handle; both ends must load hawser";
 	else if (!versions_meet(handle.version, handle.version_min))
-		*why = "the peer's hawser speaks no protocol version of this one; install one "
+		*why = "the peer's hawser has no protocol version of this one; install one "
 		       "version everywhere";
 	else if (!addr_sound(&handle.oob))
 		*why = "its out-of-band address is damaged";

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define HA_WIRE_MAGIC 0x48410001u /* "HA", version 1: first word of the handle */
-#define HA_WIRE_VERSION 1         /* protocol spoken; the lower of the two ends' is used */
+#define HA_WIRE_VERSION 1         /* protocol used; the lower of the two ends' is used */
 #define HA_WIRE_VERSION_MIN 1
 
 #define HA_FLAG_DUAL_PATH 1u /* bit 0: this end can keep a standby path */
@@ -203,7 +203,7 @@ struct ha_msg_keys_ack {
 };
 
 /* The next message on this socket is for that connection of the recipient whose ring memory lies at
- * `ring`: the ring_addr that it told in its HELLO or WELCOME. */
+ * `ring`: the ring_addr that it sent in its HELLO or WELCOME. */
 struct ha_msg_for {
 	struct ha_msg_header header;
 	uint64_t ring;
@@ -274,7 +274,7 @@ static_assert(sizeof(struct ha_cts) == 64, "one cache line");
 #define HA_CTS_RING_SIZE (HA_SLOTS * HA_CTS_SLOT_SIZE)
 
 /* How many bytes each buffer of a receive got; written before (or with) the immediate when byte_len
- * cannot tell. */
+ * does not show it. */
 struct ha_sizes {
 	uint64_t size[HA_MAX_RECVS];
 };

@@ -2,8 +2,8 @@
 /*
  * group.c - a group at the switch: operations go in, and what becomes of them when it breaks
  *
- * Whoever sees an operation fail leaves the group and tells the others, who leave too. From then on
- * nobody's results change. The ranks agree which operations were posted to the switch at all
+ * Whoever sees an operation fail leaves the group and notifies the others, who leave too. From then
+ * on nobody's results change. The ranks agree which operations were posted to the switch at all
  * (AGREE_BREAK), and then, operation by operation, who has which segments (AGREE_OWN). An operation
  * that some rank has not posted yet waits for it there; nobody can have its result.
  */

@@ -5,7 +5,7 @@
  * Anybody can reach the port. Who does not show the nonce within HELLO_MS, or says anything else,
  * is turned away with a line (few lines when there are many); more than UNAUTHENTICATED_MAX at once
  * push the oldest out, so that silent ones cannot keep peers away. A peer that we cannot serve is
- * told why (REFUSE).
+ * sent the reason (REFUSE).
  */
 #include "plugin/connect/accept.h"
 

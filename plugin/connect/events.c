@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * events.c - log what happens to devices and ports, and tell the connections on them
+ * events.c - log what happens to devices and ports, and notify the connections on them
  *
  * A port that went down takes every rail on it with it, at once; where failover is off, only the
  * NIC's own error does. It stays a port that may come back, with another address perhaps. A device

@@ -107,7 +107,7 @@ static const char *reason_of(const struct ha_pending *p, int err)
 	case -ECONNRESET:
 		return "it ended the connection; look at that rank's log";
 	case -EPROTO:
-		return "it does not speak hawser's protocol";
+		return "it does not use hawser's protocol";
 	default:
 		return strerror(-err);
 	}

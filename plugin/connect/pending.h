@@ -50,7 +50,7 @@ struct ha_pending_side {
 		int (*handle)(struct ha_pending *p);
 		const char *doing; /* for the line that says why it failed */
 	} state[HA_PENDING_UP];
-	/* It is up, and has been handed over. NULL: nobody needs to be told. */
+	/* It is up, and has been handed over. NULL: nobody needs to be notified. */
 	void (*up)(struct ha_listen *listen);
 	/* It has failed, and is to be freed. NULL: ha_connect does that. */
 	void (*failed)(struct ha_pending *p);

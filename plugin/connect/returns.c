@@ -23,7 +23,7 @@
 #define LOOK_SHIFT_MAX 10
 /* A device that fails so soon after it was back is looked for more rarely from the start. */
 #define FLAP_NS (10 * HA_NS_PER_S)
-/* What is listed and cannot be opened is most often on its way: told when it stays so. */
+/* What is listed and cannot be opened is most often on its way: logged when it stays so. */
 #define LOG_AFTER_NS HA_NS_PER_S
 /* From a port's end to the question whether its device is listed, twice as long each time. */
 #define CHECK_MIN_NS HA_NS_PER_S

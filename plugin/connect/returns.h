@@ -38,16 +38,16 @@ struct ha_returns {
 	uint64_t check_at; /* when devices that are down are looked for in the list; UINT64_MAX:
 			      none is */
 	unsigned checks;   /* without success */
-	int (*watch)(struct ha_nic *nic); /* listen to its events */
+	int (*watch)(struct ha_nic *nic); /* receive its events */
 };
 
-/* The contexts that discovery has opened, and an opening for each port. watch: listens to the
+/* The contexts that discovery has opened, and an opening for each port. watch: receives the
  * events of one that is opened later. 0 or -ENOMEM. */
 int ha_returns_open(struct ha_ctx *ctx, int (*watch)(struct ha_nic *nic));
 /* Nobody uses anything of a failed device any more. */
 void ha_returns_close(struct ha_ctx *ctx);
 
-/* Its device has failed; the connections have been told. */
+/* Its device has failed; the connections have been notified. */
 void ha_returns_lost(struct ha_nic *nic);
 /* One of the ports went down. */
 void ha_returns_port_down(struct ha_ctx *ctx);

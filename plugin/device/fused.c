@@ -224,7 +224,7 @@ int ha_ctx_fuse(struct ha_ctx *ctx, const int *devs, int n, int *dev)
 	return err;
 }
 
-/* ---- what NCCL is told ---- */
+/* ---- what NCCL is given ---- */
 
 int ha_ctx_ndevices(const struct ha_ctx *ctx)
 {

@@ -337,7 +337,7 @@ static void take_out(struct ha_hookups *all, struct ha_hookup *h)
 		if (listed == h)
 			break;
 	if (!listed)
-		return; /* a round has told of it */
+		return; /* a round has reported it */
 	TAILQ_REMOVE(list, h, entry);
 	atomic_fetch_sub_explicit(&all->out, 1, memory_order_relaxed);
 }

@@ -58,7 +58,7 @@ struct ha_registered {
 	/* Mask of the rails on whose device every buffer is registered. Changed under `lock`; the
 	 * driver also looks without. */
 	_Atomic uint8_t rails;
-	/* Mask of those that a send waits for: the peer has told keys there, and this end has none.
+	/* Mask of those that a send waits for: the peer has sent keys there, and this end has none.
 	 */
 	_Atomic uint8_t wanted;
 	_Atomic uint64_t given_back_at; /* when the last buffer was, ns; 0 = none was */

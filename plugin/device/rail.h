@@ -105,8 +105,8 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev);
 int ha_rail_connect(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *peer,
 		    void (*done)(void *arg), void *arg);
 int ha_rail_connected(struct ha_bundle *b, struct ha_rail *r);
-/* Nobody will ask any more, nor be told. If it is under way, the queue pair is not ours from here
- * on. Under ctx->drive. */
+/* Nobody will ask any more, nor be notified. If it is under way, the queue pair is not ours from
+ * here on. Under ctx->drive. */
 void ha_rail_unhook(struct ha_bundle *b, struct ha_rail *r);
 /* In any state, also one that was never opened; if it is being connected, under ctx->drive. Gives
  * the receives back that it has consumed. */

@@ -55,7 +55,7 @@ static_assert(sizeof(struct ha_wire_rail) == 80, "wire layout");
 
 /*
  * A place: rail + 1 in bits 12-23, plane + 1 in bits 0-11; 0 as the rail's part: not known. Equal
- * ones are one leaf switch. HA_PLACE_MAX: the largest rail and plane that can be told.
+ * ones are one leaf switch. HA_PLACE_MAX: the largest rail and plane that can be sent.
  */
 #define HA_PLACE_MAX 4094
 static inline uint32_t ha_wire_place(uint32_t keys)

@@ -3,7 +3,7 @@
  * failover.h - the incarnations of rails: how they end at both ends, what is posted again, how they
  * begin anew
  *
- * The protocol is in model/README.md ("The protocol"). One driver runs it: whoever holds
+ * The protocol is in docs/protocol.md. One driver runs it: whoever holds
  * ctx->drive, with the bundle taken (guard.h). The owner only says what it saw.
  */
 #ifndef HA_PLUGIN_FAILOVER_H
@@ -103,7 +103,7 @@ void ha_heartbeat_look(struct ha_bundle *b, uint64_t now);
 bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b);
 /* path.c: work of any connection has got over this rail's path since then. */
 bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, uint64_t since);
-/* sign.c: does it carry data, and is there another path that could tell whether the peer answers?
+/* sign.c: does it carry data, and is there another path that could show whether the peer answers?
  */
 bool ha_sign_wanted(const struct ha_bundle *b, const struct ha_rail *r);
 /* sign.c: after a look at a rail that is wanted: are signs to be asked for, have they come? False:
@@ -119,14 +119,14 @@ void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 void ha_sign_alive(struct ha_bundle *b, const struct ha_rail *r, uint32_t number);
 /* answer.c: the peer asks whether what this end writes on the rail is acknowledged. */
 void ha_answer_asked(struct ha_bundle *b, struct ha_rail *r, uint32_t number, uint64_t now);
-/* answer.c: it was: the peer is told. */
+/* answer.c: it was: the peer is notified. */
 void ha_answer_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* sign.c: the rail is up again: was it ever down? */
 void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* heartbeat.c: a rail that carries data has been silent for a good part of its time-out: it may be
  * about to be given up. */
 bool ha_heartbeat_missing(const struct ha_bundle *b);
-/* keys.c: does the rail need keys that it has not, are there new ones to tell? */
+/* keys.c: does the rail need keys that it has not, are there new ones to send? */
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r);
 /* keys.c: register every buffer on the rail's device; slow, the bundle is not taken. False: not
  * now, a registration is under way. */

@@ -267,7 +267,7 @@ static void step_close(struct ha_bundle *b, const struct ha_rail *r)
 }
 
 /* Back before the incarnation that it took down was over: the port's own event found nothing to
- * tell the peer. */
+ * notify the peer. */
 static void report_port_is_back(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];

@@ -65,7 +65,7 @@ static uint64_t still_since(const struct ha_control *k, bool data_asks)
 	return k->heartbeat.still_since > asked ? k->heartbeat.still_since : asked;
 }
 
-/* Only what was asked for can be missing: a clear-to-send tells nothing of its end, and this
+/* Only what was asked for can be missing: a clear-to-send asks for no completion, and this
  * process may have been stopped for a while. */
 static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {

@@ -374,7 +374,7 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 		ha_due_now(b);
 		return;
 	}
-	/* A rail that keeps flapping waits as long as it has been told to. */
+	/* A rail that keeps flapping waits as long as its flaps require. */
 	if (k->join.flaps < 3 || !b->active) {
 		k->join.retry_at = earliest_retry(b, k);
 		ha_due_now(b);

@@ -4,13 +4,13 @@
  *
  * A standby's device knows no buffer until the rail is needed, or seems about to be (a rail that
  * carries data has fallen silent: what registering takes is over when the soft time-out is). Then
- * each end registers all buffers of the connection there; the receiver tells the keys of those
+ * each end registers all buffers of the connection there; the receiver sends the keys of those
  * receives that it has announced without (RAIL_KEYS), by their absolute numbers. A clear-to-send is
  * never written again for it: that could land on a newer one. Until a key is known, a message waits
  * (send.c).
  *
  * Two spares may come up in different orders at the two ends, which then carry over different ones.
- * The sender follows: it registers on the rail that the receiver has told keys for.
+ * The sender follows: it registers on the rail that the receiver has sent keys for.
  */
 #include "base/clock.h"
 #include "base/log.h"

@@ -5,11 +5,11 @@
  *
  * A message is made anew from the state of its rail each time that it goes out, so there is no
  * queue and nothing stale. What the end of an incarnation needs is said first on a socket, together
- * with what other connections to the same process have to say (peer.h), since a device that is lost
- * has all of its connections talk at once. Everything else, and everything that is said again, goes
- * over two carriers because neither is known to work: a rail's NIC may have died a moment ago, and
- * so may the network between the sockets. What needs an answer is said again, over the next rail,
- * until the answer comes.
+ * with what other connections to the same process have to send (peer.h), since a device that is
+ * lost has all of its connections send at once. Everything else, and everything that is repeated,
+ * goes over two carriers because neither is known to work: a rail's NIC may have died a moment ago,
+ * and so may the network between the sockets. What needs an answer is said again, over the next
+ * rail, until the answer comes.
  *
  * Over a rail a message is a write into the board (board.h).
  */

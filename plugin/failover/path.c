@@ -18,7 +18,7 @@ void ha_heartbeat_send(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		return;
 	}
 	k->heartbeat.mark = r->sq_posted;
-	/* No room: what is in the queue tells as much; one in so many asks for a completion. */
+	/* No room: what is in the queue shows as much; one in so many asks for a completion. */
 	if (err)
 		k->heartbeat.mark -= b->is_send ? HA_CTS_SIGNAL : ((struct ha_recv *)b)->cts_signal;
 	k->heartbeat.sent_at = now;

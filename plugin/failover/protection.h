@@ -3,7 +3,7 @@
  * protection.h - which single failures a connection survives with the rails that are up
  *
  * A NIC takes every rail on it along, at either end. A leaf switch takes all rails along that have
- * an end on it: which ends those are, only rail and plane of NCCL_IB_HCA tell. Where they are not
+ * an end on it: which ends those are, only rail and plane of NCCL_IB_HCA show. Where they are not
  * given, no switch is promised.
  */
 #ifndef HA_FAILOVER_PROTECTION_H

@@ -166,7 +166,7 @@ void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)
 
 /* ---- again ---- */
 
-/* Who is told of it: the rail whose failure it was. Several at once share. */
+/* Where it is counted: at the rail whose failure it was. Several at once share. */
 static struct ha_control *find_unreported(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)

@@ -5,7 +5,7 @@
  * A soft time-out takes a rail down after so much time without progress. When the rail then answers
  * again almost at once, it was alive all the time, only slow: a false alarm. Three of them in a row
  * widen the time-out by half. Rails that fail in another way (an error completion, a port event)
- * tell nothing about the time-out and are not reported.
+ * show nothing about the time-out and are not reported.
  *
  * Arithmetic alone: the caller brings the time and owns the structure.
  */

@@ -7,11 +7,11 @@
  * round trips (device/silence.h), a sign is asked of it and of its standby at the same moment, a
  * heartbeat each. The standby answers and this one does not within that time again: it is suspect.
  * Neither answers: the peer, or its host, is slow, or a leaf switch has taken all of these paths
- * along. Nobody here can tell, so the sender, which has noticed or been asked, connects further
- * pairs of NICs (spares.c) that have nothing to do with what is silent; a peer that is slow answers
- * nothing of that either. One that comes up answers, all are asked anew, and every path is left
- * that gives no sign within half that time: the peer is known to run. When a sign comes late, all
- * are asked anew, too. So are they when this process itself has stood still.
+ * along. This end cannot distinguish the two, so the sender, which has noticed or been asked,
+ * connects further pairs of NICs (spares.c) that have nothing to do with what is silent; a peer
+ * that is slow answers nothing of that either. One that comes up answers, all are asked anew, and
+ * every path is left that gives no sign within half that time: the peer is known to run. When a
+ * sign comes late, all are asked anew, too. So are they when this process itself has stood still.
  *
  * A path can be sound and still bring nothing back on one queue pair. A NIC that misses a packet
  * says so once, with the next packet; the loss of that word, or of the packet's repetition, costs
@@ -21,8 +21,8 @@
  * before a path is given up:
  *
  * - everybody else's work on the path (ha_heartbeat_path_moves): done, or, at a receiver, arrived.
- *   It is what tells a long queue, as in front of a port that many send to, from a hole. It excuses
- *   this rail for some time only, since a switch may send the others over another link.
+ *   It is what distinguishes a long queue, as in front of a port that many send to, from a hole.
+ *   It excuses this rail for some time only, since a switch may send the others over another link.
  * - what the peer writes on this rail. It is asked over the other carriers (RAIL_ASK), writes some
  *   words here, and says when one was acknowledged, which takes packets both ways (answer.c). Each
  *   direction of a queue pair waits for its own time-outs. A peer that does not answer in time

@@ -25,9 +25,9 @@
  * A process that ends, in whatever way, has its sockets closed by its kernel: the stream ends in
  * order (-EPIPE). Without BYE before, that process is dead, and asking the NIC would only cost
  * time: its kernel destroys its queue pairs as well. (Only if control messages lie unread there it
- * is a reset; then the rails tell, since they are gone too (ending.c).)
+ * is a reset; then the rails show it, since they are gone too (ending.c).)
  * Everything else, a reset from a machine that has booted again or from a firewall, a keep-alive
- * that went unanswered, says that the network between the sockets has trouble. It stops nothing as
+ * that went unanswered, shows an error of the network between the sockets. It stops nothing as
  * long as a rail answers: the rails' heartbeats know (heartbeat.c), and the rails carry what the
  * drivers have to say.
  */

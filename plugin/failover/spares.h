@@ -90,7 +90,7 @@ uint64_t ha_spares_probe_ns(const struct ha_bundle *b);
 /* With ha_spares_hurry: when this spare may be made, since others are being made or tried now;
  * UINT64_MAX: when that step is over. */
 uint64_t ha_spares_turn_at(const struct ha_bundle *b, const struct ha_rail *r);
-/* With ha_spares_hurry: an answer is here, so the peer can be talked to. */
+/* With ha_spares_hurry: an answer is here, so the peer is reached. */
 void ha_spares_answered(struct ha_bundle *b, uint64_t now);
 /* A port is back, at this end or the other: what was tried in vain before says nothing any more. */
 void ha_spares_port_back(struct ha_bundle *b);

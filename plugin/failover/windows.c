@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * windows.c - one-sided: the receiver tells which windows there are, with their keys on each rail
+ * windows.c - one-sided: the receiver sends which windows there are, with their keys on each rail
  * (WINDOWS)
  *
  * For each rail by itself, in the order in which windows were offered, one message at a time,
  * repeated until it is acknowledged. What the peer knows of a rail is forgotten with the device
- * that its keys are of (ha_keys_forget), at the other end as well (ha_keys_void); so it is told
+ * that its keys are of (ha_keys_forget), at the other end as well (ha_keys_void); so it is sent
  * anew, on whichever rail has it registered.
  */
 #include "plugin/failover/failover.h"

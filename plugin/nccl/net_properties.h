@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net_properties.h - what a version of NCCL's interface tells of a device; each net_vN.c includes
+ * net_properties.h - what a version of NCCL's interface gives of a device; each net_vN.c includes
  * it once, with ABI_VERSION the number
  */
 #include "plugin/nccl/abi_names.h"

@@ -79,7 +79,7 @@ int ha_vdevice_count(const struct ha_ctx *core, enum ha_vdevice_table table)
 
 /*
  * NCCL has no room in its topology for a fused device whose members hang off the CPU: it would lose
- * them all. And members that it has not been told to fuse it takes for one card, since all of them
+ * them all. And members that it has not been asked to fuse it takes for one card, since all of them
  * have the same place, none.
  */
 static bool have_places(struct ha_ctx *core, const int *devs, int n)

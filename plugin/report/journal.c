@@ -39,7 +39,7 @@ struct ha_journal {
 	STAILQ_HEAD(, queued_event) queue;
 };
 
-/* What has happened, and is not told yet. */
+/* What has happened, and is not reported yet. */
 struct queued_event {
 	STAILQ_ENTRY(queued_event) entry;
 	struct ha_event e;

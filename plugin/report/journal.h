@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * journal.h - what happens to connections and rails: told once, seen in three places
+ * journal.h - what happens to connections and rails: reported once, seen in three places
  *
  * ha_journal_event() writes one line to the log, one JSON line to the file HA_NCCL_EVENTS, and
  * counts on the status page (include/hawser/status.h) that `ha status` reads. Events are cold: a
@@ -24,7 +24,7 @@ struct ha_rail;
 
 /*
  * What happened. Leave out what does not apply. From `rail` come its number, device, peer's device,
- * epoch and (on the page) state and weight, so change the rail first, then tell. PROTECTED,
+ * epoch and (on the page) state and weight, so change the rail first, then report. PROTECTED,
  * NOT_PROTECTED and LOST mark the connection on the page; FAILED_OVER adds to its sums.
  */
 struct ha_event {
@@ -48,9 +48,9 @@ void ha_journal_eventf(struct ha_ctx *ctx, const struct ha_event *event, const c
 	__attribute__((format(printf, 3, 4), cold));
 
 /*
- * Many events may come at once, when what they tell of is urgent: between these two they are only
- * noted, with their times, and told when the driver has released them. But a LOST, with all that
- * came before it, at once. hold: any thread. release: part of a round, under ctx->drive.
+ * Many events may come at once, when what they report is urgent: between these two they are only
+ * noted, with their times, and reported when the driver has released them. But a LOST, with all
+ * that came before it, at once. hold: any thread. release: part of a round, under ctx->drive.
  */
 void ha_journal_hold(struct ha_ctx *ctx);
 void ha_journal_release(struct ha_ctx *ctx);
@@ -63,7 +63,7 @@ uint64_t ha_journal_count(struct ha_ctx *ctx, enum ha_event_kind kind);
 void ha_journal_open(struct ha_ctx *ctx);
 void ha_journal_close(struct ha_ctx *ctx);
 
-/* All that is held is told now: what it tells of is about to be no more. Any thread. */
+/* All that is held is reported now: what it is about will be no more. Any thread. */
 void ha_journal_flush(struct ha_ctx *ctx);
 
 /* A connection (all that had a CONNECTED event) leaves. Under ctx->drive. */

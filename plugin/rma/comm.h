@@ -136,7 +136,7 @@ struct ha_rma {
 	int error;
 };
 
-/* error.c: what comes back is the error that it was told first. */
+/* error.c: what comes back is the first error that it was given. */
 int ha_rma_fail(struct ha_rma *rma, int err, const char *what);
 
 /* window.c: in no list any more. */

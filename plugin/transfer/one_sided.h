@@ -14,7 +14,7 @@
 
 #include "plugin/bundle.h"
 
-/* So many messages are taken before the sender is told. */
+/* So many messages are taken before the sender is notified. */
 #define HA_ROOM_STEP (HA_SLOTS / 4)
 
 /* A window of the peer's, as the sender knows it. size 0: it does not. */

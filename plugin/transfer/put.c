@@ -30,7 +30,7 @@ int ha_puts_grow(struct ha_puts *p, uint32_t window)
 	return 0;
 }
 
-/* The peer has told of this window, and has room for one message more. */
+/* The peer has sent this window's keys, and has room for one message more. */
 static bool can_post_put(struct ha_send *s, const struct ha_put *put)
 {
 	struct ha_puts *p = s->puts;

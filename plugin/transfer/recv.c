@@ -3,8 +3,8 @@
  * recv.c - the receiving half of the data path
  *
  * irecv takes the next slot and writes its clear-to-send entries into the sender's ring. What
- * arrives is told by immediates alone (complete.c). A receive whose completion NCCL leaves open is
- * complete at once, unless its owner must keep polling for the NIC's sake (b->poll.always). The
+ * arrives is reported by immediates alone (complete.c). A receive whose completion NCCL leaves open
+ * is complete at once, unless its owner must keep polling for the NIC's sake (b->poll.always). The
  * slot remembers what was posted until it is used again, so that the entries can be written a
  * second time after a fault, with the keys of that time.
  */

@@ -215,7 +215,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	if (wc)
 		note_refusal(b, wc);
 	if (r->state != HA_RAIL_UP && r->state != HA_RAIL_JOIN && r->state != HA_RAIL_PROBE) {
-		/* What follows the first error is its flush. But the peer may have told us of its
+		/* What follows the first error is its flush. But the peer may have reported its
 		 * own first. */
 		if (r->state == HA_RAIL_FENCING && wc &&
 		    ha_verbs_status_class(wc->status) == HA_STATUS_REFUSED &&

@@ -3,7 +3,7 @@
  * take.c - one-sided: the receiver's half
  *
  * All slots are open. A message that has arrived whole is taken when its turn comes, its slot is
- * opened for the next message that will use it, and only then may the sender be told of the room:
+ * opened for the next message that will use it, and only then may the room be sent to the sender:
  * nothing of the next message can arrive before its slot expects it.
  */
 #include "plugin/channel/schedule.h"

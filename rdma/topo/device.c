@@ -37,7 +37,7 @@ struct discovery {
 };
 
 /*
- * A software NIC has no PCI function, but NCCL must be told of a place: it takes all without
+ * A software NIC has no PCI function, but NCCL must be given a place: it takes all without
  * one for a card, merges its ports, and has no room for what comes of it. The kernel's stands on a
  * NIC; one in user space may have folders of its own that look like those of a function.
  */
@@ -80,7 +80,7 @@ static void place_fill(const struct discovery *d, struct ha_topo_device *dev)
 		stand_in_fill(d, dev, d->topo->list[dev->list_index]);
 }
 
-/* NCCL is told of the function that data takes, and then exports GPU memory for it. */
+/* NCCL is given the function that data takes, and then exports GPU memory for it. */
 static void data_direct_fill(const struct discovery *d, struct ha_topo_device *dev)
 {
 	char path[HA_DEVICE_PATH_MAX];
@@ -182,7 +182,7 @@ static bool port_wanted(struct discovery *d, const struct ha_topo_device *dev,
 		return link_layer_known(attr);
 	}
 	if (!link_layer_known(attr)) {
-		HA_INFO(dev->name, "port %d speaks neither InfiniBand nor RoCE and is left out",
+		HA_INFO(dev->name, "port %d is neither InfiniBand nor RoCE and is left out",
 			dev->port);
 		return false;
 	}

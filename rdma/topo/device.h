@@ -30,7 +30,7 @@ struct ha_config;
 /* Where a port sits; constant once the list is made. */
 struct ha_topo_place {
 	char pci_path[HA_DEVICE_PATH_MAX]; /* real path of its PCI function; "" when it has none */
-	/* What NCCL is told: function (and a VF's number) set to 0; a software NIC's stand-in or
+	/* What NCCL is given: function (and a VF's number) set to 0; a software NIC's stand-in or
 	 * "" */
 	char card_path[HA_DEVICE_PATH_MAX];
 	int card_port;         /* ports of the same card that come before this one in the list */

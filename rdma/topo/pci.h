@@ -37,7 +37,7 @@ void ha_pci_climb(char *path);
 uint64_t ha_pci_order(const char *path);
 
 /*
- * The path that NCCL is told: function 0, and with merge_vfs device 0 too, so that the ports and
+ * The path that NCCL is given: function 0, and with merge_vfs device 0 too, so that the ports and
  * virtual functions of a card are seen as one. Copies `path` when it holds no address.
  */
 void ha_pci_card_path(const char *path, bool merge_vfs, char *card, size_t len);

@@ -33,7 +33,7 @@ struct run {
 	uint64_t sent[STREAMS]; /* signals begun: what a receiver may see at most */
 	unsigned streams, lanes;
 	uint64_t base;  /* of the patterns */
-	bool both_down; /* somebody was told BOTH_DOWN */
+	bool both_down; /* some caller got BOTH_DOWN */
 	uint64_t adds, added;
 	uint32_t length[STREAMS][64];
 };
@@ -105,7 +105,7 @@ static bool has_pattern(const struct run *r, const uint8_t *p, unsigned stream, 
  * own, and answers ----
  */
 
-/* The lane that speaks for its warp: the data's memory is free, and filled. */
+/* The lane that acts for its warp: the data's memory is free, and filled. */
 static void prepare_source(struct run *r, unsigned s, uint64_t m)
 {
 	struct ha_gpu_conn *c = r->pair.end[0].conn;

@@ -86,7 +86,7 @@ static void make_memory(struct pair *p, unsigned e, const struct pair_config *c)
 }
 
 /*
- * One NIC of one end: an unauthenticated peer's queue pair and keys first where it is the backup's.
+ * One NIC of one end: a foreign queue pair and keys first where it is the backup's.
  */
 static void make_path(struct pair *p, unsigned e, unsigned path, const struct pair_config *c,
 		      uint32_t *heap_keys, uint32_t *mailbox_key)

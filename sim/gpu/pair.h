@@ -6,7 +6,7 @@
  *          NIC 1 ──── path 1 ──── NIC 3
  *
  * The queue pairs of path 1 have other numbers than those of path 0, whose numbers belong to
- * unauthenticated peers on the NICs of path 1; keys differ, and tables are not of one size.
+ * foreign queue pairs on the NICs of path 1; keys differ, and tables are not of one size.
  */
 #ifndef HA_TESTS_GPU_PAIR_H
 #define HA_TESTS_GPU_PAIR_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fabric.c - the switch, a cable to each rank, and an unauthenticated peer that sends anything to
+ * fabric.c - the switch, a cable to each rank, and a foreign sender, which sends anything to
  * everybody
  */
 #include "sim/ina/world.h"
@@ -161,7 +161,7 @@ static void switch_receive(struct ina_sim_world *w, const struct ina_frame *f)
 	}
 }
 
-/* ---- the unauthenticated peer ---- */
+/* ---- the foreign sender ---- */
 
 static void extend_frame(struct ina_sim_world *w, struct ina_frame *f, bool to_switch)
 {
@@ -185,7 +185,7 @@ static void imitate_operation(const struct ina_op *op, struct ina_frame *f, bool
 }
 
 /* All but the sender is as it must be, or nearly; he knows the group, its psns, everything. */
-void ina_sim_unauthenticated(void *arg)
+void ina_sim_send_foreign(void *arg)
 {
 	struct ina_sim_world *w = arg;
 	struct sr_rng *rng = &w->rng;
@@ -219,5 +219,5 @@ void ina_sim_unauthenticated(void *arg)
 	deliver_copy(w, to_switch ? TO_SWITCH : victim->index, bytes, ina_frame_encode(&f, bytes),
 		     ina_sim_now(w));
 	sr_memwire_at(w->wire, ina_sim_now(w) + 1 + sr_rng_below(rng, 2 * w->sc.hostile_ns),
-		      ina_sim_unauthenticated, w);
+		      ina_sim_send_foreign, w);
 }

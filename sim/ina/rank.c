@@ -219,16 +219,16 @@ static void ask_turn(struct ina_sim_rank *r, uint64_t when)
 	sr_memwire_at(r->world->wire, when, take_turn, r);
 }
 
-/* Excused by the last trouble, and in time? */
+/* Excused by the last fault, and in time? */
 static void check_error(struct ina_sim_rank *r, int err)
 {
 	struct ina_sim_world *w = r->world;
-	uint64_t limit = w->trouble_at + w->excused_ns + w->sc.skew_ns +
-			 w->sc.nops * w->sc.think_ns + 50000000;
+	uint64_t limit = w->fault_at + w->excused_ns + w->sc.skew_ns + w->sc.nops * w->sc.think_ns +
+			 50000000;
 
 	ina_sim_trace_line(w, "rank %u: %s", r->index, r->worker.why);
 	w->result.errors++;
-	if (w->trouble_at < w->incarnation_at)
+	if (w->fault_at < w->incarnation_at)
 		ina_sim_report_finding(w, INA_SIM_ERROR,
 				       "rank %u fails with %d, and nothing excuses it: %s",
 				       r->index, err, r->worker.why);
@@ -289,7 +289,7 @@ static void post_next(struct ina_sim_rank *r)
 				  .packets = spec_of(j)->packets };
 	r->posted++;
 	err = ina_worker_post(&r->worker, &j->op);
-	if (err) /* it was told while it had nothing to do */
+	if (err) /* it was aborted while it had nothing to do */
 		rank_fail(r, err);
 	if (w->sc.think_ns)
 		r->begins = ina_sim_now(w) +

@@ -56,7 +56,7 @@ static void make_network(struct ina_sim_scenario *sc, struct sr_rng *rng)
 	make_direction(&sc->down, rng);
 }
 
-static void make_trouble(struct ina_sim_scenario *sc, struct sr_rng *rng)
+static void make_faults(struct ina_sim_scenario *sc, struct sr_rng *rng)
 {
 	uint64_t when = draw_between(rng, 1000, 4000000);
 
@@ -101,7 +101,7 @@ void ina_sim_scenario_make(struct ina_sim_scenario *sc, uint64_t seed)
 		one_in(&rng, 3) ? draw_between(&rng, 0, 20000000) : draw_between(&rng, 0, 100000);
 	sc->think_ns = one_in(&rng, 3) ? draw_between(&rng, 0, 5000000) : 0;
 	make_network(sc, &rng);
-	make_trouble(sc, &rng);
+	make_faults(sc, &rng);
 }
 
 static void print_direction(const char *name, const struct sr_fault_dir *d, FILE *out)
@@ -144,6 +144,6 @@ void ina_sim_scenario_print(const struct ina_sim_scenario *sc, FILE *out)
 		fprintf(out, "  at %.0f us rank 1 gives up, and is silent for %.0f us\n",
 			(double)sc->leave_at / 1e3, (double)sc->outage_ns / 1e3);
 	if (sc->hostile_ns)
-		fprintf(out, "  an unauthenticated peer sends every %.1f us\n",
+		fprintf(out, "  a foreign sender sends every %.1f us\n",
 			(double)sc->hostile_ns / 1e3);
 }

@@ -47,7 +47,7 @@ struct ina_sim_scenario {
 	uint64_t lapse_at;            /* the lease ends: nothing came from the controller */
 	/* rank 1 gives the group up, and its cable upwards is cut for so long */
 	uint64_t leave_at, outage_ns;
-	/* an unauthenticated peer sends something to somebody that often */
+	/* a foreign sender sends something to some rank that often */
 	uint64_t hostile_ns;
 };
 

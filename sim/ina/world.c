@@ -97,7 +97,7 @@ static bool look_after(struct ina_sim_world *w)
 
 static void note_fault(struct ina_sim_world *w, uint64_t excused_ns)
 {
-	w->trouble_at = ina_sim_now(w);
+	w->fault_at = ina_sim_now(w);
 	w->excused_ns = excused_ns;
 }
 
@@ -189,7 +189,7 @@ static void world_open(struct ina_sim_world *w)
 	schedule_call(w, w->sc.dead_at, kill_rank);
 	schedule_call(w, w->sc.lapse_at, expire_lease);
 	schedule_call(w, w->sc.leave_at, leave_group);
-	schedule_call(w, w->sc.hostile_ns, ina_sim_unauthenticated);
+	schedule_call(w, w->sc.hostile_ns, ina_sim_send_foreign);
 	schedule_call(w, WATCH_NS, watch_progress);
 }
 

@@ -89,8 +89,8 @@ struct ina_sim_world {
 	struct ina_switch sw;
 	struct ina_slot slot[INA_SIM_SLOTS];
 	bool away;
-	/* trouble: the latest that excuses errors; 0: none */
-	uint64_t incarnation_at, moved_at, trouble_at;
+	/* fault_at: the latest fault that excuses errors; 0: none */
+	uint64_t incarnation_at, moved_at, fault_at;
 	uint64_t excused_ns; /* after it; when all that can fail by it must have */
 	uint64_t cut_until;  /* rank 1's cable upwards */
 	uint32_t epoch;
@@ -125,9 +125,9 @@ static inline bool ina_sim_has_finding(const struct ina_sim_world *w)
 	return w->result.finding != INA_SIM_NOTHING;
 }
 
-/* fabric.c: the switch, the cables, the unauthenticated peer */
+/* fabric.c: the switch, the cables, the foreign sender */
 void ina_sim_send_up(struct ina_sim_rank *r, const struct ina_frame *f);
-void ina_sim_unauthenticated(void *world);
+void ina_sim_send_foreign(void *world);
 void ina_sim_packets_free(struct ina_sim_world *w);
 /* The longest that a packet can be on its way, ns. */
 uint64_t ina_sim_packet_incarnation(const struct ina_sim_scenario *sc);

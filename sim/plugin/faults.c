@@ -379,7 +379,7 @@ const struct sim_fault_class sim_fault_classes[] = {
 	  SIM_RETURN, sim_make_return, remove_device, come_back },
 	{ "doorbell", "the device dies in the middle of a doorbell", SIM_DYING, sim_make_count,
 	  kill_at_doorbell, NULL },
-	{ "qp-error", "a device's queue pairs fail, and the peer is not told", SIM_BREAK,
+	{ "qp-error", "a device's queue pairs fail, and the peer is not notified", SIM_BREAK,
 	  sim_make_none, break_qps, NULL },
 	{ "new-gid", "a port gets another address", SIM_BREAK, sim_make_none, new_gid, NULL },
 	{ "oob-reset", "the sockets are reset, at both ends or one", SIM_SOCKETS_LOST,

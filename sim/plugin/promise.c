@@ -121,7 +121,7 @@ static bool is_hidden(const struct view *v, unsigned host, unsigned dev, uint64_
 	return false;
 }
 
-/* Something that does not answer must be found out about: a NIC that says nothing of its trouble,
+/* Something that does not answer must be found out about: a NIC that reports nothing of its error,
  * or one that is not reached. */
 static bool must_search(const struct view *v, const struct sim_conn_spec *c, uint64_t t)
 {
@@ -322,7 +322,7 @@ static void stretch_spans(const struct sim_scenario *sc, struct spans *no_path)
 }
 
 /*
- * Nor was a path back, or a standby up for the first time, that had trouble less than a recovery
+ * Nor was a path back, or a standby up for the first time, that had a fault less than a recovery
  * before.
  */
 static void reach_back(const struct sim_scenario *sc, struct spans *no_path)
@@ -416,9 +416,9 @@ static bool on_asked_device(const struct sim_scenario *sc, const struct sim_conn
 	return false;
 }
 
-/* The first trouble of the data path that has none for longest. */
-static uint64_t every_path_had_trouble(const struct sim_scenario *sc, const struct sim_conn_spec *c,
-				       const struct sim_promise *p)
+/* The first fault of the data path that has none for longest. */
+static uint64_t every_path_had_fault(const struct sim_scenario *sc, const struct sim_conn_spec *c,
+				     const struct sim_promise *p)
 {
 	uint64_t last = 0;
 
@@ -544,7 +544,7 @@ void sim_promise_make(const struct sim_scenario *sc, unsigned conn, struct sim_p
 			if (!sc->fault[i].off && effect_of(&sc->fault[i]) == SIM_SOCKETS_LOST)
 				lost = sooner_of(lost, sc->fault[i].at);
 		if (lost != SIM_NEVER)
-			p->no_socket = later_of(lost, every_path_had_trouble(sc, c, p));
+			p->no_socket = later_of(lost, every_path_had_fault(sc, c, p));
 	}
 }
 

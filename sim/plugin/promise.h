@@ -26,7 +26,7 @@ struct sim_promise {
 	uint64_t retry_limit; /* ns, of the less patient end */
 	uint64_t unprotected; /* a path breaks, and nothing covers it */
 	uint64_t no_path;     /* no path for longer than the time limit */
-	/* the sockets are lost, and then, or before, every path had trouble once */
+	/* the sockets are lost, and then, or before, every path had a fault once */
 	uint64_t no_socket;
 	/*
 	 * a NIC dies with what it has acknowledged and not shown, and the sender believes the NIC
@@ -56,7 +56,7 @@ unsigned sim_promise_paths(const struct sim_scenario *sc, unsigned conn, uint64_
 /* And with them must it survive the loss of any one NIC? */
 bool sim_promise_other_nics(const struct sim_scenario *sc, unsigned conn);
 /*
- * Since when has one path been without trouble, with nothing paused that could hold the connection
+ * Since when has one path been without a fault, with nothing paused that could hold the connection
  * up? `now` if none is.
  */
 uint64_t sim_promise_calm_since(const struct sim_scenario *sc, unsigned conn, uint64_t now);

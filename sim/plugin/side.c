@@ -140,7 +140,7 @@ static const char *find_excuse(const struct sim_side *s)
 	if (now >= p->no_path)
 		return "no path was left";
 	if (now >= p->no_socket)
-		return "sockets and paths had trouble";
+		return "sockets and paths had faults";
 	if (now >= p->not_placed)
 		return "acknowledged, not placed";
 	if (peer->closed_at &&

@@ -28,7 +28,7 @@ struct sim_op { /* a request that is out */
 	struct sim_buffer *buf[HA_MAX_RECVS];
 	struct ha_mr *mr[HA_MAX_RECVS];
 	/*
-	 * an optional receive that is complete for the core: its memory tells when the data is
+	 * an optional receive that is complete for the core: its memory shows when the data is
 	 * there
 	 */
 	bool watched;

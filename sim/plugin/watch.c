@@ -79,8 +79,8 @@ static void sim_traffic_print(const struct sim_world *w, char *text, size_t size
 }
 
 /*
- * How long both ends may stand still while a path is without trouble, or once all faults are over:
- * until the trouble is noticed (a queue pair's whole window, the soft time-out) and fenced, and
+ * How long both ends may stand still while a path is without a fault, or once all faults are over:
+ * until the fault is noticed (a queue pair's whole window, the soft time-out) and fenced, and
  * what the pauses of dialling and of closing take. Where no path is left, also the time limit of
  * the core, of connecting and of the sockets' keep-alive.
  */

@@ -21,7 +21,7 @@ void divide_collnet(struct collnet_division *division, const struct lane *lane);
 void start_collnet_lane(struct lane *lane, const struct collective_task *task,
 			next_operation_fn *next);
 
-/* A lane that tells the network to go on by `steps`, and waits for it where it has receivers. */
+/* A lane that lets the network go on by `steps`, and waits for it where it has receivers. */
 void start_notify_lane(struct lane *lane, const struct collective_task *task, ptrdiff_t steps);
 
 #endif

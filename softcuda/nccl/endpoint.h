@@ -4,7 +4,7 @@
  *
  * A connection is a ring of eight steps and two counters that only grow: the sender's `tail` (steps
  * written) and the receiver's `head` (steps read). Where a proxy thread stands in between, `fifo`
- * tells it the bytes of each step.
+ * gives it the bytes of each step.
  */
 #ifndef SOFTCUDA_NCCL_ENDPOINT_H
 #define SOFTCUDA_NCCL_ENDPOINT_H
@@ -64,7 +64,7 @@ static inline struct fifo_slot *endpoint_slot(const struct endpoint *endpoint)
 	return &endpoint->fifo[endpoint->step % FIFO_STEPS];
 }
 
-/* Tell the proxy, where there is one, how many bytes the current step carries. */
+/* Give the proxy, where there is one, the number of bytes that the current step carries. */
 void announce_size(struct endpoint *endpoint, size_t bytes);
 
 /* `steps` steps were read, or written. */

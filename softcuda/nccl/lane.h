@@ -92,7 +92,7 @@ struct protocol_functions {
 extern const struct protocol_functions protocol_simple, protocol_ll, protocol_ll128;
 /* Slices of the Simple protocol that the lane's move_pieces fills. */
 extern const struct protocol_functions protocol_pieces;
-/* No data: the operation's count is the number of steps by which the network is told to go on. */
+/* No data: the operation's count is the number of steps by which the network may go on. */
 extern const struct protocol_functions protocol_notify;
 
 /* Peers of a lane: `count` at most; -1 ends the list. */

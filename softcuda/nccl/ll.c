@@ -88,7 +88,7 @@ static void finish_ll(struct lane *lane, unsigned lines)
 	for (unsigned i = 0; lane->operation.flags & OPERATION_SEND && i < lane->send_count; i++) {
 		if (step_needs_cleaning(lane->send[i].step))
 			clean_rest(lane, &lane->send[i], lines);
-		lane->send[i].step++; /* the flags tell the receiver; nobody looks at the tail */
+		lane->send[i].step++; /* the flags signal the receiver; nobody looks at the tail */
 	}
 }
 

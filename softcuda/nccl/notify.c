@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * notify.c - where the network works on user buffers by itself: counters start it, and tell when it
+ * notify.c - where the network works on user buffers by itself: counters start it, and show when it
  * has finished
  */
 #include "softcuda/nccl/lane.h"

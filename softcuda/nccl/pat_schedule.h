@@ -3,10 +3,10 @@
  * pat_schedule.h - which step follows which in PAT, the all-gather and reduce-scatter on binomial
  * trees
  *
- * A rank talks only to ranks at distances that are powers of two, its dimensions. Data that one
- * rank has for all, or all have for one, travel between ranks at distance s along the bits of s.
- * Trees of the upper bits are handled together: `aggregation` of them share the messages of the
- * lower bits, as long as they fit into a message and into the steps of a connection.
+ * A rank exchanges data only with ranks at distances that are powers of two, its dimensions. Data
+ * that one rank has for all, or all have for one, travel between ranks at distance s along the bits
+ * of s. Trees of the upper bits are handled together: `aggregation` of them share the messages of
+ * the lower bits, as long as they fit into a message and into the steps of a connection.
  *
  * The order and the offsets are those of the release that the layout is for: NCCL's host side
  * computes from the same schedule how many messages its proxy threads move.
@@ -38,7 +38,7 @@ struct pat_step {
 };
 
 /*
- * A phase visits ranks at a number of distances; which, and what comes next, is told in
+ * A phase visits ranks at a number of distances; which, and what comes next, is explained in
  * pat_schedule.c.
  */
 enum pat_phase { PAT_LEAVES, PAT_RELAYS, PAT_TOPS_ODD, PAT_TOPS, PAT_RESULT, PAT_DONE };

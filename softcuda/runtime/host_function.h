@@ -9,7 +9,7 @@
 #include "softcuda/runtime/operation.h"
 
 struct operation *create_host_call(cudaHostFn_t function, void *data);
-/* cudaStreamAddCallback's form, which is told the stream. */
+/* cudaStreamAddCallback's form, which gets the stream. */
 struct operation *create_callback(cudaStreamCallback_t callback, cudaStream_t stream, void *data);
 
 #endif

@@ -16,7 +16,7 @@
 #include "softcuda/runtime/memory.h"
 #include "softcuda/runtime/process.h"
 
-#define MAGIC 0x6370695464756373ull /* another runtime's handle, or garbage, is told by it */
+#define MAGIC 0x6370695464756373ull /* another runtime's handle, or garbage, lacks it */
 
 struct content {
 	uint64_t magic;

@@ -333,7 +333,7 @@ static int notify_id(const struct body *body)
 	return 0;
 }
 
-/* ---- what the queue pair must be told ---- */
+/* ---- what the queue pair must be given ---- */
 
 static void to_init(const struct sr_cm_id *id, struct ib_uverbs_qp_attr *attr)
 {

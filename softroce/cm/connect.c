@@ -281,8 +281,8 @@ static uint64_t repeats_due(uint64_t now)
 
 /* ---- requests ---- */
 
-static void answer_unauthenticated(struct sr_cm_port *port, const uint8_t gid[16],
-				   const struct sr_mad *mad, enum sr_mad_type type)
+static void answer_foreign(struct sr_cm_port *port, const uint8_t gid[16], const struct sr_mad *mad,
+			   enum sr_mad_type type)
 {
 	struct sr_mad out = { .type = type, .tid = mad->tid, .remote_id = mad->local_id };
 	uint8_t bytes[SR_MAD_LEN];
@@ -422,8 +422,8 @@ static void handle_request(struct sr_cm_port *port, const uint8_t gid[16], const
 	if (!listener && put_aside(port, gid, mad))
 		return;
 	if (!listener || mad->data[0] || (mad->type == SR_MAD_REQ && mad->transport > 1)) {
-		answer_unauthenticated(port, gid, mad,
-				       mad->type == SR_MAD_REQ ? SR_MAD_REJ : SR_MAD_SIDR_REP);
+		answer_foreign(port, gid, mad,
+			       mad->type == SR_MAD_REQ ? SR_MAD_REJ : SR_MAD_SIDR_REP);
 		return;
 	}
 	if (listener->waiting >= SR_CM_BACKLOG)
@@ -593,7 +593,7 @@ void sr_cm_message(struct sr_cm_port *port, const uint8_t gid[16], const struct 
 		handle_answer(id, mad);
 	else if (mad->type == SR_MAD_DREQ)
 		/* it has been gone for a while */
-		answer_unauthenticated(port, gid, mad, SR_MAD_DREP);
+		answer_foreign(port, gid, mad, SR_MAD_DREP);
 }
 
 /* ---- time, once more ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ports.c - the ports, opened when first asked for, and the thread that listens to them; see
+ * ports.c - the ports, opened when first asked for, and the thread that receives from them; see
  * manager.h
  */
 #include "softroce/cm/manager.h"

@@ -317,7 +317,7 @@ static int build_frame(struct sr_qp *qp, const struct sr_swqe *wqe, struct sr_fr
 /*
  * A buffer of the work request at `cur` is not ours to use. What was sent before it completes
  * first; the error is reported when it is the oldest, which may be now. Nobody may have asked for
- * the acknowledgement that tells, so what is on the way is sent once more, up to here.
+ * the acknowledgement that shows it, so what is on the way is sent once more, up to here.
  */
 static void local_error(struct sr_qp *qp, struct sr_swqe *wqe, enum ibv_wc_status status)
 {

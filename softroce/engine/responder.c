@@ -338,8 +338,8 @@ static struct sr_resource *find_resource(struct sr_qp *qp, uint32_t psn)
 
 /*
  * Up to where a repeated request may be acknowledged: everything so far, but not past a read or
- * atomic behind it. An acknowledgement that passes one would tell the requester that its answer is
- * lost, when it may only be on the way.
+ * atomic behind it. An acknowledgement that passes one would mean to the requester that its answer
+ * is lost, when it may only be on the way.
  */
 static uint32_t duplicate_ack_psn(struct sr_qp *qp, uint32_t psn)
 {

@@ -109,9 +109,9 @@ static void a_congested_sup_loses_its_share_and_gets_it_back(void)
 	writes = slots.writes;
 	tick_advisor(4, 0, 0); /* silence, not yet long enough */
 	CHECK_INT(sup_share(slot), 0);
-	CHECK(a.trouble[1].congested || a.trouble[0].congested);
+	CHECK(a.congestion[1].congested || a.congestion[0].congested);
 	tick_advisor(1, 0, 0);
-	CHECK(!a.trouble[0].congested && !a.trouble[1].congested);
+	CHECK(!a.congestion[0].congested && !a.congestion[1].congested);
 	tick_advisor(60, 0, 0);
 	CHECK_INT(sup_share(slot), REST);
 	/* in steps, not with every look */

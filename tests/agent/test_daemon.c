@@ -377,7 +377,7 @@ static void removed_files_come_back(struct rig *r)
 	rig_await(r, "restored", 1);
 	shm = rig_hints(r);
 	CHECK_INT(shm->entries[slot].src_ip, rig_flow_src(1));
-	CHECK_INT(rig_deregister(fd, 1), MPIB_STATUS_OK); /* the old socket still talks */
+	CHECK_INT(rig_deregister(fd, 1), MPIB_STATUS_OK); /* the old socket still works */
 	CHECK_INT(shm->entries[slot].src_ip, 0);
 	close(fd);
 	fd = rig_dial(r);

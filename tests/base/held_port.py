@@ -30,7 +30,7 @@ def free_port():
 def main():
     print(free_port(), flush=True)
     reader = select.poll()
-    reader.register(sys.stdout, 0)  # POLLERR is always told
+    reader.register(sys.stdout, 0)  # POLLERR is always reported
     reader.poll()
 
 

@@ -13,6 +13,7 @@ SCRIPT = os.path.join(HERE, "..", "..", "scripts", "check-words")
 # path, text, names that are found
 NAMES = [
     ("a.c", "int talk_ns, HA_TALKS, told;\n", ["talk_ns", "HA_TALKS", "told"]),
+    ("a.c", "struct ha_trouble *troubled; const char *s = \"trouble\"; /* trouble */\n", ["ha_trouble", "troubled"]),
     ("a.c", "struct ha_beat beat; struct ha_heartbeat heartbeat;\n", ["ha_beat", "beat"]),
     ("a.c", "next = page->header.beat + MPIB_HINT_BEAT_MS;\n", []),
     ("include/mpib_agent_iface.h", "uint32_t beat;\n", []),

@@ -28,7 +28,7 @@ struct job_pe {
 	struct ha_gpu_world *world;
 	uint8_t *heap;
 	size_t heap_bytes;
-	int result; /* of what it was last told to do */
+	int result; /* of the last task that it was given */
 };
 
 struct job {

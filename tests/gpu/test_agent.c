@@ -148,7 +148,7 @@ static void fence_refused(void)
 	scene_end();
 }
 
-/* ---- threads that empty a queue of completions pass each other: what the NIC is told ran
+/* ---- threads that empty a queue of completions pass each other: what is written for the NIC ran
  * backwards, and it saw an overrun ---- */
 static void post_signals(void *arg)
 {

@@ -126,8 +126,8 @@ static ssize_t read_line(void *unused, const char *line, size_t n)
 	return (ssize_t)n;
 }
 
-/* Rank 1's agents count after rank 0's: who has just been told by the other of a switch does not
- * see its own yet. */
+/* Rank 1's agents count after rank 0's: who has just been notified of a switch by the other does
+ * not see its own yet. */
 static bool late;
 
 void __wrap_ha_gpu_host_stats(struct ha_gpu_host *h, struct ha_gpu_host_stats *s)

@@ -360,7 +360,7 @@ static void comes_back(void)
 	end_job();
 }
 
-/* A target's port comes back with another address: it was told with the target's number and key
+/* A target's port comes back with another address: it was sent with the target's number and key
  * never. */
 static void another_address(void)
 {

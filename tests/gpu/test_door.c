@@ -187,7 +187,7 @@ static void a_row_that_cannot_be(void)
 #define MESSAGES 200000u /* far more than the buffers of a socket hold */
 
 /*
- * Rank 1 reads nothing while rank 0 speaks: nobody waits for it with the peer's lock, in which rank
+ * Rank 1 reads nothing while rank 0 sends: nobody waits for it with the peer's lock, in which rank
  * 0 would not receive from rank 1 either. Once it reads, all is there.
  */
 static void slow_listener(void)

@@ -104,7 +104,7 @@ static void backup_numbers(void)
 
 	scene_begin();
 	CHECK(scene.a->path[0].qpn != scene.a->path[1].qpn);
-	/* an unauthenticated peer's, on the backup's NIC */
+	/* a foreign queue pair, on the backup's NIC */
 	CHECK_INT(scene.fabric->nic[1].qp[0].qpn, scene.a->path[0].qpn);
 	for (unsigned i = 0; i < scene.a->path[0].nrkey; i++)
 		CHECK(scene.a->path[0].rkey[i] != scene.a->path[1].rkey[i] &&

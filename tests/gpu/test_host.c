@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_host.c - the host library over software NICs: processes of a job (job.h), what they tell
+/* test_host.c - the host library over software NICs: processes of a job (job.h), what they exchange
  * each other, growth, the end */
 #include "gpu/host/state.h"
 #include "gpu/soft/lock.h"
@@ -63,7 +63,7 @@ static void one_rank_alone(void)
 }
 
 /* What a path says of itself is what its NIC made: number, keys, mailbox; the other path's numbers
- * are in use there, by unauthenticated peers. */
+ * are in use there, by foreign queue pairs. */
 static void path_is_its_nics(int pe, uint64_t row, int peer, int path, int nic, int peer_nic)
 {
 	struct ha_gpu_conn *c = find_conn(pe, row, peer);
@@ -149,7 +149,7 @@ static void key_tables(void)
 }
 
 /* Corruption: an entry for the backup that carries the primary's number. Numbers repeat on every
- * NIC, so it would hit an unauthenticated peer. */
+ * NIC, so it would hit a foreign queue pair. */
 static void qpn_of_its_own(void)
 {
 	unsigned differ = 0, unauthenticated = 0;

@@ -53,7 +53,7 @@ static void completion_layout(void)
 	CHECK_INT(HA_GPU_CQE_OWN, offsetof(struct mlx5_err_cqe, op_own));
 }
 
-/* One load of the last eight bytes tells opcode, owner and counter, whatever else is in them. */
+/* One load of the last eight bytes gives opcode, owner and counter, whatever else is in them. */
 static void completion_tail(void)
 {
 	struct mlx5_cqe64 cqe;

@@ -177,7 +177,7 @@ static struct fake_obj *by_number(uint32_t number)
 	return NULL;
 }
 
-/* Reset, initialised, told of a peer that in turn was told of it, ready to send; then stopped,
+/* Reset, initialised, given a peer that in turn was given it, ready to send; then stopped,
  * after whatever the agents did. */
 static void check_queue_pair(const struct fake_obj *o)
 {

@@ -374,7 +374,7 @@ static void state_changes_are_checked(void)
 	CHECK_INT(soft_qp_modify(qp, SOFT_RTR, 9, 0), -EINVAL);
 	here->power = SOFT_DEAD;
 	CHECK_INT(soft_qp_modify(qp, SOFT_RTR, 1, peer->qpn), -EIO);
-	CHECK_INT(soft_nic_port(here), SOFT_PORT_UP); /* nobody has told */
+	CHECK_INT(soft_nic_port(here), SOFT_PORT_UP); /* no event came */
 	here->reported = 1;
 	CHECK_INT(soft_nic_port(here), SOFT_PORT_GONE);
 	soft_nic_heal(here);

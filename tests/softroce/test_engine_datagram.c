@@ -93,7 +93,7 @@ static void drops_are_counted(void)
 	c = sr_nic_counters(p.end[1].nic);
 	wr = datagram_wr(&p, 0, &ah, 1, &list);
 	CHECK_INT(post_wr(&p, 0, &wr), 0);
-	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS); /* nobody tells the sender */
+	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS); /* nothing reports it to the sender */
 	run_for(&p, 100000);
 	CHECK_INT(c->dropped_no_receive, 1);
 	CHECK_INT(post_recv(&p.end[1], 5, 0, 1000), 0);

@@ -49,7 +49,7 @@ struct bed {
 	struct sr_rng rng;
 	struct kept kept[KEPT];
 	unsigned n_kept;
-	bool unauthenticated;
+	bool foreign;
 	uint64_t injected;
 };
 
@@ -152,13 +152,13 @@ static void open_node(struct bed *b, int e)
 	}
 }
 
-static void open_bed(struct bed *b, uint64_t seed, bool unauthenticated)
+static void open_bed(struct bed *b, uint64_t seed, bool foreign)
 {
 	int err;
 
 	memset(b, 0, sizeof(*b));
 	b->rng.state = seed;
-	b->unauthenticated = unauthenticated;
+	b->foreign = foreign;
 	b->mw = sr_memwire_create(seed, &err);
 	open_node(b, 0);
 	open_node(b, 1);
@@ -246,7 +246,7 @@ static void run_traffic(struct bed *b)
 	for (int kind = 0; kind < KINDS; kind++)
 		for (int e = 0; e < 2; e++)
 			if (sr_qp_state(b->node[e].qp[kind]) != IBV_QPS_RTS) {
-				CHECK(!b->unauthenticated);
+				CHECK(!b->foreign);
 				connect_qps(b, kind);
 			}
 }
@@ -332,7 +332,7 @@ static void inject_one(struct bed *b)
 	len = mutate_packet(b, scratch, k->len);
 	memcpy(path.src, &to->gid, 16);
 	memcpy(path.dst, &from->gid, 16);
-	if (b->unauthenticated) {
+	if (b->foreign) {
 		path.dst[14] = 9;
 		/* A datagram from anywhere is welcome when it has the key: take it away. */
 		if (scratch[0] >> SR_OPCODE_CLASS_SHIFT == SR_CLASS_UD && len >= 16)
@@ -389,11 +389,11 @@ static void finish_traffic(struct bed *b)
 		  0);
 }
 
-static void attack_bed(uint64_t packets, uint64_t seed, bool unauthenticated)
+static void attack_bed(uint64_t packets, uint64_t seed, bool foreign)
 {
 	static struct bed b;
 
-	open_bed(&b, seed, unauthenticated);
+	open_bed(&b, seed, foreign);
 	run_traffic(&b);
 	while (b.injected < packets) {
 		run_traffic(&b);
@@ -403,15 +403,14 @@ static void attack_bed(uint64_t packets, uint64_t seed, bool unauthenticated)
 			check_canaries(&b);
 	}
 	check_canaries(&b);
-	if (unauthenticated) {
+	if (foreign) {
 		CHECK_INT(count_dropped(&b), b.injected);
 		finish_traffic(&b);
 	}
 	printf("%s: %llu packets, %u completions, %u of them errors; refused %llu, keys %llu, "
 	       "answers %llu, headers %llu\n",
-	       unauthenticated ? "an unauthenticated peer" : "the peer",
-	       (unsigned long long)b.injected, b.node[0].done + b.node[1].done,
-	       b.node[0].failed + b.node[1].failed,
+	       foreign ? "a foreign sender" : "the peer", (unsigned long long)b.injected,
+	       b.node[0].done + b.node[1].done, b.node[0].failed + b.node[1].failed,
 	       (unsigned long long)sr_nic_counters(b.node[0].nic)->refused_request,
 	       (unsigned long long)sr_nic_counters(b.node[0].nic)->dropped_bad_key,
 	       (unsigned long long)sr_nic_counters(b.node[0].nic)->dropped_answer,

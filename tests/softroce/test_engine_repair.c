@@ -10,7 +10,7 @@
 #include <endian.h>
 #include <string.h>
 
-/* What went by, and what was told to vanish: the n-th packet of an end, for a few n. */
+/* What went by, and what was made to vanish: the n-th packet of an end, for a few n. */
 struct watch {
 	struct pair *p;
 	uint64_t n[2], acks, naks, read_requests, last_ack_psn, last_answer_psn;
@@ -146,7 +146,7 @@ static void repeated_write(void)
 	inject_packet(&p, 0, packet, sizeof(packet));
 	expect_status(&p, p.end[0].scq, 1, IBV_WC_SUCCESS);
 	CHECK_INT(w.last_ack_psn, p.opt.psn[0]);
-	/* A repetition of the last: acknowledged in full, which tells that the read's answer is
+	/* A repetition of the last: acknowledged in full, which shows that the read's answer is
 	 * lost. */
 	memcpy(make_packet(packet, SR_OP_WRITE_ONLY, sr_qp_num(p.end[1].qp), p.opt.psn[0] + 2, true,
 			   0),
@@ -248,7 +248,7 @@ static void answers_are_coalesced(void)
 	run_for(&p, 100000);
 	CHECK_INT(w.naks, 0);
 	CHECK_INT(w.acks, 1);
-	/* The next gap is told of, once. */
+	/* The next gap is reported, once. */
 	for (uint32_t i = 30; i < 40; i++)
 		receive_write(&p, p.opt.psn[0] + i, true);
 	run_for(&p, 100000);

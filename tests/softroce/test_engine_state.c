@@ -412,7 +412,7 @@ static void drain_unsignaled(uint32_t len)
 	pair_close(&p);
 }
 
-/* A passive end may stay in RTR; the first request tells it so. */
+/* A passive end may stay in RTR; the first request shows it so. */
 static void communication_established(void)
 {
 	struct ibv_send_wr wr;

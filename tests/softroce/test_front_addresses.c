@@ -63,7 +63,7 @@ static void listed_only(void)
 	CHECK(wait(&status) > 0 && !status);
 }
 
-/* Each child opens, says its address, and holds it until told to go. */
+/* Each child opens, prints its address, and holds it until it is to end. */
 static void hold_address(int fd)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connection manager by the commands that librdmacm gives the kernel: connections, refusals,
- * datagrams, channels that close, a wire that loses, and unauthenticated peers. */
+ * datagrams, channels that close, a wire that loses, and foreign senders. */
 #include "base/clock.h"
 #include "base/rng.h"
 #include "softroce/cm/command.h"
@@ -590,9 +590,9 @@ static void test_loss(void)
 	pair_close(&p);
 }
 
-/* ---- unauthenticated peers ---- */
+/* ---- foreign senders ---- */
 
-struct unauthenticated {
+struct foreign {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -600,7 +600,7 @@ struct unauthenticated {
 	struct ibv_ah *ah;
 };
 
-static void unauthenticated_open(struct unauthenticated *s)
+static void foreign_open(struct foreign *s)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 64, 1, 1, 1, 300 } };
@@ -624,14 +624,14 @@ static void unauthenticated_open(struct unauthenticated *s)
 	CHECK(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
-static void unauthenticated_close(struct unauthenticated *s)
+static void foreign_close(struct foreign *s)
 {
 	CHECK(!ibv_destroy_ah(s->ah) && !ibv_destroy_qp(s->qp) && !ibv_destroy_cq(s->cq) &&
 	      !ibv_dealloc_pd(s->pd));
 	CHECK(!ibv_close_device(s->context));
 }
 
-static void unauthenticated_send(struct unauthenticated *s, const uint8_t *bytes, uint32_t len)
+static void foreign_send(struct foreign *s, const uint8_t *bytes, uint32_t len)
 {
 	struct ibv_sge list = { (uintptr_t)bytes, len, 0 };
 	struct ibv_send_wr *bad, wr = { .sg_list = &list,
@@ -682,37 +682,37 @@ static void test_starting_psn(void)
 			      .initiator_depth = 1 };
 	struct rdma_ucm_event_resp event;
 	uint8_t bytes[SR_MAD_LEN];
-	struct unauthenticated unauthenticated;
+	struct foreign foreign;
 
 	memcpy(req.path.sgid, &gids[1], 16);
 	memcpy(req.path.dgid, &gids[0], 16);
 	req.data[1] = 0x40; /* IP addresses in front of the private data: annex A11.6 */
 	memcpy(req.data + 16, gids[1].raw + 12, 4);
 	memcpy(req.data + 32, gids[0].raw + 12, 4);
-	unauthenticated_open(&unauthenticated);
+	foreign_open(&foreign);
 	sr_mad_encode(&req, bytes);
-	unauthenticated_send(&unauthenticated, bytes, sizeof(bytes));
+	foreign_send(&foreign, bytes, sizeof(bytes));
 	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
 	CHECK(event.param.conn.qp_num == 0x111111);
 	CHECK(id_attr(p.server, event.id, IBV_QPS_RTS).sq_psn == 0x654321);
 	CHECK(id_attr(p.server, event.id, IBV_QPS_RTR).rq_psn != 0x654321);
-	unauthenticated_close(&unauthenticated);
+	foreign_close(&foreign);
 	pair_close(&p);
 }
 
-static void test_unauthenticated(void)
+static void test_foreign(void)
 {
 	struct pair p = pair_open(RDMA_PS_TCP);
 	struct sr_rng rng = { .state = 7 };
 	struct rdma_ucm_event_resp event;
-	struct unauthenticated unauthenticated;
+	struct foreign foreign;
 	unsigned requests = 0;
 
-	unauthenticated_open(&unauthenticated);
+	foreign_open(&foreign);
 	for (int i = 0; i < 5000; i++) {
 		uint8_t bytes[SR_MAD_LEN];
 
-		unauthenticated_send(&unauthenticated, bytes, make_random_mad(&rng, bytes));
+		foreign_send(&foreign, bytes, make_random_mad(&rng, bytes));
 		if (i % 64 == 0) { /* the listener's program is there */
 			while (poll(&(struct pollfd) { p.server, POLLIN, 0 }, 1, 1) == 1) {
 				CHECK(!event_try(p.server, &event) &&
@@ -723,7 +723,7 @@ static void test_unauthenticated(void)
 		}
 	}
 	CHECK(requests > 0);
-	unauthenticated_close(&unauthenticated);
+	foreign_close(&foreign);
 	CHECK(!softroce_cm_close(p.server)); /* with whatever is left */
 	p.server = channel_open();
 	p.listener = id_create(p.server, 1, RDMA_PS_TCP);
@@ -731,7 +731,7 @@ static void test_unauthenticated(void)
 	      !id_listen(p.server, p.listener));
 	send_request(&p);
 	event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
-	/* unauthenticated peers' words that were still on their way */
+	/* foreign senders' packets that were still on their way */
 	while (strcmp((char *)event.param.conn.private_data, "may I?")) {
 		id_destroy(p.server, event.id);
 		event = expect(p.server, SR_CM_CONNECT_REQUEST, 1);
@@ -812,7 +812,7 @@ int main(void)
 	test_datagrams();
 	test_loss();
 	test_starting_psn();
-	test_unauthenticated();
+	test_foreign();
 	test_commands();
 	return 0;
 }

@@ -85,7 +85,7 @@ static ncclResult_t accept_from(void *listen_comm, void **comm, ncclNetDeviceHan
 	return device ? ts_accept(listen_comm, comm) : ncclInvalidArgument;
 }
 
-/* NCCL tells of every receive once its data has been used, also when nothing runs on a device. */
+/* NCCL reports every receive once its data has been used, also when nothing runs on a device. */
 static ncclResult_t check_consumed(void *comm, int n, void *request)
 {
 	return request && n >= 1 && n <= TS_MAX_RECVS ? ncclSuccess : ncclInvalidArgument;

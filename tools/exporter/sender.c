@@ -37,9 +37,9 @@ static void report_failure(struct sender *s, const struct answer *answer,
 {
 	char status[32] = "";
 
-	if (s->troubled)
+	if (s->refused)
 		return;
-	s->troubled = true;
+	s->refused = true;
 	if (answer->status)
 		snprintf(status, sizeof(status), "HTTP %ld%s", answer->status,
 			 *answer->text ? ": " : "");
@@ -53,9 +53,9 @@ static void report_failure(struct sender *s, const struct answer *answer,
 
 static void report_recovery(struct sender *s)
 {
-	if (!s->troubled)
+	if (!s->refused)
 		return;
-	s->troubled = false;
+	s->refused = false;
 	fprintf(stderr, "hawser-exporter: %s takes events again; %llu were dropped so far\n",
 		s->name, (unsigned long long)s->counts.dropped);
 }

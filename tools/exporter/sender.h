@@ -51,7 +51,7 @@ struct sender {
 	unsigned tries;    /* in a row that failed */
 	uint64_t again_at; /* CLOCK_MONOTONIC, ns: no request before */
 	uint64_t deadline; /* of the end; 0: it does not end */
-	bool troubled;     /* the last line said that the receiver takes nothing */
+	bool refused;      /* the last line said that the receiver takes nothing */
 };
 
 /* 0 or a negative errno. The name, the source and the advice are there already. */

@@ -267,8 +267,8 @@ static void wait_for_ranks(struct run *r)
 
 /*
  * A backend in one of its loopback modes answers as if every rank had brought what this one did, so
- * that every sum is wrong. Two sums tell it from the network: for two and more ranks not both can
- * come out right by chance.
+ * that every sum is wrong. Two sums distinguish it from the network: for two and more ranks not
+ * both can come out right by chance.
  */
 static int look_for_loopback(struct run *r)
 {

@@ -236,8 +236,8 @@ struct family {
 };
 
 /*
- * A death is told at once, a failure only when all are gone: it may be the consequence of a death
- * not yet seen.
+ * A rank that was killed is reported at once, a failure only when all are gone: it may be the
+ * consequence of a death not yet seen.
  */
 static void rank_ended(struct family *f, int rank, int status)
 {

@@ -35,7 +35,7 @@ typedef enum ha_exit (*ha_rank_body)(const void *context, const struct ha_place 
 /*
  * Runs the body as N forked ranks (options->ranks), or as the one rank that the environment of
  * mpirun, torchrun or srun says this process is. Forked ranks are watched: when one dies, that is
- * told and the others are ended within seconds.
+ * reported and the others are ended within seconds.
  * Returns the program's exit status.
  */
 int ha_launch(const struct ha_launch_options *options, ha_rank_body body, const void *context);

@@ -11,7 +11,7 @@
  *
  * A star of TCP connections with rank 0 in the middle, used for handles, barriers and results,
  * never inside a measured time. A rank that fails says why before it leaves (abort); one that just
- * vanishes ends its connection. In both cases rank 0 tells the others, and every later call here
+ * vanishes ends its connection. In both cases rank 0 notifies the others, and every later call here
  * returns an error.
  */
 
@@ -68,14 +68,15 @@ int ha_rendezvous_poll(struct ha_rendezvous *r);
 int ha_rendezvous_linger(struct ha_rendezvous *r, int milliseconds);
 
 /*
- * After a local failure, in another rank than 0: tells rank 0, which chooses one of the ranks that
- * failed, and waits for its choice. Nothing to do in rank 0, and when another rank's end is known.
+ * After a local failure, in another rank than 0: notifies rank 0, which chooses one of the ranks
+ * that failed, and waits for its choice. Nothing to do in rank 0, and when another rank's end is
+ * known.
  */
 void ha_rendezvous_offer(struct ha_rendezvous *r);
 
 /*
- * In rank 0, when it has said why it fails: tells the others. NULL, or another rank's end is known:
- * nothing to do.
+ * In rank 0, when it has said why it fails: notifies the others. NULL, or another rank's end is
+ * known: nothing to do.
  */
 void ha_rendezvous_abort(struct ha_rendezvous *r);
 

@@ -31,7 +31,7 @@ const char *ha_self_library(char *text, size_t size, const char *name)
 	ha_self_folder(folder, sizeof(folder));
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
 		snprintf(beside, sizeof(beside), "%s%s", folder, folders[i]);
-		/* Users are told the path: without "..". */
+		/* Users read the path: without "..". */
 		snprintf(text, size, "%s/%s", realpath(beside, whole) ? whole : beside, name);
 		if (!access(text, F_OK))
 			break;

@@ -11,8 +11,8 @@ struct nccl_options;
  *
  * On a cluster nothing is set but what an option asks for by name. On softcuda, where no
  * administrator has prepared anything, what the user has not set is: ranks are hosts of their own,
- * speak over the loopback interface and the software NIC, load this build's plugin, and NCCL's log
- * goes to a file that the report is taken from.
+ * connect over the loopback interface and the software NIC, load this build's plugin, and NCCL's
+ * log goes to a file that the report is taken from.
  */
 struct nccl_environment {
 	/* "NAME=value NAME=value": what was set here, for the report; "": nothing */

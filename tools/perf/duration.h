@@ -11,7 +11,7 @@ struct ha_tally;
  * duration - measured iterations for a time instead of a number (--duration), with the timeline and
  * the commands
  *
- * Rank 0 tells the others every now and then how many iterations come next. The iterations' data
+ * Rank 0 sends the others now and then how many iterations come next. The iterations' data
  * comes from the sets in turn and every N-th result is compared whole with the one that a verified
  * iteration gave before; the time for that is not in the iterations' times. SIGINT to rank 0 ends
  * the measurement early and in order.

@@ -10,7 +10,7 @@
 #include "plugin/nccl/abi/types.h"
 
 /*
- * plugin - one loaded NCCL net plugin, whichever version of the interface it speaks
+ * plugin - one loaded NCCL net plugin, whichever version of the interface it has
  *
  * Calls whose signature never changed from v6 to v12 are pointers straight into the plugin's table;
  * the others go through the conversion of plugin_version.h, which does what NCCL's own

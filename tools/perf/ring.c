@@ -76,7 +76,7 @@ static void allreduce_action(const struct ha_shape *shape, const struct ha_plan 
 	int n = shape->ranks, per_round = 2 * n - 1, j = (int)(k % (uint64_t)per_round);
 	size_t at, count, size = shape->type->size;
 
-	/* first the pieces travel once round to be reduced, then once more to be told */
+	/* first the pieces travel once round to be reduced, then once more to be distributed */
 	cut_piece(shape, plan, k / (uint64_t)per_round,
 		  find_upstream(shape, j < n - 1 ? j + 1 : j - (n - 1)), &at, &count);
 	*action = (struct ha_action) {

@@ -3,10 +3,10 @@
  * tx.h - what one thread has to send to one port
  *
  * Packets are collected and handed to the driver in bursts; what the driver does not take waits
- * here, in order, and how many wait is the depth that congestion is told by. When there is no more
- * room, or nobody at the other end of the cable, they are dropped, and counted.
- * A queue of the device that several threads have (fewer queues than threads) has a lock, which is
- * taken once per burst.
+ * here, in order, and how many wait is the depth that congestion is judged by. When there is no
+ * more room, or nobody at the other end of the cable, they are dropped, and counted. A queue of the
+ * device that several threads have (fewer queues than threads) has a lock, which is taken once per
+ * burst.
  */
 #ifndef INA_PORT_TX_H
 #define INA_PORT_TX_H

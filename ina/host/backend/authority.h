@@ -53,7 +53,7 @@ struct ha_group_defaults {
 };
 
 /*
- * net: of packet loopback, which is told of groups; or any other, with the other loopback modes.
+ * net: of packet loopback, which must know the groups; or any other, with the other loopback modes.
  * NULL: no memory.
  */
 struct ha_authority *ha_authority_local_open(const struct ha_group_defaults *defaults,

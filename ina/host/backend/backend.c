@@ -83,7 +83,7 @@ static void detach_client(void *arg, struct ina_shm_peer *shm, const char *why)
 	drop_waiting_questions(p);
 	LIST_FOREACH(m, &b->members, link)
 		if (m->peer == p && !m->going)
-			/* whoever still reads its responses is told that we have gone */
+			/* whoever still reads its responses finds that this end has gone */
 			remove_member(b, m, false, -ENOTCONN, why);
 	ha_mailbox_send(&b->balancer.mailbox, &p->gone, HA_MESSAGE_PEER_GONE, p);
 }
@@ -541,7 +541,7 @@ void ha_backend_close(struct ha_backend *b)
 
 	atomic_store_explicit(&b->balancer.closing, true, memory_order_relaxed);
 	if (b->server)
-		/* detach_client() for each: their ranks are removed, and tell the switch */
+		/* detach_client() for each: their ranks are removed, and notify the switch */
 		ina_shm_server_close(b->server);
 	b->server = NULL;
 	while (b->nmembers) {

@@ -2,7 +2,7 @@
 /*
  * backend.h - a host's backend: one card, many client processes
  *
- *   control (the caller's thread)   clients that come and go, their groups, what they are told:
+ *   control (the caller's thread)   clients that come and go, their groups, what is sent to them:
  *                                   ina/host/shm/server.h
  *   registrar                       asks the controller (registrar.h)
  *   load balancer                   requests to parts, parts to responses (balancer.h)
@@ -66,7 +66,7 @@ struct ha_backend *ha_backend_open(const struct ha_backend_options *options, str
 				   struct ha_authority *authority, char *why, size_t size);
 /* Does what there is, after waiting for it for at most timeout_ms. */
 void ha_backend_serve(struct ha_backend *b, int timeout_ms);
-/* Clients are told -ENOTCONN by the end of their sockets; groups end for all ranks. */
+/* Clients get -ENOTCONN by the end of their sockets; groups end for all ranks. */
 void ha_backend_close(struct ha_backend *b);
 
 #endif

@@ -94,7 +94,7 @@ static const struct ha_option rows[] = {
 	  SECONDS(backend.limits.peer_ns, 10) },
 	{ "switch-timeout", 0, "SECONDS", "and so long for any packet from the switch (2)",
 	  SECONDS(backend.limits.switch_ns, 10) },
-	{ "old-frames", 0, NULL, "groups speak NetCCL's frames: no float32 sums, no aborts",
+	{ "old-frames", 0, NULL, "groups use NetCCL's frames: no float32 sums, no aborts",
 	  HA_FLAG_OFF(groups.extended) },
 	{ "clients", 0, "N", "at most (64)", HA_NUMBER(backend.server.peers, 1, 4096) },
 	{ "client-memory", 0, "MB", "at most (1024)", HA_NUMBER(backend.server.bytes, 4, 1u << 20),

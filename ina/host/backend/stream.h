@@ -26,7 +26,7 @@ struct ha_stream {
 	const struct ina_quant *quant;
 	uint8_t headroom;
 	bool started;  /* `worker` may be looked at */
-	bool reported; /* its end has been told */
+	bool reported; /* its end has been reported */
 	bool leaving;  /* as soon as the switch has what is for it */
 	struct ina_entry *entry;
 	uint32_t capacity;

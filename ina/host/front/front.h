@@ -4,9 +4,9 @@
  * what
  *
  * One daemon thread per context does all the work: it copies into and out of the copy buffer,
- * speaks with the backend, and ends operations. Calls only check, put into lists, set flags and
- * wait for it. ctx->lock protects everything but what is marked; the daemon lets go of it while it
- * copies, sleeps, or calls a notify function. So:
+ * exchanges messages with the backend, and ends operations. Calls only check, put into lists, set
+ * flags and wait for it. ctx->lock protects everything but what is marked; the daemon lets go of it
+ * while it copies, sleeps, or calls a notify function. So:
  *
  * - an operation is in its group's list until the daemon has ended it; before that nobody frees it
  * - a group is in the context's list from the backend's JOINED (so that no STATE misses it) until
@@ -86,7 +86,7 @@ struct ha_ina_group {
 	struct ha_ina_op *filling, *asking; /* where the work is */
 	uint32_t in_flight;
 	int error;                /* what ended it */
-	bool own_error, reported; /* the backend is to be told; it has been */
+	bool own_error, reported; /* the backend is to be notified; it has been */
 	bool cut; /* an operation of it ended with an error: with it for all ranks */
 	char why[INA_SHM_TEXT];
 	/* the backend's word that it has ended; what came before that in the ring comes first */
@@ -191,7 +191,9 @@ void ina_front_kick(struct ha_ina *ctx);
 void ina_front_put(struct ha_ina *ctx); /* lets go of the lock, too */
 /* Nobody has it any more. */
 void ina_front_free(struct ha_ina *ctx);
-/* With the lock: what ended this group; the first word counts. own: the backend is to be told. */
+/* With the lock: what ended this group; the first reason counts. own: the backend is to be
+ * notified.
+ */
 void ina_front_group_fail(struct ha_ina_group *group, int err, bool own, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* The backend has taken a rank in, and knows it by this name. */

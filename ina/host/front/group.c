@@ -179,7 +179,8 @@ static void unlist_group(struct ha_ina_group *g)
 	g->listed = false;
 }
 
-/* It is in no list, and has no operations: freed as soon as the backend has been told. */
+/* It is in no list, and has no operations: freed as soon as the LEAVE has been sent to the backend.
+ */
 static void let_go(struct ha_ina_group *g)
 {
 	struct ha_ina *ctx = g->ctx;

@@ -122,7 +122,7 @@ int ina_shm_client_open(struct ina_shm_client *client, const char *path, uint32_
 	client->address = got.hello.address;
 	if (got.hello.magic != INA_SHM_MAGIC || got.hello.version != INA_SHM_VERSION) {
 		snprintf(why, size,
-			 "the backend speaks another version: library and backend must come from "
+			 "the backend has another version: library and backend must come from "
 			 "the same release");
 		err = -EPROTO;
 		goto failed;

@@ -136,7 +136,7 @@ static void answer_hello(struct ina_shm_peer *peer, const struct ina_shm_message
 	struct ina_shm_message yes = { .type = INA_SHM_WELCOME, .serial = m->serial };
 
 	if (m->hello.magic != INA_SHM_MAGIC || m->hello.version != INA_SHM_VERSION) {
-		ina_shm_peer_end(peer, "it speaks another version: client and backend must come "
+		ina_shm_peer_end(peer, "it has another version: client and backend must come "
 				       "from the same release");
 		return;
 	}
@@ -197,7 +197,7 @@ static void receive_message(struct ha_watch *watch, uint32_t events)
 	if (err < 0)
 		ina_shm_peer_end(peer, why);
 	else if (atomic_load(&peer->ending) != RUNNING)
-		; /* it has been told that this is the end */
+		; /* REFUSED has been sent to it: this is the end */
 	else if (peer->stage == ATTACHED)
 		handle_request(peer, &m);
 	else if (peer->stage == NEW && m.type == INA_SHM_HELLO)
@@ -305,7 +305,7 @@ static void accept_one(struct ha_watch *watch, uint32_t events)
 	if (ha_loop_add(&server->loop, &peer->socket, EPOLLIN))
 		remove_peer(peer, "epoll has no room");
 	else
-		/* without it, the socket's end still tells */
+		/* without it, the socket's end still shows it */
 		(void)ha_loop_add(&server->loop, &peer->process, EPOLLIN);
 }
 

@@ -13,8 +13,8 @@
  * asked will be received); its memory stays mapped until ina_shm_peer_release(), which the backend
  * calls when none of its threads touches it any more.
  *
- * What a client does wrong ends it, with one line, which it is told too (REFUSED); nothing more is
- * received from it, and the others receive nothing of it at all.
+ * What a client does wrong ends it, with one line, which is sent to it too (REFUSED); nothing more
+ * is received from it, and the others receive nothing of it at all.
  */
 #ifndef INA_SHM_SERVER_H
 #define INA_SHM_SERVER_H
@@ -35,7 +35,8 @@ struct ina_shm_server_config {
 };
 
 struct ina_shm_server_ops {
-	/* A client attaches. It is told so after this: an honest one's ring is empty still. */
+	/* A client attaches. ATTACHED is sent to it after this: an honest one's ring is empty
+	 * still. */
 	void (*attach)(void *arg, struct ina_shm_peer *peer);
 	/*
 	 * Each is answered once, now or later: the first with ina_shm_answer_ticket(), or

@@ -15,7 +15,7 @@ c10d = dist.distributed_c10d
 _contexts = {}  # process group -> Context
 _parents = []  # in a forked child: what must not be taken apart here, its threads are elsewhere
 _lock = threading.Lock()
-_enable = True  # what init_process_group() was told
+_enable = True  # what init_process_group() was given
 
 
 def member(group):

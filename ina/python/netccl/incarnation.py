@@ -14,7 +14,7 @@ import os
 from . import capi, codec, memory
 
 IN_FLIGHT = 2
-ENDING = 10.0  # seconds in which the library ends what it was told to
+ENDING = 10.0  # seconds in which the library ends what it was asked to
 SENTENCES = {
     -errno.ENOTCONN: "the host's backend has gone",
     -errno.ETIMEDOUT: "a peer, the switch or the controller was silent for its limit",

@@ -60,7 +60,7 @@ predict_next(struct ina_core *c, const struct ina_frame *f, const struct rte_mbu
 	ina_wire_write(&head, p->place, f->src, f->rank, INA_ECT1, !p->checksum, p->answer);
 }
 
-/* Did the rank of a known address speak? Then that is where it is. */
+/* Did the rank of a known address send it? Then that is where it is. */
 INLINE bool speaks_for_rank(enum ina_reason reason)
 {
 	switch (reason) {

@@ -64,7 +64,7 @@ INLINE struct rte_mbuf *take_packet(struct ina_core *c)
 
 INLINE void send_answer(struct ina_core *c, unsigned port, struct rte_mbuf *m)
 {
-	if (unlikely(c->all->trouble.on) && !ina_trouble_pass(&c->trouble, m, (int)port, c->now))
+	if (unlikely(c->all->faults.on) && !ina_faults_pass(&c->faults, m, (int)port, c->now))
 		return;
 	ina_tx_send(&c->tx[port], m);
 }

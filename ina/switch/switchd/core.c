@@ -65,7 +65,7 @@ static inline void fetch_slot(const struct ina_core *c, uint32_t slot)
 static inline unsigned aggregate_predicted(struct ina_core *c, struct rte_mbuf **m, unsigned n,
 					   int port)
 {
-	return unlikely(c->all->trouble.on | c->all->reflect)
+	return unlikely(c->all->faults.on | c->all->reflect)
 		       ? n
 		       : c->aggregate_predicted(c, m, n, port);
 }
@@ -83,7 +83,7 @@ static inline bool classify_packet(struct ina_core *c, struct rte_mbuf *m)
 		ina_core_bridge(c, m);
 		return false;
 	}
-	if (unlikely(all->trouble.on) && !ina_trouble_pass(&c->trouble, m, -1, c->now))
+	if (unlikely(all->faults.on) && !ina_faults_pass(&c->faults, m, -1, c->now))
 		return false;
 	to = owner_of(all, group, (uint8_t)worker);
 	if (to == c->index) {
@@ -147,7 +147,7 @@ static unsigned take_held(struct ina_core *c)
 	unsigned n = 0;
 	int out;
 
-	while ((m = ina_trouble_due(&c->trouble, c->now, &out))) {
+	while ((m = ina_faults_due(&c->faults, c->now, &out))) {
 		uint32_t slot;
 		uint8_t group;
 		int worker;
@@ -198,7 +198,7 @@ static unsigned round_of(struct ina_core *c)
 		n += take_passed(c);
 	for (unsigned i = 0; i < c->nrx; i++)
 		n += receive_burst(c, c->rx[i].port, c->rx[i].queue);
-	if (unlikely(c->all->trouble.on))
+	if (unlikely(c->all->faults.on))
 		n += take_held(c);
 	return n;
 }
@@ -232,7 +232,7 @@ int ina_core_run(void *arg)
 		if (n)
 			time_round(c, n, to - from);
 		/* With --fault something may be due any moment: no long sleep. */
-		ina_idle_round(&c->idle, n || waiting || c->trouble.held);
+		ina_idle_round(&c->idle, n || waiting || c->faults.held);
 		from = n ? to : rte_rdtsc();
 	}
 	return 0;
@@ -312,7 +312,7 @@ static struct ina_core *core_open(struct ina_cores *all, unsigned index)
 	c->idle.shared = all->shared;
 	c->short_cycles = rte_get_tsc_hz() / SHORT_ROUNDS;
 	ina_mark_open(&c->ingress, &all->mark, 0x9e3779b97f4a7c15ull * (index + 1));
-	ina_trouble_open(&c->trouble, &all->trouble, index);
+	ina_faults_open(&c->faults, &all->faults, index);
 	return c;
 }
 
@@ -374,7 +374,7 @@ void ina_cores_close(struct ina_cores *all)
 			continue;
 		for (unsigned p = 0; p < all->nports; p++)
 			ina_tx_close(&c->tx[p]);
-		ina_trouble_close(&c->trouble);
+		ina_faults_close(&c->faults);
 		while (c->nspare)
 			rte_pktmbuf_free(c->spare[--c->nspare]);
 		core_free(c);
@@ -401,8 +401,8 @@ void ina_cores_count(const struct ina_cores *all, struct ina_core_counts *sum)
 			to[k] += read_count(&from[k]);
 		sum->passed += read_count(&c->spreader.passed);
 		sum->pass_dropped += read_count(&c->spreader.dropped);
-		sum->lost += read_count(&c->trouble.lost);
-		sum->repeated += read_count(&c->trouble.repeated);
-		sum->reordered += read_count(&c->trouble.reordered);
+		sum->lost += read_count(&c->faults.lost);
+		sum->repeated += read_count(&c->faults.repeated);
+		sum->reordered += read_count(&c->faults.reordered);
 	}
 }

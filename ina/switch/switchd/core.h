@@ -21,10 +21,10 @@
 #include "ina/frame/port/spread.h"
 #include "ina/frame/port/tx.h"
 #include "ina/switch/switch.h"
+#include "ina/switch/switchd/faults.h"
 #include "ina/switch/switchd/mac_table.h"
 #include "ina/switch/switchd/mark.h"
 #include "ina/switch/switchd/predict.h"
-#include "ina/switch/switchd/trouble.h"
 
 /* X(name, "what it was"): packets that the slot core does not see, and what becomes of answers. */
 #define INA_CORE_COUNTERS(X)                                                                 \
@@ -77,7 +77,7 @@ struct ina_cores {
 	 */
 	_Atomic uint64_t over[INA_GROUPS];
 	struct ina_mark_config mark;
-	struct ina_trouble_config trouble;
+	struct ina_faults_config faults;
 	unsigned queue, idle_us;
 	bool shared; /* others need the cores' processors, too */
 	/* nothing is added: contributions go back as they are, to whom they come from */
@@ -112,7 +112,7 @@ struct ina_core {
 	struct ina_tx tx[INA_PORTS_MAX];
 	struct ina_mark egress[INA_PORTS_MAX], ingress;
 	struct ina_spreader spreader;
-	struct ina_trouble_state trouble;
+	struct ina_faults_state faults;
 	struct ina_idle idle;
 	struct {
 		uint16_t port, queue;

@@ -23,7 +23,7 @@ static bool take_mark(void *target, const struct ha_option_text *given)
 }
 
 /* One of --fault's. */
-static bool parse_fault_part(const char *key, const char *value, struct ina_trouble_config *t)
+static bool parse_fault_part(const char *key, const char *value, struct ina_faults_config *t)
 {
 	double *probability = NULL;
 	char *end;
@@ -51,11 +51,11 @@ static bool parse_fault_part(const char *key, const char *value, struct ina_trou
 
 static bool take_fault(void *target, const struct ha_option_text *given)
 {
-	struct ina_trouble_config *t = &((struct ina_switch_options *)target)->trouble;
+	struct ina_faults_config *t = &((struct ina_switch_options *)target)->faults;
 	char all[128], *rest, *part;
 
 	snprintf(all, sizeof(all), "%s", given->text);
-	*t = (struct ina_trouble_config) { .on = true, .delay_ns = 500000, .seed = 1 };
+	*t = (struct ina_faults_config) { .on = true, .delay_ns = 500000, .seed = 1 };
 	for (part = strtok_r(all, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
 		char *value = strchr(part, '=');
 

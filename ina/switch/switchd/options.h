@@ -5,8 +5,8 @@
 
 #include "ina/frame/port/eal.h"
 #include "ina/switch/follow.h"
+#include "ina/switch/switchd/faults.h"
 #include "ina/switch/switchd/mark.h"
-#include "ina/switch/switchd/trouble.h"
 
 #define INA_SERVES_MAX 16
 #define INA_DPDK_MAX 16
@@ -20,7 +20,7 @@ struct ina_switch_options {
 	bool has_mac;
 	unsigned cores, queues, slots, packets, queue, idle_us;
 	struct ina_mark_config mark;
-	struct ina_trouble_config trouble;
+	struct ina_faults_config faults;
 	bool reflect;
 	const char *groups;               /* a file, or NULL */
 	const char *metrics;              /* ADDRESS:PORT, or none */

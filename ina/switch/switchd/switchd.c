@@ -106,7 +106,7 @@ static int cores_start(struct ina_switchd *s, const struct ina_switch_options *o
 	all->ncores = o->cores;
 	all->nslots = o->slots;
 	all->mark = o->mark;
-	all->trouble = o->trouble;
+	all->faults = o->faults;
 	all->queue = o->queue;
 	all->idle_us = o->idle_us;
 	all->shared = o->eal.shared;
@@ -187,7 +187,7 @@ int ina_switchd_open(struct ina_switchd *s, const struct ina_switch_options *o)
 	}
 	HA_INFO("switch", "%s at %s: %u ports, %u cores, %u slots, metrics on port %u%s", o->name,
 		ha_address_text(o->addr, addr), s->all->nports, s->all->ncores, o->slots,
-		s->http.port, o->trouble.on ? ", with --fault" : "");
+		s->http.port, o->faults.on ? ", with --fault" : "");
 	return 0;
 }
 

@@ -383,7 +383,7 @@ static void silent_ranks(void)
 	open_groups();
 	add_switch("s", 0, 0, 1024);
 	group = make_group(16, 5000, 0);
-	CHECK_INT(ha_groups_silent(group, 100 * S), 0); /* nobody has spoken yet */
+	CHECK_INT(ha_groups_silent(group, 100 * S), 0); /* nobody has sent anything yet */
 	ha_groups_renew(group, 0, 1 * S);
 	ha_groups_renew(group, 1, 2 * S);
 	CHECK_INT(ha_groups_silent(group, 6 * S - 1), 0);

@@ -320,7 +320,7 @@ def mutual_tls(top):
         refused(bob.Heartbeat, new.HeartbeatRequest(GroupID=group.GroupID), Code.PERMISSION_DENIED, "is not yours (bob)")
         assert {g.Tenant for g in bob.List(new.ListRequest(), timeout=300).Group} == {"alice", "bob"}
         refused(alice.SwitchHeartbeat, new.SwitchHeartbeatRequest(Name="t", Incarnation=1, IP=1, Slots=64, Serves=["0.0.0.0/0"]),
-                Code.PERMISSION_DENIED, "alice may not speak for a switch")
+                Code.PERMISSION_DENIED, "alice may not send a switch's heartbeat")
         bob.SwitchHeartbeat(new.SwitchHeartbeatRequest(Name="t", Incarnation=1, IP=1, Slots=64, Serves=["11.0.0.0/8"]), timeout=300)
         assert not root.DestroyGroup(new.DestroyGroupRequest(GroupID=group.GroupID), timeout=300).Message
         # unauthenticated peers: without a certificate, with another authority's, with a name that means something else, without TLS

@@ -179,7 +179,7 @@ static void echo_abort(const struct ina_frame *f)
 	ina_worker_receive(&w, &a);
 }
 
-/* The switch tells all that the group is over, also the rank that said so, and that before its
+/* The switch sends the end of the group to all, also to the rank that ended it, and that before its
  * send() returns: the rank's own reason stays. */
 static void own_abort_received(void)
 {

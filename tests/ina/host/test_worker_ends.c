@@ -24,7 +24,7 @@ static int run_dry(uint64_t limit)
 }
 
 /* A dead rank hangs all, for ever, in NetCCL. Here: one error, in time, that says who is missing;
- * the others are told. */
+ * the others are notified. */
 static void dead_rank(void)
 {
 	uint64_t start;

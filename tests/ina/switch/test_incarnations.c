@@ -9,8 +9,8 @@ static struct ranks r;
 
 /* ---- incarnations ---- */
 
-/* A past incarnation's packets are told that it is over; those of one that the switch does not know
- * yet wait. */
+/* A past incarnation's packets are answered that it is over; those of one that the switch does not
+ * know yet wait. */
 static void other_epochs_are_not_summed(void)
 {
 	struct ina_frame f;
@@ -76,7 +76,7 @@ static void straggler_gets_its_own_epoch(void)
 }
 
 /*
- * The frame does not say which process of a rank speaks. One that starts again at the first psn of
+ * The frame does not say which process of a rank sent it. One that starts again at the first psn of
  * an epoch in which its rank has sent gets the old sums (docs/ina.md has the rule that forbids it).
  * When it ends that epoch, everybody gets it, and in the next one only new words count.
  */
@@ -102,8 +102,8 @@ static void restarted_rank(void)
 	CHECK_INT(ranks_word(&r.answer[1], 0), 51);
 }
 
-/* A dead rank holds its group until the lease ends; then everybody who asks is told, and nothing is
- * summed any more. */
+/* A dead rank holds its group until the lease ends; then everybody who asks gets that answer, and
+ * nothing is summed any more. */
 static void lease_ends_the_group(void)
 {
 	ranks_open(&r, true, 3, 8, 0);
@@ -127,7 +127,7 @@ static void lease_ends_the_group(void)
 	CHECK_INT(r.answers, 0);
 }
 
-/* One rank ends the group: all are told at once, later ones when they ask. */
+/* One rank ends the group: all are notified at once, later ones when they ask. */
 static void abort_all(void)
 {
 	struct ina_frame f;

@@ -181,7 +181,7 @@ static void stray_rank(void)
 		f.src = 0xc0a80001;
 		CHECK_INT(ranks_send(&r, &f), INA_REASON_WRONG_ADDRESS);
 		CHECK_INT(r.answers,
-			  /* unauthenticated peers receive nothing: nobody can make the switch send
+			  /* foreign senders receive nothing: nobody can make the switch send
 			   * to a third party */
 			  0);
 		CHECK_INT(ranks_give(&r, 2, 0, 3), INA_REASON_COMPLETE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plugin's side of the registration against an agent that this program plays: one that answers,
- * is absent, hangs, dies, refuses, talks nonsense. Time is the test's own; no call of the client
+ * is absent, hangs, dies, refuses, sends nonsense. Time is the test's own; no call of the client
  * may wait. */
 #include "plugin/balance/agent_client.h"
 

@@ -193,7 +193,7 @@ static void closed_meanwhile(void)
 	close_connections();
 }
 
-/* A port goes down under all three: one socket tells it, and only one. */
+/* A port goes down under all three: one socket carries it, and only one. */
 static void all_at_once(void)
 {
 	uint64_t before;

@@ -281,7 +281,7 @@ static void handles_are_checked(void)
 	struct ha_wire_handle h = good_handle();
 
 	handle_is(h, NULL);
-	h.version = 9; /* newer, but it can still speak ours */
+	h.version = 9; /* newer, but it can still use ours */
 	handle_is(h, NULL);
 	h.version_min = 9;
 	handle_is(h, "version");

@@ -510,14 +510,14 @@ static void cause_fault(int ranks)
 
 static void run_random_faults(uint64_t seed)
 {
-	unsigned n = 60, window, trouble;
+	unsigned n = 60, window, failure;
 	int ranks;
 	double end = team_now() + 250;
 
 	dice = seed * 0x9e3779b97f4a7c15ull;
 	ranks = 2 + (int)roll_dice(4);
 	window = 1 + roll_dice(12);
-	trouble = 3 + roll_dice(60);
+	failure = 3 + roll_dice(60);
 	hub_reset();
 	team_open(&team, ranks, false);
 	team.in_place = roll_dice(2);
@@ -533,7 +533,7 @@ static void run_random_faults(uint64_t seed)
 				team_post(&team, r);
 			team_test(&team, r);
 		}
-		if (!roll_dice(trouble))
+		if (!roll_dice(failure))
 			cause_fault(ranks);
 		over = true;
 		for (int q = 0; q < ranks; q++)

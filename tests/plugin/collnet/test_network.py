@@ -78,7 +78,7 @@ class Ranks:
             time.sleep(0.02)
 
     def leave(self, blow):
-        """What the blow must do: some rank says that the switch has gone, and tells the others."""
+        """What the blow must do: some rank says that the switch has gone, and notifies the others."""
         before, end = sum(self.count(LEFT)), time.monotonic() + WAIT_LIMIT
         blow()
         while sum(self.count(LEFT)) == before:
@@ -92,7 +92,7 @@ class Ranks:
         assert (self.count(LEFT), self.count(MADE)) == before, "the switch was left"
 
     def end(self):
-        """In order: rank 0 tells the others. Before the measured time begins, ^C would end it at once."""
+        """In order: rank 0 notifies the others. Before the measured time begins, ^C would end it at once."""
         limit = time.monotonic() + WAIT_LIMIT
         while self.version and self.said(0).count("Bytes -> Algo") < 20:
             assert time.monotonic() < limit, "the ranks do not begin"

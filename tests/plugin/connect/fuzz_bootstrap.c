@@ -33,7 +33,7 @@ struct play {
 	struct ha_send *send;
 	struct ha_recv *recv[RECVS];
 	int nrecv, error;
-	/* our listener in the place of theirs; the stream that we talk on */
+	/* our listener in the place of theirs; the stream that we use */
 	struct ha_oob_conn *stage, *conn;
 };
 

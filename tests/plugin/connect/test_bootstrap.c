@@ -133,7 +133,7 @@ static void rails_of_the_poorer_end(void)
 	world_close(&w);
 }
 
-/* What NCCL is told about a device. */
+/* What NCCL is given of a device. */
 static void properties_of_a_device(void)
 {
 	struct ha_dev_props p;
@@ -185,7 +185,7 @@ static void two_connectors_at_once(void)
 		advance_ends(&two, NULL, handle + HA_HANDLE_MAX);
 	}
 	CHECK(one.send && two.send && one.recv && two.recv);
-	/* The first took the queue pair in the handle, WELCOME told the second of another. */
+	/* The first took the queue pair in the handle, WELCOME named another to the second. */
 	qpn = the_handle().qp.qpn;
 	CHECK((one.send->b.rail[0].setup.peer.qp.qpn == qpn) +
 		      (two.send->b.rail[0].setup.peer.qp.qpn == qpn) ==
@@ -276,7 +276,7 @@ static void unknown_peers(void)
 	oob_mem_ops.close(s[3]);
 	lines_catch();
 	world_run(&w, 1000);
-	CHECK(lines_contain("does not speak hawser's protocol") &&
+	CHECK(lines_contain("does not use hawser's protocol") &&
 	      lines_contain("its first message is no HELLO"));
 	CHECK(lines_contain("it disconnected before it identified itself"));
 	CHECK_INT(oob_mem_ops.recv(s[0], &byte, 1), 0); /* closed */
@@ -378,7 +378,7 @@ static void peers_unlike_us(void)
 	m = a_hello(listen->nonce);
 	CHECK_INT(send_hello(m, text), HA_MSG_WELCOME);
 	CHECK_INT(w.dummy[0].last_rtr.path_mtu, IBV_MTU_512); /* the smaller one */
-	m.version = 7; /* from the future, but it still speaks ours */
+	m.version = 7; /* from the future, but it still has ours */
 	CHECK_INT(send_hello(m, text), HA_MSG_WELCOME);
 	m.version_min = 5;
 	CHECK_INT(send_hello(m, text), HA_MSG_REFUSE);

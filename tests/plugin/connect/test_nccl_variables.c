@@ -183,7 +183,7 @@ static void test_subnet_is_left_alone(void)
 	world_close(&w);
 }
 
-/* A dma-buf goes through the function that has the data, NCCL is told of that one and flushes; what
+/* A dma-buf goes through the function that has the data, NCCL is given that one and flushes; what
  * is no dma-buf does not. */
 static void test_data_direct(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every verb of the set-up fails once, at either end: nothing is left over, somebody is told why in
+ * Every verb of the set-up fails once, at either end: nothing is left over, the reason is logged in
  * one line, and the next attempt works.
  */
 #include "base/check.h"

@@ -229,7 +229,7 @@ static void closing_does_not_wait(void)
 	pthread_join(thread, NULL);
 }
 
-/* The peer closes: the incarnation that is being made is fenced, and then its error is told. */
+/* The peer closes: the incarnation that is being made is fenced, and then its error is reported. */
 static void fenced_while_being_made(void)
 {
 	struct ha_request *req;

@@ -52,7 +52,7 @@ static void kill_ends(struct duel *d)
 {
 	for (int end = 0; end < ENDS; end++)
 		if (d->pid[end] > 0)
-			kill(d->pid[end], SIGUSR1); /* it tells what it is at */
+			kill(d->pid[end], SIGUSR1); /* it prints what it is at */
 	usleep(200000);
 	for (int end = 0; end < ENDS; end++)
 		if (d->pid[end] > 0) {

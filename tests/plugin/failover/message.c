@@ -80,7 +80,7 @@ size_t message_differ(const struct message *m, unsigned i, const uint8_t *p)
 	return size + k;
 }
 
-/* The NIC's thread may be writing: no race to tell anybody of. */
+/* The NIC's thread may be writing: no race to report. */
 __attribute__((no_sanitize("thread"))) bool message_is_there(const struct message *m, unsigned i,
 							     const uint8_t *p)
 {

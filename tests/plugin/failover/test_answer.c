@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The peer asks whether what this end writes on a rail is acknowledged: some words are written, and
- * the first acknowledgement after the question is told; nothing is after ten milliseconds.
+ * the first acknowledgement after the question is reported; nothing is after ten milliseconds.
  */
 #include "base/check.h"
 #include "base/clock.h"

@@ -143,7 +143,7 @@ static void back_and_back(void)
 		lose_nic(&d, 1 << SENDER, i % 2);
 		regain_nic(&d, 1 << SENDER, i % 2, NULL);
 	}
-	HOLDS(&d, duel_events(&d, SENDER, BACK) == 4, "it was told %d times",
+	HOLDS(&d, duel_events(&d, SENDER, BACK) == 4, "it was reported %d times",
 	      duel_events(&d, SENDER, BACK));
 	duel_close(&d);
 }

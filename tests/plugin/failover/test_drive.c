@@ -432,7 +432,7 @@ static void keys_are_registered(void)
 	free_bundles();
 }
 
-/* An error fences every rail before the application sees it, and the peer is told first. */
+/* An error fences every rail before the application sees it, and the peer is notified first. */
 static void a_connection_that_ends(void)
 {
 	struct ha_bundle *b;

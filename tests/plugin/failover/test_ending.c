@@ -59,7 +59,7 @@ static void check_closed(struct ha_bundle *b, int error, uint64_t at)
 	CHECK(error || b->schedule.due == at + HA_NS_PER_MS);
 }
 
-/* What the receiver had is sent; for the rest the sender waits, as long as it was told to, and
+/* What the receiver had is sent; for the rest the sender waits, as long as its settings say, and
  * while a rail is being fenced. */
 static void closed_in_order(void)
 {

@@ -178,7 +178,7 @@ static void until_it_is_quiet(void)
 }
 
 /* Over when the marker is back, and at a receiver the event has come that no receive is taken any
- * more; some drivers never tell. */
+ * more; some drivers never report it. */
 static void until_it_is_drained(void)
 {
 	struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
@@ -363,7 +363,7 @@ static void both_are_fenced(void)
 	free_bundle(b);
 }
 
-/* A receiver's port that is back before its fence was over tells the sender behind it. */
+/* A receiver's port that is back before its fence was over notifies the sender behind it. */
 static void port_is_back_already(void)
 {
 	for (unsigned i = 0; i < 3; i++) {

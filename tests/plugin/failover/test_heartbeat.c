@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A rail on which nothing moves: how long it is given, by what it carries; and what the sender's
- * heartbeat tells the receiver.
+ * heartbeat shows it to the receiver.
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -276,7 +276,7 @@ static void what_came(void)
 	free_bundle(&c->b);
 }
 
-/* No room for a heartbeat: what is in the queue tells as much when it is acknowledged. */
+/* No room for a heartbeat: what is in the queue shows as much when it is acknowledged. */
 static void a_full_queue(void)
 {
 	struct ha_send *s = make_sender();

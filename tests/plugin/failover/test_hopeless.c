@@ -5,7 +5,7 @@
  */
 #include "tests/plugin/failover/duel.h"
 
-/* Without failover nobody tells the peer: an end that only waits finds out when it writes a
+/* Without failover nobody notifies the peer: an end that only waits finds out when it writes a
  * word, and a busy machine must not be taken for a cut in the 4 s that its NIC then tries. */
 #define HEARTBEAT "HA_NCCL_HEARTBEAT_MS=300", "HA_NCCL_QP_TIMEOUT=17"
 

@@ -130,8 +130,8 @@ static void not_opened(void)
 	rig_end(b);
 }
 
-/* Whatever a rail waits for may be over. One that keeps flapping waits as it was told to, as long
- * as another is up; an offer without an answer goes out once more. */
+/* Whatever a rail waits for may be over. One that keeps flapping waits as its flaps require, as
+ * long as another is up; an offer without an answer goes out once more. */
 static void waits_are_cut_short(void)
 {
 	struct ha_bundle *b = rig_begin(true);
@@ -712,7 +712,7 @@ static void a_rail_refuses_its_ping(void)
 }
 
 /* Its queue pair is connected, if that is over and went well; and the port must be where the peer
- * was told: an event of a port that moved meanwhile met no incarnation yet. */
+ * was notified: an event of a port that moved meanwhile met no incarnation yet. */
 static void queue_pair_is_connected(void)
 {
 	static const struct {

@@ -84,8 +84,8 @@ static void what_is_logged_of_spares(void)
 	rig_end(b);
 }
 
-/* The first try of a standby that has never been up is told, once; a port of the peer that is down
- * is waited for. */
+/* The first try of a standby that has never been up is logged, once; a port of the peer that is
+ * down is waited for. */
 static void a_standby_that_fails(void)
 {
 	struct ha_bundle *b = rig_begin(true);

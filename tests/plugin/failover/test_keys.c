@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keys of a rail whose device had no buffers: when they are needed, who is told, who pays.
+ * Keys of a rail whose device had no buffers: when they are needed, who is notified, who pays.
  *
  * Keys that are given up are not sent any more. They were once, as zeros, in the rail's next
  * incarnation, for receives of the one before; where the socket was slow they came behind the keys
@@ -78,7 +78,7 @@ static void register_all(struct ha_bundle *b)
 	CHECK_INT(k->keys.stage, HA_KEYS_IDLE);
 }
 
-/* The sender is told the keys of receives that are open; where none is there is no message. */
+/* The sender is sent the keys of receives that are open; where none is there is no message. */
 static void sent_for_open_receives(void)
 {
 	for (uint64_t done = 5; done <= 7; done++) {
@@ -106,7 +106,7 @@ static void the_failed_rail_pays(void)
 		bool expected = i != 2;
 
 		b->rail[0].state = (uint8_t)states[i % 3];
-		pays->unreported = i == 3; /* down again, and the failure is not told yet */
+		pays->unreported = i == 3; /* down again, and the failure is not reported yet */
 		b->rail[0].state = i == 3 ? HA_RAIL_DOWN : b->rail[0].state;
 		pays->registration_ns = 1000;
 		b->failover.ctl[RAIL].compare.registration_ns = 5;
@@ -290,7 +290,7 @@ static void keys_that_are_forgotten(void)
 	CHECK_INT(b->registered.rails, 1);
 	CHECK_INT(b->registered.wanted, 1);
 	CHECK_INT(k->keys.stage, HA_KEYS_IDLE);
-	CHECK_INT(k->keys.forgotten, 1); /* which the peer is told, and so voids them as well */
+	CHECK_INT(k->keys.forgotten, 1); /* which is sent to the peer, and so voids them as well */
 	CHECK_INT(k->windows.known + k->windows.sent, 0);
 	free(b);
 }

@@ -207,7 +207,7 @@ static void port_is_back(void)
 	CHECK(b->failover.ctl[0].join.retry_at == UINT64_MAX);
 	CHECK(!b->failover.spares.improve);
 	for (unsigned i = 0; i < 3; i++)
-		CHECK_INT(b->failover.ctl[i].out.due, 0); /* it has nobody to tell */
+		CHECK_INT(b->failover.ctl[i].out.due, 0); /* it has nobody to notify */
 	free_bundle();
 
 	b = make_bundle(false);

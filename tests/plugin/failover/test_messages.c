@@ -391,7 +391,7 @@ static void windows_until_they_are_known(void)
 	b->failover.ctl[1].windows = (struct ha_window_counts) { .known = 1, .sent = 1 };
 	CHECK_INT(follow_repeats(b), 0);
 	b->failover.ctl[1].windows.known = 0;
-	take_down(b, 1); /* the next incarnation tells them */
+	take_down(b, 1); /* the next incarnation sends them */
 	CHECK_INT(follow_repeats(b), 0);
 	free(takes);
 	free_bundle(b);
@@ -399,8 +399,8 @@ static void windows_until_they_are_known(void)
 
 /* ---- the end ---- */
 
-/* The peer is told what the connection died of, over the socket for certain: a rail is fenced in a
- * moment. Nothing else goes out. */
+/* The peer is sent what the connection failed of, over the socket for certain: a rail is fenced in
+ * a moment. Nothing else goes out. */
 static void abort_is_sent(void)
 {
 	struct ha_bundle *b = make_bundle(true);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver tells a connection what another one or a device has found out, while the owner of that
- * connection is inside and gives a rail up: nothing that the owner may be changing is read. Seen by
- * ThreadSanitizer; elsewhere only that the word arrives.
+ * The driver reports to a connection what another one or a device has found out, while the owner of
+ * that connection is inside and gives a rail up: nothing that the owner may be changing is read.
+ * Seen by ThreadSanitizer; elsewhere only that the word arrives.
  */
 #include "base/check.h"
 #include "tests/plugin/pair.h"

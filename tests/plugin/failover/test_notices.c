@@ -434,7 +434,7 @@ static void offers_and_answers(void)
 	}
 }
 
-/* They are told without failover, too; keys of another incarnation may be of another device. */
+/* They are sent without failover, too; keys of another incarnation may be of another device. */
 static void windows_of_this_incarnation(void)
 {
 	for (uint32_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both ends of a rail are fenced and have told what they have: what was seen is complete, what was
+ * Both ends of a rail are fenced and have sent what they have: what was seen is complete, what was
  * not is sent again, and nothing else is.
  */
 #include "base/check.h"
@@ -273,7 +273,7 @@ static void to_the_end_of_the_ring(void)
 	free_bundle(&c->b);
 }
 
-/* What a receiver tells: by receive the stripes that it has seen, all of them for one that is
+/* What a receiver sends: by receive the stripes that it has seen, all of them for one that is
  * complete. */
 static void what_a_receiver_has(void)
 {

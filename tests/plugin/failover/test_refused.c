@@ -20,7 +20,7 @@
 
 #define SIZE 4096
 #define WRONG 0x5a5a5a5a
-/* one rail of both ends, if it was told in time; and each return of one on a busy machine */
+/* one rail of both ends, if it was notified in time; and each return of one on a busy machine */
 #define REPLAYS_MAX 16
 
 static struct pair p;
@@ -145,7 +145,7 @@ static void on_one_rail(void)
 }
 
 /* The second refusal is the end, after the time in which a peer that closes would have said so. On
- * a busy machine the rails may be up again before that, with keys that the receiver has told anew:
+ * a busy machine the rails may be up again before that, with keys that the receiver has sent anew:
  * then the message arrives. */
 static void on_all(int rails)
 {

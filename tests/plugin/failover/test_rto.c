@@ -59,7 +59,7 @@ static void other_recoveries_do_not_count(void)
 	CHECK_INT(rto.false_alarms, 0);
 	CHECK(!alarm_of(&rto, MS));
 	CHECK(!alarm_of(&rto, MS));
-	CHECK(!ha_rto_recovered(&rto, now)); /* the same recovery told twice is one */
+	CHECK(!ha_rto_recovered(&rto, now)); /* the same recovery reported twice is one */
 	CHECK_INT(rto.rto_ns, 1000 * MS);
 	CHECK(alarm_of(&rto, MS));
 }

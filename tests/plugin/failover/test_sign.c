@@ -365,7 +365,7 @@ static void doubted_by_another(void)
 }
 
 /* Only of a rail that carries, or is about to, on a connection that goes on, and where another path
- * can tell whether the peer answers. */
+ * can show whether the peer answers. */
 static void who_is_asked(void)
 {
 	struct ha_send *s = make_sender();
@@ -380,7 +380,7 @@ static void who_is_asked(void)
 		s->b.failover.peer_closed = i == 7;
 		for (unsigned k = 1; k < RAILS; k++)
 			s->b.rail[k].state = i == 8 ? HA_RAIL_JOIN : HA_RAIL_UP;
-		for (unsigned k = 1; k < RAILS; k++) /* the same two ports tell nothing */
+		for (unsigned k = 1; k < RAILS; k++) /* the same two ports show nothing */
 			s->b.rail[k].dev = &device[i == 9 ? 0 : k];
 		CHECK_INT(ha_sign_wanted(&s->b, &s->b.rail[0]), i == 0 || i == 2);
 	}
@@ -396,7 +396,7 @@ static void who_is_asked(void)
 }
 
 /* Each look asks the silent rail once more, four times in all; the others once, and only if they
- * have nothing outstanding that tells as much. */
+ * have nothing outstanding that shows as much. */
 static void more_writes(void)
 {
 	struct ha_send *s = make_sender();

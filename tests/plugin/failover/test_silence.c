@@ -22,7 +22,7 @@
 #define SILENT EVENT("suspected"), CAUSE("silence")
 #define OF_RAIL_0 CAUSE("silence"), "\"rail\":0" /* the first of them is the suspicion */
 
-/* How often an event was told, at both ends. */
+/* How often an event was reported, at both ends. */
 static int count_both_ends(struct duel *d, const char *a, const char *b)
 {
 	return duel_events(d, SENDER, a, b) + duel_events(d, RECEIVER, a, b);
@@ -110,7 +110,7 @@ static void silent_off(void)
 	duel_close(&d);
 }
 
-/* It answers again while it is being left: counted, told, and in `ha status`. */
+/* It answers again while it is being left: counted, logged, and in `ha status`. */
 static void silent_and_back(void)
 {
 	const struct duel_setup setup = { .env = { EARLY, "HA_NCCL_QP_TIMEOUT=16",

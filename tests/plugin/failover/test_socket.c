@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the end of a connection's socket says about the peer, and what BYE does; windows of a
- * one-sided connection, which the sender is told rail by rail.
+ * one-sided connection, which is sent to the sender rail by rail.
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -98,7 +98,7 @@ static void process_is_gone(void)
 	free_bundle(&s->b);
 }
 
-/* Anything else is the network between the sockets: the rails tell, by a heartbeat now. */
+/* Anything else is the network between the sockets: the rails show it, by a heartbeat now. */
 static void network_fails(void)
 {
 	static const int errors[] = { -ECONNRESET, -ETIMEDOUT };

@@ -119,7 +119,7 @@ static void all_at_once(void)
 	CHECK_INT(s->b.failover.spares.failed, 2);
 	CHECK_INT(s->b.failover.spares.no_rail_since, now);
 
-	/* The peer can be talked to: the others follow each other more closely. */
+	/* The peer is reached: the others follow each other more closely. */
 	join[1]->retry_at = now + 50 * MS;
 	join[2]->retry_at = now + 2 * MS;
 	ha_spares_answered(&s->b, now + 10 * MS);

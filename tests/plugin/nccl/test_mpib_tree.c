@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The mixed tree of MPIB's testing matrix: eight ranks, four to an island, a binary tree over them
- * that sums upwards and tells downwards. Ranks 1, 2 and 3 have neighbours of both kinds at the same
- * time, and each of their connections goes its own way: SUP within the island, SOUT between them.
- * Each rank counts what its two NICs have sent.
+ * that sums upwards and distributes downwards. Ranks 1, 2 and 3 have neighbours of both kinds at
+ * the same time, and each of their connections goes its own way: SUP within the island, SOUT
+ * between them. Each rank counts what its two NICs have sent.
  *
  * 0              islands {0 1 2 3} and {4 5 6 7}
  * 1       2

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * listen, connect, accept, isend, irecv and test return at once, whatever the peer does: it never
- * answers, it never accepts, it speaks garbage, it stops half way, it closes. A connect to such a
+ * answers, it never accepts, it sends garbage, it stops half way, it closes. A connect to such a
  * peer stays NULL or becomes an error with a line in the log; a listener that unauthenticated peers
  * connect to still takes the real connection.
  */
@@ -74,7 +74,7 @@ static void never_answers(void)
 
 	for (int i = 0; i < TURNS; i++) {
 		OK(turn_connect(handle, &send));
-		CHECK(!send, "connected to somebody who never spoke");
+		CHECK(!send, "connected to a peer that never sent anything");
 	}
 	OK(rig.plugin.close_listen(listen));
 	close(fd);

@@ -2,7 +2,7 @@
 /*
  * Loading and unloading: 50 times with a connection in between, descriptors and threads as before;
  * the library loaded twice; and a second copy of the file loaded beside the first, each with its
- * own state, talking to each other.
+ * own state, connected to each other.
  */
 #include "tests/plugin/nccl/rig.h"
 

@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	check_refused(&rig, handle, "another magic");
 	memcpy(handle, real, sizeof(handle));
 	h->version = h->version_min = HA_WIRE_VERSION + 1;
-	check_refused(&rig, handle, "a version that we do not speak");
+	check_refused(&rig, handle, "a version that we do not have");
 	memcpy(handle, real, sizeof(handle));
 	h->oob.family = 9;
 	check_refused(&rig, handle, "an unknown address family");

@@ -199,7 +199,7 @@ static void three_places(void)
 	CHECK(rmdir(pages) == 0); /* both pages are gone */
 }
 
-/* What the core tells by itself: ports, a dead peer, totals, the end. */
+/* What the core reports by itself: ports, a dead peer, totals, the end. */
 static void reported_by_core(void)
 {
 	const struct ha_status_page *page;
@@ -549,7 +549,7 @@ static void whole_records(void)
 }
 
 /* Events are held while many come; one of a connection that has retired and is about to be no more
- * is told before that. */
+ * is reported before that. */
 static void held_of_one_that_leaves(void)
 {
 	unlink(file);
@@ -585,7 +585,7 @@ static uint64_t look_after(uint64_t ns, uint64_t urgent_until)
 	return next - w.clock.now;
 }
 
-/* What is held is told some milliseconds after the last urgent work here: the peer's end of the
+/* What is held is reported some milliseconds after the last urgent work here: the peer's end of the
  * same connections may need the processors for longer. */
 static void held_until_calm(void)
 {

@@ -267,7 +267,7 @@ static void test_answer(void)
 		CHECK_INT(ha_rma_progress(rma[1]), 0);
 		idle_step(k);
 	}
-	/* It needs a window of rank 0, which tells nobody of its windows meanwhile. */
+	/* It needs a window of rank 0, which sends nobody its windows meanwhile. */
 	for (int k = 0; STAILQ_EMPTY(&rma[1]->peer[0].waiting); k++) {
 		CHECK_INT(ha_rma_progress(rma[1]), 0);
 		idle_step(k);

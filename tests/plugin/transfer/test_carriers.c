@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What carries a request, as a profiler is told: each stripe of a send, the clear-to-send of a
+/* What carries a request, as a profiler gets it: each stripe of a send, the clear-to-send of a
  * receive; what is over, and what is lost until another rail carries it. */
 #include "base/check.h"
 #include "plugin/balance/policy.h"

@@ -338,8 +338,8 @@ static void idle_calls(void)
 	free_receiver(c);
 }
 
-/* What came before an error counts; where nothing has come, the error is told. Nobody enters while
- * the driver is inside. */
+/* What came before an error counts; where nothing has come, the error is returned. Nobody enters
+ * while the driver is inside. */
 static void with_attention(void)
 {
 	struct ha_recv *c = make_receiver();

@@ -93,7 +93,7 @@ static void expect_message(struct ends *e, char mark, size_t size, bool copied)
 	CHECK_INT(e->pair.send->slot[sent->entry].copied, copied);
 	if (copied)
 		CHECK_INT(sent->done, 1);
-	pair_finish(&e->pair, recv); /* which tells its delivery count */
+	pair_finish(&e->pair, recv); /* which sends its delivery count */
 	pair_finish(&e->pair, sent);
 	for (size_t i = 0; i < size; i++)
 		CHECK_INT(e->to[i], mark);

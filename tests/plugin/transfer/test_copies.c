@@ -113,7 +113,7 @@ static void those_that_are_not(void)
 	CHECK_INT(work[0].rail, 1);
 	free_sender(s);
 
-	s = make_sender(); /* the receiver's word, or its count of puts, is waited for */
+	s = make_sender(); /* the receiver's delivery count, or its count of puts, is waited for */
 	s->b.ctx->config.copy_max = COPY_MAX;
 	s->b.terms.flags |= HA_FLAG_ACK_MEMORY;
 	ha_send_prepare(s);

@@ -220,7 +220,7 @@ static void many(void)
 	free_receiver(c);
 }
 
-/* Not wanted: done at once. Wanted and not possible: told. */
+/* Not wanted: done at once. Wanted and not possible: an error. */
 static void without_queue_pairs(void)
 {
 	struct ha_recv *c = make_flushable();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages that are measured: which stripe is timed, on which rail, and that its completion is told
- * to whoever asked (balance/gate.h, balance/lag.h, balance/adaptive.h).
+ * Messages that are measured: which stripe is timed, on which rail, and that its completion is
+ * reported to whoever asked (balance/gate.h, balance/lag.h, balance/adaptive.h).
  */
 #include "base/check.h"
 #include "plugin/balance/policy.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * HA_NCCL_POLL_ALWAYS: who waits for what memory tells polls the NIC all the same, where the NIC
+ * HA_NCCL_POLL_ALWAYS: who waits for what memory shows polls the NIC all the same, where the NIC
  * works inside polls. NCCL's proxy tests a receive that is complete at once no further, and asks
  * isend again until the peer's receive is there. On the software NIC nobody polled then: an
  * all-reduce of 8 bytes waited for threads to be woken, many times its own time.

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define BUF (8u << 20)
-#define LATE 40 /* more windows than one message tells */
+#define LATE 40 /* more windows than one message holds */
 
 struct record {
 	uint8_t kind;

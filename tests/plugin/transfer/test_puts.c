@@ -153,7 +153,7 @@ static void puts_not_now(void)
 	struct ha_puts puts;
 	struct ha_send *s = make_putter(&puts);
 
-	CHECK(!post_put(s, 2, 0, 8, NULL, 0)); /* a window that the peer has not told of */
+	CHECK(!post_put(s, 2, 0, 8, NULL, 0)); /* a window that the peer has not sent */
 	CHECK(!post_put(s, 8, 0, 8, NULL, 0));
 	s->slot[0].held = 1;
 	CHECK(!post_put(s, 3, 0, 8, NULL, 0));

@@ -205,7 +205,7 @@ static void nothing_is_posted(void)
 	free_receiver(c);
 }
 
-/* The data alone tells the application; HA_NCCL_POLL_ALWAYS: it must ask all the same. */
+/* The data alone shows it to the application; HA_NCCL_POLL_ALWAYS: it must ask all the same. */
 static void optional_receives(void)
 {
 	struct ha_recv *c = make_receiver();
@@ -331,7 +331,7 @@ static void buffers_in_doubt(void)
 	free_receiver(c);
 }
 
-/* The connection has an error: it is told, also to who may not enter; after a close in order
+/* The connection has an error: it is returned, also to who may not enter; after a close in order
  * receives are taken, as long as there are slots. */
 static void after_the_end(void)
 {

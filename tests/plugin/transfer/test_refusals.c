@@ -150,7 +150,7 @@ static void on_the_only_rail(void)
 	free(c);
 }
 
-/* The peer has told us of its own error first, and the rail is being fenced. */
+/* The peer has reported its own error first, and the rail is being fenced. */
 static void behind_the_peers_error(void)
 {
 	struct ha_send *s = make_sender();
@@ -226,7 +226,8 @@ static void a_lost_rail(void)
 	CHECK(!s->b.failover.ctl[0].fence.local);
 	CHECK(s->b.failover.ctl[0].join.lost_at);
 	fail_rail(&s->b, 0, IBV_WC_RETRY_EXC_ERR); /* once is enough */
-	fail_rail(&s->b, 1, IBV_WC_FATAL_ERR); /* the fault is here: others on this NIC are told */
+	fail_rail(&s->b, 1,
+		  IBV_WC_FATAL_ERR); /* the fault is here: others on this NIC are notified */
 	CHECK(s->b.failover.ctl[1].fence.local);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
 
@@ -259,7 +260,7 @@ static void no_news(void)
 	}
 }
 
-/* The first error counts; a peer that is gone, or has closed, is told nothing. */
+/* The first error counts; a peer that is gone, or has closed, is sent nothing. */
 static void the_first_error(void)
 {
 	struct ha_send *s = make_sender();

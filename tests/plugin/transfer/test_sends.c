@@ -191,7 +191,7 @@ static void without_keys(void)
 
 	cts = announce_receive(s, 1, LARGE);
 	cts->rkey[1] = 0;
-	mr.lkey[0] = 0; /* the peer has told keys for a rail that we have none on */
+	mr.lkey[0] = 0; /* the peer has sent keys for a rail that we have none on */
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
 	CHECK(!send_member(s, 0, 1000));
 	CHECK(!send_member(s, 0, LARGE));
@@ -262,7 +262,7 @@ static void polls_while_it_waits(void)
 	ha_policy_poll(&s->b, 1);
 	s->polls_seen = 5;
 	polls = 0;
-	CHECK(!send_member(s, 0, 10)); /* memory alone would tell */
+	CHECK(!send_member(s, 0, 10)); /* memory alone would show it */
 	CHECK_INT(polls, 0);
 	s->b.poll.always = true;
 	CHECK(!send_member(s, 0, 10));
@@ -421,7 +421,7 @@ static void advice_is_followed(void)
 	free_sender(s);
 }
 
-/* What was posted again is told with the failure that made it necessary. */
+/* What was posted again is reported with the failure that made it necessary. */
 static void replay_is_counted(void)
 {
 	struct ha_send *s = make_sender();
@@ -536,7 +536,7 @@ static void other_completions(void)
 	free_sender(s);
 }
 
-/* The connection has an error: it is told, also to who may not enter; after a close in order
+/* The connection has an error: it is returned, also to who may not enter; after a close in order
  * sends are taken for ever. */
 static void after_the_end(void)
 {

@@ -205,7 +205,7 @@ static void late_for_a_slot_in_use(void)
 	free_receiver(c);
 }
 
-/* What the sender is told of a receive: nothing of the slot's last one is left in it. */
+/* What the sender gets of a receive: nothing of the slot's last one is left in it. */
 static void what_is_announced(void)
 {
 	struct ha_recv *c = make_receiver();

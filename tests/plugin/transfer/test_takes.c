@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One-sided, the receiver: messages are taken in order, each once, those without a record by
- * nobody; the sender is told of the room in steps; windows are offered and withdrawn.
+ * nobody; the room is sent to the sender in steps; windows are offered and withdrawn.
  */
 #include "base/check.h"
 #include "base/clock.h"
@@ -157,8 +157,8 @@ static void room_is_announced(void)
 	free_receiver(c);
 }
 
-/* HA_NCCL_ACK=memory: each receive that is complete is told, over the rail that is first; a rail
- * that refuses the word has failed. */
+/* HA_NCCL_ACK=memory: each receive that is complete is counted to the sender, over the rail that is
+ * first; a rail that refuses the word has failed. */
 static void receives_are_announced(void)
 {
 	struct ha_recv *c = make_receiver();
@@ -268,7 +268,7 @@ static void windows_are_offered(void)
 	for (unsigned i = 0; i < 40; i++)
 		CHECK_INT(ha_offer(c, 100 + i, &mr), 0);
 	CHECK_INT(t->noffered, 40);
-	CHECK_INT(atomic_load(&c->b.attention), HA_ATTN_DRIVE); /* who tells the peer */
+	CHECK_INT(atomic_load(&c->b.attention), HA_ATTN_DRIVE); /* who sends it to the peer */
 	CHECK_INT(ha_offer(c, HA_WINDOWS_MAX - 1, &mr), 0);
 	CHECK_INT(ha_offer(c, HA_WINDOWS_MAX, &mr), -EINVAL);
 	CHECK_INT(t->noffered, 41);
@@ -316,7 +316,7 @@ static void parts_of_the_ends(void)
 	free(c);
 }
 
-/* HA_NCCL_ACK=memory: a send waits for the receiver's word and for its own completion. */
+/* HA_NCCL_ACK=memory: a send waits for the receiver's delivery count and for its own completion. */
 static void delivery_is_awaited(void)
 {
 	struct ha_send *s = calloc(1, sizeof(*s));

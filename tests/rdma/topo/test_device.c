@@ -289,7 +289,7 @@ static void a_software_nic_beside_softcuda(const char *runtime)
 	dlclose(library);
 }
 
-/* rxe on NICs of this machine: NCCL is told where those sit. Its own folders say nothing of it. */
+/* rxe on NICs of this machine: NCCL is given where those sit. Its own folders say nothing of it. */
 static void kernel_software_nics(void)
 {
 	machine_begin();
@@ -378,7 +378,7 @@ static void numbers_of_before(void)
 	for (int i = 0; i < 4; i++)
 		CHECK_TEXT(topo.devices[i].name, names[i]);
 	CHECK(!topo.devices[0].up && topo.devices[1].up);
-	for (int i = 0; i < 3; i++) /* for good: whoever asks once is told this */
+	for (int i = 0; i < 3; i++) /* for good: whoever asks once gets this */
 		CHECK_INT(topo.devices[i].speed_mbps, 400000);
 	CHECK_INT(topo.devices[0].place.card_port, 0);
 	CHECK_INT(topo.devices[1].place.card_port, 1);
@@ -434,7 +434,7 @@ static void ports_that_cannot_be_used(void)
 	discover_devices(0);
 	CHECK_INT(topo.down, 1);
 	CHECK(lines_contain("mlx5_0: port 1 is down and left out"));
-	CHECK(lines_contain("mlx5_1: port 1 speaks neither InfiniBand nor RoCE"));
+	CHECK(lines_contain("mlx5_1: port 1 is neither InfiniBand nor RoCE"));
 	CHECK(lines_contain("mlx5_2: cannot query port 1: Input/output error"));
 	CHECK(lines_contain("mlx5_3: cannot open the device: Permission denied"));
 	CHECK(lines_contain("mlx5_4: cannot query the device: Input/output error"));

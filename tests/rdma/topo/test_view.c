@@ -142,7 +142,7 @@ static void places_in_the_pci_tree(void)
 	machine_end(&m);
 }
 
-/* NCCL_IB_HCA tells rails: a NIC that hangs on the port's own leaf switch is taken last, and told
+/* NCCL_IB_HCA gives rails: a NIC that hangs on the port's own leaf switch is taken last, and told
  * from one that does not. */
 static void rails_known(void)
 {

@@ -91,7 +91,7 @@ static void everything_is_covered(void)
 #undef X
 	}
 	for (int i = 0; i < INA_REASONS; i++) {
-		/* Ranks keep to their windows, roots and slots, the controller tells the switch
+		/* Ranks keep to their windows, roots and slots, the controller notifies the switch
 		 * first, and cables bring what is for their end. */
 		static const bool never[INA_REASONS] = {
 			[INA_REASON_NEW_EPOCH] = true, [INA_REASON_NOT_HERE] = true,

@@ -268,7 +268,7 @@ static void without_a_part(void)
 }
 
 /* The second rail slows to 1/100 from 20 to 90 ms and has done all that it had to do by then:
- * nothing but a probe can tell that it has recovered. */
+ * nothing but a probe can show that it has recovered. */
 static double rate_after_recovery(enum ha_mutation mutation)
 {
 	struct sim_scenario sc;

@@ -440,7 +440,7 @@ static void lost_while_young(void)
 	}
 }
 
-/* Queue pairs of two NICs fail, one after the other, and no port is down: nothing tells that a
+/* Queue pairs of two NICs fail, one after the other, and no port is down: nothing shows that a
  * standby on another NIC could be made again. (The simulator's promise.) */
 static void no_port_was_down(void)
 {
@@ -478,7 +478,7 @@ static void not_waited_for(void)
 	}
 }
 
-/* The receiver's only port is down for a moment. The sender, which has been told, waits for its
+/* The receiver's only port is down for a moment. The sender, which has been notified, waits for its
  * word, and not for a back-off, also when the port is back before the incarnation is over. */
 static void port_bounces(void)
 {

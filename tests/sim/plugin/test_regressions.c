@@ -307,7 +307,7 @@ static void port_back_at_the_receiver(uint64_t key)
 }
 
 /* The same while the sender's offer of a new incarnation waits to be said again, twice as long each
- * time: what is back is told to the offer, too. */
+ * time: what is back is given to the offer, too. */
 static void port_back_under_an_offer(uint64_t key)
 {
 	const uint64_t back = 305 * MS + key * 137 * MS;

@@ -427,7 +427,7 @@ static void test_old_lines_are_cleaned(void)
 		run_with_old_lines(seed);
 }
 
-/* What a proxy thread is told of a message of 5 bytes. */
+/* What a proxy thread is given of a message of 5 bytes. */
 static void check_announcement(enum protocol protocol, int64_t bytes, uint64_t tail)
 {
 	struct test_case test = {
@@ -473,7 +473,7 @@ static void check_announcement(enum protocol protocol, int64_t bytes, uint64_t t
 static void test_announcements(void)
 {
 	check_announcement(PROTOCOL_SIMPLE, 5, 1);
-	check_announcement(PROTOCOL_LL, 16, 0); /* one line; its flags tell, not the tail */
+	check_announcement(PROTOCOL_LL, 16, 0); /* one line; its flags signal, not the tail */
 	check_announcement(PROTOCOL_LL128, 16 * 128, 1);
 }
 

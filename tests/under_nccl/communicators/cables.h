@@ -6,7 +6,7 @@
 
 /*
  * cables - of all ranks, two NICs each, from the process that looks on; each cut begins and ends at
- * a random moment, told in rounds that a rank has compared meanwhile
+ * a random moment, given in rounds that a rank has compared meanwhile
  */
 struct cables_pace {
 	unsigned least;          /* rounds before a cut and before its end */

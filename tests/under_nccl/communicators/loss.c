@@ -34,11 +34,11 @@ static void abort_under_way(struct rank *me, int of_rank)
 
 	member_open(&m, me, 400000);
 	member_rounds(&m, 3);
-	/* or a slow rank is still in those rounds when another aborts, and is told of it */
+	/* or a slow rank is still in those rounds when another aborts, and is notified of it */
 	rank_barrier(me);
 	for (int i = 0; i < MEMBER_SLOTS; i++)
 		member_start(&m);
-	/* one rank aborts, the others wait until they are told, and abort as well */
+	/* one rank aborts, the others wait until they are notified, and abort as well */
 	if (me->rank == of_rank)
 		member_abort(&m);
 	rank_barrier(me);
@@ -129,7 +129,7 @@ static void kill_the_last(struct ranks *ranks)
 	ranks_kill(ranks, 3);
 }
 
-/* After a rank's kill -9 all others are told by ncclCommGetAsyncError, abort, and go on without
+/* After a rank's kill -9 all others learn it from ncclCommGetAsyncError, abort, and go on without
  * it. */
 void test_killed_rank(void)
 {

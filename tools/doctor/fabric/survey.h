@@ -11,7 +11,7 @@
 struct ha_place;
 struct ha_rendezvous;
 
-/* What a rank tells of its host. */
+/* What a rank sends of its host. */
 struct fabric_hello {
 	char host[64];
 	uint64_t id; /* the same for ranks that see the same ports */
@@ -33,7 +33,7 @@ struct fabric_survey {
 	struct fabric_hello mine;
 	/* of all ranks */
 	struct fabric_hello *hellos;
-	int *host_of;         /* the host's number; -1: another rank speaks for it */
+	int *host_of;         /* the host's number; -1: another rank stands for it */
 	int *rank_of;         /* of each host */
 	int *first_port;      /* of each host, in the list of all */
 	int ports_most;       /* of a host */

@@ -6,7 +6,7 @@
  *   sums     every collective and type, twice; 0 when all was right
  *   endless  all-reduces that are each checked, a line "running" after the first, until the group
  *            ends or a backend goes; then a line for each rank:
- *            its errno and what it was told, or "gone"
+ *            its errno and its reason, or "gone"
  */
 #include "tests/ina/host/backend/crew.h"
 

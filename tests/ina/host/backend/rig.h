@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rig.h - backends in threads of this process, and clients that speak to them over their real
+/* rig.h - backends in threads of this process, and clients that connect to them over their real
  * sockets and shared memory */
 #ifndef HA_TESTS_BACKEND_RIG_H
 #define HA_TESTS_BACKEND_RIG_H
@@ -82,7 +82,7 @@ uint64_t rig_post(struct rig_client *c, const struct rig_request *q);
 #define RIG_TURN_US 50u
 /* The next response; CHECKs that it comes within RIG_TURNS. */
 struct ina_shm_response rig_response(struct rig_client *c);
-/* Until the backend has told that a group ended, or its socket has; false: ten seconds were not
+/* Until the backend has reported that a group ended, or its socket has; false: ten seconds were not
  * enough. */
 bool rig_await_state(struct rig_client *c);
 /* Until the socket has ended. */

@@ -68,7 +68,7 @@ static void old_frames(struct rig *r, struct crew *c)
 	crew_do(c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4, 3);
 }
 
-/* Sums at the end of their range, and what has no value: they are told with the response. */
+/* Sums at the end of their range, and what has no value: they are reported with the response. */
 static void what_sums_met(struct rig *r, struct crew *c)
 {
 	int32_t *n;
@@ -270,7 +270,7 @@ static void switch_is_silent(struct rig *r, struct crew *c)
 	crew_do(c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 2);
 }
 
-/* Told by the controller: with nothing in flight nobody else would say so. */
+/* Reported by the controller: with nothing in flight nobody else would report it. */
 static void switch_has_lost_its_memory(struct rig *r, struct crew *c)
 {
 	crew_do(c, HA_INA_ALL_REDUCE, HA_INA_INT32, 0, 4 * KB, 1);

@@ -128,7 +128,7 @@ def veth():
     p = running()
     stop("switch", signal.SIGKILL)
     out = await_ranks(p, "the switch is killed")
-    expect(out.count("not one packet from switch 10.0.0.254") + out.count("has ended the group") + out.count("lost its memory") == 4, "all four ranks are told", out)
+    expect(out.count("not one packet from switch 10.0.0.254") + out.count("has ended the group") + out.count("lost its memory") == 4, "all four ranks get the reason", out)
     switch_start()
     sums("the switch is back")
 
@@ -136,7 +136,7 @@ def veth():
     stop("backend1", signal.SIGKILL)
     out = await_ranks(p, "a backend is killed")
     expect(out.count(": gone") == 2, "its ranks see that it has gone", out)
-    expect(out.count("10.0.0.2") + out.count("has ended the group") == 2, "the others are told who", out)
+    expect(out.count("10.0.0.2") + out.count("has ended the group") == 2, "the others are sent who it was", out)
     backend_start(1)
     sums("the backend is back")
 

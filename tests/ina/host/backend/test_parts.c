@@ -103,7 +103,7 @@ static void arp_is_encoded(void)
 	}
 }
 
-/* A cable on which another host never stops speaking: fd is its end; it answers the question number
+/* A cable on which another host never stops sending: fd is its end; it answers the question number
  * `answers`, or none, and receives all before it ends. */
 struct chatter {
 	int fd;

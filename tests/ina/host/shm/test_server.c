@@ -266,7 +266,7 @@ static void many_requests_both_ways(void)
 	stop_server();
 }
 
-/* A client is told that it has attached after the backend has: its first request finds somebody
+/* ATTACHED is sent to a client after the backend has attached it: its first request finds somebody
  * asleep, whom the bell wakes. */
 static void came_first(void)
 {
@@ -274,7 +274,7 @@ static void came_first(void)
 	many_requests_both_ways();
 }
 
-/* What the client is told when it has done something wrong; and that it is the end. */
+/* What the client is sent when it has done something wrong; and that it is the end. */
 static void ends_with(struct ina_shm_client *client, unsigned n, const char *text)
 {
 	struct ina_shm_message m;
@@ -504,7 +504,7 @@ static void killed_client_is_noticed(void)
 	stop_server();
 }
 
-/* Nobody takes a living backend's socket; a dead one's is replaced; who is one too many is told so;
+/* Nobody takes a living backend's socket; a dead one's is replaced; who is one too many is refused;
  * who says nothing makes room. */
 static void who_gets_a_place(void)
 {

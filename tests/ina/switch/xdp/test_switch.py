@@ -176,8 +176,8 @@ def passes(rig):
     for i in range(1, HOSTS):
         address = "10.77.0.%d" % (i + 1)
         until(address + " cannot be reached past the switch", lambda a=address: reached(a))
-    unauthenticated = rig.rank(1, 2, "--hostile=1000", "--group=7", "--ranks=4", "--epoch=3", "--base=0", "--len=64")
-    assert unauthenticated.wait(timeout=TIME_LIMIT) == 0, "an answer to an unauthenticated peer"
+    foreign = rig.rank(1, 2, "--hostile=1000", "--group=7", "--ranks=4", "--epoch=3", "--base=0", "--len=64")
+    assert foreign.wait(timeout=TIME_LIMIT) == 0, "an answer to a foreign sender"
     rig.reduce_7(packets=200)
     rig.end(signal.SIGKILL)
     until("the program stays when the switch is killed",
