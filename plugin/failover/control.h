@@ -3,9 +3,9 @@
  * control.h - what the driver knows of a rail beyond its data path: how far its incarnation, or the
  * end of it, has come
  *
- * The state machine is model/README.md's, which a model checker has seen through; drive.c runs it.
- * All of it is the driver's (ctx->drive, and the bundle taken, guard.h), but for what is marked
- * otherwise.
+ * The state machine is that of docs/protocol.md, which a model checker has explored
+ * (docs/model.md); drive.c runs it. All of it is the driver's (ctx->drive, and the bundle taken,
+ * guard.h), but for what is marked otherwise.
  */
 #ifndef HA_PLUGIN_CONTROL_H
 #define HA_PLUGIN_CONTROL_H

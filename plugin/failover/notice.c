@@ -3,7 +3,7 @@
  * notice.c - what the peer says about rails
  *
  * Every decision about a rail of an epoch is taken from that rail's state and from messages that
- * name the epoch, so order, carrier and repetition of messages do not matter (model/README.md has
+ * name the epoch, so order, carrier and repetition of messages do not matter (docs/protocol.md has
  * the tables that this follows).
  */
 #include "plugin/failover/failover.h"
@@ -209,9 +209,10 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 	}
 	r = &b->rail[about->rail];
 	if (has_impossible_epoch(b, r, about)) {
-		ha_bundle_abort(b, -EPROTO, HA_CAUSE_PROTOCOL,
-				"the peer speaks of epoch %u of rail %u, which is in epoch %u",
-				about->epoch, about->rail, r->epoch);
+		ha_bundle_abort(
+			b, -EPROTO, HA_CAUSE_PROTOCOL,
+			"the peer's message names epoch %u of rail %u, which is in epoch %u",
+			about->epoch, about->rail, r->epoch);
 		return;
 	}
 	/* The receiver's port is back: it has refused the incarnation that is being offered, and
