@@ -159,10 +159,11 @@ static void bind_window(struct bed *b)
 {
 	struct ibv_mw public = { .type = IBV_MW_TYPE_2 };
 	struct ibv_mr of = { .lkey = sr_mr_lkey(b->mr) };
+	struct ibv_mw_bind_info end = { &of, (uintptr_t)region + REGION - 64, 64,
+					IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_BIND_MW,
-		.bind_mw = { &public, ibv_inc_rkey(sr_mr_rkey(b->window)),
-			     { &of, (uintptr_t)region + REGION - 64, 64, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ } },
+		.bind_mw = { &public, ibv_inc_rkey(sr_mr_rkey(b->window)), end },
 	}, *bad;
 
 	if (sr_qp_post_send(b->qp[0], b->now, &wr, &bad))

@@ -15,10 +15,7 @@
 #include "tools/nccl/options.h"
 #include "tools/nccl/watch.h"
 
-/*
- * --- communicators
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- communicators ---- */
 
 static int gpu_open(const struct nccl_gpus *g, struct nccl_gpu *gpu)
 {
@@ -146,10 +143,7 @@ int nccl_gpus_allocate(struct nccl_gpus *g, size_t bytes)
 	return err;
 }
 
-/*
- * --- operations
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- operations ---- */
 
 /* The rank's factor as one element. */
 static void factor_store(const struct ha_datatype *type, int rank, char element[8])
@@ -222,10 +216,7 @@ int nccl_gpus_synchronize(const struct nccl_gpus *g)
 	return err;
 }
 
-/*
- * --- the end
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- the end ---- */
 
 static int gpu_close(struct nccl_gpus *g, struct nccl_gpu *gpu)
 {
