@@ -101,7 +101,7 @@ class Lab:
             self.pauses(job)
         return well
 
-    # ---- faults, told ----
+    # ---- faults, logged ----
 
     def hurt(self, machine, what, rail, *how):
         """machine.WHAT(rail, …); the host's time of it."""
@@ -153,7 +153,7 @@ class Lab:
                                                         {k: n - before[k] for k, n in self.sent_again(others).items()}))
 
     def sent_again(self, rails):
-        """How often queue pairs have begun to send again on these rails (a time-out, a packet missing) or were told to wait because no
+        """How often queue pairs have begun to send again on these rails (a time-out, a packet missing) or had to wait because no
         receive was posted, on all machines; softroce's are not counted."""
         counted = {}
         for what, counter in (("sent_again", "completer_retry_err"), ("not_ready", "rcvd_rnr_err")):

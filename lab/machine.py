@@ -177,7 +177,7 @@ class Machine:
         names = " ".join("/sys/class/net/rail%d/statistics/tx_bytes" % rail for rail in range(self.rails))
         return [int(n) for n in self.run("agent clock; cat " + names).split()][-self.rails - 1:]
 
-    # ---- faults: each is done when the call returns, and tells the guest's time of it ----
+    # ---- faults: each is done when the call returns, and returns the guest's time of it ----
 
     def address(self, rail):
         return "10.0.%d.%d" % (rail + 1, self.number)

@@ -77,11 +77,11 @@ struct ha_polling {
 
 /* An end with an error: every rail is fenced before the application sees it. */
 struct ha_abort {
-	int error;           /* the errno that the connection will end with; 0: none */
-	uint8_t cause;       /* enum ha_event_cause */
-	bool quiet;          /* no event is reported: the peer has closed in order */
-	bool due;            /* ABORT must be sent to the peer */
-	int held;            /* the errno that it will end with unless the peer closes before, */
+	int error;     /* the errno that the connection will end with; 0: none */
+	uint8_t cause; /* enum ha_event_cause */
+	bool quiet;    /* no event is reported: the peer has closed in order */
+	bool due;      /* ABORT must be sent to the peer */
+	int held; /* the errno that it will end with unless the peer closes before held_until */
 	uint64_t held_until; /* ns */
 	char text[400];      /* the advice is at its end: a line that is cut has none */
 };

@@ -58,8 +58,8 @@ static size_t put_ip4(uint8_t *at, const struct sr_path *path, uint16_t udp_len,
 	at[0] = 0x45; /* version 4, five words; then masked type of service */
 	put_be16(at + 2, (uint16_t)(IP4_LEN + udp_len));
 	put_be16(at + 4, ipid);
-	put_be16(at + 6, 0x4000); /* don't fragment; then masked time to live, */
-	at[9] = IPPROTO_UDP;      /* protocol, and masked checksum */
+	put_be16(at + 6, 0x4000); /* don't fragment; time to live is masked */
+	at[9] = IPPROTO_UDP;      /* protocol; the checksum is masked */
 	memcpy(at + 12, path->src + 12, 4);
 	memcpy(at + 16, path->dst + 12, 4);
 	return IP4_LEN;

@@ -178,11 +178,10 @@ uint32_t ina_worker_window(const struct ina_worker_config *config);
  *
  * A worker begins at first_psn, and so only in an epoch in which this worker number of this rank
  * has sent nothing yet. In any other the switch takes its packets for repetitions and answers with
- * old sums, which nobody can tell from valid ones. So a rank that starts never joins an epoch in
- * which this rank has already sent, or may have: it aborts that epoch (ina_worker_abort() before
- * the first ina_worker_post();
- * extended frames) or asks the controller for a new incarnation first. The worker cannot check
- * this; its caller must (docs/ina.md, "Incarnations").
+ * old sums, which nobody can distinguish from valid ones. So a rank that starts never joins an
+ * epoch in which this rank has already sent, or may have: it aborts that epoch (ina_worker_abort()
+ * before the first ina_worker_post(); extended frames) or asks the controller for a new incarnation
+ * first. The worker cannot check this; its caller must (docs/ina.md, "Incarnations").
  */
 int ina_worker_init(struct ina_worker *w, const struct ina_worker_config *config,
 		    const struct ha_clock *clock, const struct ina_worker_ops *ops,

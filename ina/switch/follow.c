@@ -16,8 +16,8 @@
 
 #define WAIT_MS 500      /* for a change of the table */
 #define SOON_MS 10       /* while a group waits for something */
-#define AWAY_MS 200      /* between two attempts to reach the controller, */
-#define DEADLINE_MS 2000 /* each of which waits so long for it */
+#define AWAY_MS 200      /* between two attempts to reach the controller */
+#define DEADLINE_MS 2000 /* of an attempt */
 #define LINGER_S 30
 
 /* What the follower has installed in the switch under a number. */

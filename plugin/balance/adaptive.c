@@ -14,8 +14,8 @@
 #include <string.h>
 
 #define LEAST 64         /* a part of less than 1/64 is not worth a work request */
-#define PROBE_PART 16    /* a probe is 1/16 of a message, */
-#define PROBE_MAX 65536u /* or so many bytes */
+#define PROBE_PART 16    /* a probe is 1/16 of a message */
+#define PROBE_MAX 65536u /* bytes of a probe, at most */
 #define PROBE_MIN 4096u
 #define PROBE_FIRST_NS (20 * HA_NS_PER_MS)
 #define PROBE_LAST_NS HA_NS_PER_S
@@ -25,8 +25,8 @@
 #define SETTLE_NS HA_NS_PER_MS
 #define MEASURE_NS (4 * HA_NS_PER_MS)
 #define MEASURE_PARTS 8
-#define LONG_TRIAL_NS (10 * HA_NS_PER_MS) /* one that takes longer, on slow rails, */
-#define TRIAL_SHARE 8     /* and changes nothing is followed by a pause of so many times that */
+#define LONG_TRIAL_NS (10 * HA_NS_PER_MS) /* a trial that takes longer, on slow rails, is long */
+#define TRIAL_SHARE 8     /* durations of a long trial that changed nothing: the pause after it */
 #define COMPARED_PARTS 16 /* what trials compare forgets none of the last so many */
 #define STALL 2 /* nothing is complete in so many times what all that is out should take */
 #define GAIN 32 /* more than 1/32 is a difference */

@@ -40,8 +40,8 @@ struct ha_pace {
 	 */
 	uint64_t flight[2];
 	uint64_t pause[2]; /* the longest in which nothing completed */
-	unsigned parts;    /* that bytes and ns are of; halved with them, */
-	/* and never below these: answers that waited in a queue come in bursts */
+	unsigned parts;    /* that bytes and ns are of; halved with them */
+	/* parts is never below these: answers that waited in a queue come in bursts */
 	unsigned parts_least;
 };
 

@@ -19,8 +19,8 @@ struct ha_balance {
 	/* rails on one device take turns, message by message: the first of them */
 	uint8_t lead[HA_MAX_RAILS];
 	uint8_t beside[HA_MAX_RAILS]; /* and all of them, a mask */
-	uint8_t carriers;             /* mask of the active rails that have a weight, */
-	uint16_t carried;             /* and all of theirs */
+	uint8_t carriers;             /* mask of the active rails that have a weight */
+	uint16_t carried;             /* the sum of the weights of `carriers` */
 	uint8_t first; /* the rail for what stays on one: the heaviest of the active */
 	bool turns;    /* there are rails that take turns */
 	bool moves;    /* the shares of its data rails change while it runs */

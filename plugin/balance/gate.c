@@ -12,8 +12,8 @@
 #define SAMPLES 16 /* that the shortest and the fastest are looked for in */
 #define FIRST 4    /* before the first gate */
 #define EVERY 32   /* one large message in so many */
-#define ARMED 2    /* samples that a heartbeat asks for, */
-#define TRIES 64   /* among so many messages */
+#define ARMED 2    /* samples that a heartbeat asks for */
+#define TRIES 64   /* messages among which these are taken */
 #define CHANGE 4   /* a gate that would differ by less than 1/4 stays */
 
 static uint32_t measured_bytes(const struct ha_gate *g)

@@ -30,7 +30,7 @@
 struct ha_bundle;
 
 #define HA_GATE_FIRST (64u << 10) /* bytes, until it has been measured */
-#define HA_GATE_LEAST (16u << 10) /* a second completion is never worth less, */
+#define HA_GATE_LEAST (16u << 10) /* bytes: a second completion is never worth less */
 /* what takes longer to come back has stood in a queue: there is no such distance inside a
  * cluster */
 #define HA_GATE_FAR_NS 100000

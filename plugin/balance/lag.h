@@ -36,8 +36,8 @@ struct ha_bundle;
 struct ha_device;
 struct ha_rail;
 
-#define HA_LAG_WINDOW 16 /* messages that say how long they take now, */
-#define HA_LAG_FEW 8     /* or so many, where all of them say the same */
+#define HA_LAG_WINDOW 16 /* messages by which the present duration is judged */
+#define HA_LAG_FEW 8     /* fewer, where all of them agree */
 
 /* In the heartbeat's word, above the count of posts. */
 #define HA_LAG_WANTS_KEYS (UINT64_C(1) << 32)
@@ -48,7 +48,7 @@ enum ha_lag_state { HA_LAG_WATCH, HA_LAG_COMPARE, HA_LAG_AWAY };
 struct ha_lag {
 	/* Owner, inside: */
 	bool armed; /* the next message may be measured */
-	bool out;   /* one is being measured: */
+	bool out;   /* a message is being measured */
 	bool probe; /* the next goes over the slow path */
 	uint8_t rail, entry;
 	uint8_t wanted; /* more of them */
@@ -71,8 +71,8 @@ struct ha_lag {
 	uint64_t back_at; /* when it carried again; 0: never left */
 	uint8_t returns;  /* AWAY: so many quick messages in a row take it back */
 	uint32_t judged;  /* of side[0] */
-	uint64_t minute;  /* it began then, */
-	unsigned moves;   /* and saw so many */
+	uint64_t minute;  /* when the minute began */
+	unsigned moves;   /* in that minute */
 };
 
 /* The connection is launched, with its shares. */

@@ -22,8 +22,8 @@
 #define RELAPSE_NS (600 * HA_NS_PER_S)
 #define VERIFIED 2 /* a move is good when the messages are quicker by as much */
 #define COMPARE_MOST_NS (30 * HA_NS_PER_S)
-#define PAUSE_FIRST_NS \
-	HA_NS_PER_S /* until a message tries the slow path, twice as long each time, */
+/* until a message tries the slow path, twice as long each time */
+#define PAUSE_FIRST_NS HA_NS_PER_S
 #define PAUSE_MOST_NS (30 * HA_NS_PER_S)
 #define REST_FIRST_NS (60 * HA_NS_PER_S) /* after a comparison without a result */
 #define REST_MOST_NS (16 * REST_FIRST_NS)

@@ -2,9 +2,9 @@
 #include "plugin/balance/past.h"
 
 #define CLASS_SHIFT 12
-#define DOWN 4 /* a message that is quicker than usual counts for a quarter, */
-#define UP 32  /* one that is slower for so much less, */
-#define MOST 2 /* and never for more than this many times the usual */
+#define DOWN 4 /* a message that is quicker than usual counts for a quarter */
+#define UP 32  /* one that is slower counts for 1/32 */
+#define MOST 2 /* and for this many times the usual, at most */
 
 static unsigned class_of(uint64_t queued)
 {

@@ -2,7 +2,7 @@
 /*
  * board.c - memory that the peer's NIC writes: control messages, counts, probes
  *
- * A control message is an RDMA write into the peer's board; a number and a sum in front tell
+ * A control message is an RDMA write into the peer's board; a number and a sum in front show
  * whether it is new and whole. Nobody is interrupted by it: owners look at the board when their
  * polls are fruitless, drivers in every round.
  */

@@ -17,8 +17,8 @@ struct ha_link {
 	struct ha_stream *stream; /* to the peer, out of band; NULL once it has ended */
 	int stream_error;         /* how it has ended, not acted on yet; 0 = it has not */
 	bool reset;            /* its end was a reset: the peer is gone if no rail answers either */
-	bool bye;              /* BYE has come, */
-	uint64_t bye_done;     /* with this count of receives (wire.h) */
+	bool bye;              /* BYE has come */
+	uint64_t bye_done;     /* the count of receives in it (wire.h) */
 	unsigned message_rail; /* rail that carries the next message */
 	unsigned inbox_count;  /* messages in the inbox */
 	uint64_t peer_context; /* which process the peer is, as far as it reported */

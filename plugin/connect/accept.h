@@ -21,9 +21,9 @@ struct ha_listen {
 	/* incoming connections that have not shown the nonce; under ctx->drive */
 	unsigned unauthenticated;
 	uint64_t nonce;
-	int asked;                /* the device that NCCL named, fused or not; */
-	int dev;                  /* the port of its first rail, */
-	struct ha_comm_opts opts; /* and the others */
+	int asked;                /* the device that NCCL named, fused or not */
+	int dev;                  /* the port of its first rail */
+	struct ha_comm_opts opts; /* the ports of the other rails */
 };
 
 /* All under ctx->drive. Look for incoming connections on every listener. */

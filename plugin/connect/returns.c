@@ -39,9 +39,9 @@ struct ha_away {
 /* One look, by a thread where there is a service thread. */
 struct ha_search {
 	struct ha_ctx *ctx;
-	struct ha_away *away; /* whose return is looked for; NULL: only whether it is listed, */
-	struct ha_nic *nic;   /* this one */
-	int first;            /* of its ports, the one it is known by */
+	struct ha_away *away; /* whose return is looked for; NULL: only whether `nic` is listed */
+	struct ha_nic *nic;
+	int first; /* of its ports, the one it is known by */
 	struct ha_topo_mark mark;
 	struct ha_topo_found found;
 	int listed; /* 1, 0, or a negative errno */

@@ -29,8 +29,8 @@
 #include <string.h>
 
 #define MISSES 3
-#define DOUBTED_MISSES 2 /* of a rail whose path another connection has proved silent, */
-/* and which has seen nothing itself for this part of the time-out: any has a heartbeat
+#define DOUBTED_MISSES 2 /* of a rail whose path another connection has proved silent */
+/* if it has itself seen nothing for this part of the time-out: any has a heartbeat
  * outstanding after a quarter of it */
 #define DOUBTED_PART 2
 /* heartbeats, and for this part of the time-out nothing has moved: what will be needed without

@@ -71,8 +71,8 @@ struct ha_topo_device {
 	struct ibv_port_attr port_attr;
 	uint64_t guid; /* system image GUID, host byte order: the same for all ports of a card */
 	uint64_t node_guid;    /* of the device, host byte order */
-	int speed_mbps;        /* that it was reported with; */
-	int speed_now;         /* and when it was last asked while it was up */
+	int speed_mbps;        /* that it was reported with */
+	int speed_now;         /* when it was last asked while it was up */
 	bool is_ethernet;      /* RoCE; else InfiniBand */
 	bool adaptive_routing; /* the fabric may reorder packets of one queue pair */
 	bool relaxed_ordering; /* register memory with IBV_ACCESS_RELAXED_ORDERING */

@@ -34,7 +34,7 @@ enum element_type {
 enum reduction_operator {
 	REDUCE_SUM,
 	REDUCE_PRODUCT,
-	REDUCE_MIN_MAX, /* the argument tells which */
+	REDUCE_MIN_MAX, /* the argument says which */
 	/* each rank's input times the argument, a value of the element's type in the low bytes */
 	REDUCE_PREMULTIPLY_SUM,
 	REDUCE_SUM_DIVIDE, /* integers: the sum divided by argument >> 1; bit 0: signed */

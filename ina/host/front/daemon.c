@@ -104,7 +104,7 @@ static void apply_states(struct ha_ina *ctx)
 			ina_front_group_fail(
 				g, g->refused, false,
 				"float32 cannot be summed with NetCCL's frames, which this group "
-				"speaks: start ha-backend without --old-frames");
+				"uses: start ha-backend without --old-frames");
 		else if (ctx->loopback || ha_clock_now(&ha_clock_live) >= g->refused_until)
 			ina_front_group_fail(g, g->refused, false,
 					     "the backend ended the operation: %s",

@@ -2,7 +2,7 @@
 """After a failure in the middle: all ranks end with the same bytes.
 
 A rank that finds its group ended raises an alarm in torch's store; the agents of the others see it within POLL seconds, whatever
-their users are doing. Each stops its incarnation, and they tell each other, over a gloo group of their own, how far they are and which
+their users are doing. Each stops its incarnation, and they send each other, over a gloo group of their own, how far they are and which
 segments of each operation they have. Then, operation by operation: what anybody has, its owner broadcasts; what nobody has is made
 from the contributions, which are still in place. Operations that some rank had begun are finished this way on all, also where the
 user's call comes only later; all after them go to the original functions. No rank waits longer than torch's time limit for the

@@ -3,7 +3,7 @@
  * net_v11.h - NCCL network interface, version 11 (NCCL 2.28 and later)
  *
  * Over v10: init is called for every communicator and gives it a context, which finalize ends; the
- * traffic class moves from connect to init; setNetAttr tells what traffic to expect.
+ * traffic class moves from connect to init; setNetAttr announces what traffic to expect.
  */
 #ifndef HA_NCCL_ABI_NET_V11_H
 #define HA_NCCL_ABI_NET_V11_H

@@ -54,8 +54,8 @@ static void check_reached(const struct ina_shm_place *place)
 	close(client);
 }
 
-/* Until it has had the place once; with one of them there, the others are told that another backend
- * is. */
+/* Until it has had the place once; with one of them there, the others get the error that another
+ * backend is. */
 static void *take_place(void *arg)
 {
 	struct ina_shm_place place;
