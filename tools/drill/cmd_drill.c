@@ -8,6 +8,8 @@
 #include "base/config.h"
 #include "tools/drill/drill.h"
 #include "tools/ha.h"
+#include "tools/job/fault.h"
+#include "tools/job/output.h"
 #include "tools/status_read.h"
 
 static volatile int stop;
@@ -37,6 +39,18 @@ static void do_all(struct drill_run *run)
 		drill_do(run, &run->drills[i]);
 		drill_print(&run->drills[i], stdout);
 	}
+}
+
+/* A drill that was made for a report is not made without one. */
+static int check_files(const struct drill_options *o)
+{
+	int err = ha_output_check("--json", o->json);
+
+	if (!err)
+		err = ha_picture_check("--png", o->png);
+	if (err)
+		fprintf(stderr, "ha drill: %s\n", ha_fault_text());
+	return err;
 }
 
 static int write_files(const struct drill_run *run)
@@ -111,6 +125,8 @@ int ha_cmd_drill(int argc, char **argv)
 
 	if (result)
 		return result - 1;
+	if (check_files(&options))
+		return 1;
 	ha_config_load_env(&config);
 	if (ha_status_dir(&config, NULL, dir, sizeof(dir))) {
 		fprintf(stderr, "ha drill: it reads the job's status pages, and HA_NCCL_STATUS_DIR "

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tools/drill/options.h"
 
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/number.h"
@@ -104,20 +102,6 @@ static const struct ha_program program = {
 		 "or a drill could not be done, 2 called wrongly.",
 };
 
-static bool have_program(const char *name)
-{
-	const char *path = getenv("PATH");
-	char copy[4096], file[4200], *save, *folder;
-
-	snprintf(copy, sizeof(copy), "%s", path ? path : "");
-	for (folder = strtok_r(copy, ":", &save); folder; folder = strtok_r(NULL, ":", &save)) {
-		snprintf(file, sizeof(file), "%s/%s", folder, name);
-		if (!access(file, X_OK))
-			return true;
-	}
-	return false;
-}
-
 static int check_options(struct drill_options *o)
 {
 	if (o->software + o->watch > 1)
@@ -130,8 +114,6 @@ static int check_options(struct drill_options *o)
 						   "its own on software NICs; --watch: "
 						   "a job that runs; --yes-take-ports-down: a job "
 						   "of its own on the real ports");
-	if (o->png && !have_program("gnuplot"))
-		return ha_program_refuse(&program, "--png needs gnuplot (Debian: gnuplot-nox)");
 	if (!o->cut && !o->drop && !o->rate)
 		o->cut = o->drop = o->rate = true;
 	return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static int folder_check(const char *option, const char *path)
 	return 0;
 }
 
-static int file_check(const char *option, const char *path)
+int ha_output_check(const char *option, const char *path)
 {
 	struct stat st;
 
@@ -47,9 +48,30 @@ static int file_check(const char *option, const char *path)
 	return 0;
 }
 
+static bool have_program(const char *name)
+{
+	const char *path = getenv("PATH");
+	char copy[4096], file[4200], *save, *folder;
+
+	snprintf(copy, sizeof(copy), "%s", path ? path : "");
+	for (folder = strtok_r(copy, ":", &save); folder; folder = strtok_r(NULL, ":", &save)) {
+		snprintf(file, sizeof(file), "%s/%s", folder, name);
+		if (!access(file, X_OK))
+			return true;
+	}
+	return false;
+}
+
+int ha_picture_check(const char *option, const char *path)
+{
+	if (path && !have_program("gnuplot"))
+		return ha_fault(-ENOENT, "%s needs gnuplot (Debian: gnuplot-nox)", option);
+	return ha_output_check(option, path);
+}
+
 int ha_outputs_check(const struct ha_run_options *run)
 {
-	int err = file_check("--json", run->json ? run->json_file : NULL);
+	int err = ha_output_check("--json", run->json ? run->json_file : NULL);
 
-	return err ? err : file_check("--timeline", run->timeline);
+	return err ? err : ha_output_check("--timeline", run->timeline);
 }

@@ -78,6 +78,15 @@ export HA_NCCL_FORCE_IB_TIMEOUT=18 HA_NCCL_RTO_MS=60000
 grep -q '^fine\|^0 errors' "$tmp/out" || fail "no sum"
 [ "$(grep -c '^from' "$tmp/out")" = 2 ] || fail "not a table for each name"
 [ ! -s "$tmp/err" ] || fail "lines on standard error"
+# A picture that cannot be written or drawn is said before anything is measured, on one line.
+rc=0
+"$ha" doctor --fabric --ranks 2 --no-failover --png "$tmp/none/x.png" >"$tmp/out" 2>"$tmp/err" || rc=$?
+[ $rc = 1 ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" = 1 ] || fail "--png into nowhere: $rc"
+grep -q -- '--png .*none/x.png: .*: No such file or directory; name a file' "$tmp/err" || fail "--png into nowhere, what it says"
+rc=0
+PATH=$tmp/none "$ha" doctor --fabric --ranks 2 --no-failover --png "$tmp/x.png" >"$tmp/out" 2>"$tmp/err" || rc=$?
+[ $rc = 1 ] && [ ! -s "$tmp/out" ] && grep -q -- '--png needs gnuplot' "$tmp/err" || fail "--png without gnuplot: $rc"
+
 rc=0
 mpirun.openmpi -np 1 env HA_NCCL_VERBS="$tmp/none.so" "$ha" doctor --fabric : -np 2 "$ha" doctor --fabric --time 20ms --no-failover \
 	>"$tmp/out" 2>"$tmp/err" || rc=$?

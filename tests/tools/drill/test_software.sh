@@ -88,6 +88,15 @@ for call in "" "--software --watch" "--software --yes-take-ports-down" "--softwa
 	"$HA" drill $call >"$TMP/refused.out" 2>"$TMP/refused.err" || rc=$?
 	[ $rc = 2 ] && [ -s "$TMP/refused.err" ] || fail "status $rc of: ha drill $call"
 done
+for words in --json=$TMP/none/x --png=$TMP/none/x.png; do
+	rc=0
+	"$HA" drill --software "$words" >"$TMP/refused.out" 2>"$TMP/refused.err" || rc=$?
+	[ $rc = 1 ] && [ ! -s "$TMP/refused.out" ] || fail "drilled before it was seen that nothing can be written: $words: $rc"
+	grep -qE "none/x|needs gnuplot" "$TMP/refused.err" && [ "$(wc -l <"$TMP/refused.err")" = 1 ] || fail "$words: no line"
+done
+rc=0
+PATH=$TMP/none "$HA" drill --software --png="$TMP/x.png" >"$TMP/refused.out" 2>"$TMP/refused.err" || rc=$?
+[ $rc = 1 ] && [ ! -s "$TMP/refused.out" ] && grep -q 'needs gnuplot' "$TMP/refused.err" || fail "--png without gnuplot: $rc"
 rc=0
 "$HA" drill --watch >"$TMP/refused.out" 2>"$TMP/refused.err" || rc=$?
 [ $rc = 1 ] && grep -q 'no such job' "$TMP/refused.err" || fail "--watch without a job: $rc"

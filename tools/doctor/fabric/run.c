@@ -18,6 +18,7 @@
 #include "tools/doctor/nccl_conf.h"
 #include "tools/job/failure.h"
 #include "tools/job/fault.h"
+#include "tools/job/output.h"
 #include "tools/job/rendezvous.h"
 
 #define RETRIES_MOST 3 /* of a connection that has lost everything: some seconds */
@@ -214,10 +215,13 @@ static enum ha_exit report_survey(const struct fabric_survey *s)
 static int rank_work(struct rank *r)
 {
 	struct fabric_survey *s = &r->survey;
-	int err;
+	int err = 0;
 
 	fill_hello(r);
-	err = fabric_survey_meet(s);
+	if (!s->place->rank)
+		err = ha_picture_check("--png", s->options->png);
+	if (!err)
+		err = fabric_survey_meet(s);
 	if (!err)
 		err = fabric_survey_measure(s);
 	return err ? err : fabric_survey_gather(s);
