@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/rules.h"
 #include "base/config.h"
 #include "base/options.h"
 #include "base/socket.h"
@@ -26,6 +27,7 @@
 #define TIME_LIMIT_MS 5000 /* for an answer of the agent */
 
 #define WORDS_MAX 4
+#define LINE_BYTES 250 /* the agent reads 255 in a line */
 
 struct options {
 	const char *word[WORDS_MAX];
@@ -173,17 +175,32 @@ static int read_answer(int fd)
 	return n < 0 || fflush(stdout) || ferror(stdout) ? 1 : 0;
 }
 
-static int ask_agent(const char *socket_path, const struct options *o)
+/* The words with spaces between; false: they do not fit. */
+static bool join_words(const struct options *o, char *line, size_t size)
 {
-	char path[600], line[256];
-	int fd, rc, used = 0;
+	size_t used = 0;
 
-	for (unsigned i = 0; i < o->words; i++)
-		if (used < (int)sizeof(line))
-			used += snprintf(line + used, sizeof(line) - (size_t)used, "%s%s",
-					 o->word[i], i < o->words - 1 ? " " : "\n");
-	if (used >= (int)sizeof(line) || strchr(line, '\n') != line + used - 1)
-		return ha_program_refuse(&program, "'%.64s' is no address", o->word[1]) - 1;
+	for (unsigned i = 0; i < o->words && used < size; i++)
+		used += (size_t)snprintf(line + used, size - used, "%s%s", i ? " " : "",
+					 o->word[i]);
+	return used < size;
+}
+
+/* As the agent reads them, so that a mistake is told also where none runs. The exit status. */
+static int check_rule(const struct options *o, const char *line)
+{
+	struct ha_rule rule;
+	const char *share = o->words > 3 ? o->word[3] : "0"; /* of unset */
+	const char *why = ha_rule_parse(o->word[1], o->word[2], share, &rule);
+
+	return why ? ha_program_refuse(&program, "'%s': %s", line, why) - 1 : 0;
+}
+
+static int ask_agent(const char *socket_path, const char *line)
+{
+	char path[600], sent[LINE_BYTES + 1];
+	int fd, rc, length = snprintf(sent, sizeof(sent), "%s\n", line);
+
 	fd = connect_agent(socket_path, path, sizeof(path));
 	if (fd < 0) {
 		fprintf(stderr,
@@ -192,9 +209,21 @@ static int ask_agent(const char *socket_path, const struct options *o)
 			path, strerror(-fd));
 		return 1;
 	}
-	rc = send(fd, line, (size_t)used, MSG_NOSIGNAL) == used ? read_answer(fd) : 1;
+	rc = send(fd, sent, (size_t)length, MSG_NOSIGNAL) == length ? read_answer(fd) : 1;
 	close(fd);
 	return rc;
+}
+
+/* dump, set or unset. */
+static int take_command(const char *socket_path, const struct options *o)
+{
+	char line[LINE_BYTES];
+	int rc;
+
+	if (!join_words(o, line, sizeof(line)))
+		return ha_program_refuse(&program, "'%.64s...' is too long", o->word[1]) - 1;
+	rc = o->words > 1 ? check_rule(o, line) : 0;
+	return rc ? rc : ask_agent(socket_path, line);
 }
 
 int ha_cmd_agent(int argc, char **argv)
@@ -213,7 +242,7 @@ int ha_cmd_agent(int argc, char **argv)
 		if (o.words != commands[i].words || strcmp(o.word[0], commands[i].name))
 			continue;
 		ha_config_load_env(&config);
-		return i ? ask_agent(config.agent_socket, &o) : show_hints(config.agent_hints);
+		return i ? take_command(config.agent_socket, &o) : show_hints(config.agent_hints);
 	}
 	return ha_program_refuse(&program, "'%.64s' and %u words after it are no command",
 				 o.word[0], o.words - 1) -

@@ -85,9 +85,9 @@ agent dump
 json 's["slots"][0]["share"] == 1024 and s["slots"][0]["from"] == "manual"' || fail "the more exact rule"
 json 's["rules"] == ["10.0.0.0/24 * 512", "10.0.0.1/32 10.0.0.2/32 1024"]' || fail "the rules"
 agent set 10.0.0.1 10.0.0.2 1025
-[ $STATUS -eq 1 ] && grep -q '0 to 1024' "$TMP/err" || fail "a share past 1024"
+[ $STATUS -eq 2 ] && grep -q '0 to 1024' "$TMP/err" || fail "a share past 1024"
 agent set 10.0.0.300 10.0.0.2 5
-[ $STATUS -eq 1 ] && grep -q 'no IPv4 address' "$TMP/err" || fail "an address that is none"
+[ $STATUS -eq 2 ] && grep -q 'no IPv4 address' "$TMP/err" || fail "an address that is none"
 agent set "$(printf '1.1.1.1\nunset')" 10.0.0.2 5
 [ $STATUS -eq 2 ] || fail "two lines in one"
 agent unset 10.0.0.1 10.0.0.2
@@ -145,7 +145,7 @@ c.connect(os.path.dirname(sys.argv[2]) + "/control")
 c.send(b"dump\n")
 assert c.recv(3) == b"ok\n"
 # the control socket: a line that never ends, nonsense, silence
-for line in b"x" * 5000, b"nonsense\n", b"\n", b"dump now\n", b"set\n":
+for line in b"x" * 5000, b"nonsense\n", b"\n", b"dump now\n", b"set\n", b"set * * 1025\n":
     c = socket.socket(socket.AF_UNIX)
     c.settimeout(20)
     c.connect(os.path.dirname(sys.argv[2]) + "/control")

@@ -39,6 +39,17 @@ refused_number --watch 'from 1 to 86400' "'0'" "$HA" status --watch=0
 refused_number --events 'from 0 to 128' "'129'" "$HA" status --events 129
 refused_number --ranks 'from 2 to 32' "'33'" "$HA" ina-perf --ranks 33
 refused_number --min 'from 4 to 1G' "'2G'" "$HA" ina-perf -b 2G
+# Of a rule for the agent, also where none runs.
+export HA_NCCL_AGENT_SOCKET=$TMP/none/agent.sock
+for text in abc 1025 1x ''; do
+	refused_number 'the share' 'from 0 to 1024' "'set 10.0.0.1 * $text'" "$HA" agent set 10.0.0.1 '*' "$text"
+done
+for text in 10.0.0.0/99 10.0.0.0/-1 10.0.0.300 foo; do
+	refused_number 'the source' 'no IPv4 address, network or *' "'set $text * 5'" "$HA" agent set "$text" '*' 5
+	refused_number 'the destination' 'no IPv4 address, network or *' "'unset * $text'" "$HA" agent unset '*' "$text"
+done
+refused_number 'ha agent' 'too long' 1111 "$HA" agent set "$(printf '1%.0s' {1..300})" '*' 5
+
 for option in iters:0:100000000 ranks:1:4096 timeout:1:86400 channels:1:64 steps:1:32 net-version:6:12; do
 	IFS=: read -r name low high <<<"$option"
 	refused_number "--$name" "from $low to $high" "'$((high + 1))'" "$HA" perf allreduce "--$name" $((high + 1))
