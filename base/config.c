@@ -272,6 +272,32 @@ static void unknown_names_log(void)
 		ha_names_check(prefixes[i], known, n, unknown_name_log);
 }
 
+static atomic_uchar foreign_reported; /* once in a process */
+
+static void foreign_name_log(const char *name, const char *nearest)
+{
+	atomic_store(&foreign_reported, 1);
+	HA_WARN(NULL,
+		"%s is set, but hawser %s does not know it, and it has no effect there%s%s; "
+		"`ha config --markdown` lists those of NCCL",
+		name, HAWSER_VERSION, nearest ? "; did you mean " : "", nearest ? nearest : "");
+}
+
+/* Of NCCL's own transport: misspelt, or of a version of NCCL that is newer than the tables. */
+static void foreign_names_log(void)
+{
+	const char *known[HA_CONFIG_COUNT + IGNORED_MAX];
+	size_t n = 0;
+
+	if (atomic_load(&foreign_reported))
+		return;
+	for (int i = 0; i < HA_CONFIG_COUNT; i++)
+		known[n++] = ha_config_entries[i].name;
+	for (int i = 0; i < ha_config_ignored_count && i < IGNORED_MAX; i++)
+		known[n++] = ha_config_ignored[i].name;
+	ha_names_check("NCCL_IB_", known, n, foreign_name_log);
+}
+
 /* So that nobody tunes what is not there. */
 static void ignored_names_log(void)
 {
@@ -297,6 +323,7 @@ int ha_config_load_env(struct ha_config *config)
 	ha_log_configure(getenv("NCCL_DEBUG"), getenv("NCCL_DEBUG_SUBSYS"),
 			 debug ? atoi(debug) : 0);
 	unknown_names_log();
+	foreign_names_log();
 	ignored_names_log();
 	return ha_config_load(config, environment_get, NULL);
 }

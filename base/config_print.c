@@ -123,7 +123,8 @@ static void nccl_print(FILE *out)
 	fputs("\n## NCCL's own variables\n\nEvery `NCCL_IB_*` and `NCCL_NET_*` variable of NCCL up "
 	      "to 2.30.7, and of its branch of development for 2.31 (2.31.0a7). One that is set "
 	      "and not read is a warning, once, unless it "
-	      "says what hawser does in any case.\n\n| variable | with hawser |\n|---|---|\n",
+	      "says what hawser does in any case; so is an `NCCL_IB_*` that is not here.\n\n| "
+	      "variable | with hawser |\n|---|---|\n",
 	      out);
 	for (int i = 0; i < HA_CONFIG_COUNT; i++)
 		if (!strncmp(ha_config_entries[i].name, "NCCL_IB_", 8))

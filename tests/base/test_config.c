@@ -294,6 +294,9 @@ static void misspelt_names_are_reported(void)
 	setenv("NETCCL_BIND_ADDR", "10.0.0.1", 1);
 	setenv("HA_NCCL_QP_RETRY_CNT", "5", 1);
 	setenv("NCCL_IB_TIMEOUT", "20", 1);
+	setenv("NCCL_IB_FOO", "1", 1);
+	setenv("NCCL_IB_GID_INDX", "3", 1);
+	setenv("NCCL_NET_FOO", "1", 1); /* NCCL's core may know it */
 	lines_catch();
 	setenv("NCCL_DEBUG", "INFO", 1);
 	CHECK_INT(ha_config_load_env(&c), 0);
@@ -310,6 +313,11 @@ static void misspelt_names_are_reported(void)
 	CHECK(!lines_contain("NETCCL_BIND_ADDR is set"));
 	CHECK(!lines_contain("HA_NCCL_QP_RETRY_CNT is set"));
 	CHECK(lines_contain("NCCL_IB_TIMEOUT=20 is set, but not read: HA_NCCL_FORCE_IB_TIMEOUT"));
+	CHECK(lines_contain("NCCL_IB_FOO is set, but hawser "));
+	CHECK(lines_contain("NCCL_IB_GID_INDX is set, but"));
+	CHECK(lines_contain("no effect there; did you mean NCCL_IB_GID_INDEX; `ha config"));
+	CHECK_INT(lines_count("does not know it"), 2);
+	CHECK(!lines_contain("NCCL_NET_FOO"));
 	/* once, as a warning, and not where it says what holds in any case */
 	lines_catch();
 	setenv("NCCL_DEBUG", "WARN", 1);
@@ -317,6 +325,7 @@ static void misspelt_names_are_reported(void)
 	setenv("NCCL_IB_RETRY_CNT", "3", 1);
 	ha_config_load_env(&c);
 	CHECK(!lines_contain("NCCL_IB_TIMEOUT"));
+	CHECK(!lines_contain("NCCL_IB_FOO"));
 	CHECK(!lines_contain("NCCL_IB_PREPOST"));
 	CHECK(lines_contain("NCCL_IB_RETRY_CNT=3 is set, but not read: HA_NCCL_QP_RETRY_CNT"));
 	check_printed(&c);

@@ -81,6 +81,8 @@ finds error environment.disabled 'unset NCCL_IB_DISABLE'
 NCCL_IB_TIMEOUT=22 HA_NCCL_RTO=5 doctor 0
 finds warning environment 'NCCL_IB_TIMEOUT=22 is set, but not read'
 finds warning environment 'HA_NCCL_RTO is set, but there is no such variable'
+NCCL_IB_FOO=1 doctor 0
+finds warning environment 'NCCL_IB_FOO is set, but hawser'
 NCCL_IB_HCA==soft1 doctor 0
 finds warning standby 'NCCL_IB_HCA'
 NCCL_IB_HCA=mlx5 doctor 1
