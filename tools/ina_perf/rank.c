@@ -295,6 +295,27 @@ static int look_for_loopback(struct run *r)
 	return 0;
 }
 
+/* A loopback's results are not those of all ranks. */
+static bool is_loopback(const struct run *r)
+{
+	return r->perf->loopback || r->alone;
+}
+
+static bool is_verified(const struct run *r, const struct ina_step *s)
+{
+	return !is_loopback(r) && ina_values_come(s, r->perf->rank);
+}
+
+static void print_step(const struct run *r, const struct ina_step *s, uint64_t ns, size_t wrong)
+{
+	char verdict[40] = "not verified";
+
+	if (is_verified(r, s))
+		snprintf(verdict, sizeof(verdict), "%zu wrong", wrong);
+	printf("step %zu: %zu bytes, %.3f ms, %s, at %.6f s\n", r->at, s->bytes, (double)ns / 1e6,
+	       verdict, (double)ha_monotonic_ns() / 1e9);
+}
+
 static int run_step(struct run *r)
 {
 	const struct ina_step *s = &r->perf->step[r->at];
@@ -318,13 +339,12 @@ static int run_step(struct run *r)
 		err = run_operation(r, &q, &ns);
 	if (err)
 		return err;
-	if (!r->perf->loopback && !r->alone)
+	if (is_verified(r, s))
 		r->wrong += ina_values_wrong(s, r->perf->rank, r->perf->ranks, r->out, &r->worst);
 	if (r->at % r->perf->iterations)
 		r->ns[r->timed++] = ns;
 	if (r->perf->each)
-		printf("step %zu: %zu bytes, %.3f ms, %zu wrong, at %.6f s\n", r->at, s->bytes,
-		       (double)ns / 1e6, r->wrong - wrong, (double)ha_monotonic_ns() / 1e9);
+		print_step(r, s, ns, r->wrong - wrong);
 	return 0;
 }
 
@@ -335,6 +355,15 @@ static int by_size(const void *a, const void *b)
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return x < y ? -1 : x > y;
+}
+
+/* The two last columns. */
+static void print_verdict(const struct run *r, const struct ina_step *s)
+{
+	if (is_verified(r, s))
+		printf(" %8zu %8.2f\n", r->wrong, r->worst);
+	else
+		printf(" %8s %8s\n", "N/A", "N/A");
 }
 
 static void print_run(struct run *r)
@@ -349,9 +378,9 @@ static void print_run(struct run *r)
 	qsort(r->ns, r->timed, sizeof(*r->ns), by_size);
 	middle = r->timed / 2;
 	median = (double)r->ns[middle];
-	printf("%-14s %-8s %12zu %12.1f %12.1f %9.3f %8zu %8.2f\n", name_of(s->coll),
-	       types[s->type], s->bytes, median / 1e3, (double)r->ns[0] / 1e3,
-	       (double)s->bytes / median, r->wrong, r->worst);
+	printf("%-14s %-8s %12zu %12.1f %12.1f %9.3f", name_of(s->coll), types[s->type], s->bytes,
+	       median / 1e3, (double)r->ns[0] / 1e3, (double)s->bytes / median);
+	print_verdict(r, s);
 	fflush(stdout);
 }
 
@@ -384,7 +413,7 @@ static int report_wrong(struct run *r)
 	uint64_t ns;
 	int err = run_operation(r, &q, &ns);
 
-	if (!err && !r->perf->rank && r->alone)
+	if (!err && !r->perf->rank && is_loopback(r))
 		printf("not verified; groups: %u\n", r->incarnation + 1);
 	else if (!err && !r->perf->rank)
 		printf("wrong: %" PRId32 " elements on all ranks; groups: %u\n", wrong,

@@ -127,6 +127,11 @@ static size_t wrong_copy(const struct ina_step *s, unsigned rank, const void *ou
 	return wrong;
 }
 
+bool ina_values_come(const struct ina_step *s, unsigned rank)
+{
+	return s->coll != HA_INA_BARRIER && (s->coll != HA_INA_REDUCE || rank == s->root);
+}
+
 size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks, const void *out,
 			double *worst)
 {
@@ -134,7 +139,7 @@ size_t ina_values_wrong(const struct ina_step *s, unsigned rank, unsigned ranks,
 	       size = s->type == HA_INA_BYTES ? 1 : 4, wrong = 0;
 	size_t from = s->coll == HA_INA_REDUCE_SCATTER ? rank * part : 0;
 
-	if (s->coll == HA_INA_BARRIER || (s->coll == HA_INA_REDUCE && rank != s->root))
+	if (!ina_values_come(s, rank))
 		return 0;
 	if (s->coll == HA_INA_BROADCAST)
 		return wrong_copy(s, s->root, out, n);

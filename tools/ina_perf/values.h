@@ -16,6 +16,8 @@ struct ina_step {
 
 /* What rank brings, into in[]. */
 void ina_values_fill(const struct ina_step *s, unsigned rank, unsigned ranks, void *in);
+/* Whether the rank gets a result: nobody of a barrier, of reduce the root alone. */
+bool ina_values_come(const struct ina_step *s, unsigned rank);
 /*
  * Of the rank's out[]: how many elements are wrong. Integers and bytes must be exact. Floats are
  * held against sums in float64, within what docs/ina.md says ("The numbers"): half a unit of the

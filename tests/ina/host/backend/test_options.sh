@@ -53,9 +53,10 @@ for mode in PACKET WORKER LB; do
 	[ -S "$top/sock" ] || fail "$mode: it does not start"
 	refused 1 "$top/sock" --net=loopback --socket="$top/sock" --metrics=none
 	# Its sums are no sums: ha ina-perf says so, once, instead of counting wrong elements.
-	"${backend%/*}/ha" ina-perf all -b 4K -e 4K -n 1 --backend "$top/sock" >"$top/out" 2>"$top/err" || fail "$mode: ha ina-perf: $(cat "$top/err")"
+	"${backend%/*}/ha" ina-perf all -b 4K -e 4K -n 2 --each --backend "$top/sock" >"$top/out" 2>"$top/err" || fail "$mode: ha ina-perf: $(cat "$top/err")"
 	[ "$(grep -c 'this backend is a loopback: .*not verified' "$top/err")" = 1 ] || fail "$mode: ha ina-perf does not say that it is a loopback"
 	grep -q 'not verified; groups: 1' "$top/out" && ! grep -q 'wrong' "$top/err" || fail "$mode: ha ina-perf counts wrong elements"
+	! grep -qE ' 0 wrong|  0     0.00$' "$top/out" && grep -qE '^all_reduce .* N/A +N/A$' "$top/out" || fail "$mode: a count of what is not verified"
 	kill $pid
 	wait $pid || fail "$mode: it ended with $?"
 	pid=

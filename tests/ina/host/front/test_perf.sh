@@ -40,8 +40,13 @@ start
 for type in float32 int32 bytes; do
 	perf 0 'wrong: 0 elements on all ranks; groups: 1$' all --ranks 4 -b 4K -e 64K -n 2 -t $type
 done
+perf 0 '^barrier .* N/A  *N/A$' all --ranks 2 -b 4K -e 4K -n 2 --root 1
+grep -qE '^reduce .* N/A +N/A$' "$folder/out" || fail "rank 0 has no result of a reduce to rank 1"
+grep -qE '^all_reduce .* 0 +[0-9.]+$' "$folder/out" || fail "an all-reduce is verified"
 perf 0 'wrong: 0' all_reduce --ranks 2 -b 5M -e 5M -n 1
 stop
+perf 0 '^not verified; groups: 1$' all --loopback -b 4K -e 4K -n 2
+grep -E '^[a-z_]+ +float32 ' "$folder/out" | grep -qvE ' N/A +N/A$' && fail "a row of --loopback that counts"
 start --cancel-at 30
 perf 0 'wrong: 0 elements on all ranks; groups: 3$' all_reduce --ranks 3 -b 4K -e 64K -n 10 --again 3
 perf 3 'as the test wants it' all_reduce --ranks 3 -b 4K -e 64K -n 10
