@@ -91,6 +91,18 @@ static int open_it(const char *path, unsigned mode, const char **step)
 	return ha_socket_listen_unix(path, SOCK_SEQPACKET, mode);
 }
 
+/* What to do about it; "" where that is in what is said. */
+static const char *choose_advice(int err)
+{
+	if (err == -ENOENT)
+		return "; make its directory, or name a socket elsewhere: --socket here, "
+		       "NETCCL_BACKEND for the clients, too";
+	if (err == -EACCES || err == -EROFS)
+		return "; name a socket elsewhere: --socket here, NETCCL_BACKEND for the clients, "
+		       "too";
+	return "";
+}
+
 int ina_shm_listen(const char *path, unsigned mode, struct ina_shm_place *place, char *why,
 		   size_t size)
 {
@@ -111,7 +123,8 @@ int ina_shm_listen(const char *path, unsigned mode, struct ina_shm_place *place,
 		return 0;
 	err = place->fd;
 failed:
-	snprintf(why, size, "%s: no socket for clients (%s: %s)", path, step, strerror(-err));
+	snprintf(why, size, "%s: no socket for clients (%s: %s)%s", path, step, strerror(-err),
+		 choose_advice(err));
 	if (place->lock >= 0)
 		drop_lock(path, place->lock);
 	return err;

@@ -38,6 +38,8 @@ refused 1 "no interface of this host has the address 192.0.2.77" --bind=192.0.2.
 refused 2 "write numbers and ranges, as in 2-5,8" --net=loopback --cpus=x
 refused 2 "--cpus and --shared" --net=loopback --cpus=0-7 --shared
 refused 1 "$top/none/sock" --net=loopback --socket="$top/none/sock"
+grep -qF "No such file or directory); make its directory, or name a socket elsewhere: --socket here" "$top/out" || fail "no advice: $(cat "$top/out")"
+[ -d /run/hawser ] || refused 1 "/run/hawser/ina.sock: no socket for clients (the lock beside it: No such file or directory); make" --net=loopback
 NETCCL_BIND_ADDR=here refused 2 "NETCCL_BIND_ADDR is no IPv4 address"
 
 "$backend" --help | grep -q '^usage: ha-backend'
