@@ -45,11 +45,7 @@ static int show_processes(const struct options *o, const char *dir)
 	int err = ha_status_scan(dir, &found, &n);
 
 	if (err) {
-		fprintf(stderr, "ha status: %s: %s\n", dir,
-			err == -EPERM
-				? "it is another user's (look as that user or as root), or others "
-				  "than its owner may write to it"
-				: strerror(-err));
+		fprintf(stderr, "ha status: %s: %s\n", dir, ha_status_scan_why(err));
 		return 1;
 	}
 	if (o->watch && isatty(STDOUT_FILENO))

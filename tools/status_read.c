@@ -361,6 +361,17 @@ int ha_status_scan(const char *dir, struct ha_status_found **found, size_t *n)
 	return err;
 }
 
+const char *ha_status_scan_why(int err)
+{
+	if (err == -EPERM)
+		return "it is another user's (look as that user or as root), or others than its "
+		       "owner may write to it";
+	if (err == -ENOTDIR)
+		return "it is no directory, or a link to one; give the directory itself that "
+		       "HA_NCCL_STATUS_DIR names for the processes";
+	return strerror(-err);
+}
+
 void ha_status_scan_free(struct ha_status_found *found, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -60,8 +60,10 @@ int ha_status_dir(const struct ha_config *config, const char *given, char *dir, 
 
 /* Every page of a directory, by process number. The caller gives it back. No directory: *n = 0.
  * -ENOMEM; -EPERM: the directory is another user's and the caller not root, or others may write
- * to it. */
+ * to it; -ENOTDIR: it is none, or a link to one. */
 int ha_status_scan(const char *dir, struct ha_status_found **found, size_t *n);
+/* Why it failed, in words that follow the directory's name. */
+const char *ha_status_scan_why(int err);
 void ha_status_scan_free(struct ha_status_found *found, size_t n);
 
 #endif

@@ -28,6 +28,16 @@ HA_NCCL_STATUS_DIR=none status
 [ $STATUS -eq 0 ] && grep -q 'is none' "$TMP/out" || fail "none"
 status -d "$TMP/nowhere"
 [ $STATUS -eq 1 ] && grep -q 'nowhere: No such file or directory; give the directory' "$TMP/err" || fail "--dir that is not there"
+touch "$TMP/file"
+ln -s / "$TMP/link"
+for dir in "$TMP/file" "$TMP/link"; do
+	status -d "$dir"
+	[ $STATUS -eq 1 ] && [ ! -s "$TMP/out" ] && [ "$(grep -c '^ha status: ' "$TMP/err")" -eq 1 ] || fail "--dir $dir: $STATUS"
+	grep -q "$dir: it is no directory, or a link to one; give the directory itself that HA_NCCL_STATUS_DIR" "$TMP/err" || fail "--dir $dir"
+done
+timeout 800 "$HA" top -b -n 1 -d 100ms >"$TMP/out" 2>"$TMP/err" || fail "ha top without a page"
+HA_NCCL_STATUS_DIR=$TMP/file timeout 800 "$HA" top -b -n 1 >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 1 ] && grep -q 'ha top: .*file: it is no directory' "$TMP/err" || fail "ha top of a file"
 status nonsense
 [ $STATUS -eq 2 ] || fail "an argument"
 status --watch=x

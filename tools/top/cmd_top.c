@@ -173,7 +173,7 @@ int ha_cmd_top(int argc, char **argv)
 	sigaction(SIGTERM, &action, NULL);
 	err = t.options.batch ? run_batch(&t) : run_screen(&t);
 	if (err && err != -ENOTTY)
-		fprintf(stderr, "ha top: %s: %s\n", dir, strerror(-err));
+		fprintf(stderr, "ha top: %s: %s\n", dir, ha_status_scan_why(err));
 	frame_release(&t.now);
 	frame_release(&t.before);
 	top_lines_free(&t.lines);
