@@ -197,6 +197,18 @@ int nccl_environment_rank(struct nccl_environment *e, const struct nccl_options 
 
 /* ---- the end ---- */
 
+static bool is_empty(const char *name)
+{
+	DIR *folder = opendir(name);
+	unsigned entries = 0;
+
+	while (folder && readdir(folder))
+		entries++;
+	if (folder)
+		closedir(folder);
+	return entries <= 2; /* . and .. */
+}
+
 static void folder_remove(const char *name)
 {
 	char path[PATH_MAX];
@@ -216,7 +228,7 @@ void nccl_environment_release(struct nccl_environment *e, int failed)
 {
 	if (!e->folder[0])
 		return;
-	if (failed)
+	if (failed && !is_empty(e->folder)) /* a refusal comes before NCCL */
 		fprintf(stderr, "ha nccl: NCCL's log of each rank is in %s\n", e->folder);
 	else
 		folder_remove(e->folder);

@@ -61,4 +61,10 @@ refused 1 "--json $TMP: it is a directory" all_reduce -b 8 -e 8 --ranks 2 --json
 [ -s "$TMP/out" ] && fail "two ranks measured before --json was looked at"
 refused 1 '--timeline /nonexistent/x: /nonexistent: No such' \
 	all_reduce -b 8 -e 8 --duration 1s --timeline /nonexistent/x
+# nor is a folder for NCCL's logs left, or named, when there are none
+mkdir "$TMP/logs"
+TMPDIR=$TMP/logs LD_LIBRARY_PATH=$STAND_INS/soft:$STAND_INS timeout 800 "$HA" nccl --nccl "$STAND_INS/libnccl.so.2" all_reduce -b 8 -e 8 \
+	--ranks 2 --net socket --json=/nonexistent/x.json >"$TMP/out" 2>"$TMP/err"
+[ $? -eq 1 ] && [ -z "$(ls "$TMP/logs")" ] || fail "an empty folder is left: $(ls "$TMP/logs")"
+[ "$(wc -l <"$TMP/err")" -eq 1 ] && ! grep -q "NCCL's log" "$TMP/err" || fail "logs that are not there are named"
 finish

@@ -18,6 +18,12 @@ EXPORT void *testcudart_capture; /* the stream that captures, or NULL */
 EXPORT void (*testcudart_replay)(void);
 EXPORT void (*testcudart_forget)(void);
 
+#ifdef TESTCUDART_SOFT
+EXPORT void softcuda_add_resolver(void)
+{
+}
+#endif
+
 static int devices_count(void)
 {
 	const char *text = getenv("TESTCUDART_DEVICES");
