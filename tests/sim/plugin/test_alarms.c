@@ -8,9 +8,11 @@
  * teaches counts; the number of the only kind that is wanted; the key of its random numbers (1).
  */
 #include "base/check.h"
+#include "base/number.h"
 #include "sim/plugin/hunt.h"
 #include "tests/sim/plugin/plain.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define MINUTE (60000 * MS)
@@ -129,6 +131,22 @@ static void of_kind(const char *what, void (*make)(struct sim_scenario *sc), uns
 	CHECK_INT(t.moved, 0);
 }
 
+/* The word at that place, or the default; what is no number there would run nothing. */
+static uint64_t take_number(int argc, char **argv, int at, uint64_t low, uint64_t high,
+			    uint64_t otherwise)
+{
+	static const char *const words[] = { "", "MINUTES", "KIND", "KEY" };
+	uint64_t number = otherwise;
+
+	if (argc <= at || ha_number_parse(argv[at], low, high, &number))
+		return number;
+	fprintf(stderr,
+		"test_sim_alarms: %s takes a whole number from %" PRIu64 " to %" PRIu64
+		", not '%s'\n",
+		words[at], low, high, argv[at]);
+	exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -141,11 +159,17 @@ int main(int argc, char **argv)
 		{ "threads up to 30 ms late", delay_threads },
 		{ "eight onto one, 160 ms of queue", make_incast },
 	};
-	unsigned minutes = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
-	uint64_t key = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+	const unsigned count = sizeof(kinds) / sizeof(*kinds);
+	uint64_t minutes = take_number(argc, argv, 1, 1, 1440, 1);
+	uint64_t kind = take_number(argc, argv, 2, 0, count - 1, count);
+	uint64_t key = take_number(argc, argv, 3, 0, UINT64_MAX, 1);
 
-	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (argc <= 2 || atoi(argv[2]) == (int)i)
-			of_kind(kinds[i].what, kinds[i].make, minutes, key);
+	if (argc > 4) {
+		fprintf(stderr, "test_sim_alarms: '%s' is one word too many\n", argv[4]);
+		return 2;
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (kind == count || kind == i)
+			of_kind(kinds[i].what, kinds[i].make, (unsigned)minutes, key);
 	return 0;
 }
