@@ -34,6 +34,9 @@ static const char *folder_error(int err)
 		       "HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS";
 	if (err == -EBUSY)
 		return "another agent runs there";
+	if (err == -ENOENT)
+		return "there is no such directory; make it, or name another with --socket and "
+		       "--hints and in the jobs' HA_NCCL_AGENT_SOCKET and HA_NCCL_AGENT_HINTS";
 	return strerror(-err);
 }
 

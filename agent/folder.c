@@ -30,6 +30,14 @@ static int split_path(const char *file, char *dir, size_t size, const char **nam
 	return 0;
 }
 
+/* Below the root a directory that is missing is a mistyped one. */
+static bool may_make(const char *dir)
+{
+	const char *slash = strrchr(dir, '/');
+
+	return !slash || strspn(dir, "/") <= (size_t)(slash - dir);
+}
+
 int ha_folder_open(struct ha_folder *folder, const char *file, const char **name)
 {
 	struct stat st;
@@ -38,7 +46,7 @@ int ha_folder_open(struct ha_folder *folder, const char *file, const char **name
 	folder->fd = -1;
 	if (err)
 		return err;
-	if (mkdir(folder->path, 0755) && errno != EEXIST)
+	if (may_make(folder->path) && mkdir(folder->path, 0755) && errno != EEXIST)
 		return -errno;
 	folder->fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (folder->fd < 0)

@@ -19,8 +19,9 @@ struct ha_folder {
 };
 
 /*
- * The directory that holds `file`; made with mode 0755 if its last part is missing. *name points
- * into `file`. -EPERM: it is another user's, or others may write to it; else what the system says.
+ * The directory that holds `file`; made with mode 0755 if its last part is missing, which is not in
+ * the root directory. *name points into `file`. -EPERM: it is another user's, or others may write
+ * to it; else what the system says.
  */
 int ha_folder_open(struct ha_folder *folder, const char *file, const char **name);
 void ha_folder_close(struct ha_folder *folder);

@@ -53,6 +53,16 @@ mkdir -p "$TMP/mpib/control"
 [ $? -ne 0 ] && grep -q "$TMP/mpib/control: " "$TMP/err" || fail "a folder in the control socket's place: $(cat "$TMP/err")"
 rm -r "$TMP/mpib"
 
+# a directory is not made in the root, nor with its parents; one below a directory is
+for dir in /ha-nonexistent //ha-nonexistent "$TMP/none/none"; do
+	for words in "--socket=$dir/x.sock --hints=$TMP/hints/x" "--socket=$TMP/hints/x.sock --hints=$dir/x"; do
+		timeout 20 "$AGENT" --metrics 127.0.0.1:0 $words 2>"$TMP/err"
+		[ $? -eq 1 ] && grep -q "ha-agent: $dir: there is no such directory; make it, or name another with --socket" "$TMP/err" || fail "$words"
+		[ ! -e "$dir" ] && [ ! -e "$TMP/none" ] || fail "$dir was made"
+	done
+done
+rm -rf /ha-nonexistent "$TMP/hints"
+
 # no agent
 agent show
 [ $STATUS -eq 1 ] && grep -q 'No such file or directory; start ha-agent, or say in HA_NCCL_AGENT_HINTS' "$TMP/err" || fail "show without a file"
