@@ -17,6 +17,8 @@
 #include "tools/exporter/metrics.h"
 #include "tools/exporter/page.h"
 #include "tools/exporter/reporter.h"
+#include "tools/job/fault.h"
+#include "tools/job/output.h"
 
 #define JOURNAL "/run/systemd/journal/socket"
 
@@ -114,8 +116,15 @@ static const struct ha_program program = {
 		 "it cannot run here, 2 called wrongly.",
 };
 
+/* A file that is written after each look. */
+struct exporter_file {
+	const char *option, *path; /* NULL: not asked for */
+	bool failing;              /* that was said */
+};
+
 struct exporter {
 	struct options options;
+	struct exporter_file textfile, state;
 	struct watcher watcher;
 	struct reporter reporter;
 	struct ha_loop loop;
@@ -153,42 +162,76 @@ static void print_still(const void *user, FILE *out)
 }
 
 /* The collector never sees half of a file. */
-static int write_textfile(const struct exporter *x)
+static int write_textfile(const struct exporter *x, const char *path)
 {
-	const char *path = x->options.textfile;
 	char fresh[PATH_MAX];
 	FILE *out;
+	int err;
 
-	snprintf(fresh, sizeof(fresh), "%s.%d", path, (int)getpid());
+	if (snprintf(fresh, sizeof(fresh), "%s.%d", path, (int)getpid()) >= (int)sizeof(fresh))
+		return -ENAMETOOLONG;
 	out = fopen(fresh, "we");
 	if (!out)
-		return report_error(fresh, strerror(errno));
+		return -errno;
 	metrics_print(&x->watcher, &x->reporter, METRICS_TEXT, out);
-	if (fclose(out) || rename(fresh, path)) {
-		report_error(path, strerror(errno));
-		unlink(fresh);
-		return 1;
-	}
-	return 0;
+	if (!fclose(out) && !rename(fresh, path))
+		return 0;
+	err = -errno;
+	unlink(fresh);
+	return err;
+}
+
+/* Once, not after each look, until it has been written again. */
+static int report_file(struct exporter_file *file, int err)
+{
+	if (err && !file->failing)
+		fprintf(stderr,
+			"hawser-exporter: %s %s: %s; it is tried again after each look, and this "
+			"is not said again\n",
+			file->option, file->path, strerror(-err));
+	if (!err && file->failing)
+		fprintf(stderr, "hawser-exporter: %s %s: it is written again\n", file->option,
+			file->path);
+	file->failing = err;
+	return err ? 1 : 0;
+}
+
+static int write_files(struct exporter *x)
+{
+	int failed = 0;
+
+	if (x->textfile.path)
+		failed |= report_file(&x->textfile, write_textfile(x, x->textfile.path));
+	if (x->state.path)
+		failed |= report_file(&x->state, watcher_save(&x->watcher, x->state.path));
+	return failed;
+}
+
+/* A mistyped name is told at once. */
+static int check_files(struct exporter *x)
+{
+	int err;
+
+	x->textfile = (struct exporter_file) { "--textfile", x->options.textfile, false };
+	x->state = (struct exporter_file) { "--state", x->options.state, false };
+	err = ha_replaced_check(x->textfile.option, x->textfile.path);
+	if (!err)
+		err = ha_replaced_check(x->state.option, x->state.path);
+	if (err)
+		fprintf(stderr, "hawser-exporter: %s\n", ha_fault_text());
+	return err;
 }
 
 static int look_once(struct exporter *x)
 {
 	uint64_t lost = x->reporter.journal.lost;
-	int err = 0, failed = 0;
 
 	watcher_look(&x->watcher, ha_clock_now(&ha_clock_live));
 	journal_flush(&x->reporter.journal);
 	if (!lost && x->reporter.journal.lost)
 		report_error(x->reporter.journal.path,
 			     "the journal takes too few entries; some are lost");
-	if (x->options.textfile)
-		failed |= write_textfile(x);
-	if (x->options.state)
-		err = watcher_save(&x->watcher, x->options.state);
-	if (err)
-		failed |= report_error(x->options.state, strerror(-err));
-	return failed;
+	return write_files(x);
 }
 
 static int open_http(struct exporter *x)
@@ -275,6 +318,8 @@ int main(int argc, char **argv)
 	status = ha_options_parse(&program, argc, argv, &exporter.options);
 	if (status)
 		return status - 1;
+	if (check_files(&exporter))
+		return 1;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (reporter_open(&exporter.reporter, &exporter.options.report, &fault)) {

@@ -48,6 +48,13 @@ int ha_output_check(const char *option, const char *path)
 	return 0;
 }
 
+int ha_replaced_check(const char *option, const char *path)
+{
+	int err = ha_output_check(option, path);
+
+	return err || !path ? err : folder_check(option, path);
+}
+
 static bool have_program(const char *name)
 {
 	const char *path = getenv("PATH");

@@ -12,6 +12,9 @@ struct ha_run_options;
  */
 int ha_output_check(const char *option, const char *path);
 
+/* The same for a file that is written beside its old self and renamed. */
+int ha_replaced_check(const char *option, const char *path);
+
 /* The same for a picture, which gnuplot draws. */
 int ha_picture_check(const char *option, const char *path);
 

@@ -155,5 +155,24 @@ rm "$tmp/pages-0/1000001"
 chmod 777 "$tmp/pages-0"
 "$exporter" --dir "$tmp/pages-%u" --once --textfile "$tmp/none.prom" --journal none || fail "--once"
 ! grep -q '^hawser_plugin_connections{' "$tmp/none.prom" || fail "a folder for everybody was read"
+# a file that cannot be written is said at the start; later, once
+for option in --textfile --state; do
+	rc=0
+	timeout 60 "$exporter" --dir "$tmp/pages-%u" --metrics none --journal none $option="$tmp/none/x.prom" >"$tmp/said" 2>&1 || rc=$?
+	[ "$rc" = 1 ] && [ "$(wc -l <"$tmp/said")" = 1 ] || fail "$option into nowhere: $rc, $(cat "$tmp/said")"
+	grep -q -- "$option $tmp/none/x.prom: $tmp/none: No such file or directory; name a file" "$tmp/said" || fail "no advice: $(cat "$tmp/said")"
+done
+mkdir "$tmp/gone"
+"$exporter" --dir "$tmp/pages-%u" --metrics none --journal none --interval 10 --textfile "$tmp/gone/x.prom" 2>"$tmp/said" &
+running=$!
+pids+=("$running")
+for _ in $(seq 600); do [ -s "$tmp/gone/x.prom" ] && break; sleep 0.1; done
+mv "$tmp/gone" "$tmp/away"
+for _ in $(seq 600); do [ -s "$tmp/said" ] && break; sleep 0.1; done
+sleep 0.5
+mv "$tmp/away" "$tmp/gone"
+for _ in $(seq 600); do grep -q 'written again' "$tmp/said" && break; sleep 0.1; done
+kill "$running"; wait "$running" 2>/dev/null || true
+[ "$(wc -l <"$tmp/said")" = 2 ] && grep -q 'No such file or directory; it is tried again' "$tmp/said" || fail "not once: $(cat "$tmp/said")"
 rc=0; "$exporter" nonsense 2>/dev/null || rc=$?
 [ "$rc" = 2 ] || fail "a word too many: $rc"
