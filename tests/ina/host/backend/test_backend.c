@@ -631,7 +631,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const struct backend_test *t = find_test(argv[i]);
 
-		CHECK(t);
+		CHECK_THAT(t, "no test is called '%s'", argv[i]);
 		run_test(t);
 	}
 	for (size_t i = 0; argc < 2 && i < sizeof(tests) / sizeof(tests[0]); i++)
