@@ -28,7 +28,8 @@ grep -q 'rail 0 soft0:1 *failed_over .*posted again' "$TMP/out" || fail "no fail
 grep -q 'rail 0 soft0:1 *failed_back' "$TMP/out" || fail "no return in the list"
 grep -q 'not one element was wrong' "$TMP/out" || fail "no closing sentence"
 grep -qE "NCCL's IB, time-outs as short as hawser's +ENDED WITH AN ERROR " "$TMP/out" || fail "NCCL's IB does not end"
-grep -qE 'its port failover +survived; .* 0 elements wrong' "$TMP/out" || fail "NCCL's port failover"
+# (NCCL's own failover stalls for 1 to 69 s, and the job is given up after 20 s without one.)
+grep -qE 'its port failover +(survived; .* 0 elements wrong|ENDED WITH AN ERROR .*nothing has moved)' "$TMP/out" || fail "NCCL's port failover"
 grep -qE '^  hawser +survived; .* 0 elements wrong' "$TMP/out" || fail "hawser in the list"
 if command -v gnuplot >/dev/null; then
 	[ "$(head -c 4 "$TMP/demo.png" | tail -c 3)" = PNG ] || fail "no PNG"
