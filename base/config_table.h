@@ -20,11 +20,14 @@ X(BOOL, enable_backup, "HA_NCCL_ENABLE_BACKUP", 1, 0, 1, "", NOW, AVAILABILITY,
   "Keep a standby path per connection and move to it when the primary fails, or rebuild the path "
   "on the same port when "
   "there is no second one; 0 = a broken path ends the connection.")
-X(INT, standbys, "HA_NCCL_STANDBYS", 1, 1, 7, "", NOW, AVAILABILITY,
+X(INT, standbys, "HA_NCCL_STANDBYS", 0, 0, 7, "", NOW, AVAILABILITY,
   "Standby paths that each connection keeps for the data it sends, each on another pair of "
-  "NICs, at most as many as there are pairs. With more than 1 a leaf switch that takes the "
-  "data path and its first standby along leaves one that is up already; each costs about "
-  "50 KiB at either end.")
+  "NICs, at most as many as there are pairs; each costs about 50 KiB at either end. 0 = one, and "
+  "where a leaf switch would take it and the data path along, because the path leads from one "
+  "switch "
+  "to another, one more on each of the two. Rail and plane in NCCL_IB_HCA show where the NICs "
+  "hang, "
+  "or their names do: NICs of one name on one switch.")
 X(INT, heartbeat_ms, "HA_NCCL_HEARTBEAT_MS", 200, 10, 60000, "", NOW, AVAILABILITY,
   "Milliseconds between two heartbeats on every path: a write of 8 bytes, which the peer's NIC "
   "answers.")

@@ -3,10 +3,11 @@
  * choice.c - of all devices of this end, the one for a spare's next incarnation
  *
  * Each candidate gets a number, and the smallest is taken. From the most to the least significant:
- * how often it has been tried in vain, or without any rail how recently; whether rails that are up
- * lie on it; whether it is on a leaf switch that carries data; how likely it reaches the other
- * end's device (rail and plane, network, name); its place in the standby order (`ha topo`), behind
- * which come the data rails' own.
+ * how often it has been tried in vain, or without any rail how recently; whether it is on a leaf
+ * switch that all rails share which are up; whether rails that are up lie on it; whether it is on a
+ * leaf switch that carries data; how likely it reaches the other end's device (rail and plane,
+ * network, name); its place in the standby order (`ha topo`), behind which come the data rails'
+ * own.
  */
 #include "plugin/failover/choice.h"
 
@@ -25,8 +26,9 @@
 #define STAY_TRIES 2
 
 /* The number's parts. */
-#define TRIES_SHIFT 18
-#define SHARED_SHIFT 16 /* 2: with a rail that carries, 1: with one that waits */
+#define TRIES_SHIFT 19
+#define SHARED_SWITCH_SHIFT 18 /* on a leaf switch that takes all rails along that are up */
+#define SHARED_SHIFT 16        /* 2: with a rail that carries, 1: with one that waits */
 #define SWITCH_SHIFT 15
 #define PLACE_SHIFT 14
 #define NETWORK_SHIFT 9 /* leading bytes of the network that are different, of 16 */
@@ -115,6 +117,17 @@ static bool on_switch_of_data(const struct ha_bundle *b, const struct ha_device 
 	return false;
 }
 
+/* Several rails are up and one leaf switch takes all of them along: this device is on it. */
+static bool on_shared_switch(const struct ha_bundle *b, const struct ha_device *dev)
+{
+	struct ha_presumed_switch shared;
+
+	if (!(b->active & (b->active - 1)))
+		return false;
+	shared = ha_protection_presumed_switch(b, b->active);
+	return ha_protection_is_on(&shared, dev);
+}
+
 /* Leading bytes in which the addresses' networks differ; the host's part says nothing. */
 static unsigned network_apart(const struct ha_device *dev, const struct ha_wire_rail *end)
 {
@@ -165,6 +178,7 @@ static struct ha_device *sender_device(struct ha_bundle *b, const struct ha_rail
 			continue;
 		if (b->active)
 			number = pair->tries / STAY_TRIES << TRIES_SHIFT |
+				 (unsigned)on_shared_switch(b, c.dev[i]) << SHARED_SWITCH_SHIFT |
 				 sharing_of_device(b, r, c.dev[i]) << SHARED_SHIFT |
 				 (unsigned)on_switch_of_data(b, c.dev[i]) << SWITCH_SHIFT;
 		else
@@ -213,6 +227,7 @@ static unsigned receiver_number(struct ha_bundle *b, const struct ha_rail *r,
 	if (!b->active)
 		return number | ha_spares_recent(b, pair) << TRIES_SHIFT;
 	return number | pair->tries / STAY_TRIES << TRIES_SHIFT |
+	       (unsigned)on_shared_switch(b, dev) << SHARED_SWITCH_SHIFT |
 	       sharing_of_device(b, r, dev) << SHARED_SHIFT |
 	       (unsigned)on_switch_of_data(b, dev) << SWITCH_SHIFT;
 }

@@ -88,14 +88,14 @@ static void report_shared_switch(struct ha_bundle *b, enum ha_status_against now
 {
 	uint32_t place = now == HA_AGAINST_NIC ? ha_protection_shared_place(b, b->active) : 0;
 
-	if (!place || b->ctx->shared_switch_reported)
+	if (!place || b->ctx->shared_switch_reported || ha_spares_crossed(b))
 		return;
 	b->ctx->shared_switch_reported = true;
 	HA_WARN(b->name,
 		"no standby avoids the leaf switch of rail %u%s (NCCL_IB_HCA): if it fails, other "
 		"NICs must be connected first; a data path "
 		"between two rails needs a NIC on a third at each end (`ha topo`), or "
-		"HA_NCCL_STANDBYS=3",
+		"HA_NCCL_STANDBYS=0",
 		(place >> 12) - 1, place & 0xfff ? " in its plane" : "");
 }
 
@@ -183,6 +183,15 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_due(b, now);
 }
 
+static const char *explain_spare(const struct ha_bundle *b)
+{
+	if (b->ctx->config.standbys > 1)
+		return "a further standby (HA_NCCL_STANDBYS)";
+	if (ha_spares_crossed(b))
+		return "a further standby, as the data path leads from one leaf switch to another";
+	return "it may stand by better than those there are";
+}
+
 /* Beside rails that are up, for the first time: one that stands by for them already has been
  * reported, by what it protects against. */
 static void report_added(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -191,8 +200,7 @@ static void report_added(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	const char *why = "the peer has asked for it";
 
 	if (b->is_send)
-		why = b->ctx->config.standbys > 1 ? "a further standby (HA_NCCL_STANDBYS)"
-						  : "it may stand by better than those there are";
+		why = explain_spare(b);
 	if (silent)
 		why = "no path that was up gave a sign; this one carries when those are given up";
 	else if (b->failover.against == HA_AGAINST_NOTHING)

@@ -3,13 +3,17 @@
 
 #include "plugin/device/device.h"
 
+/* Never 0. */
+static uint64_t hash_name(uint64_t mark, const char *name, size_t size)
+{
+	for (size_t i = 0; i < size && name[i]; i++)
+		mark = (mark ^ (uint8_t)name[i]) * UINT64_C(0x100000001b3);
+	return mark | 1;
+}
+
 uint64_t ha_peer_device(const struct ha_wire_rail *end)
 {
-	uint64_t mark = end->guid;
-
-	for (unsigned i = 0; i < sizeof(end->name) && end->name[i]; i++)
-		mark = (mark ^ (uint8_t)end->name[i]) * UINT64_C(0x100000001b3);
-	return mark | 1;
+	return hash_name(end->guid, end->name, sizeof(end->name));
 }
 
 uint32_t ha_peer_place(const struct ha_bundle *b, const struct ha_wire_rail *end)
@@ -73,6 +77,75 @@ static bool survives_switch(const struct ha_bundle *b, unsigned rails)
 {
 	return places_known(b, rails) && !ha_protection_shared_place(b, rails);
 }
+
+/* ---- switches that are presumed ---- */
+
+/* Of a rail's end: its leaf switch, by rail and plane, or presumed by the NIC's name. */
+static uint64_t switch_of(const struct ha_bundle *b, const struct ha_rail *r, bool here,
+			  bool by_place)
+{
+	const char *name = here ? ha_device_name(r->dev) : r->setup.peer.name;
+
+	if (by_place)
+		return here ? ha_device_place(r->dev) : ha_peer_place(b, &r->setup.peer);
+	return hash_name(0, name, sizeof(r->setup.peer.name));
+}
+
+static bool survives_presumed(const struct ha_bundle *b, unsigned rails, uint64_t mark,
+			      bool by_place)
+{
+	for (; rails; rails &= rails - 1) {
+		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
+
+		if (switch_of(b, r, true, by_place) != mark &&
+		    switch_of(b, r, false, by_place) != mark)
+			return true;
+	}
+	return false;
+}
+
+struct ha_presumed_switch ha_protection_presumed_switch(const struct ha_bundle *b, unsigned rails)
+{
+	struct ha_presumed_switch shared = { .by_place = places_known(b, rails) };
+
+	for (unsigned left = rails; left; left &= left - 1) {
+		const struct ha_rail *r = &b->rail[__builtin_ctz(left)];
+
+		for (unsigned here = 0; here < 2; here++) {
+			uint64_t mark = switch_of(b, r, here, shared.by_place);
+
+			if (!survives_presumed(b, rails, mark, shared.by_place) &&
+			    (!shared.mark || mark < shared.mark))
+				shared.mark = mark;
+		}
+	}
+	return shared;
+}
+
+bool ha_protection_crosses(const struct ha_bundle *b, unsigned rails)
+{
+	bool by_place = places_known(b, rails);
+
+	for (; rails; rails &= rails - 1) {
+		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
+
+		if (switch_of(b, r, true, by_place) != switch_of(b, r, false, by_place))
+			return true;
+	}
+	return false;
+}
+
+bool ha_protection_is_on(const struct ha_presumed_switch *s, const struct ha_device *dev)
+{
+	if (!s->mark)
+		return false;
+	if (s->by_place)
+		return ha_device_place(dev) == s->mark;
+	return hash_name(0, ha_device_name(dev), sizeof(((struct ha_wire_rail *)0)->name)) ==
+	       s->mark;
+}
+
+/* ---- what is promised ---- */
 
 enum ha_status_against ha_protection(const struct ha_bundle *b, unsigned rails)
 {

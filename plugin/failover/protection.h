@@ -4,7 +4,8 @@
  *
  * A NIC takes every rail on it along, at either end. A leaf switch takes all rails along that have
  * an end on it: which ends those are, only rail and plane of NCCL_IB_HCA show. Where they are not
- * given, no switch is promised.
+ * given, no switch is promised; but standbys are chosen, and kept, as if NICs of one name hung on
+ * one switch, which on hosts that are alike they mostly do.
  */
 #ifndef HA_FAILOVER_PROTECTION_H
 #define HA_FAILOVER_PROTECTION_H
@@ -17,6 +18,20 @@ enum ha_status_against ha_protection(const struct ha_bundle *b, unsigned rails);
 /* A leaf switch that takes all of them along, as far as rail and plane of every end are known; 0:
  * there is none. */
 uint32_t ha_protection_shared_place(const struct ha_bundle *b, unsigned rails);
+
+/* A leaf switch, as far as it is known, or else presumed by the NICs' names. */
+struct ha_presumed_switch {
+	uint64_t mark; /* of its rail and plane, or of the name; 0: there is none */
+	bool by_place; /* rail and plane of every end are known */
+};
+
+/* One that takes all of these rails along; of several, both ends find the same. */
+struct ha_presumed_switch ha_protection_presumed_switch(const struct ha_bundle *b, unsigned rails);
+/* Does one of the rails lead from one leaf switch to another? */
+bool ha_protection_crosses(const struct ha_bundle *b, unsigned rails);
+/* Does this device hang on it? */
+bool ha_protection_is_on(const struct ha_presumed_switch *s, const struct ha_device *dev);
+
 /* Better protected: neither NICs here nor NICs there < one of the two < both < switches too. */
 unsigned ha_protection_rank(enum ha_status_against against);
 /* "the loss of a NIC" and so on. */

@@ -43,6 +43,8 @@
 #define IMPROVES_MAX 5                 /* tries without result, each after twice the time */
 #define SETTLE_NS (500 * HA_NS_PER_MS) /* a spare that is up may be closed then */
 #define TRIES_MAX 255
+/* A pair on each of the two leaf switches that a data path crosses. */
+#define CROSSED_FURTHER 2
 /* No path gives a sign: further spares are offered for so long, and not again for at least so long,
  * twice as long each time that no path was given up for it. */
 #define ADD_NS HA_NS_PER_S
@@ -298,17 +300,39 @@ static void want_more(struct ha_bundle *b, uint64_t now)
 
 /* ---- a rail is up ---- */
 
-/* Standbys beyond the one that protection needs. */
+bool ha_spares_crossed(const struct ha_bundle *b)
+{
+	unsigned carriers = 0;
+
+	if (b->ctx->config.standbys || b->rail[0].dev->ports < 2 ||
+	    b->failover.spares.peer_ports < 2)
+		return false;
+	for (unsigned i = 0; i < b->nrails; i++)
+		carriers |= b->balance.weight[i] ? b->active & 1u << i : 0;
+	return ha_protection_crosses(b, carriers);
+}
+
+/* Standbys that may stay beyond the one that protects against the loss of a NIC. */
 static unsigned count_further(const struct ha_bundle *b)
 {
-	return b->ctx->config.standbys > 1 ? (unsigned)b->ctx->config.standbys - 1 : 0;
+	if (b->ctx->config.standbys)
+		return (unsigned)b->ctx->config.standbys - 1;
+	return ha_spares_crossed(b) ? CROSSED_FURTHER : 0;
+}
+
+/* Of them, those that are made: for the sake of the switches as long as one takes all along. */
+static unsigned count_missing(const struct ha_bundle *b)
+{
+	if (!b->ctx->config.standbys && !ha_protection_presumed_switch(b, b->active).mark)
+		return 0;
+	return count_further(b);
 }
 
 /* How many spares should be: for protection, and those that the configuration adds. */
 static unsigned count_needed(const struct ha_bundle *b)
 {
 	unsigned data = b->active & ((1u << b->balance.ndata) - 1), pairs = possible_pairs(b);
-	unsigned n = 2, further = count_further(b);
+	unsigned n = 2, further = count_missing(b);
 
 	if (data)
 		n = ha_protection_rank(ha_protection(b, data)) < ha_protection_rank(HA_AGAINST_NIC);

@@ -9,7 +9,8 @@
  * - A data rail is up: one, the standby, unless the data rails that are up survive the loss of a
  *   NIC by themselves.
  * - A spare carries: one more, the next standby.
- * - Beyond these, HA_NCCL_STANDBYS - 1, as long as there are pairs for them.
+ * - Beyond these, HA_NCCL_STANDBYS - 1, as long as there are pairs for them; if it is 0, two where
+ *   a data path crosses leaf switches, until no switch takes all along.
  * - A rail that is up stands still, and no other gives a sign (sign.c): as many more as there are
  *   pairs. Each time without result makes the next one rarer: it was the peer that was slow.
  * - No rail is up: as many as there are pairs, one after the other within some milliseconds. The
@@ -63,6 +64,9 @@ unsigned ha_spares_count(const struct ha_bundle *b);
 
 /* Sender, once in each step: what is wanted now; what is superfluous is closed. */
 void ha_spares_step(struct ha_bundle *b, uint64_t now);
+/* Does the data lead from one leaf switch to another (protection.h), and is it left to us how many
+ * standbys that takes? */
+bool ha_spares_crossed(const struct ha_bundle *b);
 /* Are there pairs that no rail is on, and may this end offer them? */
 bool ha_spares_may_add(const struct ha_bundle *b);
 /* Nothing that is up gives a sign: further pairs are connected, if it is not too soon for that. */

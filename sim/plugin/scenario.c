@@ -285,12 +285,11 @@ static void make_copies(struct sim_scenario *sc, struct sr_rng *rng)
 			sc->host[h].copy_max = 0;
 }
 
-/* Most keep one standby, as by default. Dice of their own, as above. */
+/* Most keep as many as the switches ask for, as by default. Dice of their own, as above. */
 static void make_standbys(struct sim_scenario *sc, struct sr_rng *rng)
 {
 	for (unsigned h = 0; h < 2; h++)
-		sc->host[h].further_standbys =
-			draw_chance(rng, 10) ? (int)draw_between(rng, 1, 6) : 0;
+		sc->host[h].standbys = draw_chance(rng, 10) ? 1 + (int)draw_between(rng, 1, 6) : 0;
 }
 
 /* How each host shares its data out. */
@@ -478,13 +477,13 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 		fprintf(out,
 			"  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, "
 			"ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, silence %d ms, slow x %d, "
-			"copies up to %d B, %d standbys, %d retries (%.1f s)\n",
+			"copies up to %d B, STANDBYS=%d, %d retries (%.1f s)\n",
 			h, policy_name(sc->host[h].policy),
 			sc->host[h].ack_memory ? "memory" : "nic",
 			sc->host[h].eager ? "eager" : "lazy", sc->host[h].backup,
 			sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
 			sc->host[h].silence_ms, sc->host[h].slow_factor, sc->host[h].copy_max,
-			1 + sc->host[h].further_standbys, sc->host[h].max_retries,
+			sc->host[h].standbys, sc->host[h].max_retries,
 			(double)sim_scenario_retry_limit(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (sim_conn_is_on(sc, i))

@@ -60,7 +60,7 @@ struct sim_host_spec {
 	int silence_ms;                 /* HA_NCCL_SILENCE_MS; 0 = off */
 	int slow_factor, slow_moves;    /* HA_NCCL_SLOW_FACTOR, 0 = off; _MOVES */
 	int copy_max;                   /* HA_NCCL_COPY_MAX; 0 = off */
-	int further_standbys;           /* HA_NCCL_STANDBYS beyond one */
+	int standbys;                   /* HA_NCCL_STANDBYS */
 	int policy;                     /* enum ha_policy: HA_NCCL_POLICY */
 	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
 	/* Tests only: an agent that says so of every connection from here; it dies while it writes,

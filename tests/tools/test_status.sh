@@ -97,7 +97,7 @@ for f in "$TMP"/events.*; do
 import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1])]
 assert [l["number"] for l in lines] == list(range(len(lines))) and len(lines) >= 2
-assert all(l["event"] in ("connected", "protected") and l["time"].endswith("Z") and l["pid"] and "connection" in l for l in lines)
+assert all(l["event"] in ("connected", "protected", "added") and l["time"].endswith("Z") and l["pid"] and "connection" in l for l in lines)
 END
 done
 

@@ -342,6 +342,32 @@ static void how_many_on_one_device(void)
 	}
 }
 
+/* Two paths are up, crosswise, so that either of two leaf switches takes both along: the next pair
+ * avoids one of them, at both ends the same. */
+static void avoids_the_shared_switch(unsigned swapped)
+{
+	struct ha_send *s = make_sender();
+	struct ha_presumed_switch shared;
+	int avoids;
+
+	ctx.nports = topo.ndevices = topo.nports = 2;
+	for (unsigned i = 0; i < 2; i++)
+		snprintf(device[i].name, sizeof(device[i].name), "nic%u:1", i ^ swapped);
+	s->b.failover.ctl[SPARE].proven = false;
+	s->b.rail[2].dev = &device[1];
+	s->b.rail[2].state = HA_RAIL_UP;
+	s->b.active = 5;
+	strcpy(s->b.rail[0].setup.peer.name, device[1].name);
+	strcpy(s->b.rail[2].setup.peer.name, device[0].name);
+	shared = ha_protection_presumed_switch(&s->b, 5);
+	avoids = ha_protection_is_on(&shared, &device[0]) ? 1 : 0;
+	CHECK(ha_protection_is_on(&shared, &device[!avoids]));
+	CHECK(!ha_protection_is_on(&shared, &device[avoids]));
+	ha_spares_pair(&s->b, 0, &device[1])->tries = 0;
+	CHECK_INT(choose_device(s, now), avoids);
+	free(s);
+}
+
 int main(void)
 {
 	waits_for_one_that_was_well();
@@ -352,5 +378,7 @@ int main(void)
 	the_receivers_choice();
 	where_one_could_ever_be();
 	how_many_on_one_device();
+	for (unsigned swapped = 0; swapped < 2; swapped++)
+		avoids_the_shared_switch(swapped);
 	return 0;
 }

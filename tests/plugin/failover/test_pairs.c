@@ -18,7 +18,7 @@ static void goes_on(struct duel *d)
  * takes both along. */
 static void leaf_lost(void)
 {
-	const struct duel_setup setup = { .nic = { 0, 1 } };
+	const struct duel_setup setup = { .nic = { 0, 1 }, .env = { "HA_NCCL_STANDBYS=1" } };
 	struct duel d;
 
 	duel_open(&d, &setup);
@@ -44,7 +44,7 @@ static void leaf_silent(void)
 {
 	const struct duel_setup setup = {
 		.nic = { 0, 1 },
-		.env = { "HA_NCCL_SILENCE_MS=100", "HA_NCCL_QP_TIMEOUT=24",
+		.env = { "HA_NCCL_STANDBYS=1", "HA_NCCL_SILENCE_MS=100", "HA_NCCL_QP_TIMEOUT=24",
 			 "HA_NCCL_HEARTBEAT_MS=5000", "HA_NCCL_RTO_MS=60000" }
 	};
 	char line[2048], status[65536];
@@ -70,10 +70,10 @@ static void leaf_silent(void)
 }
 
 /* All pairs are up before the switch goes: what carries next was. */
-static void further_standbys(void)
+static void keep_all_pairs(const char *standbys, const char *reason)
 {
 	const struct duel_setup setup = { .nic = { 0, 1 },
-					  .env = { "HA_NCCL_STANDBYS=3", DUEL_LATE_TIMEOUTS } };
+					  .env = { standbys, DUEL_LATE_TIMEOUTS } };
 	struct duel d;
 
 	duel_open(&d, &setup);
@@ -81,7 +81,7 @@ static void further_standbys(void)
 		duel_await_events(&d, end, EVENT("protected"), NULL, 1);
 		duel_await_events(&d, end, EVENT("added"), NULL, 2);
 	}
-	HOLDS(&d, duel_events(&d, SENDER, EVENT("added"), "HA_NCCL_STANDBYS") == 2, "no reason");
+	HOLDS(&d, duel_events(&d, SENDER, EVENT("added"), reason) == 2, "no reason");
 	for (int end = 0; end < ENDS; end++)
 		duel_cut(&d, end, 0);
 	goes_on(&d);
@@ -93,6 +93,17 @@ static void further_standbys(void)
 	duel_await_events(&d, SENDER, EVENT("protected"), "against the loss of a NIC\"", 2);
 	duel_flow(&d, 30);
 	duel_close(&d);
+}
+
+static void further_standbys(void)
+{
+	keep_all_pairs("HA_NCCL_STANDBYS=3", "HA_NCCL_STANDBYS");
+}
+
+/* By default, since the data path leads from one switch to another, as the NICs' names have it. */
+static void crossed_standbys(void)
+{
+	keep_all_pairs("HA_NCCL_STANDBYS=0", "from one leaf switch to another");
 }
 
 /* From soft0 to soft0, standby soft1 to soft1: one of each is lost. */
@@ -151,6 +162,7 @@ int main(int argc, char **argv)
 		{ "leaf_lost", leaf_lost },
 		{ "leaf_silent", leaf_silent },
 		{ "further_standbys", further_standbys },
+		{ "crossed_standbys", crossed_standbys },
 		{ "crosswise", lost_crosswise },
 		{ "fused_crosswise", fused_crosswise },
 		{ "mpib_crosswise", mpib_crosswise },

@@ -33,6 +33,7 @@ static struct ha_bundle *make_bundle(void)
 		topo[i].place.rail_id = i / 2;
 		topo[i].place.plane_id = -1;
 		device[i].topo = &topo[i];
+		snprintf(device[i].name, sizeof(device[i].name), "nic%d:1", i);
 	}
 	b->terms.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
 	return b;
@@ -151,6 +152,85 @@ static void planes_are_switches(void)
 	free(b);
 }
 
+/* Places of no use: NICs are presumed to hang on one switch if they have one name. */
+static struct ha_bundle *make_unplaced(void)
+{
+	struct ha_bundle *b = make_bundle();
+
+	for (int i = 0; i < NICS; i++)
+		topo[i].place.rail_id = -1;
+	return b;
+}
+
+static uint64_t presumed(const struct ha_bundle *b, unsigned rails)
+{
+	return ha_protection_presumed_switch(b, rails).mark;
+}
+
+/* A path from NIC 0 to NIC 1 and one from NIC 1 to NIC 0 share both switches; each pair of equal
+ * names survives one of them. */
+static void presumed_by_name(void)
+{
+	struct ha_bundle *b = make_unplaced();
+	struct ha_presumed_switch shared;
+
+	connect_nics(b, 0, 0, 1);
+	connect_nics(b, 1, 1, 0);
+	CHECK(ha_protection_crosses(b, 1));
+	shared = ha_protection_presumed_switch(b, 3);
+	CHECK(shared.mark);
+	CHECK(!shared.by_place);
+	CHECK(ha_protection_is_on(&shared, &device[0]) != ha_protection_is_on(&shared, &device[1]));
+	CHECK(!ha_protection_is_on(&shared, &device[2]));
+	connect_nics(b, 2, 1, 1);
+	connect_nics(b, 3, 0, 0);
+	CHECK(!ha_protection_crosses(b, 0xc));
+	CHECK(presumed(b, 7));
+	CHECK(presumed(b, 0xb));
+	CHECK_INT(presumed(b, 0xf), 0);
+	CHECK_INT(presumed(b, 0xc), 0);
+	CHECK_INT(ha_protection(b, 0xf), HA_AGAINST_NIC); /* nothing is promised by names */
+	connect_nics(b, 1, 2, 3);                         /* a standby on two others */
+	CHECK_INT(presumed(b, 3), 0);
+	CHECK_INT(presumed(b, 0), 0);
+	free(b);
+}
+
+/* Both ends find the same switch: what is here for one is there for the other. */
+static void presumed_alike_at_both_ends(void)
+{
+	struct ha_bundle *b = make_unplaced();
+	uint64_t mark;
+
+	connect_nics(b, 0, 2, 3);
+	connect_nics(b, 1, 3, 2);
+	mark = presumed(b, 3);
+	CHECK(mark);
+	connect_nics(b, 0, 3, 2);
+	connect_nics(b, 1, 2, 3);
+	CHECK_INT(presumed(b, 3), mark);
+	free(b);
+}
+
+/* Rail and plane come before the names: NICs 0 and 1 are on one switch. */
+static void presumed_by_place(void)
+{
+	struct ha_bundle *b = make_bundle();
+	struct ha_presumed_switch shared;
+
+	connect_nics(b, 0, 0, 1);
+	CHECK(!ha_protection_crosses(b, 1));
+	connect_nics(b, 0, 0, 2);
+	CHECK(ha_protection_crosses(b, 1));
+	connect_nics(b, 1, 3, 1);
+	shared = ha_protection_presumed_switch(b, 3);
+	CHECK(shared.by_place);
+	CHECK_INT(shared.mark, place_of(0));
+	CHECK(ha_protection_is_on(&shared, &device[1]));
+	CHECK(!ha_protection_is_on(&shared, &device[2]));
+	free(b);
+}
+
 /* The peer's NICs are told apart by name, ports of one card too, and cards of one name by their
  * GUID. */
 static void peer_devices(void)
@@ -191,6 +271,9 @@ int main(void)
 	three_rails();
 	shared_switch();
 	planes_are_switches();
+	presumed_by_name();
+	presumed_alike_at_both_ends();
+	presumed_by_place();
 	peer_devices();
 	from_the_least_to_the_best();
 	return 0;

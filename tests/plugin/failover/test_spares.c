@@ -13,7 +13,9 @@
 #include "plugin/failover/spares.h"
 #include "rdma/topo/device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void tries_are_forgotten(void)
 {
@@ -380,6 +382,57 @@ static void superfluous_are_closed(void)
 	free(s);
 }
 
+/* Rail `rail` is up, on our NIC `here` and the peer's of the other name. */
+static void cross_up(struct ha_send *s, unsigned rail, struct ha_device *here, const char *there)
+{
+	spare_up(s, rail, here, 1);
+	strcpy(s->b.rail[rail].setup.peer.name, there);
+}
+
+static struct ha_send *with_crossed_rail(struct ha_ctx *ctx, struct ha_device *device)
+{
+	struct ha_send *s = with_rail(ctx, device);
+
+	for (int i = 0; i < 2; i++) {
+		device[i].ports = 2;
+		snprintf(device[i].name, sizeof(device[i].name), "nic%d:1", i);
+	}
+	cross_up(s, 0, &device[0], "nic1:1");
+	return s;
+}
+
+/* The data path leads from one leaf switch to another, as the NICs' names have it: one standby more
+ * on each, one at a time, and all stay. Not where a number is given, nor where there is one port.
+ */
+static void one_on_each_switch(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_crossed_rail(&ctx, device);
+	uint64_t now = 10000 * MS;
+
+	CHECK_INT(wanted_at(s, now), 2);
+	cross_up(s, 1, &device[1], "nic0:1");
+	CHECK_INT(wanted_at(s, now), 4);
+	ctx.config.standbys = 1;
+	CHECK_INT(wanted_at(s, now), 0);
+	ctx.config.standbys = 0;
+	s->b.failover.spares.peer_ports = 1;
+	CHECK_INT(wanted_at(s, now), 0);
+	s->b.failover.spares.peer_ports = 2;
+	device[0].ports = 1;
+	CHECK_INT(wanted_at(s, now), 0);
+	device[0].ports = 2;
+	cross_up(s, 2, &device[1], "nic1:1");
+	CHECK_INT(wanted_at(s, now), 8);
+	cross_up(s, 3, &device[0], "nic0:1");
+	CHECK_INT(wanted_at(s, now), 0);
+	CHECK_INT(s->b.active, 0xf);
+	for (unsigned i = 0; i <= SPARES; i++)
+		CHECK_INT(s->b.rail[i].state, HA_RAIL_UP);
+	free(s);
+}
+
 /* A receiver, an old peer, a connection that ends: nothing is wanted. */
 static void when_it_has_none(void)
 {
@@ -542,6 +595,7 @@ int main(void)
 	two_when_a_spare_carries();
 	behind_what_was_lost();
 	superfluous_are_closed();
+	one_on_each_switch();
 	when_it_has_none();
 	more_when_all_are_silent();
 	one_after_the_other();

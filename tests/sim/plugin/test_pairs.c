@@ -125,6 +125,7 @@ static void crossed_paths_are_lost(const char *how, unsigned window)
 		sc.conn[0].messages = 8000;
 		sc.conn[0].window = window;
 		sc.host[0].silence_ms = sc.host[1].silence_ms = 5;
+		sc.host[0].standbys = sc.host[1].standbys = 1;
 		lose_leaf(&sc, how, i & 1, KNOWN_AT + i * 137 * US);
 		pause = must_hold(&sc, 25, "both crossed paths are lost");
 		longest = pause > longest ? pause : longest;
@@ -161,6 +162,7 @@ static void slowly_made_pair_comes_first(unsigned make_ms, unsigned limit_ms)
 		sc.conn[1].rail[0][0] = sc.conn[0].rail[1][0];
 		sc.conn[1].rail[1][0] = sc.conn[0].rail[0][0];
 		sc.thread.make_ns = make_ms * MS;
+		sc.host[0].standbys = sc.host[1].standbys = 1;
 		lose_leaf(&sc, "cut", i & 1, KNOWN_AT + i * 137 * US);
 		sim_run_apart(&sc, SIM_SOUND, &r);
 		if (r.finding != SIM_NOTHING || r.errors || r.moved_over_ns < sc.fault[0].at)
@@ -175,9 +177,9 @@ static void slowly_made_pair_comes_first(unsigned make_ms, unsigned limit_ms)
 	CHECK(longest <= limit_ms);
 }
 
-/* With the standbys kept that a leaf switch leaves, nothing is made before messages go on, however
- * long a queue pair takes to make. */
-static void kept_standby_carries(const char *how, unsigned limit_ms)
+/* With the standbys kept that a leaf switch leaves, by default or all pairs by HA_NCCL_STANDBYS=3,
+ * nothing is made before messages go on, however long a queue pair takes to make. */
+static void kept_standby_carries(const char *how, int standbys, unsigned limit_ms)
 {
 	unsigned longest = 0;
 
@@ -190,7 +192,7 @@ static void kept_standby_carries(const char *how, unsigned limit_ms)
 		sc.settings.timeout = 14;
 		sc.settings.retry = 7;
 		sc.conn[0].messages = 8000;
-		sc.host[0].further_standbys = sc.host[1].further_standbys = 2;
+		sc.host[0].standbys = sc.host[1].standbys = standbys;
 		sc.host[0].silence_ms = sc.host[1].silence_ms = 5;
 		sc.thread.make_ns = 200 * MS;
 		lose_leaf(&sc, how, i & 1, 2 * KNOWN_AT + i * 137 * US);
@@ -200,9 +202,9 @@ static void kept_standby_carries(const char *how, unsigned limit_ms)
 		moved = (unsigned)((r.moved_over_ns - sc.fault[0].at) / MS);
 		longest = moved > longest ? moved : longest;
 	}
-	printf("a leaf switch takes one to three of four paths that are up, %s: all moved after "
-	       "%u ms at most\n",
-	       how, longest);
+	printf("a leaf switch takes one to three of four paths that are up, %s, STANDBYS=%d: all "
+	       "moved after %u ms at most\n",
+	       how, standbys, longest);
 	CHECK(longest <= limit_ms);
 }
 
@@ -500,8 +502,10 @@ int main(void)
 	}
 	slowly_made_pair_comes_first(6, PROBED_MS);
 	slowly_made_pair_comes_first(20, MADE_MS);
-	kept_standby_carries("cut", 10);
-	kept_standby_carries("black-hole", 25);
+	for (int standbys = 0; standbys <= 3; standbys += 3) {
+		kept_standby_carries("cut", standbys, 10);
+		kept_standby_carries("black-hole", standbys, 25);
+	}
 	one_pair_is_left();
 	tried_together();
 	one_silent_pair_is_left();
