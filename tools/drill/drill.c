@@ -250,7 +250,9 @@ static bool hold_fault(struct drill_run *run, struct drill *d)
 		d->taken = 0;
 		return false;
 	}
+	run->watch.most_unprotected = 0;
 	(void)watch_until(run, watch_now() + run->options->hold_ns);
+	d->lapsed = run->watch.most_unprotected > run->usual;
 	d->put_back = watch_now();
 	d->undo_error = guard_undo(&run->guard);
 	if (d->undo_error)

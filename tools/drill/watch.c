@@ -77,6 +77,13 @@ static int take_events(struct watch *w, struct watch_process *p, const struct ha
 	return 0;
 }
 
+/* The loss of a NIC is survived at both ends; not only at one, as with all paths on one NIC. */
+static bool is_protected(const struct ha_status_connection *c)
+{
+	return c->protection == HA_PROTECTION_YES && c->against != HA_AGAINST_NIC_HERE &&
+	       c->against != HA_AGAINST_NIC_THERE;
+}
+
 static void take_connections(struct watch *w, const struct ha_status_page *page)
 {
 	for (int i = 0; i < HA_STATUS_CONNECTIONS; i++) {
@@ -87,10 +94,11 @@ static void take_connections(struct watch *w, const struct ha_status_page *page)
 		w->connections++;
 		w->messages += c->messages;
 		w->lost += c->lost != 0;
-		if (c->lost || c->protection == HA_PROTECTION_YES)
+		if (c->lost || is_protected(c))
 			continue;
 		w->unprotected++;
-		w->cause = c->protection_cause;
+		w->cause = c->protection == HA_PROTECTION_YES ? HA_CAUSE_RAIL_LOST
+							      : c->protection_cause;
 	}
 }
 
@@ -161,6 +169,8 @@ static int look_at_pages(struct watch *w)
 	ha_status_scan_free(found, n);
 	for (unsigned i = 0; i < w->processes; i++)
 		w->gone += !w->process[i].seen;
+	if (w->unprotected > w->most_unprotected)
+		w->most_unprotected = w->unprotected;
 	return err;
 }
 

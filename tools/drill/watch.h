@@ -46,10 +46,11 @@ struct watch {
 	unsigned devices;
 	/* as in the last look */
 	unsigned connections, unprotected, lost;
-	unsigned gone;     /* processes that were there and are not any more */
-	unsigned cause;    /* enum ha_event_cause: why one is not protected */
-	uint64_t messages; /* of all connections */
-	uint64_t missed;   /* events that were overwritten before a look */
+	unsigned most_unprotected; /* of all looks since the caller set it to 0 */
+	unsigned gone;             /* processes that were there and are not any more */
+	unsigned cause;            /* enum ha_event_cause: why one is not protected */
+	uint64_t messages;         /* of all connections */
+	uint64_t missed;           /* events that were overwritten before a look */
 	/* all since the beginning */
 	struct watch_event *events;
 	size_t events_count, events_room;
