@@ -37,10 +37,9 @@ X(INT, silence_ms, "HA_NCCL_SILENCE_MS", 5, 0, 60000, "", NOW, AVAILABILITY,
   "without "
   "waiting for the NIC's time-out. False alarms and slow paths lengthen it. 0 = off: the NIC's "
   "time-out and HA_NCCL_RTO_MS decide.")
-X(INT, slow_factor, "HA_NCCL_SLOW_FACTOR", 0, 0, 1000, "", NOW, AVAILABILITY,
+X(INT, slow_factor, "HA_NCCL_SLOW_FACTOR", 10, 0, 1000, "", NOW, AVAILABILITY,
   "A path on which messages take so many times as long as they used to, and as they do on the "
-  "standby, becomes the standby while it stays so; 4 is a first value. 0 = off: a slow path "
-  "carries on.")
+  "standby, becomes the standby while it stays so. 0 = off: a slow path carries on.")
 X(INT, slow_moves, "HA_NCCL_SLOW_MOVES", 4, 1, 1000, "", NOW, AVAILABILITY,
   "Moves a minute, at most, that a connection makes because a path is slow or is not any more.")
 X(INT, rto_ms, "HA_NCCL_RTO_MS", 1000, 10, 60000, "", NOW, AVAILABILITY,
