@@ -108,6 +108,11 @@ static void send_batch(const struct ha_ctx *ctx, struct ha_peer *p)
 	p->carrier = NULL;
 }
 
+unsigned ha_peer_connections(const struct ha_bundle *b)
+{
+	return b->link.peer ? b->link.peer->connections : 0;
+}
+
 bool ha_peer_add(struct ha_bundle *b, const union ha_message *m)
 {
 	struct ha_msg_for about = {

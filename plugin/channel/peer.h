@@ -35,6 +35,8 @@ struct ha_peers {
  * found by its ring. */
 void ha_peer_join(struct ha_bundle *b);
 void ha_peer_leave(struct ha_bundle *b);
+/* How many connections lead to the same process; 0: not known. */
+unsigned ha_peer_connections(const struct ha_bundle *b);
 /* Into the batch. False: this connection has none. */
 bool ha_peer_add(struct ha_bundle *b, const union ha_message *m);
 /* All batches depart. */

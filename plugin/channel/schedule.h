@@ -30,6 +30,18 @@ struct ha_round {
 	atomic_bool called; /* an owner has asked for the driver since */
 };
 
+/*
+ * What many connections of a process add to a time within which one is done, ns. All may have lost
+ * the same NIC, and one thread serves them: some 25 us an end, several times that on a busy
+ * machine.
+ */
+#define HA_CROWD_FROM 64
+#define HA_CROWD_EACH_NS (100 * UINT64_C(1000))
+static inline uint64_t ha_crowd_ns(unsigned connections)
+{
+	return connections > HA_CROWD_FROM ? (connections - HA_CROWD_FROM) * HA_CROWD_EACH_NS : 0;
+}
+
 /* Look again at `at` (ns of the context's clock) at the latest. The bundle is taken (guard.h). */
 void ha_due(struct ha_bundle *b, uint64_t at);
 /* Look in the next round, or in this one if it has not come so far. Under ctx->drive. */

@@ -16,7 +16,8 @@
 #define AGAIN_NS 20000u
 /* Bundles that one barrier serves; their owners are kept out until it is their turn. */
 #define TAKEN_MAX 32
-/* What is not urgent waits so long at most for what is. */
+/* What is not urgent waits so long at most for what is, and ha_crowd_ns(): reports of many
+ * connections would take longer than their failover does. */
 #define URGENT_NS (20 * HA_NS_PER_MS)
 /* And so long after the last of it: the peer's ends of the same connections, whose work may go on,
  * use the same processors in small installations. */
@@ -274,6 +275,7 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 static uint64_t look_at_all(struct ha_ctx *ctx)
 {
 	uint64_t now, next = drive_all(ctx), urgent = 0, tidy;
+	unsigned connections = 0;
 	struct ha_bundle *b;
 
 	/* Fences, and what the peers must learn of them, first: all connections of a lost device
@@ -290,7 +292,10 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 			next = b->schedule.look_due;
 		if (b->schedule.urgent_until > urgent)
 			urgent = b->schedule.urgent_until;
+		connections++;
 	}
+	if (urgent)
+		urgent += ha_crowd_ns(connections);
 	ctx->round.urgent = now < urgent;
 	if (ctx->round.urgent) {
 		ctx->round.calm_at = now + AFTER_NS;

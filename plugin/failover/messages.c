@@ -24,6 +24,8 @@
 #include <errno.h>
 #include <string.h>
 
+/* Each with ha_crowd_ns() of the peer's connections: a peer that is still at work on the others has
+ * lost nothing, and what is repeated is more work for it. */
 #define REPEAT_FIRST_NS (10 * HA_NS_PER_MS) /* for the first time, then */
 #define REPEAT_NS (20 * HA_NS_PER_MS)       /* and then twice as long each time, up to */
 #define REPEAT_MAX_NS HA_NS_PER_S
@@ -163,7 +165,7 @@ static void repeat_unanswered(struct ha_bundle *b, struct ha_rail *r, uint64_t n
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint32_t say = find_unanswered(b, r);
-	uint64_t pause;
+	uint64_t crowd = ha_crowd_ns(ha_peer_connections(b)), pause;
 
 	if (!say) {
 		k->out.repeat_at = 0;
@@ -171,11 +173,11 @@ static void repeat_unanswered(struct ha_bundle *b, struct ha_rail *r, uint64_t n
 		return;
 	}
 	if (!k->out.repeat_at) {
-		k->out.repeat_at = now + REPEAT_FIRST_NS;
+		k->out.repeat_at = now + REPEAT_FIRST_NS + crowd;
 	} else if (now >= k->out.repeat_at) {
 		k->out.due |= say;
 		pause = REPEAT_NS << (k->out.repeats < 10 ? k->out.repeats++ : 10);
-		k->out.repeat_at = now + (pause < REPEAT_MAX_NS ? pause : REPEAT_MAX_NS);
+		k->out.repeat_at = now + crowd + (pause < REPEAT_MAX_NS ? pause : REPEAT_MAX_NS);
 	}
 	ha_due(b, k->out.repeat_at);
 }

@@ -374,6 +374,28 @@ static void urgent_first(void)
 	free_bundles();
 }
 
+#define MORE (HA_CROWD_FROM + 4)
+
+/* Many connections may all have lost the same NIC: what is not urgent waits for longer. */
+static void urgent_for_longer_with_many(void)
+{
+	static struct ha_bundle more[MORE];
+
+	make_bundles();
+	for (unsigned i = 0; i < MORE; i++) {
+		more[i] = (struct ha_bundle) { .ctx = &ctx };
+		more[i].schedule.due = more[i].schedule.look_due = UINT64_MAX;
+		LIST_INSERT_HEAD(&ctx.bundles, &more[i], entry);
+	}
+	bundle[3]->schedule.urgent_until = START + 20 * MS;
+	CHECK_INT(drive_round(0), 21 * MS); /* ten above HA_CROWD_FROM, 0.1 ms each */
+	CHECK_INT(drive_round(21 * MS - 1), 21 * MS);
+	CHECK(ctx.round.urgent);
+	drive_round(21 * MS);
+	CHECK(!ctx.round.urgent);
+	free_bundles();
+}
+
 /* What counts as urgent: a rail that carried data, for twenty milliseconds from its suspicion, or
  * until what it carried is on its way. What is superfluous, or never came up, can wait. */
 static void what_is_urgent(void)
@@ -467,6 +489,7 @@ int main(void)
 	tidied_a_few_at_a_time();
 	tidied_later();
 	urgent_first();
+	urgent_for_longer_with_many();
 	what_is_urgent();
 	keys_are_registered();
 	a_connection_that_ends();

@@ -376,6 +376,34 @@ static void until_it_is_answered(void)
 	free_bundle(b);
 }
 
+#define MANY (HA_CROWD_FROM + 10)
+
+/* A peer to which many connections lead is still at work on the others: it is given more time. */
+static void later_where_there_are_many(void)
+{
+	struct ha_bundle *all[MANY], *b;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		all[i] = make_bundle(true);
+		all[i]->terms.flags |= HA_FLAG_BATCHES;
+		all[i]->link.peer_context = 1;
+		ha_peer_join(all[i]);
+	}
+	b = all[0];
+	take_down(b, 1);
+	b->failover.ctl[1].compare.has_state = true;
+	b->failover.ctl[1].out.sent = HA_SEND(RAIL_FENCED); /* with the batch */
+	CHECK_INT(send_at(b, now), 0);
+	CHECK_INT(b->schedule.due, now + 11 * MS);
+	CHECK_INT(send_at(b, now + 11 * MS - 1), 0);
+	CHECK(send_at(b, now + 11 * MS) > 0);
+	CHECK_INT(b->schedule.due, now + 32 * MS);
+	for (unsigned i = 0; i < MANY; i++) {
+		ha_peer_leave(all[i]);
+		free_bundle(all[i]);
+	}
+}
+
 static void windows_until_they_are_known(void)
 {
 	struct ha_bundle *b = make_bundle(false);
@@ -465,6 +493,7 @@ int main(void)
 	rail_refuses();
 	first_by_batch();
 	until_it_is_answered();
+	later_where_there_are_many();
 	windows_until_they_are_known();
 	abort_is_sent();
 	peers_that_take_less();
