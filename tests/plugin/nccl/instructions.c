@@ -22,7 +22,9 @@
 #define CALLGRIND_DUMP_STATS
 #endif
 
-#define WARM_UP 600 /* more than any ring has slots */
+#define CONNECTIONS_MAX 4000 /* four queue pairs each, of the 16,384 of a software NIC */
+#define OPENED_AT_ONCE 64    /* more would not be through in time under callgrind */
+#define WARM_UP 600          /* more than any ring has slots */
 #define NAP_US 100
 /* on a machine that is so busy that the software NIC, a thread, waits for a processor */
 #define NAP_MAX_US 20000
@@ -152,34 +154,23 @@ static void transfer_message(struct run *r)
 
 static char events[] = "/tmp/instructions.XXXXXX";
 
-/* How often the plugin has reported this in the file that hawser's plugin appends events to. */
-static int count_reports(const char *what)
-{
-	static char text[1 << 22];
-	FILE *f = fopen(events, "r");
-	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	int found = 0;
-
-	text[n] = 0;
-	for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
-		found++;
-	if (f)
-		fclose(f);
-	return found;
-}
+#define PROTECTED_WAIT_S 1800 /* as slow as callgrind makes thousands of them */
 
 /* Normal operation: both ends have reported that they are protected (slowly, under callgrind), or
  * that they never will be. A plugin that reports nothing is not hawser's, and is ready when it says
  * so. */
 static void await_protection(unsigned connections)
 {
-	int ends = 2 * (int)connections;
+	unsigned ends = 2 * connections, ready = 0;
+	double end = rig_now() + PROTECTED_WAIT_S;
 
-	for (int i = 0;
-	     i < 3000 && count_reports("\"event\"") && count_reports("protected\",") < ends; i++)
-		usleep(100000);
-	CHECK(!count_reports("\"event\"") || count_reports("protected\",") >= ends,
-	      "the connections are not protected after five minutes");
+	if (rig_count_events(events, "\"event\"")) {
+		while ((ready = rig_count_events(events, "protected\",")) < ends) {
+			CHECK(rig_now() < end, "%u of %u ends are protected after %d s", ready,
+			      ends, PROTECTED_WAIT_S);
+			usleep(100000);
+		}
+	}
 	unlink(events);
 }
 
@@ -207,10 +198,9 @@ static unsigned share_of_buffers(unsigned buffers, unsigned connections, unsigne
 	return buffers / connections + (i < buffers % connections);
 }
 
-static void connection_open(struct run *r, struct connection *c, int dev, unsigned buffers,
-			    size_t size)
+/* The pair is there. */
+static void register_buffers(struct run *r, struct connection *c, unsigned buffers, size_t size)
 {
-	rig_pair_open_on(&r->rig, &c->pair, dev);
 	c->buffers = buffers;
 	c->from = calloc(buffers, sizeof(*c->from));
 	c->to = calloc(buffers, sizeof(*c->to));
@@ -229,13 +219,24 @@ static void connection_open(struct run *r, struct connection *c, int dev, unsign
 /* All of them, which share the buffers out. */
 static void connections_open(struct run *r, int dev, unsigned buffers, size_t size)
 {
+	struct rig_pair *pair = calloc(r->connections, sizeof(*pair));
 	unsigned registered = 0;
 
-	for (unsigned i = 0; i < r->connections; i++) {
-		connection_open(r, &r->connection[i], dev,
-				share_of_buffers(buffers, r->connections, i), size);
-		registered += r->connection[i].buffers;
+	CHECK(pair, "no memory");
+	for (unsigned i = 0; i < r->connections; i += OPENED_AT_ONCE) {
+		unsigned left = r->connections - i;
+
+		rig_pairs_open(&r->rig, &pair[i],
+			       (int)(left < OPENED_AT_ONCE ? left : OPENED_AT_ONCE), dev, 1);
 	}
+	for (unsigned i = 0; i < r->connections; i++) {
+		struct connection *c = &r->connection[i];
+
+		c->pair = pair[i];
+		register_buffers(r, c, share_of_buffers(buffers, r->connections, i), size);
+		registered += c->buffers;
+	}
+	free(pair);
 	CHECK(registered == buffers, "%u buffers are registered, %u are asked for", registered,
 	      buffers);
 }
@@ -307,7 +308,7 @@ int main(int argc, char **argv)
 
 	CHECK(argc > SIZES, "usage: %s VERSION MESSAGES NICS CONNECTIONS BUFFERS SIZE...", argv[0]);
 	n = parse_number(argv[MESSAGES], 1, 1000000);
-	r.connections = parse_number(argv[CONNECTIONS], 1, 1024);
+	r.connections = parse_number(argv[CONNECTIONS], 1, CONNECTIONS_MAX);
 	buffers = parse_number(argv[BUFFERS], r.connections, 100000);
 	most = find_largest(argv + SIZES, argc - SIZES);
 	r.connection = calloc(r.connections, sizeof(*r.connection));

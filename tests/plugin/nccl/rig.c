@@ -154,6 +154,21 @@ void rig_forget_log(void)
 	pthread_mutex_unlock(&kept.lock);
 }
 
+unsigned rig_count_events(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "r");
+	unsigned found = 0;
+	char *line = NULL;
+	size_t size = 0;
+
+	while (f && getline(&line, &size, f) > 0)
+		found += strstr(line, text) != NULL;
+	free(line);
+	if (f)
+		fclose(f);
+	return found;
+}
+
 double rig_now(void)
 {
 	return ha_monotonic_s();
@@ -311,6 +326,30 @@ void rig_pair_connect(struct rig *rig, struct rig_pair *pair, int dev)
 			OK(abi->connect(&rig->plugin, dev, pair->handle, &pair->send));
 		if (!pair->recv)
 			OK(abi->accept(&rig->plugin, pair->listen, &pair->recv));
+		rig_pause(&deadline);
+	}
+}
+
+void rig_pairs_open(struct rig *rig, struct rig_pair *pair, int n, int dev, int devices)
+{
+	struct rig_deadline deadline = rig_deadline("connections opened at once");
+	const struct ha_plugin_abi *abi = rig->plugin.abi;
+	int ready = 0;
+
+	for (int i = 0; i < n; i++)
+		OK(abi->listen(&rig->plugin, dev + i % devices, pair[i].handle, &pair[i].listen));
+	while (ready < n) {
+		ready = 0;
+		for (int i = 0; i < n; i++) {
+			struct rig_pair *p = &pair[i];
+
+			if (!p->send)
+				OK(abi->connect(&rig->plugin, dev + i % devices, p->handle,
+						&p->send));
+			if (!p->recv)
+				OK(abi->accept(&rig->plugin, p->listen, &p->recv));
+			ready += p->send && p->recv;
+		}
 		rig_pause(&deadline);
 	}
 }

@@ -68,6 +68,8 @@ void rig_pair_open_on(struct rig *rig, struct rig_pair *pair, int dev);
 /* From a listener's handle: drives connect on `dev` and accept until both ends are there. */
 void rig_pair_connect(struct rig *rig, struct rig_pair *pair, int dev);
 void rig_pair_close(struct rig *rig, struct rig_pair *pair);
+/* All of them at once, which share `devices` devices from `dev` on. */
+void rig_pairs_open(struct rig *rig, struct rig_pair *pair, int n, int dev, int devices);
 
 void *rig_reg(struct rig *rig, void *comm, void *data, size_t size);
 /* The table's own regMr and regMrDmaBuf, with any type. */
@@ -121,6 +123,8 @@ bool rig_logged(const char *text);
 bool rig_islands(void);
 unsigned rig_log_lines(const char *text); /* that have it */
 void rig_forget_log(void);
+/* The lines that have a text in the file of HA_NCCL_EVENTS; 0 without a file. */
+unsigned rig_count_events(const char *path, const char *text);
 void rig_logger(ncclDebugLogLevel level, unsigned long subsys, const char *file, int line,
 		const char *format, ...);
 

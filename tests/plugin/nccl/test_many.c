@@ -7,30 +7,6 @@
 
 static struct rig_pair pair[CONNECTIONS];
 
-static void open_all(struct rig *rig)
-{
-	struct rig_deadline deadline = rig_deadline("256 connections");
-	int ready = 0;
-
-	for (int i = 0; i < CONNECTIONS; i++)
-		OK(rig->plugin.abi->listen(&rig->plugin, i % rig->plugin.devices, pair[i].handle,
-					   &pair[i].listen));
-	while (ready < CONNECTIONS) {
-		ready = 0;
-		for (int i = 0; i < CONNECTIONS; i++) {
-			struct rig_pair *p = &pair[i];
-
-			if (!p->send)
-				OK(rig->plugin.abi->connect(&rig->plugin, i % rig->plugin.devices,
-							    p->handle, &p->send));
-			if (!p->recv)
-				OK(rig->plugin.abi->accept(&rig->plugin, p->listen, &p->recv));
-			ready += p->send && p->recv;
-		}
-		rig_pause(&deadline);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	static uint32_t from[CONNECTIONS][64], to[CONNECTIONS][64];
@@ -40,7 +16,7 @@ int main(int argc, char **argv)
 
 	rig_expect_calm();
 	rig_open(&rig, argc, argv);
-	open_all(&rig);
+	rig_pairs_open(&rig, pair, CONNECTIONS, 0, rig.plugin.devices);
 	for (int i = 0; i < CONNECTIONS; i++) {
 		from_mr[i] = rig_reg(&rig, pair[i].send, from[i], sizeof(from[i]));
 		to_mr[i] = rig_reg(&rig, pair[i].recv, to[i], sizeof(to[i]));
