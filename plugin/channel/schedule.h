@@ -24,8 +24,9 @@ struct ha_schedule {
 
 /* When the driver looks at any of a context's. Under ctx->drive, but for `called`. */
 struct ha_round {
-	uint64_t due;       /* when the first of them is; UINT64_MAX: none */
-	uint64_t calm_at;   /* what is not urgent waits until then */
+	uint64_t due;         /* when the first of them is; UINT64_MAX: none */
+	uint64_t calm_at;     /* what is not urgent waits until then */
+	unsigned connections; /* as of the last round */
 	bool urgent;        /* a rail is being fenced, or what it carried is not on its way again */
 	atomic_bool called; /* an owner has asked for the driver since */
 };

@@ -294,6 +294,7 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 			urgent = b->schedule.urgent_until;
 		connections++;
 	}
+	ctx->round.connections = connections;
 	if (urgent)
 		urgent += ha_crowd_ns(connections);
 	ctx->round.urgent = now < urgent;

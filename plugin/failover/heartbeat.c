@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define ROUNDS_OF_MANY 16 /* of the driver between two heartbeats of many connections */
 #define MISSES 3
 #define DOUBTED_MISSES 2 /* of a rail whose path another connection has proved silent */
 /* if it has itself seen nothing for this part of the time-out: any has a heartbeat
@@ -196,6 +197,17 @@ static void read_heartbeat(struct ha_bundle *b, const struct ha_rail *r)
 				    __ATOMIC_ACQUIRE));
 }
 
+/* A round of the driver walks along all connections: those of many have their heartbeats in common
+ * rounds, a little later than alone. */
+static uint64_t next_heartbeat(const struct ha_bundle *b, uint64_t interval, uint64_t now)
+{
+	uint64_t grid = interval / ROUNDS_OF_MANY, at = now + interval;
+
+	if (b->ctx->round.connections <= HA_CROWD_FROM || !grid)
+		return at;
+	return (at + grid - 1) / grid * grid;
+}
+
 void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
@@ -219,7 +231,7 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		} else {
 			k->heartbeat.misses++;
 		}
-		k->heartbeat.at = now + interval;
+		k->heartbeat.at = next_heartbeat(b, interval, now);
 	}
 	look_in_time(b, &k->heartbeat, now);
 	ha_board_settle(b, r);

@@ -402,6 +402,35 @@ static void how_often_it_looks(void)
 	ctx.config.heartbeat_ms = HEARTBEAT_MS;
 }
 
+/* Of many connections the heartbeats of a sixteenth of the interval come in one round, at its end,
+ * and none before the interval is over. */
+static void many_have_theirs_in_common(void)
+{
+	const uint64_t grid = HEARTBEAT_MS * MS / 16, first = NOW / grid * grid;
+	const struct {
+		unsigned connections;
+		uint64_t now, next;
+	} steps[] = {
+		{ HA_CROWD_FROM, first + 1, first + 1 + HEARTBEAT_MS * MS },
+		{ HA_CROWD_FROM + 1, first, first + HEARTBEAT_MS * MS },
+		{ HA_CROWD_FROM + 1, first + 1, first + grid + HEARTBEAT_MS * MS },
+		{ HA_CROWD_FROM + 1, first + grid, first + grid + HEARTBEAT_MS * MS },
+	};
+
+	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct ha_send *s = make_sender();
+		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+
+		ctx.round.connections = steps[i].connections;
+		k->at = steps[i].now;
+		k->still_since = steps[i].now;
+		ha_heartbeat_step(&s->b, &s->b.rail[0], steps[i].now);
+		CHECK_INT(k->at, steps[i].next);
+		free_bundle(&s->b);
+	}
+	ctx.round.connections = 0;
+}
+
 /* Where signs are asked for, looks come at half of HA_NCCL_SILENCE_MS, also while a rail that was
  * busy a moment ago is idle; where nothing answers for long they become rarer again. */
 static void watched_closely(void)
@@ -451,6 +480,7 @@ int main(void)
 	the_peer_asks();
 	a_heartbeat_is_refused();
 	how_often_it_looks();
+	many_have_theirs_in_common();
 	watched_closely();
 	return 0;
 }
