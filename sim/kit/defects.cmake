@@ -2,6 +2,19 @@
 # The simulators run the products' own sources; some have deliberate defects that a simulation switches on, so that it can be seen
 # to find them. The products have none: a table beside the simulator (defects.txt) says what is different in its copy.
 
+# Of a library's sources those that the table leaves as they are, for an object library: the product and the simulator's copy of it
+# have the same objects of them. A header in the table would change files that the table does not name, so it may have none.
+function(ha_list_unchanged result table folder)
+  file(STRINGS ${CMAKE_SOURCE_DIR}/${table} changed REGEX "^in ")
+  if(changed MATCHES "\\.h(;|$)")
+    message(FATAL_ERROR "${table}: a header has defects, so what includes it cannot be shared with the product")
+  endif()
+  set(unchanged ${ARGN})
+  list(TRANSFORM changed REPLACE "^in ${folder}/" "")
+  list(REMOVE_ITEM unchanged ${changed})
+  set(${result} ${unchanged} PARENT_SCOPE)
+endfunction()
+
 # A library's sources as the simulator builds them: those in the table come from a changed copy. Headers too, which the library's
 # users then include in place of the product's. FOLDER: of the sources, from the root; HEADER: declares the defects.
 function(ha_sources_with_defects library table folder header)
