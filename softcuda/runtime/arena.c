@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <unistd.h>
@@ -162,6 +163,23 @@ void release_pages(struct arena *arena, size_t offset, size_t size)
 	pthread_mutex_lock(&arena->lock);
 	add_gap_locked(arena, offset, size);
 	pthread_mutex_unlock(&arena->lock);
+}
+
+void zero_pages(struct arena *arena, size_t offset, size_t size)
+{
+	off_t at = (off_t)offset;
+	off_t end = (off_t)(offset + size);
+
+	while (at < end) {
+		off_t data = lseek(arena->descriptor, at, SEEK_DATA);
+		if (data < 0 || data >= end)
+			return;
+		off_t hole = lseek(arena->descriptor, data, SEEK_HOLE);
+		if (hole < 0 || hole > end)
+			hole = end;
+		memset(arena->base + data, 0, (size_t)(hole - data));
+		at = hole;
+	}
 }
 
 char *arena_address(const struct arena *arena, size_t offset)

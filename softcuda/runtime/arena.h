@@ -29,6 +29,12 @@ int64_t allocate_pages(struct arena *arena, size_t size);
 /* Give back what allocate_pages gave. */
 void release_pages(struct arena *arena, size_t offset, size_t size);
 
+/*
+ * Write zeros. Pages that nobody has written yet are zero and stay absent: NCCL zeroes every buffer
+ * that it allocates, and uses few of them whole.
+ */
+void zero_pages(struct arena *arena, size_t offset, size_t size);
+
 char *arena_address(const struct arena *arena, size_t offset);
 int arena_descriptor(const struct arena *arena);
 /* Bytes that are not allocated. */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "softcuda/runtime/copy.h"
 
+#include "softcuda/runtime/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+#define ZERO_PAGES_MIN (16 * ARENA_PAGE) /* from here on it pays to ask which pages exist */
 
 struct copy {
 	struct operation base;
@@ -77,6 +81,9 @@ void *copy_staging(struct operation *operation)
 
 static void fill_row(char *to, const struct fill *fill)
 {
+	if (!fill->value && fill->shape.width >= ZERO_PAGES_MIN &&
+	    zero_device_memory(to, fill->shape.width))
+		return;
 	if (fill->element == 1) {
 		memset(to, (int)(fill->value & 0xff), fill->shape.width);
 		return;

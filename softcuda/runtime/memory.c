@@ -43,6 +43,19 @@ void release_device_memory(const struct range *range)
 	release_pages(device_arena(find_device(range->device)), range->offset, range->span);
 }
 
+bool zero_device_memory(void *pointer, size_t size)
+{
+	struct range range;
+
+	if (!find_range(pointer, &range) || range.kind != RANGE_DEVICE)
+		return false;
+	size_t within = (uintptr_t)pointer - range.start;
+	if (size > range.span - within)
+		return false;
+	zero_pages(device_arena(find_device(range.device)), range.offset + within, size);
+	return true;
+}
+
 /*
  * Whole pages of its own: what is registered with a NIC must not share a page with the program's
  * heap.

@@ -15,6 +15,9 @@ cudaError_t allocate_device_memory(struct device *device, size_t size, struct me
 /* Give back a range that was taken out of the table. */
 void release_device_memory(const struct range *range);
 
+/* Write zeros into cudaMalloc's memory. False: it is something else, and nothing was written. */
+bool zero_device_memory(void *pointer, size_t size);
+
 cudaError_t allocate_host_memory(size_t size, void **pointer);
 void release_host_memory(const struct range *range);
 

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void device_memory(void)
 {
@@ -204,10 +205,46 @@ static void memory_pools(void)
 	FAILS(cudaMemPoolCreate(&pool, &properties), cudaErrorNotSupported);
 }
 
+static size_t count_pages(void *from, size_t pages)
+{
+	unsigned char there[1024];
+	size_t found = 0;
+
+	CHECK(pages <= sizeof(there) && mincore(from, pages * 4096, there) == 0);
+	for (size_t i = 0; i < pages; i++)
+		found += there[i] & 1;
+	return found;
+}
+
+/* cudaMemset to zero makes no page of memory that nobody has written, and zeroes what has been. */
+static void zeros_make_no_pages(void)
+{
+	enum { PAGES = 1024, SIZE = PAGES * 4096 };
+	char *pointer;
+
+	OK(cudaMalloc((void **)&pointer, SIZE));
+	OK(cudaMemset(pointer, 0, SIZE));
+	OK(cudaDeviceSynchronize());
+	CHECK_INT(count_pages(pointer, PAGES), 0);
+	memset(pointer + 4096 * 10 - 1, 1, 2);
+	memset(pointer + SIZE - 4096 * 3, 1, 4096 * 3);
+	OK(cudaMemset(pointer + 1, 0, SIZE - 2));
+	OK(cudaDeviceSynchronize());
+	CHECK_INT(count_pages(pointer, PAGES), 5);
+	CHECK(pointer[SIZE - 1] == 1); /* behind what was zeroed */
+	for (size_t i = 0; i < SIZE - 1; i++)
+		CHECK(pointer[i] == 0);
+	OK(cudaMemset(pointer, 0x5a, SIZE));
+	OK(cudaDeviceSynchronize());
+	CHECK(pointer[0] == 0x5a && pointer[SIZE - 1] == 0x5a);
+	OK(cudaFree(pointer));
+}
+
 int main(void)
 {
 	setenv("SOFTCUDA_MEMORY", "256M", 1);
 	device_memory();
+	zeros_make_no_pages();
 	wrong_frees();
 	attributes_of_pointers();
 	free_waits_for_all_streams();
