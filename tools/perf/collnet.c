@@ -75,6 +75,12 @@ static float value_of(uint64_t seed, int set, int rank, size_t i)
 #define NEAR 63 /* words on either side that may share a word's block */
 #define WINDOW (2 * NEAR + 1)
 
+/* fmaxf() is a call, for the sake of NaN, which no magnitude is. */
+static float take_larger(float a, float b)
+{
+	return a > b ? a : b;
+}
+
 /* near[i]: the largest of most[] within NEAR words of i. Of any WINDOW words in a row, the first
  * ones end a stretch of as many, and the others begin the next: each stretch is gone through once
  * from either end. */
@@ -83,7 +89,7 @@ static void find_largest(const float *most, size_t n, float *near)
 	float largest = 0;
 
 	for (size_t i = n; i-- > 0;) {
-		largest = i % WINDOW == WINDOW - 1 ? most[i] : fmaxf(largest, most[i]);
+		largest = i % WINDOW == WINDOW - 1 ? most[i] : take_larger(largest, most[i]);
 		near[i] = largest; /* to the end of the stretch */
 	}
 	for (size_t i = n; i-- > 0;)
@@ -91,9 +97,9 @@ static void find_largest(const float *most, size_t n, float *near)
 	for (size_t k = 0; k < n + NEAR; k++) {
 		float here = k < n ? most[k] : 0;
 
-		largest = k % WINDOW ? fmaxf(largest, here) : here;
+		largest = k % WINDOW ? take_larger(largest, here) : here;
 		if (k >= NEAR)
-			near[k - NEAR] = fmaxf(near[k - NEAR], largest);
+			near[k - NEAR] = take_larger(near[k - NEAR], largest);
 	}
 }
 
