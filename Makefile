@@ -40,7 +40,7 @@ demo-ina: ## reduction in the network: controller, switch and four hosts in netw
 demo-gpu: all ## GPU-initiated traffic on the host: tokens to experts and back (MoE) over software NICs that are killed in the middle
 	@build/ha gpu-moe
 
-check: ## every test: unit, contract, foreign programs, sanitizers, fuzzers, the core of the lab
+check: ## every test: unit, contract, foreign programs, sanitizers, the core of the lab
 	@scripts/install-deps test lab
 	@scripts/install-deps nccl-all || echo "NCCL is not there: what runs under it is skipped and counted"
 	@scripts/check
