@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/balance/hints.h"
 
+#include "base/trust.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,15 +33,11 @@ void ha_hints_close(struct ha_hints *h)
  * it. */
 static const char *find_file_fault(const struct stat *st)
 {
-	if (!S_ISREG(st->st_mode))
-		return "it is no file";
-	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return "it is another user's";
-	if (st->st_mode & (S_IWGRP | S_IWOTH))
-		return "others may write to it";
-	if (st->st_size != (off_t)sizeof(struct mpib_hint_shm))
-		return "its size is wrong";
-	return NULL;
+	const char *fault = ha_trust_fault(st);
+
+	if (!fault && st->st_size != (off_t)sizeof(struct mpib_hint_shm))
+		fault = "its size is wrong";
+	return fault;
 }
 
 static const struct mpib_hint_shm *map_file(const char *path, struct stat *st, const char **why)
