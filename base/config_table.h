@@ -92,6 +92,11 @@ X(INT, profiler, "HA_NCCL_PROFILER", -1, -1, 1, "", NOW, AVAILABILITY,
 X(STR, status_dir, "HA_NCCL_STATUS_DIR", 0, 0, 0, "/dev/shm/hawser-%u", NOW, AVAILABILITY,
   "Directory in memory of the pages that `ha status` reads, one per process; none = no page.")
 
+X(STR, switches, "HA_NCCL_SWITCHES", 0, 0, 0, "/run/hawser/switches", NOW, AVAILABILITY,
+  "File of `ha switches --write`: the leaf switch that each NIC hangs on, where NCCL_IB_HCA names "
+  "no rail. Read when NCCL initializes the plugin; it must be root's or the user's own. none = "
+  "not read.")
+
 /* Polling and threads. */
 X(BOOL, use_progress_thread, "HA_NCCL_USE_PROGRESS_THREAD", 1, 0, 1, "", NOW, PROGRESS,
   "1 = one service thread per process does what is slow or must not wait for NCCL; 0 = everything "

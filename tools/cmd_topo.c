@@ -16,6 +16,20 @@
 #include "tools/ha.h"
 #include "tools/topo_view.h"
 
+static void switch_print(const struct ha_topo_switch *at)
+{
+	char text[160];
+
+	if (*at->id)
+		printf("    switch   %s, its port %s, by %s\n",
+		       ha_leaf_switch_text(at, text, sizeof(text)),
+		       *at->port ? at->port : "unknown", *at->source ? at->source : "hand");
+	else if (*at->source)
+		printf("    switch   not known: %s found none, or several\n", at->source);
+	else
+		printf("    switch   not in the file of `ha switches` (HA_NCCL_SWITCHES)\n");
+}
+
 static void device_print(int index, const struct ha_topo_device *dev)
 {
 	/* without and with dma-buf, each without and with the peer memory module */
@@ -36,6 +50,7 @@ static void device_print(int index, const struct ha_topo_device *dev)
 	else
 		printf("    address  LID %d, GID %d: %s\n", dev->address.lid,
 		       dev->address.gid_index, ha_gid_text(&dev->address.gid, gid));
+	switch_print(&dev->place.at);
 	printf("    limits   %d queue pairs, %d completions per queue, %d shared receive queues, "
 	       "%d SGEs per request\n",
 	       dev->attr.max_qp, dev->attr.max_cqe, dev->attr.max_srq, dev->attr.max_sge);
@@ -69,6 +84,7 @@ static void filters_print(const struct ha_config *config)
 		HA_CFG_ib_addr_range,
 		HA_CFG_ib_roce_version,
 		HA_CFG_ib_device_pci_order,
+		HA_CFG_switches,
 	};
 	char value[HA_CONFIG_TEXT_MAX];
 

@@ -47,6 +47,21 @@ static void address_put(json_t *o, const struct ha_topo_device *d)
 			    d->up && !d->is_ethernet ? json_integer(d->address.lid) : json_null());
 }
 
+/* What the file of `ha switches` has of a port; null: nothing. */
+static json_t *switch_object(const struct ha_topo_switch *at)
+{
+	json_t *o;
+
+	if (!*at->source && !*at->id)
+		return json_null();
+	o = json_object();
+	text_put(o, "id", at->id);
+	text_put(o, "name", at->name);
+	text_put(o, "port", at->port);
+	text_put(o, "source", at->source);
+	return o;
+}
+
 static json_t *port_object(const struct topo_view *view, int i)
 {
 	const struct ha_topo_device *d = &view->topo->devices[i];
@@ -68,6 +83,7 @@ static json_t *port_object(const struct topo_view *view, int i)
 			    d->place.rail_id >= 0 ? json_integer(d->place.rail_id) : json_null());
 	json_object_set_new(o, "plane",
 			    d->place.plane_id >= 0 ? json_integer(d->place.plane_id) : json_null());
+	json_object_set_new(o, "switch", switch_object(&d->place.at));
 	text_put(o, "place", topo_place_text(d, text, sizeof(text)));
 	text_put(o, "card", topo_card_text(d, text, sizeof(text)));
 	guid_put(o, "card_guid", d->guid);

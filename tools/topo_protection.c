@@ -30,11 +30,6 @@ static enum topo_nics nics_apart(const struct topo_view *view, bool is_ethernet)
 	return best;
 }
 
-static bool same_leaf(const struct ha_topo_device *a, const struct ha_topo_device *b)
-{
-	return a->place.rail_id == b->place.rail_id && a->place.plane_id == b->place.plane_id;
-}
-
 /* The first port that is up and has this leaf switch. */
 static bool first_of_leaf(const struct ha_topo *topo, int i)
 {
@@ -42,7 +37,7 @@ static bool first_of_leaf(const struct ha_topo *topo, int i)
 		const struct ha_topo_device *d = &topo->devices[k];
 
 		if (d->up && d->is_ethernet == topo->devices[i].is_ethernet &&
-		    same_leaf(d, &topo->devices[i]))
+		    ha_leaf(d) == ha_leaf(&topo->devices[i]))
 			return false;
 	}
 	return true;
@@ -60,7 +55,7 @@ bool topo_protection(const struct topo_view *view, bool is_ethernet, struct topo
 			continue;
 		if (!p->ports++)
 			p->first = d;
-		if (d->place.rail_id < 0 && !p->unknown)
+		if (!p->unknown && !ha_leaf_comparable(ha_leaf(d), ha_leaf(p->first)))
 			p->unknown = d;
 		p->leaves += first_of_leaf(topo, i);
 	}
@@ -84,23 +79,40 @@ static void nics_print(const struct topo_protection *p, FILE *out)
 	fprintf(out, "%s", texts[p->nics]);
 }
 
-static void leaves_print(const struct topo_protection *p, FILE *out)
+static void unknown_print(const struct topo_protection *p, FILE *out)
 {
-	char label[HA_DEVICE_NAME_MAX + 8];
+	char label[HA_DEVICE_NAME_MAX + 8], other[HA_DEVICE_NAME_MAX + 8];
+
+	ha_topo_device_label(p->unknown, label, sizeof(label));
+	if (!ha_leaf(p->unknown) || !ha_leaf(p->first))
+		fprintf(out,
+			"; leaf switches are not known: neither NCCL_IB_HCA nor HA_NCCL_SWITCHES "
+			"names that of %s",
+			ha_leaf(p->unknown) ? ha_topo_device_label(p->first, other, sizeof(other))
+					    : label);
+	else
+		fprintf(out,
+			"; leaf switches are not known: NCCL_IB_HCA names the rail of %s or of %s, "
+			"not of both",
+			ha_topo_device_label(p->first, other, sizeof(other)), label);
+}
+
+static void leaves_print(const struct ha_topo *topo, const struct topo_protection *p, FILE *out)
+{
+	char text[160];
 
 	if (p->nics == TOPO_NICS_ONE)
 		return;
 	if (p->unknown) {
-		fprintf(out, "; leaf switches are not known: NCCL_IB_HCA names no rail of %s",
-			ha_topo_device_label(p->unknown, label, sizeof(label)));
+		unknown_print(p, out);
 		return;
 	}
 	switch (p->leaves) {
 	case 1:
 		fprintf(out,
-			"; NOT of a leaf switch: no standby avoids that of rail %d, which "
-			"all ports are on",
-			p->first->place.rail_id);
+			"; NOT of a leaf switch: no standby avoids %s%s, which all ports are on",
+			p->first->place.rail_id < 0 ? "" : "that ",
+			ha_leaf_text(topo, ha_leaf(p->first), text, sizeof(text)));
 		break;
 	case 2:
 		fprintf(out,
@@ -123,7 +135,7 @@ void topo_protection_print(const struct topo_view *view, FILE *out)
 			continue;
 		fprintf(out, "protection, %s: ", ethernet ? "RoCE" : "InfiniBand");
 		nics_print(&p, out);
-		leaves_print(&p, out);
+		leaves_print(view->topo, &p, out);
 		fputc('\n', out);
 	}
 }

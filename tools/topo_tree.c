@@ -200,7 +200,7 @@ void topo_tree_print(const struct topo_view *view, FILE *out)
 /* Do they hang on one leaf switch? */
 static const char *rail_text(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	if (a->place.rail_id < 0 || b->place.rail_id < 0)
+	if (!ha_leaf_comparable(ha_leaf(a), ha_leaf(b)))
 		return "";
 	return ha_standby_shares_leaf(a, b) ? ", same leaf switch" : ", another leaf switch";
 }

@@ -40,7 +40,7 @@ struct topo_protection {
 	int ports;
 	enum topo_nics nics;
 	int leaves;                           /* leaf switches; 0: not known */
-	const struct ha_topo_device *unknown; /* a port whose rail is not given; NULL: none */
+	const struct ha_topo_device *unknown; /* a port whose switch is not known; NULL: none */
 	const struct ha_topo_device *first;
 };
 

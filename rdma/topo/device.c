@@ -16,6 +16,7 @@
 #include "rdma/topo/look.h"
 #include "rdma/topo/pci.h"
 #include "rdma/topo/speed.h"
+#include "rdma/topo/switches.h"
 #include "rdma/topo/sysfs.h"
 #include "rdma/verbs/status.h"
 
@@ -405,6 +406,7 @@ int ha_topo_discover(const struct ha_verbs_ops *verbs, const struct ha_config *c
 		device_add(&d, topo->list[i], i);
 	list_close(&d);
 	card_ports_count(topo);
+	ha_switches_read(config, topo);
 	result_log(&d);
 	return 0;
 }

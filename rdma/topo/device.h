@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rdma/topo/leaf.h"
 #include "rdma/topo/pci.h"
 #include "rdma/verbs/ops.h"
 
@@ -33,9 +34,10 @@ struct ha_topo_place {
 	/* What NCCL is given: function (and a VF's number) set to 0; a software NIC's stand-in or
 	 * "" */
 	char card_path[HA_DEVICE_PATH_MAX];
-	int card_port;         /* ports of the same card that come before this one in the list */
-	int numa_node;         /* -1: unknown */
-	int rail_id, plane_id; /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
+	int card_port;            /* ports of the same card that come before this one in the list */
+	int numa_node;            /* -1: unknown */
+	int rail_id, plane_id;    /* from NCCL_IB_HCA's name:port:rail:plane; -1: not given */
+	struct ha_topo_switch at; /* from the file of `ha switches` */
 	/* of a virtual function: its physical one; else pci_path */
 	char physical_path[HA_DEVICE_PATH_MAX];
 	bool is_virtual; /* a PCI virtual function */

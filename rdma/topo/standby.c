@@ -391,8 +391,9 @@ int ha_standby_compute(const struct ha_topo *topo, struct ha_standby *standby)
 
 bool ha_standby_shares_leaf(const struct ha_topo_device *a, const struct ha_topo_device *b)
 {
-	return a->place.rail_id >= 0 && a->place.rail_id == b->place.rail_id &&
-	       a->place.plane_id == b->place.plane_id;
+	uint32_t leaf = ha_leaf(a);
+
+	return leaf && leaf == ha_leaf(b);
 }
 
 void ha_standby_avoid_leaf(const struct ha_topo *topo, struct ha_standby *standby)

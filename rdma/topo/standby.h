@@ -72,7 +72,7 @@ struct ha_standby {
 /* Reads the list only. 0; -ENOMEM. */
 int ha_standby_compute(const struct ha_topo *topo, struct ha_standby *standby);
 
-/* Do they hang on one leaf switch, as far as NCCL_IB_HCA names rails and planes? */
+/* Do they hang on one leaf switch, as far as it is known (leaf.h)? */
 bool ha_standby_shares_leaf(const struct ha_topo_device *a, const struct ha_topo_device *b);
 
 /*

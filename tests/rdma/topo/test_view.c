@@ -187,14 +187,56 @@ static void leaf_switches(void)
 	protection_is("protection, RoCE: against the loss of a NIC or a leaf switch\n");
 	m.topo.devices[3].place.rail_id = -1;
 	protection_is("protection, RoCE: against the loss of a NIC; leaf switches are not known: "
-		      "NCCL_IB_HCA names no rail of mlx5_3:1\n");
+		      "neither NCCL_IB_HCA nor HA_NCCL_SWITCHES names that of mlx5_3:1\n");
 	/* A port that is down protects nothing. */
 	m.topo.devices[3].up = m.topo.devices[7].up = false;
 	for (int i = 0; i < 8; i += 2)
 		m.topo.devices[i].up = false;
 	protection_is(
 		"protection, RoCE: against the loss of a NIC; NOT of a leaf switch: no standby "
-		"avoids that of rail 4, which all ports are on\n");
+		"avoids that of rail 4, plane 1, which all ports are on\n");
+	machine_end(&m);
+}
+
+/* As by rails, where the file of `ha switches` names the switches. */
+static void switches_of_the_file(void)
+{
+	char *text, name[16];
+	struct topo_view view;
+
+	machine_eight_by_rail(&m);
+	for (int i = 0; i < 8; i++) {
+		struct ha_topo_switch *at = &m.topo.devices[i].place.at;
+
+		strcpy(at->id, "mac:50:6b:4b:12:34:56");
+		strcpy(at->name, "leaf1");
+		strcpy(at->source, "lldpd");
+		snprintf(name, sizeof(name), "swp%d", i);
+		strcpy(at->port, name);
+	}
+	protection_is("protection, RoCE: against the loss of a NIC; NOT of a leaf switch: no "
+		      "standby avoids leaf1 (mac:50:6b:4b:12:34:56), which all ports are on\n");
+	view = view_make();
+	text = draw_view(&view, true);
+	CHECK(strstr(text, "\"switch\": {\n        \"id\": \"mac:50:6b:4b:12:34:56\",\n        "
+			   "\"name\": \"leaf1\",\n        \"port\": \"swp0\",\n        \"source\": "
+			   "\"lldpd\"\n      }"));
+	free(text);
+	text = draw_view(&view, false);
+	CHECK(strstr(text, ", same leaf switch)") && !strstr(text, ", another leaf switch)"));
+	free(text);
+	for (int i = 0; i < 8; i += 2)
+		strcpy(m.topo.devices[i].place.at.id, "mac:50:6b:4b:12:34:57");
+	protection_is("protection, RoCE: against the loss of a NIC or a leaf switch; no standby "
+		      "avoids both of a path between the two: if one fails, other NICs are "
+		      "connected first\n");
+	m.topo.devices[5].place.rail_id = 1; /* the others are known in another way */
+	protection_is("protection, RoCE: against the loss of a NIC; leaf switches are not known: "
+		      "NCCL_IB_HCA names the rail of mlx5_0:1 or of mlx5_5:1, not of both\n");
+	m.topo.devices[5].place.rail_id = -1;
+	m.topo.devices[0].place.at.id[0] = 0;
+	protection_is("protection, RoCE: against the loss of a NIC; leaf switches are not known: "
+		      "neither NCCL_IB_HCA nor HA_NCCL_SWITCHES names that of mlx5_0:1\n");
 	machine_end(&m);
 }
 
@@ -207,6 +249,7 @@ int main(int argc, char **argv)
 	machine_end(&m);
 	rails_known();
 	leaf_switches();
+	switches_of_the_file();
 	some_ports_down();
 	machine_two_per_switch(&m);
 	check_shape("two_per_switch", false);
