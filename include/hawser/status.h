@@ -45,7 +45,7 @@ enum ha_status_against {
 	HA_AGAINST_NIC_HERE,  /* of a NIC at this end only: the peer's is the same on all rails */
 	HA_AGAINST_NIC_THERE, /* of one of the peer's only */
 	HA_AGAINST_NIC,       /* of any one NIC; of a switch it is not known, or not so */
-	HA_AGAINST_SWITCH,    /* of any one NIC or leaf switch (rail, plane in NCCL_IB_HCA) */
+	HA_AGAINST_SWITCH,    /* of any one NIC or leaf switch (NCCL_IB_HCA, HA_NCCL_SWITCHES) */
 };
 
 /* Written once, magic last; never changes afterwards. */

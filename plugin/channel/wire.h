@@ -38,6 +38,8 @@
 #define HA_FLAG_PAIRS 64u
 /* it answers RAIL_ASK */
 #define HA_FLAG_SIGNS 128u
+/* a place may be a switch (rdma/topo/leaf.h), not only a rail */
+#define HA_FLAG_SWITCHES 256u
 
 struct ha_wire_handle {
 	uint32_t magic;

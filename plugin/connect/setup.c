@@ -11,6 +11,7 @@
 #include "plugin/device/device.h"
 #include "plugin/device/rail.h"
 #include "plugin/failover/failover.h"
+#include "plugin/failover/protection.h"
 #include "plugin/report/journal.h"
 #include "plugin/transfer/one_sided.h"
 #include "rdma/topo/device.h"
@@ -96,7 +97,7 @@ static uint32_t what_it_offers(const struct ha_bundle *b)
 	    b->rail[0].dev->ports > 1)
 		offers |= HA_FLAG_DUAL_PATH;
 	return offers | HA_FLAG_FAILOVER | HA_FLAG_BATCHES | HA_FLAG_MOVES | HA_FLAG_PAIRS |
-	       HA_FLAG_SIGNS;
+	       HA_FLAG_SIGNS | HA_FLAG_SWITCHES;
 }
 
 /* A software NIC stands still, or needs a thread to be woken, while nobody polls it. */
@@ -174,8 +175,10 @@ void ha_bundle_describe(const struct ha_bundle *b, enum ha_msg_type type,
 		ha_rail_describe_whole(&b->rail[i], &hello->rail[i]);
 		/* An old sender compares what WELCOME has in `keys` with the count in the first
 		 * answer. */
-		if (type == HA_MSG_HELLO || b->terms.flags & HA_FLAG_PAIRS)
-			hello->rail[i].keys = ha_device_place(b->rail[i].dev) << 8;
+		if (type == HA_MSG_HELLO)
+			hello->rail[i].keys = ha_wire_hello_keys(ha_device_place(b->rail[i].dev));
+		else if (b->terms.flags & HA_FLAG_PAIRS)
+			hello->rail[i].keys = ha_sent_place(b, b->rail[i].dev) << 8;
 	}
 }
 
@@ -267,6 +270,8 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (
 		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i], done, arg);
 		if (err)
 			return err;
+		if (!b->is_send)
+			b->rail[i].setup.peer.keys = ha_wire_keys_of_hello(peer->rail[i].keys);
 	}
 	return 0;
 }

@@ -184,11 +184,7 @@ uint32_t ha_device_max_msg(const struct ha_device *dev)
 
 uint32_t ha_device_place(const struct ha_device *dev)
 {
-	int rail = dev->topo->place.rail_id, plane = dev->topo->place.plane_id;
-
-	if (rail < 0 || rail >= HA_PLACE_MAX || plane >= HA_PLACE_MAX)
-		return 0;
-	return (uint32_t)(rail + 1) << 12 | (uint32_t)(plane < 0 ? 0 : plane + 1);
+	return ha_leaf(dev->topo);
 }
 
 const char *ha_device_system_label(const struct ha_device *dev, char *buf, size_t len)

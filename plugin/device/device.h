@@ -102,7 +102,7 @@ uint32_t ha_device_max_msg(const struct ha_device *dev);
 
 void ha_device_props(const struct ha_device *dev, struct ha_dev_props *props);
 
-/* Where it is in the fabric, as NCCL_IB_HCA says (wire.h); 0: it does not say. */
+/* The leaf switch that it hangs on (rdma/topo/leaf.h); 0: not known. */
 uint32_t ha_device_place(const struct ha_device *dev);
 
 /* "mlx5_4:1": as the system has it now, for its files. By the driver. Returns buf. */

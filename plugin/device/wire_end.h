@@ -4,6 +4,8 @@
 #ifndef HA_DEVICE_WIRE_END_H
 #define HA_DEVICE_WIRE_END_H
 
+#include "rdma/topo/leaf.h"
+
 #include <assert.h>
 #include <stdint.h>
 
@@ -54,13 +56,22 @@ struct ha_wire_rail {
 static_assert(sizeof(struct ha_wire_rail) == 80, "wire layout");
 
 /*
- * A place: rail + 1 in bits 12-23, plane + 1 in bits 0-11; 0 as the rail's part: not known. Equal
- * ones are one leaf switch. HA_PLACE_MAX: the largest rail and plane that can be sent.
+ * A place is the number of rdma/topo/leaf.h: equal ones are one leaf switch. A switch goes only to
+ * a peer that knows of switches (HA_FLAG_SWITCHES). HELLO leaves before that is settled: in its
+ * `keys` a switch is its hash alone, in the bits that with no rail mean "not known" to an old peer.
  */
-#define HA_PLACE_MAX 4094
 static inline uint32_t ha_wire_place(uint32_t keys)
 {
 	return keys >> 20 ? keys >> 8 : 0;
+}
+static inline uint32_t ha_wire_hello_keys(uint32_t place)
+{
+	return place & HA_LEAF_SWITCH ? place & HA_LEAF_HASH : place << 8;
+}
+/* `keys` of HELLO as other messages have them. */
+static inline uint32_t ha_wire_keys_of_hello(uint32_t keys)
+{
+	return keys && !(keys >> 20) ? (HA_LEAF_SWITCH | keys) << 8 : keys;
 }
 
 #endif

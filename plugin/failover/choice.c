@@ -5,7 +5,7 @@
  * Each candidate gets a number, and the smallest is taken. From the most to the least significant:
  * how often it has been tried in vain, or without any rail how recently; whether it is on a leaf
  * switch that all rails share which are up; whether rails that are up lie on it; whether it is on a
- * leaf switch that carries data; how likely it reaches the other end's device (rail and plane,
+ * leaf switch that carries data; how likely it reaches the other end's device (leaf switch,
  * network, name); its place in the standby order (`ha topo`), behind which come the data rails'
  * own.
  */
@@ -16,6 +16,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/protection.h"
 #include "rdma/topo/gid.h"
+#include "rdma/topo/leaf.h"
 #include "rdma/topo/standby.h"
 
 #include <string.h>
@@ -111,7 +112,8 @@ static bool on_switch_of_data(const struct ha_bundle *b, const struct ha_device 
 			continue;
 		if (place && (place == ha_device_place(r->dev) || place == there))
 			return true;
-		if ((!place || !there) && !strcmp(r->setup.peer.name, ha_device_name(dev)))
+		if (!ha_leaf_comparable(place, there) &&
+		    !strcmp(r->setup.peer.name, ha_device_name(dev)))
 			return true;
 	}
 	return false;
@@ -220,7 +222,8 @@ static unsigned receiver_number(struct ha_bundle *b, const struct ha_rail *r,
 {
 	const struct ha_wire_rail *end = &b->failover.ctl[r->index].join.offer;
 	uint32_t here = ha_device_place(dev), there = ha_peer_place(b, end);
-	unsigned number = (unsigned)(here && there && here != there) << PLACE_SHIFT |
+	unsigned number = (unsigned)(ha_leaf_comparable(here, there) && here != there)
+				  << PLACE_SHIFT |
 			  network_apart(dev, end) << NETWORK_SHIFT |
 			  (unsigned)!!strcmp(ha_device_name(dev), end->name) << NAME_SHIFT;
 

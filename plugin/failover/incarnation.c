@@ -21,6 +21,7 @@
 #include "plugin/failover/failover.h"
 #include "plugin/failover/protection.h"
 #include "plugin/report/journal.h"
+#include "rdma/topo/leaf.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -82,21 +83,21 @@ static const struct ha_rail *find_protector(const struct ha_bundle *b)
 	return other;
 }
 
-/* Rails and planes are known, and it is the fabric that leaves no better choice. Once: the other
+/* The leaf switches are known, and it is the fabric that leaves no better choice. Once: the other
  * connections are much the same. */
 static void report_shared_switch(struct ha_bundle *b, enum ha_status_against now)
 {
 	uint32_t place = now == HA_AGAINST_NIC ? ha_protection_shared_place(b, b->active) : 0;
+	char text[160];
 
 	if (!place || b->ctx->shared_switch_reported || ha_spares_crossed(b))
 		return;
 	b->ctx->shared_switch_reported = true;
 	HA_WARN(b->name,
-		"no standby avoids the leaf switch of rail %u%s (NCCL_IB_HCA): if it fails, other "
-		"NICs must be connected first; a data path "
-		"between two rails needs a NIC on a third at each end (`ha topo`), or "
-		"HA_NCCL_STANDBYS=0",
-		(place >> 12) - 1, place & 0xfff ? " in its plane" : "");
+		"no standby avoids the leaf switch %s: if it fails, other NICs must be connected "
+		"first; a data path between two switches needs a NIC on a third at each end "
+		"(`ha topo`), or HA_NCCL_STANDBYS=0",
+		ha_leaf_text(b->ctx->topo, place, text, sizeof(text)));
 }
 
 static void report_protection(struct ha_bundle *b)

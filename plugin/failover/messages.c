@@ -20,6 +20,7 @@
 #include "plugin/device/device.h"
 #include "plugin/device/rail.h"
 #include "plugin/failover/failover.h"
+#include "plugin/failover/protection.h"
 
 #include <errno.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 		m->incarnation.end.keys = b->failover.ctl[r->index].keys.forgotten;
 		if (b->terms.flags & HA_FLAG_PAIRS)
 			m->incarnation.end.keys =
-				ha_device_place(r->dev) << 8 | (m->incarnation.end.keys & 0xff);
+				ha_sent_place(b, r->dev) << 8 | (m->incarnation.end.keys & 0xff);
 		break;
 	case HA_MSG_RAIL_KEYS:
 		begin_message(b, r, type, sizeof(m->keys), m);

@@ -2,6 +2,7 @@
 #include "plugin/failover/protection.h"
 
 #include "plugin/device/device.h"
+#include "rdma/topo/leaf.h"
 
 /* Never 0. */
 static uint64_t hash_name(uint64_t mark, const char *name, size_t size)
@@ -16,9 +17,20 @@ uint64_t ha_peer_device(const struct ha_wire_rail *end)
 	return hash_name(end->guid, end->name, sizeof(end->name));
 }
 
+/* A switch is one to both ends, or to neither. */
+static uint32_t common_place(const struct ha_bundle *b, uint32_t place)
+{
+	return place & HA_LEAF_SWITCH && !(b->terms.flags & HA_FLAG_SWITCHES) ? 0 : place;
+}
+
 uint32_t ha_peer_place(const struct ha_bundle *b, const struct ha_wire_rail *end)
 {
-	return b->terms.flags & HA_FLAG_PAIRS ? ha_wire_place(end->keys) : 0;
+	return b->terms.flags & HA_FLAG_PAIRS ? common_place(b, ha_wire_place(end->keys)) : 0;
+}
+
+uint32_t ha_sent_place(const struct ha_bundle *b, const struct ha_device *dev)
+{
+	return common_place(b, ha_device_place(dev));
 }
 
 /* Are there two rails on different devices, here or there? */
@@ -48,12 +60,16 @@ static bool survives_place(const struct ha_bundle *b, unsigned rails, uint32_t p
 	return false;
 }
 
+/* All of one kind: else nothing is known of which ends are on one switch. */
 static bool places_known(const struct ha_bundle *b, unsigned rails)
 {
+	uint32_t first = rails ? ha_device_place(b->rail[__builtin_ctz(rails)].dev) : 0;
+
 	for (; rails; rails &= rails - 1) {
 		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
 
-		if (!ha_device_place(r->dev) || !ha_peer_place(b, &r->setup.peer))
+		if (!ha_leaf_comparable(first, ha_device_place(r->dev)) ||
+		    !ha_leaf_comparable(first, ha_peer_place(b, &r->setup.peer)))
 			return false;
 	}
 	return true;
@@ -80,7 +96,7 @@ static bool survives_switch(const struct ha_bundle *b, unsigned rails)
 
 /* ---- switches that are presumed ---- */
 
-/* Of a rail's end: its leaf switch, by rail and plane, or presumed by the NIC's name. */
+/* Of a rail's end: its leaf switch, by place, or presumed by the NIC's name. */
 static uint64_t switch_of(const struct ha_bundle *b, const struct ha_rail *r, bool here,
 			  bool by_place)
 {

@@ -300,12 +300,27 @@ static void want_more(struct ha_bundle *b, uint64_t now)
 
 /* ---- a rail is up ---- */
 
+/* All NICs that are up here hang on one leaf switch: no pair avoids it. */
+static bool has_one_switch(const struct ha_bundle *b)
+{
+	uint32_t place = ha_device_place(b->rail[0].dev);
+
+	for (int i = 0; place && i < b->ctx->nports; i++) {
+		struct ha_device *dev = &b->ctx->devices[i];
+
+		if (dev->topo->is_ethernet == b->rail[0].dev->topo->is_ethernet &&
+		    ha_device_usable(dev) && ha_device_place(dev) != place)
+			return false;
+	}
+	return place;
+}
+
 bool ha_spares_crossed(const struct ha_bundle *b)
 {
 	unsigned carriers = 0;
 
 	if (b->ctx->config.standbys || b->rail[0].dev->ports < 2 ||
-	    b->failover.spares.peer_ports < 2)
+	    b->failover.spares.peer_ports < 2 || has_one_switch(b))
 		return false;
 	for (unsigned i = 0; i < b->nrails; i++)
 		carriers |= b->balance.weight[i] ? b->active & 1u << i : 0;

@@ -41,7 +41,8 @@ const char *ha_leaf_text(const struct ha_topo *topo, uint32_t leaf, char *buf, s
 	unsigned rail = (leaf >> 12) - 1, plane = (leaf & 0xfff) - 1;
 
 	if (!(leaf & HA_LEAF_SWITCH)) {
-		snprintf(buf, len, leaf & 0xfff ? "of rail %u, plane %u" : "of rail %u", rail, plane);
+		snprintf(buf, len, leaf & 0xfff ? "of rail %u, plane %u" : "of rail %u", rail,
+			 plane);
 		return buf;
 	}
 	for (int i = 0; i < topo->nports; i++)

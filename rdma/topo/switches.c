@@ -22,7 +22,8 @@ void ha_switches_word(char *word, size_t size, const char *text, size_t len)
 	size_t n = 0;
 
 	while (n < len && n < size - 1 && text[n]) {
-		word[n] = (char)(isascii(text[n]) && isgraph((unsigned char)text[n]) ? text[n] : '_');
+		word[n] =
+			(char)(isascii(text[n]) && isgraph((unsigned char)text[n]) ? text[n] : '_');
 		n++;
 	}
 	word[n] = 0;
@@ -82,8 +83,7 @@ int ha_switches_parse(const char *text, struct ha_switches_line *line)
 	text += strspn(text, " \t");
 	if (!*text || *text == '#')
 		return 0;
-	if (!take_word(&text, label, sizeof(label)) ||
-	    !take_word(&text, at->id, sizeof(at->id)) ||
+	if (!take_word(&text, label, sizeof(label)) || !take_word(&text, at->id, sizeof(at->id)) ||
 	    !take_word(&text, at->port, sizeof(at->port)) ||
 	    !take_word(&text, at->source, sizeof(at->source)) ||
 	    !take_word(&text, at->name, sizeof(at->name)))
@@ -103,8 +103,8 @@ static const char *or_dash(const char *word)
 
 void ha_switches_print(const struct ha_switches_line *line, FILE *out)
 {
-	fprintf(out, "%s:%d %s %s %s %s\n", line->device, line->port, or_dash(line->at.id), or_dash(line->at.port),
-		or_dash(line->at.source), or_dash(line->at.name));
+	fprintf(out, "%s:%d %s %s %s %s\n", line->device, line->port, or_dash(line->at.id),
+		or_dash(line->at.port), or_dash(line->at.source), or_dash(line->at.name));
 }
 
 /* ---- the file ---- */
@@ -186,7 +186,8 @@ static void take_lines(char *text, const char *path, struct ha_topo *topo)
 	}
 	if (bad)
 		HA_WARN(NULL,
-			"line %u of %s is no port with its switch and is left out (%u such in all); "
+			"line %u of %s is no port with its switch and is left out (%u such in "
+			"all); "
 			"`ha switches --write` writes it anew",
 			first, path, bad);
 }

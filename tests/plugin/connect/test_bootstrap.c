@@ -9,10 +9,12 @@
 #include "plugin/connect/accept.h"
 #include "plugin/connect/pending.h"
 #include "plugin/ctx.h"
+#include "plugin/failover/protection.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 static struct world w;
 static char handle[2 * HA_HANDLE_MAX]; /* room for a copy: a second connector */
@@ -349,18 +351,25 @@ static struct ha_msg_hello a_hello(uint64_t nonce)
 	return m;
 }
 
+static struct ha_msg_hello welcome; /* the last one, if that was the answer */
+
 /* Say HELLO as a peer of another make; the type of the answer, 0 = none. `refusal` gets a REFUSE's
  * text. */
 static int send_hello(struct ha_msg_hello m, char *refusal)
 {
 	struct ha_wire_handle h = the_handle();
 	struct ha_oob_conn *s = oob_mem_dial(&w.net, &h.oob);
-	struct ha_msg_refuse answer = { 0 };
+	union {
+		struct ha_msg_header header;
+		struct ha_msg_refuse refuse;
+		struct ha_msg_hello welcome;
+	} answer = { 0 };
 
 	oob_mem_ops.send(s, &m, m.header.length);
 	world_run(&w, 100);
 	oob_mem_ops.recv(s, &answer, sizeof(answer));
-	snprintf(refusal, 80, "%s", answer.header.type == HA_MSG_REFUSE ? answer.text : "");
+	snprintf(refusal, 80, "%s", answer.header.type == HA_MSG_REFUSE ? answer.refuse.text : "");
+	welcome = answer.welcome;
 	oob_mem_ops.close(s);
 	world_run(&w, 100);
 	return answer.header.type;
@@ -396,6 +405,54 @@ static void peers_unlike_us(void)
 	CHECK(lines_contain("its nonce is not this listener's"));
 	ha_close_listen(listen);
 	world_close(&w);
+}
+
+/* Two hosts, each with one port on a switch, by the file of `ha switches`. */
+static void world_of_switches(const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	CHECK(f);
+	fprintf(f, "# hawser switches 1\ndummy0:1 mac:1 swp1 lldpd -\n");
+	fclose(f);
+	world_prepare(&w);
+	w.config.enable_backup = true;
+	snprintf(w.config.switches, sizeof(w.config.switches), "%s", path);
+	CHECK_INT(world_open_over(&w, NULL, NULL), 0);
+}
+
+/* HELLO and WELCOME say on which switch the ports are; a listener that knows of no switches is told
+ * nothing that it would take for a rail, and what it says is taken for nothing else. */
+static void switches_are_exchanged(void)
+{
+	uint32_t leaf = ha_leaf_of_switch("mac:1");
+	char path[] = "/tmp/hawser-bootstrap-XXXXXX", text[80];
+	struct ha_listen *listen;
+	struct ha_msg_hello m;
+	struct ends e;
+
+	close(mkstemp(path));
+	world_of_switches(path);
+	e = connect_ends(NULL, NULL, 1);
+	CHECK(e.send && e.recv);
+	CHECK(e.send->b.terms.flags & HA_FLAG_SWITCHES);
+	CHECK_INT(ha_peer_place(&e.send->b, &e.send->b.rail[0].setup.peer), leaf);
+	CHECK_INT(ha_peer_place(&e.recv->b, &e.recv->b.rail[0].setup.peer), leaf);
+	/* as the answer of a next incarnation has it: no key is forgotten for it */
+	CHECK_INT(e.send->b.rail[0].setup.peer.keys, leaf << 8);
+	close_ends(&e);
+
+	CHECK_INT(ha_listen(w.a, 0, NULL, handle, &listen), 0);
+	m = a_hello(listen->nonce);
+	m.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS | HA_FLAG_MOVES;
+	CHECK_INT(send_hello(m, text), HA_MSG_WELCOME);
+	CHECK_INT(welcome.rail[0].keys, 0);
+	m.flags |= HA_FLAG_SWITCHES;
+	CHECK_INT(send_hello(m, text), HA_MSG_WELCOME);
+	CHECK_INT(welcome.rail[0].keys, leaf << 8);
+	ha_close_listen(listen);
+	world_close(&w);
+	CHECK_INT(unlink(path), 0);
 }
 
 static void ece_is_negotiated(void)
@@ -628,6 +685,7 @@ int main(void)
 	unknown_peers();
 	a_thousand_silent_peers();
 	peers_unlike_us();
+	switches_are_exchanged();
 	ece_is_negotiated();
 	infiniband_addresses();
 	no_answer_anywhere();

@@ -293,6 +293,27 @@ static void the_receivers_choice(void)
 	free(c);
 }
 
+/* The file of `ha switches` in the place of rails. */
+static void the_receivers_choice_by_switches(void)
+{
+	struct ha_wire_rail peer = { .guid = 9, .name = "nic2:1" };
+	struct ha_recv *c = make_receiver(&peer);
+
+	c->b.terms.flags |= HA_FLAG_SWITCHES;
+	for (int i = 0; i < PORTS; i++)
+		snprintf(topo.devices[i].place.at.id, sizeof(topo.devices[i].place.at.id), "mac:%d",
+			 i / 2);
+	c->b.rail[0].setup.peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
+		ha_leaf_of_switch("mac:0") << 8;
+	CHECK_INT(chosen_there(c), 2); /* of the others' name, too, and not on the data's switch */
+	strcpy(c->b.rail[0].setup.peer.name,
+	       "nic2:1"); /* a name counts only where no switch does */
+	CHECK_INT(chosen_there(c), 2);
+	c->b.rail[0].setup.peer.keys = 1 << 20; /* rails there and switches here: names again */
+	CHECK_INT(chosen_there(c), 3);
+	free(c);
+}
+
 /* Is there a device on which any rail could come up again? */
 static void where_one_could_ever_be(void)
 {
@@ -376,6 +397,7 @@ int main(void)
 	turns_without_a_rail();
 	a_pair_that_is_taken();
 	the_receivers_choice();
+	the_receivers_choice_by_switches();
 	where_one_could_ever_be();
 	how_many_on_one_device();
 	for (unsigned swapped = 0; swapped < 2; swapped++)

@@ -116,6 +116,7 @@ static void a_standby_that_fails(void)
  * connections. */
 static void the_switch_that_is_shared(void)
 {
+	static struct ha_topo list;
 	struct ha_bundle *b = rig_begin(true);
 
 	rig.ctx.shared_switch_reported = false;
@@ -126,13 +127,31 @@ static void the_switch_that_is_shared(void)
 		b->rail[i].setup.peer.keys = ha_device_place(&rig.device[0]) << 8;
 	}
 	rig_come_up(b);
-	CHECK_INT(lines_count("no standby avoids the leaf switch of rail 2 (NCCL_IB_HCA)"), 1);
+	CHECK_INT(lines_count("no standby avoids the leaf switch of rail 2: if it fails"), 1);
 	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
 	lines_catch();
 	b->failover.against = HA_AGAINST_NOTHING;
 	ha_roles_update(b);
 	CHECK_INT(lines_count("no standby avoids"), 0);
 	rig_end(b);
+
+	b = rig_begin(true); /* a switch of the file of `ha switches`, by its name */
+	rig.ctx.shared_switch_reported = false;
+	rig.topo.place.rail_id = -1;
+	strcpy(rig.topo.place.at.id, "mac:1");
+	strcpy(rig.topo.place.at.name, "leaf1");
+	list.nports = 1;
+	list.devices[0] = rig.topo;
+	rig.ctx.topo = &list;
+	b->terms.flags |= HA_FLAG_PAIRS | HA_FLAG_SWITCHES;
+	for (unsigned i = 0; i < 2; i++) {
+		b->rail[i].setup.peer.guid = 5 + i;
+		b->rail[i].setup.peer.keys = ha_device_place(&rig.device[0]) << 8;
+	}
+	rig_come_up(b);
+	CHECK_INT(lines_count("no standby avoids the leaf switch leaf1 (mac:1): if it fails"), 1);
+	rig_end(b);
+	rig.topo.place.rail_id = 2;
 
 	b = rig_begin(true); /* one NIC alone is worse than that, and said instead */
 	rig.ctx.shared_switch_reported = false;

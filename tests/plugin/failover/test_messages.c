@@ -193,6 +193,22 @@ static void what_is_offered(void)
 	free_bundle(b);
 }
 
+/* A switch in the place of a rail goes only to a peer that knows of switches. */
+static void which_switch_is_offered(void)
+{
+	struct ha_bundle *b = make_bundle(true);
+
+	topo.place.rail_id = -1;
+	strcpy(topo.place.at.id, "mac:1");
+	b->failover.ctl[1].keys.forgotten = 3;
+	CHECK_INT(send_message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end.keys, 3);
+	b->terms.flags |= HA_FLAG_SWITCHES;
+	CHECK_INT(send_message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end.keys,
+		  ha_leaf_of_switch("mac:1") << 8 | 3);
+	topo.place.rail_id = 2;
+	free_bundle(b);
+}
+
 /* ---- carriers ---- */
 
 /* The rails that carried what went out, in order, as digits; the socket's part is always there. */
@@ -488,6 +504,7 @@ int main(void)
 {
 	what_is_in_them();
 	what_is_offered();
+	which_switch_is_offered();
 	rails_take_turns();
 	no_carrier();
 	rail_refuses();

@@ -231,6 +231,75 @@ static void presumed_by_place(void)
 	free(b);
 }
 
+/* Switches that the file of `ha switches` names instead of rails, at both ends. */
+static void switches_of_the_file(void)
+{
+	struct ha_bundle *b = make_bundle();
+
+	b->terms.flags |= HA_FLAG_SWITCHES;
+	for (int i = 0; i < NICS; i++) {
+		topo[i].place.rail_id = -1;
+		snprintf(topo[i].place.at.id, sizeof(topo[i].place.at.id), "mac:%d", i / 2);
+	}
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 2, 2);
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_SWITCH);
+	connect_nics(b, 1, 1, 1); /* all on one */
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	CHECK_INT(ha_protection_shared_place(b, 3), place_of(0));
+	connect_nics(b, 1, 1, 2); /* here on one, there on two */
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+
+	connect_nics(b, 1, 2, 2);
+	CHECK_INT(ha_sent_place(b, &device[2]), place_of(2));
+	b->terms.flags &= ~HA_FLAG_SWITCHES; /* a peer that takes a switch for a rail */
+	CHECK_INT(ha_sent_place(b, &device[2]), 0);
+	CHECK_INT(ha_peer_place(b, &b->rail[1].setup.peer), 0);
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	memset(topo, 0, sizeof(topo));
+	free(b);
+}
+
+/* A rail at one end and a switch at the other, or on two NICs of one end, are nothing that can be
+ * compared. */
+static void kinds_are_not_compared(void)
+{
+	struct ha_bundle *b = make_bundle();
+
+	b->terms.flags |= HA_FLAG_SWITCHES;
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 2, 2);
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_SWITCH);
+	b->rail[1].setup.peer.keys = ha_leaf_of_switch("mac:1") << 8; /* there */
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	CHECK_INT(ha_protection_shared_place(b, 3), 0);
+	b->rail[0].setup.peer.keys = ha_leaf_of_switch("mac:1") << 8; /* on all NICs there */
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	CHECK_INT(ha_protection_shared_place(b, 3), 0);
+
+	connect_nics(b, 0, 0, 0);
+	connect_nics(b, 1, 2, 2);
+	topo[2].place.rail_id = -1; /* here, on one NIC */
+	strcpy(topo[2].place.at.id, "mac:1");
+	CHECK_INT(ha_protection(b, 3), HA_AGAINST_NIC);
+	CHECK_INT(ha_protection_shared_place(b, 3), 0);
+	memset(topo, 0, sizeof(topo));
+	free(b);
+}
+
+/* What HELLO has is read as "not known" by a hawser that does not know of switches, and as the same
+ * place as in other messages by one that does. */
+static void places_in_hello(void)
+{
+	uint32_t leaf = ha_leaf_of_switch("mac:1"), rail = 5 << 12 | 2;
+
+	CHECK_INT(ha_wire_place(ha_wire_hello_keys(leaf)), 0);
+	CHECK_INT(ha_wire_place(ha_wire_keys_of_hello(ha_wire_hello_keys(leaf))), leaf);
+	CHECK_INT(ha_wire_place(ha_wire_hello_keys(rail)), rail);
+	CHECK_INT(ha_wire_place(ha_wire_keys_of_hello(ha_wire_hello_keys(rail))), rail);
+	CHECK_INT(ha_wire_keys_of_hello(ha_wire_hello_keys(0)), 0);
+}
+
 /* The peer's NICs are told apart by name, ports of one card too, and cards of one name by their
  * GUID. */
 static void peer_devices(void)
@@ -274,6 +343,9 @@ int main(void)
 	presumed_by_name();
 	presumed_alike_at_both_ends();
 	presumed_by_place();
+	switches_of_the_file();
+	kinds_are_not_compared();
+	places_in_hello();
 	peer_devices();
 	from_the_least_to_the_best();
 	return 0;

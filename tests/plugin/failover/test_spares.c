@@ -56,7 +56,7 @@ static void tries_are_forgotten(void)
  * No rail is up. */
 static struct ha_send *without_rail(struct ha_ctx *ctx, struct ha_device *device)
 {
-	static struct ha_topo_device topo;
+	static struct ha_topo_device topo = { .place.rail_id = -1 };
 	struct ha_send *s = calloc(1, sizeof(*s));
 
 	CHECK(s);
@@ -433,6 +433,33 @@ static void one_on_each_switch(void)
 	free(s);
 }
 
+/* Hosts whose NICs all hang on one switch each: the data path crosses two, and no pair avoids that
+ * of this end. Further standbys would be of no use. */
+static void no_other_switch(void)
+{
+	static struct ha_topo_device port[2];
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_crossed_rail(&ctx, device);
+	uint64_t now = 10000 * MS;
+
+	s->b.terms.flags |= HA_FLAG_SWITCHES;
+	for (int i = 0; i < 2; i++) {
+		port[i] = (struct ha_topo_device) { .place.rail_id = -1, .place.at.id = "mac:1" };
+		device[i].topo = &port[i];
+	}
+	cross_up(s, 1, &device[1], "nic0:1");
+	for (unsigned i = 0; i < 2; i++)
+		s->b.rail[i].setup.peer.keys = ha_leaf_of_switch("mac:2") << 8;
+	CHECK_INT(wanted_at(s, now), 0);
+	strcpy(port[1].place.at.id, "mac:2");
+	s->b.rail[1].setup.peer.keys = ha_leaf_of_switch("mac:1") << 8;
+	CHECK_INT(wanted_at(s, now), 4);
+	device[1].up = false; /* for the moment there is none either */
+	CHECK_INT(wanted_at(s, now), 0);
+	free(s);
+}
+
 /* A receiver, an old peer, a connection that ends: nothing is wanted. */
 static void when_it_has_none(void)
 {
@@ -596,6 +623,7 @@ int main(void)
 	behind_what_was_lost();
 	superfluous_are_closed();
 	one_on_each_switch();
+	no_other_switch();
 	when_it_has_none();
 	more_when_all_are_silent();
 	one_after_the_other();

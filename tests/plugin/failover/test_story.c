@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the operator gets to read: before a fault, at one, and after; in the log, as events, in `ha
  * status`. */
+#include "base/check.h"
 #include "tests/plugin/failover/duel.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Nothing happens: protected, and not one warning. A software NIC whose process gets no processor
@@ -172,11 +175,114 @@ static void switch_apart(void)
 	duel_close(&d);
 }
 
+/* ---- the file of `ha switches` ---- */
+
+/* It says on which switch soft0 and soft1 are; `variable` becomes the path, for the environment. */
+static void write_switches(const char *first, const char *second, char *variable, size_t size)
+{
+	char path[] = "/tmp/hawser-switches-XXXXXX";
+	int fd = mkstemp(path);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	CHECK(f);
+	fprintf(f,
+		"# hawser switches 1\nsoft0:1 mac:%s swp1 lldpd %s\nsoft1:1 mac:%s swp2 lldpd %s\n",
+		first, first, second, second);
+	fclose(f);
+	snprintf(variable, size, "HA_NCCL_SWITCHES=%s", path);
+}
+
+static void remove_switches(const char *variable)
+{
+	CHECK_INT(unlink(strchr(variable, '=') + 1), 0);
+}
+
+/* NCCL_IB_HCA names no rail, and the file two switches: what stands by is on the other. */
+static void switches_apart(void)
+{
+	char variable[64], json[65536];
+	struct duel d;
+
+	write_switches("leaf1", "leaf2", variable, sizeof(variable));
+	duel_open(&d, &(const struct duel_setup) { .env = { variable, DUEL_LATE_TIMEOUTS } });
+	for (int end = 0; end < ENDS; end++) {
+		duel_await_events(&d, end, EVENT("protected"),
+				  "against the loss of a NIC or a leaf switch\"", 1);
+		await_status(&d, end, " switch ");
+		duel_status_json(&d, end, json, sizeof(json));
+		HOLDS(&d, strstr(json, "\"protected_against\": \"switch\""), "%s", json);
+	}
+	duel_close(&d);
+	remove_switches(variable);
+}
+
+/* All on one: no standby avoids it, and that is said with its name. */
+static void switch_shared(void)
+{
+	char variable[64];
+	struct duel d;
+
+	write_switches("leaf1", "leaf1", variable, sizeof(variable));
+	duel_open(&d, &(const struct duel_setup) { .env = { variable, DUEL_LATE_TIMEOUTS } });
+	for (int end = 0; end < ENDS; end++) {
+		duel_await_events(&d, end, EVENT("protected"), "against the loss of a NIC\"", 1);
+		await_status(&d, end, " nic ");
+	}
+	HOLDS(&d,
+	      duel_logged(&d, SENDER, "no standby avoids the leaf switch leaf1 (mac:leaf1)") == 1,
+	      "the switch is not named");
+	duel_close(&d);
+	remove_switches(variable);
+}
+
+/* Rails at one end, switches at the other: nothing is known of what they share. */
+static void switch_and_rail(void)
+{
+	char variable[64];
+	struct duel d;
+
+	write_switches("leaf1", "leaf2", variable, sizeof(variable));
+	duel_open(&d, &(const struct duel_setup) {
+			      .env = { DUEL_LATE_TIMEOUTS },
+			      .env_of = { [SENDER] = { variable },
+					  [RECEIVER] = { "NCCL_IB_HCA==soft0:1:0,soft1:1:1" } } });
+	for (int end = 0; end < ENDS; end++)
+		duel_await_events(&d, end, EVENT("protected"), "against the loss of a NIC\"", 1);
+	duel_close(&d);
+	remove_switches(variable);
+}
+
+/* Another user's file is not read, and the log says whose turn it is. */
+static void switches_of_another(void)
+{
+	char variable[64];
+	struct duel d;
+
+	if (geteuid()) {
+		printf("skipped: only root can give a file to another user\n");
+		exit(77);
+	}
+	write_switches("leaf1", "leaf2", variable, sizeof(variable));
+	CHECK_INT(chown(strchr(variable, '=') + 1, 12345, 0), 0);
+	duel_open(&d, &(const struct duel_setup) { .env = { variable, DUEL_LATE_TIMEOUTS } });
+	for (int end = 0; end < ENDS; end++) {
+		duel_await_events(&d, end, EVENT("protected"), "against the loss of a NIC\"", 1);
+		HOLDS(&d, duel_logged(&d, end, "is not read: it is another user's") == 1,
+		      "no line, or several");
+	}
+	duel_close(&d);
+	remove_switches(variable);
+}
+
 static const struct duel_test tests[] = {
 	{ "quiet", nothing_happens },
 	{ "cut_and_healed", cut_and_healed },
 	{ "no_second", no_second },
 	{ "switch_apart", switch_apart },
+	{ "switches_apart", switches_apart },
+	{ "switch_shared", switch_shared },
+	{ "switch_and_rail", switch_and_rail },
+	{ "switches_of_another", switches_of_another },
 };
 
 int main(int argc, char **argv)
