@@ -41,6 +41,8 @@ static const struct ha_command commands[] = {
 	  ha_cmd_gpu_moe },
 	{ "topo", "draw the RDMA devices as hawser sees them, and the standby of each",
 	  ha_cmd_topo },
+	{ "switches", "the leaf switch that each RDMA port hangs on; write it down for the jobs",
+	  ha_cmd_switches },
 	{ "doctor", "look at this host before a job: what is wrong, what it costs, what mends it",
 	  ha_cmd_doctor },
 	{ "drill", "take NICs, ports and rails of a job away, put them back, say what it cost",

@@ -21,6 +21,7 @@ int ha_cmd_gpu_moe(int argc, char **argv);
 int ha_cmd_ina_perf(int argc, char **argv);
 int ha_cmd_ina_sim(int argc, char **argv);
 int ha_cmd_status(int argc, char **argv);
+int ha_cmd_switches(int argc, char **argv);
 int ha_cmd_soft(int argc, char **argv);
 /* cut, heal, kill, drop, duplicate, reorder, delay and blackhole: argv[0] says which. */
 int ha_cmd_ina(int argc, char **argv);

@@ -113,8 +113,7 @@ int ha_sysfs_realpath(const char *root, char *buf, size_t len, const char *path_
 	return 0;
 }
 
-/* The first file in a folder, in the order of names. */
-static void find_first(const char *root, char *name, size_t size, const char *path_fmt, ...)
+void ha_sysfs_first(const char *root, char *name, size_t size, const char *path_fmt, ...)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
@@ -141,6 +140,6 @@ const char *ha_sysfs_netdev(const char *root, char *name, size_t size, const cha
 	/* rdma_rxe and siw name theirs here */
 	if (ha_sysfs_read(root, name, size, "/sys/class/infiniband/%s/parent", device) > 0)
 		return name;
-	find_first(root, name, size, "/sys/class/infiniband/%s/device/net", device);
+	ha_sysfs_first(root, name, size, "/sys/class/infiniband/%s/device/net", device);
 	return name;
 }

@@ -24,6 +24,10 @@ bool ha_sysfs_exists(const char *root, const char *path_fmt, ...)
 int ha_sysfs_realpath(const char *root, char *buf, size_t len, const char *path_fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* The first file of a folder, in the order of names; "" when it is empty or not there. */
+void ha_sysfs_first(const char *root, char *name, size_t size, const char *path_fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /* The network interface of an RDMA port, "" when it has none. Returns name. */
 const char *ha_sysfs_netdev(const char *root, char *name, size_t size, const char *device,
 			    int port);

@@ -100,9 +100,9 @@ check_upgrade inside sh -c 'dpkg -i /packages/*.deb'
 
 # systemd reads each unit: no setting that it does not know, no program that is not there.
 units=()
-for unit in ha-agent ha-controller ha-switch ha-switch-xdp ha-backend hawser-exporter; do
-	file=$(find "$bare/lib/systemd/system/" -name "$unit.service")
-	[ -n "$file" ] || fail "no $unit.service"
+for unit in ha-{agent,controller,switch,switch-xdp,backend}.service hawser-exporter.service hawser-switches.{service,timer}; do
+	file=$(find "$bare/lib/systemd/system/" -name "$unit")
+	[ -n "$file" ] || fail "no $unit"
 	units+=("${file#"$bare"}")
 done
 # The bare root has no systemd: the targets that the units name are this machine's.
