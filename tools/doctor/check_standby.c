@@ -62,11 +62,32 @@ static bool find_weakness(const struct ha_standby_class *class, const char *labe
 	return false;
 }
 
+/* Where the switches are known, a standby on another one comes first: there is none. */
+static bool find_shared_leaf(const struct doctor_host *host, int a, int b,
+			     struct doctor_report *report)
+{
+	const struct ha_topo_device *devices = host->topo->devices;
+	char label[LABEL_MAX], other[LABEL_MAX], text[160];
+	struct doctor_finding *f;
+
+	if (!ha_standby_shares_leaf(&devices[a], &devices[b]))
+		return false;
+	f = doctor_add(report, DOCTOR_NOTE, "standby.switch",
+		       ha_topo_device_label(&devices[a], label, sizeof(label)),
+		       "its standby %s hangs on the same leaf switch %s",
+		       ha_topo_device_label(&devices[b], other, sizeof(other)),
+		       ha_leaf_text(host->topo, ha_leaf(&devices[a]), text, sizeof(text)));
+	doctor_cost(f, "a leaf switch that fails takes both");
+	doctor_mend(f, "a NIC of this host on another leaf switch; `ha topo` says who hangs where");
+	return true;
+}
+
 void doctor_check_standby(const struct doctor_host *host, struct doctor_report *report)
 {
 	for (int a = 0; a < host->topo->ndevices; a++) {
 		char label[LABEL_MAX], other[LABEL_MAX];
 		struct ha_standby_class class;
+		bool shared;
 		int b;
 
 		ha_topo_device_label(&host->topo->devices[a], label, sizeof(label));
@@ -80,7 +101,8 @@ void doctor_check_standby(const struct doctor_host *host, struct doctor_report *
 			continue;
 		if (host->topo->devices[a].place.is_soft) /* it has no place */
 			class.distance = HA_PCI_SAME_SWITCH;
-		if (!find_weakness(&class, label, other, report))
+		shared = find_shared_leaf(host, a, b, report);
+		if (!find_weakness(&class, label, other, report) && !shared)
 			doctor_add(report, DOCTOR_FINE, "standby", label, "%s stands by for it",
 				   other);
 	}

@@ -129,8 +129,10 @@ static void discover_devices(struct examination *p)
 	if (ha_verbs_open_library(config.verbs, &p->verbs))
 		return;
 	p->host.verbs = p->verbs->name;
-	if (!ha_topo_discover(p->verbs, &config, &p->topo))
-		ha_standby_compute(&p->topo, &p->standby);
+	if (ha_topo_discover(p->verbs, &config, &p->topo))
+		return;
+	ha_standby_compute(&p->topo, &p->standby);
+	ha_standby_avoid_leaf(&p->topo, &p->standby);
 }
 
 static void examine_host(struct examination *p, const char *nccl)

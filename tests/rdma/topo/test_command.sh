@@ -26,6 +26,22 @@ assert t["active"] == 2 and [p["device"] for p in t["ports"]] == ["soft0:1", "so
 assert [(s["device"], s["pair"], [o["device"] for o in s["order"]]) for s in t["standby"]] == [
     ("soft0:1", True, ["soft1:1"]), ("soft1:1", True, ["soft0:1"])], t
 '
+# The file of `ha switches`: what each port hangs on, and what that protects against.
+has "$("$ha" topo)" "leaf switches are not known: neither NCCL_IB_HCA nor HA_NCCL_SWITCHES names that of soft0:1"
+switches=$(mktemp)
+trap 'rm -f "$switches"' EXIT
+printf '# hawser switches 1\nsoft0:1 mac:1 swp1 lldpd leaf1\nsoft1:1 mac:2 swp7 lldpd leaf2\n' >"$switches"
+text=$(HA_NCCL_SWITCHES=$switches "$ha" topo -v)
+has "$text" "soft0:1 <=> standby soft1:1 (across the system, another leaf switch)"
+has "$text" "protection, RoCE: against the loss of a NIC or a leaf switch;"
+has "$text" "switch   leaf2 (mac:2), its port swp7, by lldpd"
+sed -i s/mac:2/mac:1/ "$switches"
+has "$(HA_NCCL_SWITCHES=$switches "$ha" topo)" "NOT of a leaf switch: no standby avoids leaf1 (mac:1), which all ports are on"
+has "$(HA_NCCL_SWITCHES=$switches "$ha" doctor 2>&1)" "standby.switch soft0:1: its standby soft1:1 hangs on the same leaf switch leaf1 (mac:1)"
+chmod 666 "$switches"
+has "$(HA_NCCL_SWITCHES=$switches "$ha" topo 2>&1)" "is not read: others may write to it"
+has "$(HA_NCCL_SWITCHES=$switches "$ha" topo -v 2>&1)" 'switch   not in the file of `ha switches` (HA_NCCL_SWITCHES)'
+
 "$ha" topo --help | grep -q "usage: ha topo" || fail "no help"
 for bad in --nonsense more; do
 	rc=0; "$ha" topo "$bad" 2>/dev/null || rc=$?

@@ -489,6 +489,28 @@ static void standbys_are_checked(void)
 	end_host();
 }
 
+/* Where the file of `ha switches` has the same switch for a port and its standby. */
+static void leaf_switches_are_checked(void)
+{
+	machine_software(&m, 2);
+	begin_host();
+	host.memlock = 65536;
+	for (int i = 0; i < 2; i++) {
+		strcpy(m.topo.devices[i].place.at.id, "mac:1");
+		strcpy(m.topo.devices[i].place.at.name, "leaf1");
+	}
+	run_checks();
+	CHECK_INT(report.count[DOCTOR_NOTE], 2);
+	CHECK_INT(find_finding("standby.switch", "soft0:1")->severity, DOCTOR_NOTE);
+	CHECK(strstr(find_finding("standby.switch", "soft1:1")->text,
+		     "its standby soft0:1 hangs on the same leaf switch leaf1 (mac:1)"));
+	strcpy(m.topo.devices[1].place.at.id, "mac:2");
+	expect_nothing();
+	m.topo.devices[1].place.at.id[0] = 0; /* not known */
+	expect_nothing();
+	end_host();
+}
+
 /* ---- PCI ---- */
 
 static void pci_links(void)
@@ -638,6 +660,7 @@ int main(void)
 	ports_down();
 	infiniband_is_checked();
 	standbys_are_checked();
+	leaf_switches_are_checked();
 	pci_links();
 	acs_is_checked();
 	gpu_memory_is_checked();
