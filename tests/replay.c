@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * replay.c - a fuzz harness without libFuzzer: each input of the folders, then that input changed in
- * some small ways, the same ones each time
+ * replay.c - a fuzz harness without libFuzzer: each input of the folders, then that input changed
+ * in some small ways, the same ones each time
  *
  * For `make check`, in the build of AddressSanitizer; libFuzzer itself, which looks for new ways,
- * is the stage "fuzz" of `make check-long`. What the harness has in hand when a sanitizer ends it is
- * in the file "input" of the current folder.
+ * is the stage "fuzz" of `make check-long`. What the harness has in hand when a sanitizer ends it
+ * is in the file "input" of the current folder.
  */
 #include "base/check.h"
 #include "base/rng.h"

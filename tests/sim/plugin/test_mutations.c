@@ -35,7 +35,7 @@ static const struct {
 	{ HA_MUTATE_FORGET_SIZES, "storm", 200 },
 	{ HA_MUTATE_FORGET_KEYS, NULL, 2000 },
 	{ HA_MUTATE_FORGET_HOOKUP, "slow-connect,qp-error,quit", 500 },
-	{ HA_MUTATE_STAY_PUT, "cut", 500, .rare = true },
+	{ HA_MUTATE_STAY_PUT, "cut", 2000, .rare = true },
 	{ HA_MUTATE_AVOID_DATA, "switch", 500 },
 	{ HA_MUTATE_RECUT, "steer,qp-error,cut", 500 },
 	{ HA_MUTATE_TAKE_EARLY, "storm", 200 },
