@@ -96,11 +96,32 @@ struct ha_fence {
 	uint64_t tidy_at;
 };
 
-/* reconcile.c: what either end had of the incarnation, and what was posted again. */
+/*
+ * What this end had of the incarnation, and its way to the peer, in the order of its stages.
+ * ha_compare_enter() knows which may follow which.
+ *
+ *   NONE ──► TAKEN ──► SETTLED
+ *     └───────────────────▲     at the launch, a spare: it has had no incarnation
+ *
+ * Any ──► NONE: the next incarnation begins. TAKEN ──► NONE: the peer names one whose offer was
+ * lost here, which it would not do without our state.
+ */
+enum ha_compare_stage {
+	HA_COMPARE_NONE,    /* not over at this end; or over, and nobody will compare */
+	HA_COMPARE_TAKEN,   /* it is in `state`; RAIL_FENCED is repeated until the peer has it */
+	HA_COMPARE_SETTLED, /* the peer has acted on it, or there was nothing to compare */
+};
+
+/*
+ * reconcile.c: what either end had of the incarnation, and what was posted again.
+ *
+ * Independent of `stage`: the peer's state, which may come before ours is taken or after ours is
+ * settled; and the report, which is due until what was lost is on its way again, when the next
+ * incarnation may have begun, or failed.
+ */
 struct ha_compare {
-	bool has_state;      /* ours is in `state` */
+	uint8_t stage;       /* enum ha_compare_stage */
 	bool has_peer_state; /* the peer's RAIL_FENCED of this epoch is in peer_state */
-	bool acked;          /* the peer has acted on our RAIL_FENCED of this epoch */
 	bool unreported;     /* that the failure was survived is not reported yet */
 	uint8_t cause;       /* why it failed: enum ha_event_cause */
 	struct ha_fence_state state, peer_state;

@@ -234,7 +234,7 @@ void ha_failover_launch(struct ha_bundle *b)
 
 		r->index = b->nrails++;
 		ha_rail_enter(r, HA_RAIL_DOWN);
-		b->failover.ctl[r->index].compare.acked = true;
+		ha_compare_enter(b, r, HA_COMPARE_SETTLED); /* there is none to compare */
 	}
 	ha_roles_update(b);
 	ha_gate_join(b, !ha_policy_one_device(b, (1u << b->balance.ndata) - 1));

@@ -54,6 +54,10 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now);
 
 /* fence.c: one step of the end of an incarnation. */
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* reconcile.c: the only function that changes a rail's compare.stage. */
+void ha_compare_enter(struct ha_bundle *b, const struct ha_rail *r, enum ha_compare_stage stage);
+/* reconcile.c: the peer has acted on what this end had, or goes on as who has. */
+void ha_compare_settle(struct ha_bundle *b, const struct ha_rail *r);
 /* reconcile.c: what this end has, once it is fenced. */
 void ha_reconcile_state(const struct ha_bundle *b, struct ha_fence_state *state);
 /* reconcile.c: both ends are fenced: what is missing is parked. */
@@ -61,7 +65,7 @@ void ha_reconcile(struct ha_bundle *b, struct ha_rail *r);
 /* reconcile.c: post what is parked, in order, as far as it goes. */
 void ha_replay(struct ha_bundle *b);
 /* incarnation.c: nothing of the epoch before counts any more. */
-void ha_incarnation_reset(struct ha_control *k);
+void ha_incarnation_reset(struct ha_bundle *b, const struct ha_rail *r);
 /* incarnation.c: it carries data from here on. */
 void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* incarnation.c: receiver: pings that came get their pongs. */

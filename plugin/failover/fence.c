@@ -215,7 +215,7 @@ static void end_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			"%u us after the suspicion",
 			(unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
 	ha_reconcile_state(b, &k->compare.state);
-	k->compare.has_state = true;
+	ha_compare_enter(b, r, HA_COMPARE_TAKEN);
 	/* Which says all but the cause; a silence is news for others, what is superfluous is none,
 	 * and buffers that were given back are mostly how the connection ends. */
 	if (k->cause != HA_CAUSE_TIMEOUT && k->cause != HA_CAUSE_SILENCE &&
@@ -223,7 +223,6 @@ static void end_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->out.due &= ~HA_SEND(RAIL_DOWN);
 	k->out.due |= HA_SEND(RAIL_FENCED);
 	k->out.repeats = 0;
-	k->compare.acked = false;
 }
 
 static void step_start(struct ha_bundle *b, struct ha_rail *r, uint64_t now)

@@ -254,13 +254,17 @@ static void enter_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 /* ---- a new incarnation ---- */
 
-void ha_incarnation_reset(struct ha_control *k)
+void ha_incarnation_reset(struct ha_bundle *b, const struct ha_rail *r)
 {
+	struct ha_control *k = &b->failover.ctl[r->index];
+
 	k->cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
 	k->fence.marker = HA_MARKER_NONE;
-	k->fence.peer_knows = k->compare.has_state = k->compare.acked = k->compare.has_peer_state =
-		k->working = k->fence.local = k->fence.peer_port = false;
+	k->fence.peer_knows = k->fence.local = k->fence.peer_port = false;
+	k->working = false;
+	ha_compare_enter(b, r, HA_COMPARE_NONE);
+	k->compare.has_peer_state = false;
 	k->join.has_offer = false;
 	atomic_store_explicit(&k->fence.last_receive, false, memory_order_relaxed);
 	k->out.due = k->out.sent = 0;
@@ -546,7 +550,7 @@ static void begin_incarnation(struct ha_bundle *b, struct ha_rail *r, uint64_t n
 	struct ha_control *k = &b->failover.ctl[r->index];
 
 	r->epoch++;
-	ha_incarnation_reset(k);
+	ha_incarnation_reset(b, r);
 	ha_rail_enter(r, HA_RAIL_JOIN);
 	k->join.since = now;
 	k->join.deadline =
@@ -647,14 +651,15 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	}
 	if (b->is_send && !ha_spares_wanted(b, r))
 		return;
-	wanted = b->is_send ? k->compare.acked && now >= k->join.retry_at : k->join.has_offer;
+	wanted = b->is_send ? k->compare.stage == HA_COMPARE_SETTLED && now >= k->join.retry_at
+			    : k->join.has_offer;
 	if (wanted && k->fence.tidy_at) {
 		k->slow = HA_SLOW_TIDY; /* before the device is chosen, which may be another */
 		return;
 	}
 	if (wanted && k->slow == HA_SLOW_NONE && !begin_open(b, r, now))
 		return;
-	if (b->is_send && k->compare.acked)
+	if (b->is_send && k->compare.stage == HA_COMPARE_SETTLED)
 		ha_due(b, k->join.retry_at);
 }
 
@@ -672,7 +677,7 @@ void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct
 	}
 	if (r->state != HA_RAIL_DOWN || k->slow != HA_SLOW_NONE)
 		return;          /* it is repeated */
-	k->compare.acked = true; /* who offers the next incarnation has our state of the last */
+	ha_compare_settle(b, r); /* who offers the next incarnation has our state of the last */
 	if (ha_clock_now(b->ctx->clock) < k->join.retry_at && k->join.attempts)
 		return; /* the port is not usable here; look again later */
 	k->join.tried = 0;

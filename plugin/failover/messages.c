@@ -150,8 +150,8 @@ static uint32_t find_unanswered(const struct ha_bundle *b, const struct ha_rail 
 	const struct ha_control *k = &b->failover.ctl[r->index];
 	uint32_t say = 0;
 
-	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) && k->compare.has_state &&
-	    !k->compare.acked)
+	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) &&
+	    k->compare.stage == HA_COMPARE_TAKEN)
 		say |= HA_SEND(RAIL_FENCED);
 	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer)
 		say |= HA_SEND(RAIL_OFFER);

@@ -22,7 +22,7 @@ static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->failover.ctl[r->index];
 
 	r->epoch++;
-	ha_incarnation_reset(k);
+	ha_incarnation_reset(b, r);
 	k->cause = HA_CAUSE_PEER_NOTICE;
 	k->fence.suspected_at = now;
 	k->fence.stage = HA_FENCE_CLOSE; /* its queue pair may be made already */
@@ -158,7 +158,7 @@ static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union 
 		on_fenced(b, r, &m->fenced, now);
 		break;
 	case HA_MSG_RAIL_ACK:
-		b->failover.ctl[r->index].compare.acked = true;
+		ha_compare_settle(b, r);
 		break;
 	case HA_MSG_RAIL_OFFER:
 		ha_incarnation_offered(b, r, &m->incarnation.end, m->rail.epoch);

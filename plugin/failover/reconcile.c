@@ -8,6 +8,7 @@
  * hold. Nothing else.
  */
 #include "base/clock.h"
+#include "base/log.h"
 #include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
 
@@ -19,6 +20,39 @@
 #define AHEAD 16
 
 /* ---- what this end has ---- */
+
+/* By stage: those that may follow. */
+static const uint8_t followers[] = {
+	[HA_COMPARE_NONE] = 1 << HA_COMPARE_TAKEN | 1 << HA_COMPARE_SETTLED | 1 << HA_COMPARE_NONE,
+	[HA_COMPARE_TAKEN] = 1 << HA_COMPARE_SETTLED | 1 << HA_COMPARE_NONE,
+	[HA_COMPARE_SETTLED] = 1 << HA_COMPARE_NONE,
+};
+
+static const char *const stage_names[] = {
+	[HA_COMPARE_NONE] = "none",
+	[HA_COMPARE_TAKEN] = "taken",
+	[HA_COMPARE_SETTLED] = "settled",
+};
+
+/* Anything else is a defect, as in ha_rail_enter(). */
+void ha_compare_enter(struct ha_bundle *b, const struct ha_rail *r, enum ha_compare_stage stage)
+{
+	struct ha_compare *compare = &b->failover.ctl[r->index].compare;
+
+	if (!(followers[compare->stage] >> stage & 1))
+		HA_WARN(b->name,
+			"rail %u, epoch %u: comparison '%s' does not lead to '%s'; please report "
+			"this",
+			r->index, r->epoch, stage_names[compare->stage], stage_names[stage]);
+	compare->stage = (uint8_t)stage;
+}
+
+void ha_compare_settle(struct ha_bundle *b, const struct ha_rail *r)
+{
+	/* It says so more than once; and no peer knows a state that was not taken. */
+	if (b->failover.ctl[r->index].compare.stage == HA_COMPARE_TAKEN)
+		ha_compare_enter(b, r, HA_COMPARE_SETTLED);
+}
 
 static void state_of_receiver(const struct ha_recv *c, struct ha_fence_state *state)
 {

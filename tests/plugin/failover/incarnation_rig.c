@@ -72,7 +72,7 @@ struct ha_bundle *rig_begin(bool is_send)
 						.dev = &rig.device[i] };
 		b->failover.ctl[i].proven = true;
 	}
-	b->failover.ctl[RAIL].compare.acked = true;
+	b->failover.ctl[RAIL].compare.stage = HA_COMPARE_SETTLED;
 	return b;
 }
 

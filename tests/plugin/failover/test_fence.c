@@ -194,7 +194,7 @@ static void until_it_is_drained(void)
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_FENCED);
 	CHECK_INT(fence_of(b)->tidy_at, START + 40 * US + 100 * MS);
 	CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_FENCED));
-	CHECK(b->failover.ctl[LOST].compare.has_state);
+	CHECK_INT(b->failover.ctl[LOST].compare.stage, HA_COMPARE_TAKEN);
 	CHECK_INT(lines_count("40 us after the suspicion"), 1);
 	free_bundle(b);
 

@@ -47,10 +47,11 @@ static void sender_opens(void)
 	rig_control(b)->join.retry_at = RIG_START + 5 * MS;
 	CHECK_INT(rig_step(b, 4 * MS), 5 * MS);
 	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
-	rig_control(b)->compare.acked = false; /* the receiver has not acted on our state yet */
+	rig_control(b)->compare.stage =
+		HA_COMPARE_TAKEN; /* the receiver has not acted on our state yet */
 	rig_step(b, 5 * MS);
 	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
-	rig_control(b)->compare.acked = true;
+	rig_control(b)->compare.stage = HA_COMPARE_SETTLED;
 	rig_control(b)->fence.tidy_at = RIG_START + 1; /* the old queue pair goes first */
 	rig_step(b, 5 * MS);
 	CHECK_INT(rig_control(b)->slow, HA_SLOW_TIDY);
@@ -214,11 +215,12 @@ static void offer_is_taken(void)
 	struct ha_bundle *b = rig_begin(false);
 	struct ha_control *k = rig_control(b);
 
-	k->compare.acked = false;
+	k->compare.stage = HA_COMPARE_TAKEN;
 	take_offer(b, EPOCH + 1);
 	CHECK(k->join.has_offer);
 	CHECK_INT(k->join.offer.guid, 11);
-	CHECK(k->compare.acked); /* who offers the next has our state of the last */
+	CHECK_INT(k->compare.stage,
+		  HA_COMPARE_SETTLED); /* who offers the next has our state of the last */
 	rig_end(b);
 
 	for (unsigned i = 0; i < 4; i++) { /* not now: it is repeated */
@@ -326,7 +328,7 @@ static void a_new_epoch_begins(void)
 		CHECK_INT(k->compare.replayed_requests + k->compare.replayed_bytes, 0);
 		CHECK_INT(k->compare.registration_ns, 0);
 		CHECK_INT(k->windows.sent, 2); /* what was not acknowledged goes out again */
-		CHECK(!k->compare.has_state && !k->compare.acked && !k->compare.has_peer_state);
+		CHECK(k->compare.stage == HA_COMPARE_NONE && !k->compare.has_peer_state);
 		CHECK(!k->fence.peer_knows && k->fence.marker == HA_MARKER_NONE);
 		CHECK(!k->fence.local && !k->fence.peer_port && !k->working);
 		CHECK(!atomic_load(&k->fence.last_receive));
@@ -641,7 +643,7 @@ static void a_lost_device_is_left(void)
 		struct ha_opening lost = { .nic = &nic, .dev = &rig.device[RAIL], .users = 5 };
 
 		atomic_store(&nic.lost, i != 1);
-		rig_control(b)->compare.acked = false; /* it is not tried yet */
+		rig_control(b)->compare.stage = HA_COMPARE_TAKEN; /* it is not tried yet */
 		b->rail[RAIL].opening = &lost;
 		b->rail[RAIL].qp = i == 2 ? &rig.qp[RAIL] : NULL;
 		rig_control(b)->slow = i == 3 ? HA_SLOW_CLOSE : HA_SLOW_NONE;

@@ -364,12 +364,12 @@ static void until_it_is_answered(void)
 	CHECK_INT(follow_repeats(b), 0);
 	take_down(b, 1);
 	CHECK_INT(follow_repeats(b), 0); /* nothing of this incarnation to say */
-	k->compare.has_state = true;
+	k->compare.stage = HA_COMPARE_TAKEN;
 	CHECK_INT(follow_repeats(b), HA_MSG_RAIL_FENCED);
-	k->compare.acked = true;
+	k->compare.stage = HA_COMPARE_SETTLED;
 	CHECK_INT(follow_repeats(b), 0);
 	CHECK_INT(k->out.repeats, 0);
-	k->compare.acked = false;
+	k->compare.stage = HA_COMPARE_TAKEN;
 	b->rail[1].state = HA_RAIL_FENCED;
 	CHECK_INT(follow_repeats(b), HA_MSG_RAIL_FENCED);
 	b->rail[1].state = HA_RAIL_FENCING; /* not yet again */
@@ -407,7 +407,7 @@ static void later_where_there_are_many(void)
 	}
 	b = all[0];
 	take_down(b, 1);
-	b->failover.ctl[1].compare.has_state = true;
+	b->failover.ctl[1].compare.stage = HA_COMPARE_TAKEN;
 	b->failover.ctl[1].out.sent = HA_SEND(RAIL_FENCED); /* with the batch */
 	CHECK_INT(send_at(b, now), 0);
 	CHECK_INT(b->schedule.due, now + 11 * MS);

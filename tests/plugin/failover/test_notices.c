@@ -151,10 +151,12 @@ static void fenced_at_the_peer(void)
 	b->rail[RAIL].state = HA_RAIL_DOWN; /* our acknowledgement was lost */
 	ha_failover_message(b, &m);
 	CHECK_INT(k->out.due, HA_SEND(RAIL_ACK));
-	CHECK(!k->compare.acked);
 	m = compose_message(HA_MSG_RAIL_ACK, EPOCH);
 	ha_failover_message(b, &m);
-	CHECK(k->compare.acked);
+	CHECK_INT(k->compare.stage, HA_COMPARE_NONE); /* it cannot have what was not taken */
+	k->compare.stage = HA_COMPARE_TAKEN;
+	ha_failover_message(b, &m);
+	CHECK_INT(k->compare.stage, HA_COMPARE_SETTLED);
 	free(b);
 
 	b = make_receiver(); /* of the next epoch, while this one is up: it will be repeated */

@@ -10,6 +10,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "rdma/topo/device.h"
+#include "tests/base/lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -293,6 +294,50 @@ static void what_a_receiver_has(void)
 	free_bundle(&c->b);
 }
 
+/* Of all pairs of stages those six; any other is a defect, and one line says so. */
+static void stages_of_a_comparison(void)
+{
+	static const bool follows[3][3] = {
+		[HA_COMPARE_NONE] = { true, true, true },
+		[HA_COMPARE_TAKEN] = { [HA_COMPARE_NONE] = true, [HA_COMPARE_SETTLED] = true },
+		[HA_COMPARE_SETTLED] = { [HA_COMPARE_NONE] = true },
+	};
+	struct ha_send *s = make_sender();
+	struct ha_compare *compare = &s->b.failover.ctl[LOST].compare;
+
+	for (unsigned from = 0; from < 3; from++)
+		for (unsigned to = 0; to < 3; to++) {
+			lines_catch();
+			compare->stage = (uint8_t)from;
+			ha_compare_enter(&s->b, &s->b.rail[LOST], to);
+			CHECK_INT(compare->stage, to);
+			CHECK_INT(lines_warnings(), !follows[from][to]);
+		}
+	CHECK(lines_contain("comparison 'settled' does not lead to 'settled'"));
+	free_bundle(&s->b);
+}
+
+/* The peer says more than once that it has our state; before it was taken nobody can have it. */
+static void settled_by_the_peer(void)
+{
+	struct ha_send *s = make_sender();
+	struct ha_compare *compare = &s->b.failover.ctl[LOST].compare;
+	static const uint8_t after[] = {
+		[HA_COMPARE_NONE] = HA_COMPARE_NONE,
+		[HA_COMPARE_TAKEN] = HA_COMPARE_SETTLED,
+		[HA_COMPARE_SETTLED] = HA_COMPARE_SETTLED,
+	};
+
+	lines_catch();
+	for (unsigned stage = 0; stage < 3; stage++) {
+		compare->stage = (uint8_t)stage;
+		ha_compare_settle(&s->b, &s->b.rail[LOST]);
+		CHECK_INT(compare->stage, after[stage]);
+	}
+	CHECK_INT(lines_warnings(), 0);
+	free_bundle(&s->b);
+}
+
 /* What no rail takes now is tried again soon, as long as one is up and the connection goes on. */
 static void what_cannot_be_sent_yet(void)
 {
@@ -325,6 +370,8 @@ int main(void)
 	clear_to_sends_of_the_lost_rail();
 	to_the_end_of_the_ring();
 	what_a_receiver_has();
+	stages_of_a_comparison();
+	settled_by_the_peer();
 	what_cannot_be_sent_yet();
 	return 0;
 }
