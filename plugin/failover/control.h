@@ -80,7 +80,8 @@ enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
 /* Messages due, by type. */
 #define HA_SEND(type) (1u << (HA_MSG_##type))
 
-/* fence.c: the end of an incarnation, at this end. */
+/* fence.c: the end of an incarnation, at this end. Its stages are `stage`; the flags are what is
+ * known of the cause, each from another source. */
 struct ha_fence {
 	uint8_t stage;   /* enum ha_fence_stage */
 	uint8_t marker;  /* enum ha_marker */
@@ -159,7 +160,14 @@ struct ha_join {
 	uint64_t ping_answered; /* receiver: the last ping that has its pong */
 };
 
-/* heartbeat.c: heartbeats. */
+/*
+ * heartbeat.c: heartbeats.
+ *
+ * The four flags are no stages of one thing. `idle_seen` is what the last look found. `watched`
+ * stands for the rail's state, which an owner that is inside may be changing. `closely` is what the
+ * last step decided about the next looks, and still counts at the first one after the rail was
+ * down. `doubted` is what other connections have found.
+ */
 struct ha_heartbeat_watch {
 	uint64_t at;           /* the next heartbeat */
 	uint64_t sent_at;      /* when the write that is on its way was posted; 0 = none is */
@@ -180,11 +188,35 @@ struct ha_heartbeat_watch {
 	uint32_t arrived_seen; /* ha_rail.rq_consumed at the last look */
 };
 
-/* sign.c: the rail stands still, and it and another have been asked for a sign. */
+/*
+ * What was asked about a rail that stands still. sign.c knows which may follow which.
+ *
+ *   NONE ──► ASKED ──► ANSWERED
+ *    ▲       ▲  │ ▲       │ │      ASKED again: all are asked anew
+ *    │       └──┘ └───────┘ │
+ *    └──────────┴───────────┘      it moves, is not looked at any more, or begins anew
+ *
+ * A rail that is given up keeps its stage until its next incarnation begins.
+ */
+enum ha_sign_stage {
+	HA_SIGN_NONE,     /* nothing: it moves, or has not stood still for long */
+	HA_SIGN_ASKED,    /* it, its witnesses and the peer have been asked, at asked_at */
+	HA_SIGN_ANSWERED, /* a witness has answered, at answered_at; this rail has not */
+};
+
+/*
+ * sign.c: the rail stands still, and it and another have been asked for a sign.
+ *
+ * The flags are no stages of that. The peer's answer comes before the witness's or after it;
+ * `waited` and `soon` are found while the rail is asked, and hold for the rest of the standstill,
+ * however often it is asked again; `lent` is another rail's question, and one that is asked about
+ * may be a witness too.
+ */
 struct ha_sign {
-	uint64_t asked_at;    /* 0 = they have not; the last time */
+	uint8_t stage;        /* enum ha_sign_stage */
+	uint64_t asked_at;    /* the last time */
 	uint64_t first_at;    /* and the first time in this standstill */
-	uint64_t answered_at; /* the other's sign was seen; 0 = it was not */
+	uint64_t answered_at; /* the witness's sign was seen */
 	uint64_t seen_at;     /* the last look while this was so */
 	uint64_t still_at;    /* the last time that its queue was asked, and nothing had come */
 	uint32_t retired;     /* the send queue's count when a sign was asked of it for another */
@@ -195,10 +227,23 @@ struct ha_sign {
 	bool soon;            /* a pair connected for it has come up: half the time is enough */
 	uint8_t writes;       /* that this rail was given to answer */
 	uint8_t witness;      /* the rail that has answered */
-	/* the last incarnation was given up for it, on this device; 0 = it was not */
-	uint64_t alarm_at;
-	const struct ha_device *alarm_dev;
-	bool alarm_here; /* by this end, not the peer */
+};
+
+/*
+ * Who gave the last incarnation up for its silence, until the rail is up again: NONE ──► HERE or
+ * PEER ──► NONE. Only a rail that is up is given up, so no alarm follows another.
+ */
+enum ha_alarm_source {
+	HA_ALARM_NONE, /* nobody, or the rail has come up since */
+	HA_ALARM_HERE,
+	HA_ALARM_PEER,
+};
+
+/* sign.c: was it a false one? Outlives the incarnation, and so is no part of ha_sign. */
+struct ha_alarm {
+	uint8_t source;              /* enum ha_alarm_source */
+	uint64_t at;                 /* when it was given up, */
+	const struct ha_device *dev; /* on this device */
 };
 
 /* answer.c: the peer has asked whether what this end writes on the rail is acknowledged. */
@@ -244,6 +289,7 @@ struct ha_control {
 	struct ha_join join;
 	struct ha_heartbeat_watch heartbeat;
 	struct ha_sign sign;
+	struct ha_alarm alarm;
 	struct ha_answer answer;
 	struct ha_late_keys keys;
 	struct ha_window_counts windows;

@@ -107,6 +107,8 @@ void ha_heartbeat_look(struct ha_bundle *b, uint64_t now);
 bool ha_heartbeat_same_path(const struct ha_rail *a, const struct ha_rail *b);
 /* path.c: work of any connection has got over this rail's path since then. */
 bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, uint64_t since);
+/* sign.c: the only function that changes a rail's sign.stage. */
+void ha_sign_enter(struct ha_bundle *b, const struct ha_rail *r, enum ha_sign_stage stage);
 /* sign.c: does it carry data, and is there another path that could show whether the peer answers?
  */
 bool ha_sign_wanted(const struct ha_bundle *b, const struct ha_rail *r);

@@ -103,7 +103,7 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_control *k = &b->failover.ctl[i];
 
-		if (b->rail[i].state == HA_RAIL_UP && k->sign.asked_at && k->sign.answered_at)
+		if (b->rail[i].state == HA_RAIL_UP && k->sign.stage == HA_SIGN_ANSWERED)
 			return true;
 		if (b->rail[i].state == HA_RAIL_UP && b->balance.weight[i] &&
 		    k->heartbeat.sent_at && k->heartbeat.misses >= MISSING &&
@@ -173,7 +173,7 @@ static bool is_still(const struct ha_bundle *b, const struct ha_rail *r, uint64_
 	uint64_t soon = b->failover.rto.rto_ns / LOOKS,
 		 limit = ha_silence_limit(&r->dev->silence, now);
 
-	return !k->heartbeat.closely || k->sign.asked_at || k->heartbeat.doubted ||
+	return !k->heartbeat.closely || k->sign.stage != HA_SIGN_NONE || k->heartbeat.doubted ||
 	       now - k->heartbeat.still_since >= (limit < soon ? limit : soon);
 }
 

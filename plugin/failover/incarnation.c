@@ -178,7 +178,7 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->heartbeat.sent_at = 0;
 	k->heartbeat.doubted = false;
 	k->heartbeat.at = k->heartbeat.look_at = k->heartbeat.busy_at = now;
-	k->sign.asked_at = 0;
+	ha_sign_enter(b, r, HA_SIGN_NONE);
 	k->answer.due = false;
 	k->sign.lent = false;
 	ha_due(b, now);

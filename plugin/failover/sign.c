@@ -39,6 +39,7 @@
  * alive: a false alarm, which the device remembers.
  */
 #include "base/clock.h"
+#include "base/log.h"
 #include "plugin/channel/board.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
@@ -51,6 +52,30 @@
 #define WRITES_MAX 4
 /* Up again so soon: it had been alive all the time. */
 #define ALIVE_NS HA_NS_PER_S
+
+/* By stage: those that may follow. */
+static const uint8_t followers[] = {
+	[HA_SIGN_NONE] = 1 << HA_SIGN_NONE | 1 << HA_SIGN_ASKED,
+	[HA_SIGN_ASKED] = 1 << HA_SIGN_NONE | 1 << HA_SIGN_ASKED | 1 << HA_SIGN_ANSWERED,
+	[HA_SIGN_ANSWERED] = 1 << HA_SIGN_NONE | 1 << HA_SIGN_ASKED,
+};
+
+static const char *const stage_names[] = {
+	[HA_SIGN_NONE] = "none",
+	[HA_SIGN_ASKED] = "asked",
+	[HA_SIGN_ANSWERED] = "answered",
+};
+
+void ha_sign_enter(struct ha_bundle *b, const struct ha_rail *r, enum ha_sign_stage stage)
+{
+	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+
+	if (!(followers[s->stage] >> stage & 1))
+		HA_WARN(b->name,
+			"rail %u, epoch %u: sign '%s' does not lead to '%s'; please report this",
+			r->index, r->epoch, stage_names[s->stage], stage_names[stage]);
+	s->stage = (uint8_t)stage;
+}
 
 /* Somebody whose answer says that the peer is there, and not that this path is. */
 static bool is_witness(const struct ha_rail *r, const struct ha_rail *w)
@@ -108,7 +133,7 @@ void ha_sign_alive(struct ha_bundle *b, const struct ha_rail *r, uint32_t number
 {
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
 
-	s->alive |= s->asked_at && s->number == number;
+	s->alive |= s->stage != HA_SIGN_NONE && s->number == number;
 }
 
 /* What it has in its completion queue was answered before. */
@@ -129,8 +154,8 @@ static void ask_again(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_sign *s = &b->failover.ctl[r->index].sign;
 
+	ha_sign_enter(b, r, HA_SIGN_ASKED);
 	s->asked_at = s->seen_at = now;
-	s->answered_at = 0;
 	ask_peer(b, &b->failover.ctl[r->index]);
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (is_witness(r, &b->rail[i]))
@@ -166,11 +191,18 @@ static const struct ha_rail *find_answered(struct ha_bundle *b, const struct ha_
 	return NULL;
 }
 
-static void record_alarm(struct ha_control *k, const struct ha_rail *r, bool here, uint64_t now)
+static void record_alarm(struct ha_bundle *b, const struct ha_rail *r, enum ha_alarm_source source,
+			 uint64_t now)
 {
-	k->sign.alarm_at = now;
-	k->sign.alarm_dev = r->dev;
-	k->sign.alarm_here = here;
+	struct ha_alarm *alarm = &b->failover.ctl[r->index].alarm;
+
+	if (alarm->source != HA_ALARM_NONE)
+		HA_WARN(b->name,
+			"rail %u, epoch %u: given up for its silence twice; please report this",
+			r->index, r->epoch);
+	alarm->source = (uint8_t)source;
+	alarm->at = now;
+	alarm->dev = r->dev;
 }
 
 void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
@@ -178,7 +210,7 @@ void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	if (r->state != HA_RAIL_UP)
 		return;
 	b->failover.ctl[r->index].fence.by_timeout = true;
-	record_alarm(&b->failover.ctl[r->index], r, false, now);
+	record_alarm(b, r, HA_ALARM_PEER, now);
 	ha_heartbeat_silence(b, r);
 }
 
@@ -214,7 +246,7 @@ static void give_up_others(struct ha_bundle *b, const struct ha_rail *r, uint64_
 
 		if (o == r || !is_silent_too(b, o, asked, now))
 			continue;
-		record_alarm(&b->failover.ctl[i], o, true, now);
+		record_alarm(b, o, HA_ALARM_HERE, now);
 		ha_rail_suspect(b, o, HA_CAUSE_SILENCE,
 				"asked together with rail %u (%s), it gave no sign in %.1f ms "
 				"either",
@@ -231,7 +263,7 @@ static void give_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	ha_spares_added(b);
 	give_up_others(b, r, now);
-	record_alarm(k, r, true, now);
+	record_alarm(b, r, HA_ALARM_HERE, now);
 	ha_rail_suspect(b, r, HA_CAUSE_SILENCE,
 			"silent for %.1f ms; rail %u (%s) answered %.1f ms after both were asked, "
 			"this one did not in %.1f ms; %u work requests are outstanding",
@@ -271,6 +303,7 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 		s->soon = is_new;
 		return;
 	}
+	ha_sign_enter(b, r, HA_SIGN_ANSWERED);
 	s->witness = w->index;
 	s->answered_at = now;
 }
@@ -293,7 +326,7 @@ static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, u
 	if (k->heartbeat.doubted && now - s->asked_at >= limit / 2 &&
 	    now - k->heartbeat.still_since >= limit)
 		give_up_too(b, r, now);
-	else if (!s->answered_at)
+	else if (s->stage == HA_SIGN_ASKED)
 		await_answer(b, r, limit, now);
 	else if (now - s->asked_at < answer_time(s, limit) ||
 		 now - s->answered_at < answer_time(s, limit) / 2)
@@ -318,18 +351,19 @@ static void step_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, ui
 	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ha_sign *s = &k->sign;
 	uint64_t seen_at = s->seen_at, wait = ha_silence_wait(&r->dev->silence, limit, now);
+	bool asked = s->stage != HA_SIGN_NONE;
 
 	/* Between two looks only the owner asks the queue, who may have other things to do. */
 	if (moves_now(b, r))
 		return;
 	s->still_at = s->seen_at = now;
-	if (s->asked_at && s->writes < WRITES_MAX)
+	if (asked && s->writes < WRITES_MAX)
 		ask_here(b, r);
 	if (r->state != HA_RAIL_UP)
 		return;
-	if (s->asked_at && now - seen_at <= longest_gap(limit, wait))
+	if (asked && now - seen_at <= longest_gap(limit, wait))
 		judge_rail(b, r, wait, now);
-	else if (s->asked_at || k->heartbeat.doubted || now - k->heartbeat.still_since >= limit)
+	else if (asked || k->heartbeat.doubted || now - k->heartbeat.still_since >= limit)
 		ask_anew(b, r,
 			 now); /* for the first time, or because this process stood still itself */
 }
@@ -340,7 +374,7 @@ bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	uint64_t limit = ha_silence_limit(&r->dev->silence, now);
 
 	if (limit == UINT64_MAX || now == k->heartbeat.still_since)
-		k->sign.asked_at = 0;
+		ha_sign_enter(b, r, HA_SIGN_NONE);
 	else
 		step_rail(b, r, limit, now);
 	return r->state == HA_RAIL_UP;
@@ -348,30 +382,31 @@ bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	bool asked = s->stage != HA_SIGN_NONE;
 
-	k->sign.lent = false;
+	s->lent = false;
 	/* A clear-to-send asks for no answer of its own. */
-	if (!b->is_send && k->sign.asked_at && stood_since < k->sign.first_at)
-		stood_since = k->sign.first_at;
-	if ((b->is_send || k->sign.asked_at) && k->sign.still_at > stood_since)
-		ha_silence_ended(&r->dev->silence, k->sign.still_at - stood_since, now);
-	k->sign.asked_at = 0;
+	if (!b->is_send && asked && stood_since < s->first_at)
+		stood_since = s->first_at;
+	if ((b->is_send || asked) && s->still_at > stood_since)
+		ha_silence_ended(&r->dev->silence, s->still_at - stood_since, now);
+	ha_sign_enter(b, r, HA_SIGN_NONE);
 }
 
 void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_sign *s = &b->failover.ctl[r->index].sign;
-	uint64_t alarm_at = s->alarm_at;
+	struct ha_alarm *alarm = &b->failover.ctl[r->index].alarm;
+	enum ha_alarm_source source = alarm->source;
 
-	s->alarm_at = 0;
-	if (!alarm_at || now - alarm_at >= ALIVE_NS || s->alarm_dev != r->dev)
+	alarm->source = HA_ALARM_NONE;
+	if (source == HA_ALARM_NONE || now - alarm->at >= ALIVE_NS || alarm->dev != r->dev)
 		return;
-	if (!s->alarm_here) {
+	if (source == HA_ALARM_PEER) {
 		ha_silence_rest(&r->dev->silence, now);
 		return;
 	}
-	ha_silence_false_alarm(&r->dev->silence, alarm_at, now);
+	ha_silence_false_alarm(&r->dev->silence, alarm->at, now);
 	ha_journal_eventf(b->ctx,
 			  &(struct ha_event) { .kind = HA_EVENT_FALSE_ALARM,
 					       .cause = HA_CAUSE_SILENCE,
@@ -381,5 +416,5 @@ void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 			  "are asked for "
 			  "after %.0f ms of silence at the least from now on, and not in the next "
 			  "minute (HA_NCCL_SILENCE_MS)",
-			  (double)(now - alarm_at) / 1e6, (double)r->dev->silence.floor_ns / 1e6);
+			  (double)(now - alarm->at) / 1e6, (double)r->dev->silence.floor_ns / 1e6);
 }

@@ -311,10 +311,10 @@ static void what_is_missing(void)
 		k->heartbeat.looked_at = now + RTO_MS * MS / 4 - (i == 5);
 		if (i == 6) {
 			k->heartbeat.misses = 0;
-			k->sign.asked_at = k->sign.answered_at = now;
+			k->sign.stage = HA_SIGN_ANSWERED;
 		}
 		CHECK_INT(ha_heartbeat_missing(&s->b), i == 0 || i == 6);
-		k->sign.answered_at = 0;
+		k->sign.stage = HA_SIGN_ASKED;
 		CHECK_INT(ha_heartbeat_missing(&s->b), i == 0);
 		free_bundle(&s->b);
 	}

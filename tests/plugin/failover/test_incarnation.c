@@ -455,14 +455,16 @@ static void as_new(void)
 
 	k->join.attempts = 4;
 	k->out.repeat_at = 7;
-	k->heartbeat.sent_at = k->heartbeat.alive_since = k->sign.asked_at = 7;
+	k->heartbeat.sent_at = k->heartbeat.alive_since = 7;
+	k->sign.stage = HA_SIGN_ASKED;
 	k->heartbeat.doubted = k->answer.due = k->sign.lent = true;
 	b->rail[RAIL].sq_retired = b->rail[RAIL].sq_posted = 20;
 	rig_come_up(b);
 	CHECK_INT(k->join.attempts, 0);
 	CHECK_INT(k->join.up_since, RIG_START);
 	CHECK_INT(k->out.repeat_at, 0);
-	CHECK_INT(k->heartbeat.sent_at + k->heartbeat.alive_since + k->sign.asked_at, 0);
+	CHECK_INT(k->heartbeat.sent_at + k->heartbeat.alive_since, 0);
+	CHECK_INT(k->sign.stage, HA_SIGN_NONE);
 	CHECK(!k->heartbeat.doubted && !k->answer.due && !k->sign.lent);
 	CHECK_INT(k->heartbeat.retired_seen, 20);
 	CHECK_INT(k->heartbeat.still_since, RIG_START);

@@ -329,7 +329,7 @@ static void signs_of_this_incarnation(void)
 		struct ha_control *k = &b->failover.ctl[RAIL];
 		union ha_message m = compose_message(HA_MSG_RAIL_ALIVE, epoch);
 
-		k->sign.asked_at = 7;
+		k->sign.stage = HA_SIGN_ASKED;
 		k->sign.number = m.sign.number = 3;
 		ha_failover_message(b, &m);
 		CHECK_INT(k->sign.alive, epoch == EPOCH);

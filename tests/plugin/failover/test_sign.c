@@ -102,16 +102,17 @@ static struct ha_send *make_answered(void)
 	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
 
 	CHECK(step_after(s, 999));
-	CHECK_INT(sign->asked_at, 0);
+	CHECK_INT(sign->stage, HA_SIGN_NONE);
 	CHECK(step_after(s, 1000));
 	CHECK_INT(sign->asked_at, start + 1000 * US);
 	CHECK_INT(s->b.failover.ctl[0].out.due, HA_SEND(RAIL_ASK));
 	for (unsigned i = 0; i < RAILS; i++)
 		CHECK_INT(writes[i], 1);
 	CHECK(step_after(s, 1400));
-	CHECK_INT(sign->answered_at, 0);
+	CHECK_INT(sign->stage, HA_SIGN_ASKED);
 	s->b.rail[1].sq_retired++;
 	CHECK(step_after(s, 1500));
+	CHECK_INT(sign->stage, HA_SIGN_ANSWERED);
 	CHECK_INT(sign->answered_at, start + 1500 * US);
 	CHECK_INT(sign->witness, 1);
 	return s;
@@ -129,7 +130,8 @@ static void given_up_with_those_that_are_as_silent(void)
 	CHECK_INT(s->b.rail[1].state, HA_RAIL_UP);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.failover.ctl[2].cause, HA_CAUSE_SILENCE);
-	CHECK_INT(s->b.failover.ctl[0].sign.alarm_at, start + 2000 * US);
+	CHECK_INT(s->b.failover.ctl[0].alarm.source, HA_ALARM_HERE);
+	CHECK_INT(s->b.failover.ctl[0].alarm.at, start + 2000 * US);
 	free_sender(s);
 
 	s = make_answered();
@@ -160,7 +162,7 @@ static void the_peer_gets_through(void)
 	CHECK(step_after(s, 2000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
 	CHECK_INT(sign->asked_at, start + 2000 * US);
-	CHECK_INT(sign->answered_at, 0);
+	CHECK_INT(sign->stage, HA_SIGN_ASKED);
 	CHECK(!sign->alive); /* what it said of the last question */
 	CHECK_INT(sign->number, 2);
 	CHECK(device[0].silence.lossy_until > start + 2000 * US);
@@ -196,7 +198,7 @@ static void it_moves_or_may_rest(void)
 	s = make_answered(); /* a false alarm elsewhere: no question counts for a while */
 	device[0].silence.rest_until = start + 9000 * US;
 	CHECK(step_after(s, 2000));
-	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, 0);
+	CHECK_INT(s->b.failover.ctl[0].sign.stage, HA_SIGN_NONE);
 	free_sender(s);
 
 	s = make_answered(); /* this process stood still itself: all are asked anew */
@@ -228,7 +230,7 @@ static void the_witness_was_slow(void)
 	CHECK(step_after(s, 1900));
 	s->b.rail[1].sq_retired++;
 	CHECK(step_after(s, 2001));
-	CHECK_INT(sign->answered_at, 0);
+	CHECK_INT(sign->stage, HA_SIGN_ASKED);
 	CHECK_INT(sign->asked_at, start + 2001 * US);
 	CHECK_INT(sign->number, 2);
 	free_sender(s);
@@ -330,6 +332,7 @@ static void others_on_the_path(void)
 		heartbeat->watched = others[i].watched;
 		heartbeat->alive_since = start + others[i].alive_us * US;
 		other->b.rail[0].setup.peer.qp.lid = !others[i].same_path;
+		sign->stage = HA_SIGN_ANSWERED;
 		sign->asked_at = start + (others[i].at_us - 1000) * US;
 		sign->answered_at = sign->seen_at = start + (others[i].at_us - 600) * US;
 		LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
@@ -429,11 +432,12 @@ static void what_a_standstill_teaches(void)
 
 		s->b.is_send = i == 0 || i == 1 || i == 4;
 		sign->still_at = i == 1 ? start : start + 700 * US;
-		sign->asked_at = sign->first_at = i >= 3 ? start + 300 * US : 0;
+		sign->stage = i >= 3 ? HA_SIGN_ASKED : HA_SIGN_NONE;
+		sign->asked_at = sign->first_at = start + 300 * US;
 		sign->lent = true;
 		ha_sign_given(&s->b, &s->b.rail[0], start, start + 800 * US);
 		CHECK_INT(device[0].silence.longest_ns[0], taught[i] * US);
-		CHECK_INT(sign->asked_at, 0);
+		CHECK_INT(sign->stage, HA_SIGN_NONE);
 		CHECK(!sign->lent);
 		free_sender(s);
 	}
@@ -445,12 +449,12 @@ static void a_false_alarm(void)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct ha_send *s = make_sender();
-		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+		struct ha_alarm *alarm = &s->b.failover.ctl[0].alarm;
 
 		lines_catch();
-		sign->alarm_at = i == 1 ? 0 : start;
-		sign->alarm_dev = &device[i == 2];
-		sign->alarm_here = true;
+		alarm->source = i == 1 ? HA_ALARM_NONE : HA_ALARM_HERE;
+		alarm->at = start;
+		alarm->dev = &device[i == 2];
 		ha_sign_recovered(&s->b, &s->b.rail[0], start + 1000000 * US - (i != 3));
 		CHECK_INT(device[0].silence.floor_ns, (i == 0 ? 2000 : 1000) * US);
 		CHECK_INT(device[0].silence.rest_until != 0, i == 0);
@@ -459,9 +463,41 @@ static void a_false_alarm(void)
 				"it was silent, but its path was sound: up again after 1000.0 ms"),
 			i == 0);
 		CHECK_INT(lines_count("after 2 ms of silence"), i == 0);
-		CHECK_INT(sign->alarm_at, 0);
+		CHECK_INT(alarm->source, HA_ALARM_NONE);
 		free_sender(s);
 	}
+}
+
+/* A question follows nothing or another; an answer follows a question alone. */
+static void stages_of_a_question(void)
+{
+	struct ha_send *s = make_sender();
+	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+
+	for (unsigned from = 0; from < 3; from++)
+		for (unsigned to = 0; to < 3; to++) {
+			lines_catch();
+			sign->stage = (uint8_t)from;
+			ha_sign_enter(&s->b, &s->b.rail[0], to);
+			CHECK_INT(sign->stage, to);
+			CHECK_INT(lines_warnings(),
+				  to == HA_SIGN_ANSWERED && from != HA_SIGN_ASKED);
+		}
+	CHECK(lines_contain("sign 'answered' does not lead to 'answered'"));
+	free_sender(s);
+}
+
+/* Only a rail that is up is given up, and its coming up ends the alarm. */
+static void no_alarm_follows_another(void)
+{
+	struct ha_send *s = make_sender();
+
+	lines_catch();
+	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
+	CHECK_INT(lines_warnings(), 0);
+	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
+	CHECK(lines_contain("given up for its silence twice"));
+	free_sender(s);
 }
 
 /* The peer has given it up for its silence: it is tried again as soon, and if that was a false
@@ -475,8 +511,8 @@ static void the_peers_alarm(void)
 	other->b.failover.ctl[0].heartbeat.watched = true;
 	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
 	CHECK(k->fence.by_timeout);
-	CHECK_INT(k->sign.alarm_at, start);
-	CHECK(!k->sign.alarm_here);
+	CHECK_INT(k->alarm.source, HA_ALARM_PEER);
+	CHECK_INT(k->alarm.at, start);
 	CHECK(other->b.failover.ctl[0]
 		      .heartbeat.doubted); /* others on the path look at themselves */
 	lines_catch();
@@ -553,6 +589,8 @@ int main(void)
 	more_writes();
 	what_a_standstill_teaches();
 	a_false_alarm();
+	stages_of_a_question();
+	no_alarm_follows_another();
 	the_peers_alarm();
 	whichever_rail_it_is();
 	everybody_on_the_silent_paths();
