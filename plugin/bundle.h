@@ -111,9 +111,10 @@ struct ha_bundle {
 	/* GPU memory was registered, so its flushes have queue pairs. Any thread that registers */
 	atomic_bool flushable;
 	uint8_t nrails;
-	uint8_t active; /* mask of the rails that are up */
-	uint16_t await; /* HA_AWAIT_DELIVERY, or 0: what a send waits for beside its stripes */
-	int error;      /* 0, or the negative errno that ends every request */
+	uint8_t active;   /* mask of the rails that are up */
+	uint16_t await;   /* HA_AWAIT_DELIVERY, or 0: what a send waits for beside its stripes */
+	bool peer_closed; /* the peer said BYE */
+	int error;        /* 0, or the negative errno that ends every request */
 	struct ha_polling poll;
 	uint64_t peer_ring; /* address of the peer's ring memory */
 	/* ours: CTS ring of a sender, sizes ring of a receiver, then board and staging area */
@@ -137,6 +138,7 @@ struct ha_bundle {
 	size_t ring_size;
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
 	LIST_ENTRY(ha_bundle) entry; /* in ctx->bundles, under ctx->drive */
+	uint8_t against;             /* enum ha_status_against, as it was last reported */
 	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
 	char name[160];  /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };

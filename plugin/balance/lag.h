@@ -56,6 +56,7 @@ struct ha_lag {
 	/* Driver, with the bundle taken: */
 	bool on;
 	bool verified;      /* AWAY: it is better there */
+	uint8_t news;       /* mask of the rails whose next heartbeat says it: it goes now */
 	uint8_t state;      /* enum ha_lag_state */
 	uint8_t home;       /* mask of the rails that carry when all is well */
 	uint8_t other;      /* the rail that it is compared with, or that carries instead */

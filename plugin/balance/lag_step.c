@@ -97,11 +97,9 @@ static bool may_move(struct ha_bundle *b, uint64_t now)
 }
 
 /* The other end learns of it with the next heartbeat on the other rail. */
-static void bring_heartbeat_forward(struct ha_bundle *b, uint64_t now)
+static void bring_heartbeat_forward(struct ha_bundle *b)
 {
-	struct ha_heartbeat_watch *heartbeat = &b->failover.ctl[b->balance.lag.other].heartbeat;
-
-	heartbeat->at = heartbeat->at < now ? heartbeat->at : now;
+	b->balance.lag.news |= (uint8_t)(1u << b->balance.lag.other);
 	ha_due_now(b);
 }
 
@@ -113,7 +111,7 @@ static void begin_compare(struct ha_bundle *b, uint64_t now)
 	g->keys = (uint8_t)(1u << g->other);
 	ha_policy_update(b);
 	ha_lag_arm(b, !g->out);
-	bring_heartbeat_forward(b, now);
+	bring_heartbeat_forward(b);
 }
 
 static void end_compare(struct ha_bundle *b, uint64_t now)
@@ -125,7 +123,7 @@ static void end_compare(struct ha_bundle *b, uint64_t now)
 	g->rest_until = now + g->rest;
 	g->rest = 2 * g->rest < REST_MOST_NS ? 2 * g->rest : REST_MOST_NS;
 	ha_policy_update(b);
-	bring_heartbeat_forward(b, now);
+	bring_heartbeat_forward(b);
 }
 
 static void judge_watch(struct ha_bundle *b, uint64_t now)
@@ -170,7 +168,7 @@ static void move_away(struct ha_bundle *b, uint32_t here, uint32_t there, uint64
 	g->wanted = HA_LAG_WINDOW;
 	carry_over(b, 1u << g->other);
 	ha_lag_arm(b, !g->out);
-	bring_heartbeat_forward(b, now);
+	bring_heartbeat_forward(b);
 	ha_device_system_label(home->dev, label, sizeof(label));
 	ha_port_errors_text(b->ctx->config.sysfs_root, label, errors, sizeof(errors));
 	ha_journal_eventf(b->ctx,
@@ -226,7 +224,7 @@ static void move_back(struct ha_bundle *b, uint64_t now, const char *why)
 	g->wanted = 0;
 	g->back_at = now;
 	carry_over(b, g->home);
-	bring_heartbeat_forward(b, now);
+	bring_heartbeat_forward(b);
 	ha_journal_eventf(
 		b->ctx,
 		&(struct ha_event) { .kind = HA_EVENT_FAILED_BACK, .bundle = b, .rail = home },
@@ -340,7 +338,7 @@ void ha_lag_step(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_lag *g = &b->balance.lag;
 
-	if (!g->on || b->error || b->abort.error || b->failover.peer_closed)
+	if (!g->on || b->error || b->abort.error || b->peer_closed)
 		return;
 	switch (g->state) {
 	case HA_LAG_WATCH:

@@ -61,15 +61,15 @@ int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 /* ---- control messages ---- */
 
 /* The NIC, which may send it again and again, reads a slot until its write is complete. */
-static bool slot_free(const struct ha_control *k, const struct ha_rail *r)
+static bool slot_free(const struct ha_board_state *state, const struct ha_rail *r)
 {
-	return k->board.out < HA_BOARD_SLOTS ||
-	       (int32_t)(r->sq_retired - k->board.mark[k->board.out % HA_BOARD_SLOTS]) >= 0;
+	return state->out < HA_BOARD_SLOTS ||
+	       (int32_t)(r->sq_retired - state->mark[state->out % HA_BOARD_SLOTS]) >= 0;
 }
 
 void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint32_t *mark = b->failover.ctl[r->index].board.mark;
+	uint32_t *mark = b->link.board[r->index].mark;
 
 	for (unsigned i = 0; i < HA_BOARD_SLOTS; i++)
 		if ((int32_t)(r->sq_retired - mark[i]) >= 0)
@@ -78,20 +78,20 @@ void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
 
 int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
-	unsigned slot = k->board.out % HA_BOARD_SLOTS;
+	struct ha_board_state *state = &b->link.board[r->index];
+	unsigned slot = state->out % HA_BOARD_SLOTS;
 	struct ha_board_message *message = &ha_bundle_staged_board(b)->message[r->index][slot];
 	int err;
 
-	if (!ha_rail_room(r) || !slot_free(k, r))
+	if (!ha_rail_room(r) || !slot_free(state, r))
 		return -EAGAIN;
-	message->number = ++k->board.out;
+	message->number = ++state->out;
 	message->length = m->header.length;
 	memcpy(message->body, m, m->header.length);
 	message->check = ha_wire_board_sum(message);
 	err = write_board(b, r, HA_WR_CONTROL, message,
 			  (uint32_t)offsetof(struct ha_board_message, body) + message->length);
-	k->board.mark[slot] = r->sq_posted;
+	state->mark[slot] = r->sq_posted;
 	return err;
 }
 
@@ -109,7 +109,7 @@ bool ha_board_has_message(const struct ha_bundle *b)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
-			if (number_of(&board->message[i][n]) > b->failover.ctl[i].board.in)
+			if (number_of(&board->message[i][n]) > b->link.board[i].in)
 				return true;
 	return false;
 }
@@ -130,14 +130,14 @@ static bool copy_message(const struct ha_board_message *from, struct ha_board_me
 static void read_one(struct ha_bundle *b, unsigned i, const struct ha_board_message *from,
 		     ha_message_taker take)
 {
-	struct ha_control *k = &b->failover.ctl[i];
+	struct ha_board_state *state = &b->link.board[i];
 	union ha_message m;
 	struct ha_board_message message;
 
-	if (number_of(from) <= k->board.in || !copy_message(from, &message) ||
-	    message.number <= k->board.in)
+	if (number_of(from) <= state->in || !copy_message(from, &message) ||
+	    message.number <= state->in)
 		return;
-	k->board.in = message.number;
+	state->in = message.number;
 	memcpy(&m, message.body, message.length);
 	if (message.length >= sizeof(struct ha_msg_rail) && m.header.type >= HA_MSG_RAIL_DOWN &&
 	    !ha_wire_check_message(&m, message.length))
@@ -149,7 +149,7 @@ void ha_board_read(struct ha_bundle *b, ha_message_taker take)
 	const struct ha_board *board = ha_bundle_board(b);
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		uint32_t next = b->failover.ctl[i].board.in; /* the older first */
+		uint32_t next = b->link.board[i].in; /* the older first */
 
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
 			read_one(b, i, &board->message[i][(next + n) % HA_BOARD_SLOTS], take);

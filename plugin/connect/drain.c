@@ -70,7 +70,7 @@ static unsigned count_outstanding(struct ha_send *s, uint64_t end, unsigned *los
 
 	*lost = 0;
 	ha_bundle_poll(&s->b);
-	if (!s->b.error && !s->b.failover.peer_closed)
+	if (!s->b.error && !s->b.peer_closed)
 		n = ha_send_copies(s, end);
 	if (!has_no_path(&s->b))
 		return n;

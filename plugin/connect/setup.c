@@ -372,7 +372,7 @@ void ha_bundle_free(struct ha_bundle *b)
 {
 	atomic_store(&b->closing, true);
 	if (b->link.stream) {
-		b->failover.peer_closed = true; /* what fails from here on is nobody's news */
+		b->peer_closed = true; /* what fails from here on is nobody's news */
 		take_arrivals(b);
 		send_bye(b);
 	}

@@ -16,6 +16,47 @@ struct ha_device;
 struct ha_hookup;
 struct ha_opening;
 
+/*
+ * A rail's states, in the order in which it passes through them. ha_rail_enter() knows which may
+ * follow which.
+ *
+ *   NONE ──► UP ──► FENCING ──► FENCED ──► DOWN ──► JOIN ──► PROBE (sender) ──► UP
+ *     └──► DOWN        ▲                    │         │        │
+ *                      ├────────────────────┘         │        │
+ *                      └──────────────────────────────┴────────┘
+ *
+ * DOWN ──► FENCING: the peer names an incarnation whose offer was lost; it is over before it began
+ * here.
+ *
+ * FENCING goes on by fence.stage, DOWN and JOIN by `slow` (failover/control.h).
+ */
+enum ha_rail_state {
+	HA_RAIL_NONE,    /* not there */
+	HA_RAIL_UP,      /* carries data */
+	HA_RAIL_DOWN,    /* this epoch is closed here */
+	HA_RAIL_FENCING, /* nothing new is posted; what was posted is accounted for */
+	HA_RAIL_FENCED, /* our memory is safe from this incarnation; what the peer has is awaited */
+	HA_RAIL_JOIN,   /* sender: offered; receiver: answered, its queue pair takes data */
+	HA_RAIL_PROBE,  /* sender: pings are out */
+};
+
+/* The work request behind all that was posted, in the order of its states. */
+enum ha_marker {
+	HA_MARKER_NONE, /* not posted yet */
+	HA_MARKER_POSTED,
+	HA_MARKER_BACK, /* it has come back, and so has all before it */
+};
+
+/* What was seen of the end of a path's incarnation. transfer/ writes it where work fails or comes
+ * back, failover/ goes on from it. */
+struct ha_rail_loss {
+	uint8_t cause;         /* enum ha_event_cause: why this incarnation ends */
+	uint8_t marker;        /* enum ha_marker */
+	bool local;            /* the fault is at our own NIC */
+	uint64_t suspected_at; /* ns */
+	uint64_t lost_at;      /* when it was up for the last time */
+};
+
 /* How a path's last incarnation was connected. Set-up only: device/rail.c writes it, qp_num
  * failover/incarnation.c. */
 struct ha_rail_setup {
@@ -69,10 +110,12 @@ struct ha_rail {
 	/* of dev, that its queue pairs and the buffers' keys are of; NULL: there are none. Changed
 	 * by the driver, under registered.lock */
 	struct ha_opening *opening;
+	bool proven;    /* it has been up in some incarnation */
 	bool connected; /* flush queue pairs may be made; under registered.lock */
 	/* it is being connected (hookup.h): qp is not ours; NULL: it is */
 	struct ha_hookup *hookup;
 	struct ha_rail_setup setup;
+	struct ha_rail_loss loss;
 	struct ha_rail_flush flush;
 };
 

@@ -60,7 +60,7 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 {
 	const struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (!r->dev || !k->proven || atomic_load_explicit(&r->dev->failed, memory_order_acquire))
+	if (!r->dev || !r->proven || atomic_load_explicit(&r->dev->failed, memory_order_acquire))
 		return false;
 	if (!b->is_send && !(b->terms.flags & HA_FLAG_MOVES))
 		return true;
@@ -74,7 +74,7 @@ static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r,
 		return false;
 	if (ha_device_usable(r->dev))
 		return k->join.attempts < (b->active ? STAY_TRIES : 1);
-	return b->active && now - k->join.lost_at < STAY_NS;
+	return b->active && now - r->loss.lost_at < STAY_NS;
 }
 
 /* Those that are up. An old peer expects that the standby is never on the data rails' device. */

@@ -22,43 +22,12 @@
 struct ha_device;
 struct ha_rail;
 
-/*
- * A rail's states, in the order in which it passes through them. ha_rail_enter() knows which may
- * follow which.
- *
- *   NONE ──► UP ──► FENCING ──► FENCED ──► DOWN ──► JOIN ──► PROBE (sender) ──► UP
- *     └──► DOWN        ▲                    │         │        │
- *                      ├────────────────────┘         │        │
- *                      └──────────────────────────────┴────────┘
- *
- * DOWN ──► FENCING: the peer names an incarnation whose offer was lost; it is over before it began
- * here.
- *
- * FENCING goes on by fence.stage, DOWN and JOIN by `slow`.
- */
-enum ha_rail_state {
-	HA_RAIL_NONE,    /* not there */
-	HA_RAIL_UP,      /* carries data */
-	HA_RAIL_DOWN,    /* this epoch is closed here */
-	HA_RAIL_FENCING, /* nothing new is posted; what was posted is accounted for */
-	HA_RAIL_FENCED, /* our memory is safe from this incarnation; what the peer has is awaited */
-	HA_RAIL_JOIN,   /* sender: offered; receiver: answered, its queue pair takes data */
-	HA_RAIL_PROBE,  /* sender: pings are out */
-};
-
 enum ha_fence_stage {
-	HA_FENCE_START, /* suspected; not yet begun */
+	HA_FENCE_START, /* not yet begun */
 	HA_FENCE_QUIET, /* receiver: until nothing has come for a moment */
 	HA_FENCE_DRAIN, /* in error; until everything is accounted for */
 	HA_FENCE_CLOSE, /* only destroying the queue pair ends it for certain */
 	HA_FENCE_OVER,  /* nothing of it reaches memory any more */
-};
-
-/* The work request behind all that was posted, in the order of its states. */
-enum ha_marker {
-	HA_MARKER_NONE, /* not posted yet */
-	HA_MARKER_POSTED,
-	HA_MARKER_BACK, /* it has come back, and so has all before it */
 };
 
 #define HA_PONGS 3 /* answers over the rail itself that prove an incarnation */
@@ -84,15 +53,13 @@ enum ha_keys_stage { HA_KEYS_IDLE, HA_KEYS_WANTED, HA_KEYS_REGISTERED };
  * known of the cause, each from another source. */
 struct ha_fence {
 	uint8_t stage;   /* enum ha_fence_stage */
-	uint8_t marker;  /* enum ha_marker */
 	bool peer_knows; /* the peer fences too, or was the first to */
-	bool local;      /* the fault is at our own NIC */
 	bool peer_port;  /* sender: the peer's port is down, and it will say when it is back */
 	/* silence took the rail down: its own time-out's, a sibling's, or what sign.c takes for it,
 	 * here or at the peer */
 	bool by_timeout;
 	atomic_bool last_receive; /* the queue pair takes no receive any more (device event) */
-	uint64_t suspected_at, quiet_until, deadline;
+	uint64_t quiet_until, deadline;
 	/* when the queue pair, which is in error and drained, is destroyed; 0 = there is none */
 	uint64_t tidy_at;
 };
@@ -138,13 +105,6 @@ struct ha_outgoing {
 	uint32_t repeats;
 };
 
-/* channel/board.c: messages over this rail. */
-struct ha_board_state {
-	uint32_t out;                  /* posted in this incarnation */
-	uint32_t mark[HA_BOARD_SLOTS]; /* the send queue's count with the last one of each slot */
-	uint32_t in;                   /* number of the last one read */
-};
-
 /* incarnation.c: how the next incarnation comes about, and how long the last ones lasted. */
 struct ha_join {
 	bool has_offer; /* `offer` is that of the next epoch (receiver), of this one (sender) */
@@ -155,7 +115,6 @@ struct ha_join {
 	unsigned tried;            /* receiver: devices that did not open for this offer */
 	unsigned flaps;            /* short incarnations in a row */
 	uint64_t up_since;
-	uint64_t lost_at; /* when it was up for the last time */
 	uint32_t pings, pongs;
 	uint64_t ping_answered; /* receiver: the last ping that has its pong */
 };
@@ -272,7 +231,6 @@ struct ha_window_counts {
 };
 
 struct ha_control {
-	uint8_t cause; /* enum ha_event_cause: why this incarnation ends */
 	/* enum ha_event_cause: somebody wants the rail fenced (events, siblings). Under
 	 * ctx->drive alone */
 	uint8_t fence_wanted;
@@ -280,12 +238,10 @@ struct ha_control {
 	bool port_back;
 	uint8_t slow; /* enum ha_slow */
 	int slow_result;
-	bool proven;  /* it has been up in some incarnation */
 	bool working; /* it has been up in this one */
 	struct ha_fence fence;
 	struct ha_compare compare;
 	struct ha_outgoing out;
-	struct ha_board_state board;
 	struct ha_join join;
 	struct ha_heartbeat_watch heartbeat;
 	struct ha_sign sign;
@@ -299,17 +255,12 @@ struct ha_control {
 struct ha_failover {
 	struct ha_control ctl[HA_MAX_RAILS];
 	unsigned parked;        /* stripes and clear-to-sends that wait for a rail */
-	uint8_t against;        /* enum ha_status_against, as it was last reported */
 	uint64_t no_path_since; /* no rail is up; 0 = one is */
 	uint64_t no_path_seen;  /* the driver's last look at that */
 	struct ha_rto rto;
-	bool peer_closed;           /* the peer said BYE */
 	uint64_t peer_closed_until; /* how long messages that a closed peer had sent may take */
 	uint64_t peer_done;         /* with it: how far the peer got */
 	struct ha_spares spares;    /* the rails behind the data rails */
 };
-
-/* plugin/transfer/suspect.c: the only function that changes a rail's state. */
-void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state);
 
 #endif

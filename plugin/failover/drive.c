@@ -33,16 +33,16 @@ static void report_failed_over(struct ha_bundle *b)
 		if (!k->compare.unreported || b->failover.parked || !b->active)
 			continue;
 		k->compare.unreported = false;
-		ha_journal_event(b->ctx,
-				 &(struct ha_event) {
-					 .kind = HA_EVENT_FAILED_OVER,
-					 .cause = k->compare.cause,
-					 .bundle = b,
-					 .rail = &b->rail[i],
-					 .requests = k->compare.replayed_requests,
-					 .bytes = k->compare.replayed_bytes,
-					 .stall_ns = ha_clock_now(b->ctx->clock) - k->join.lost_at,
-					 .registration_ns = k->compare.registration_ns });
+		ha_journal_event(b->ctx, &(struct ha_event) {
+						 .kind = HA_EVENT_FAILED_OVER,
+						 .cause = k->compare.cause,
+						 .bundle = b,
+						 .rail = &b->rail[i],
+						 .requests = k->compare.replayed_requests,
+						 .bytes = k->compare.replayed_bytes,
+						 .stall_ns = ha_clock_now(b->ctx->clock) -
+							     b->rail[i].loss.lost_at,
+						 .registration_ns = k->compare.registration_ns });
 	}
 }
 
@@ -78,10 +78,9 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 {
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
-	return r->state == HA_RAIL_UP &&
-	       (now >= b->failover.ctl[r->index].heartbeat.look_at ||
-		ha_rail_room(r) < r->sq_depth / 2 || b->failover.peer_closed || b->abort.error ||
-		!b->ctx->loop.threaded);
+	return r->state == HA_RAIL_UP && (now >= b->failover.ctl[r->index].heartbeat.look_at ||
+					  ha_rail_room(r) < r->sq_depth / 2 || b->peer_closed ||
+					  b->abort.error || !b->ctx->loop.threaded);
 }
 
 /* As long as a rail is being fenced, or what it carried is not on its way again, but not for
@@ -92,12 +91,13 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_control *k = &b->failover.ctl[i];
+		const struct ha_rail *r = &b->rail[i];
 
-		if ((b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED ||
+		if ((r->state == HA_RAIL_FENCING || r->state == HA_RAIL_FENCED ||
 		     k->compare.unreported) &&
-		    k->working && k->cause != HA_CAUSE_SURPLUS &&
-		    k->fence.suspected_at + URGENT_NS > until)
-			until = k->fence.suspected_at + URGENT_NS;
+		    k->working && r->loss.cause != HA_CAUSE_SURPLUS &&
+		    r->loss.suspected_at + URGENT_NS > until)
+			until = r->loss.suspected_at + URGENT_NS;
 	}
 	return until;
 }
@@ -105,9 +105,22 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 /* Every step that will be needed has its own time in `due`, or comes with HA_ATTN_DRIVE. */
 static bool is_calm(const struct ha_bundle *b)
 {
-	return !b->error && !b->abort.error && !b->failover.peer_closed && !b->failover.parked &&
+	return !b->error && !b->abort.error && !b->peer_closed && !b->failover.parked &&
 	       !b->schedule.urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
 	       b->ctx->loop.threaded;
+}
+
+/* A share that was taken or given back is said with the heartbeat. */
+static void send_news(struct ha_bundle *b, uint64_t now)
+{
+	for (unsigned left = b->balance.lag.news; left; left &= left - 1) {
+		struct ha_heartbeat_watch *heartbeat =
+			&b->failover.ctl[__builtin_ctz(left)].heartbeat;
+
+		if (heartbeat->at > now)
+			heartbeat->at = now;
+	}
+	b->balance.lag.news = 0;
 }
 
 static void poll_rails(struct ha_bundle *b, uint64_t now)
@@ -124,7 +137,7 @@ static void carry_on(struct ha_bundle *b, uint64_t now)
 		ha_keys_step(b, &b->rail[i]);
 	ha_replay(b);
 	report_failed_over(b);
-	if (!b->failover.peer_closed && !b->abort.error && !b->abort.held)
+	if (!b->peer_closed && !b->abort.error && !b->abort.held)
 		ha_no_path_step(b, now);
 }
 
@@ -160,11 +173,12 @@ static void drive_bundle(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++)
 		rail_step(b, &b->rail[i], now);
 	ha_lag_step(b, now);
+	send_news(b, now);
 	if (b->terms.flags & HA_FLAG_FAILOVER && !b->error)
 		carry_on(b, now);
 	if (b->terms.flags & HA_FLAG_ONE_SIDED && !b->abort.error)
 		announce_windows(b);
-	if (b->failover.peer_closed && !b->abort.error)
+	if (b->peer_closed && !b->abort.error)
 		ha_peer_closed_step(b, now);
 	ha_bundle_delivery(b);
 	if (b->abort.error)

@@ -60,7 +60,7 @@ void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 
 void ha_held_abort_step(struct ha_bundle *b, uint64_t now)
 {
-	if (!b->abort.held || b->abort.error || b->failover.peer_closed)
+	if (!b->abort.held || b->abort.error || b->peer_closed)
 		return;
 	if (now < b->abort.held_until)
 		ha_due(b, b->abort.held_until);

@@ -65,7 +65,7 @@ void ha_reconcile(struct ha_bundle *b, struct ha_rail *r);
 /* reconcile.c: post what is parked, in order, as far as it goes. */
 void ha_replay(struct ha_bundle *b);
 /* incarnation.c: nothing of the epoch before counts any more. */
-void ha_incarnation_reset(struct ha_bundle *b, const struct ha_rail *r);
+void ha_incarnation_reset(struct ha_bundle *b, struct ha_rail *r);
 /* incarnation.c: it carries data from here on. */
 void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
 /* incarnation.c: receiver: pings that came get their pongs. */

@@ -56,9 +56,9 @@ static void doubt_receives(struct ha_recv *c)
 /* The same fault, seen by one connection, is everybody's who uses the same port. */
 static void notify_siblings(struct ha_bundle *b, struct ha_rail *r)
 {
-	if (!b->failover.ctl[r->index].fence.local)
+	if (!r->loss.local)
 		return;
-	b->failover.ctl[r->index].fence.local = false;
+	r->loss.local = false;
 	ha_device_refresh(r->dev);
 	if (!ha_device_usable(r->dev))
 		ha_failover_device(r->dev, HA_CAUSE_SIBLING);
@@ -71,10 +71,10 @@ static void begin_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->fence.stage = HA_FENCE_QUIET;
 	k->fence.quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
 	k->fence.deadline = now + FENCE_NS;
-	k->fence.marker = HA_MARKER_NONE;
+	r->loss.marker = HA_MARKER_NONE;
 	k->out.repeat_at = 0;
 	k->out.due = 0;
-	if (!b->abort.error && !b->failover.peer_closed && b->terms.flags & HA_FLAG_FAILOVER &&
+	if (!b->abort.error && !b->peer_closed && b->terms.flags & HA_FLAG_FAILOVER &&
 	    !k->fence.peer_knows)
 		k->out.due |= HA_SEND(RAIL_DOWN);
 	if (!b->is_send)
@@ -95,20 +95,19 @@ static void to_error(struct ha_bundle *b, struct ha_rail *r)
 /* Behind all that was posted; in error it comes back at once, and last. */
 static void post_marker(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
 	struct ibv_send_wr *bad, wr = {
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = b->peer_ring, .rkey = r->ring_rkey },
 	};
 
-	if (k->fence.marker != HA_MARKER_NONE || !ha_rail_room(r))
+	if (r->loss.marker != HA_MARKER_NONE || !ha_rail_room(r))
 		return;
 	wr.wr_id = ha_wr_id(HA_WR_MARKER, 0, r->sq_posted + 1);
 	if (r->hot->post_send(r->qp, &wr, &bad))
 		return;
 	ha_rail_count_post(r);
-	k->fence.marker = HA_MARKER_POSTED;
+	r->loss.marker = HA_MARKER_POSTED;
 }
 
 /* What its completion queue holds goes with it: all of that counts, however much one poll takes. */
@@ -138,7 +137,7 @@ static enum ha_fence_stage drain_rail(struct ha_bundle *b, struct ha_rail *r, ui
 	}
 	post_marker(b, r);
 	/* The marker is in error, so the queue pair is. */
-	if (ha_rail_poll(b, r) < b->poll.most && k->fence.marker == HA_MARKER_BACK &&
+	if (ha_rail_poll(b, r) < b->poll.most && r->loss.marker == HA_MARKER_BACK &&
 	    receives_over) {
 		k->fence.tidy_at = now + TIDY_NS;
 		return HA_FENCE_OVER;
@@ -201,25 +200,25 @@ static void end_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		supersede_receives((struct ha_recv *)b);
 	}
 	ha_rail_enter(r, HA_RAIL_FENCED);
-	if (b->abort.error || b->failover.peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER)) {
+	if (b->abort.error || b->peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER)) {
 		ha_rail_enter(r, HA_RAIL_DOWN); /* nobody to compare with */
 		return;
 	}
-	if (k->working && k->cause != HA_CAUSE_SURPLUS)
+	if (k->working && r->loss.cause != HA_CAUSE_SURPLUS)
 		ha_journal_eventf(
 			b->ctx,
 			&(struct ha_event) { .kind = HA_EVENT_FENCED,
-					     .cause = k->cause,
+					     .cause = r->loss.cause,
 					     .bundle = b,
 					     .rail = r },
 			"%u us after the suspicion",
-			(unsigned)((ha_clock_now(b->ctx->clock) - k->fence.suspected_at) / 1000));
+			(unsigned)((ha_clock_now(b->ctx->clock) - r->loss.suspected_at) / 1000));
 	ha_reconcile_state(b, &k->compare.state);
 	ha_compare_enter(b, r, HA_COMPARE_TAKEN);
 	/* Which says all but the cause; a silence is news for others, what is superfluous is none,
 	 * and buffers that were given back are mostly how the connection ends. */
-	if (k->cause != HA_CAUSE_TIMEOUT && k->cause != HA_CAUSE_SILENCE &&
-	    k->cause != HA_CAUSE_SURPLUS && k->cause != HA_CAUSE_QUEUE_ERROR)
+	if (r->loss.cause != HA_CAUSE_TIMEOUT && r->loss.cause != HA_CAUSE_SILENCE &&
+	    r->loss.cause != HA_CAUSE_SURPLUS && r->loss.cause != HA_CAUSE_QUEUE_ERROR)
 		k->out.due &= ~HA_SEND(RAIL_DOWN);
 	k->out.due |= HA_SEND(RAIL_FENCED);
 	k->out.repeats = 0;
@@ -271,7 +270,7 @@ static void report_port_is_back(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (!b->is_send && k->cause == HA_CAUSE_PORT_DOWN && ha_device_usable(r->dev))
+	if (!b->is_send && r->loss.cause == HA_CAUSE_PORT_DOWN && ha_device_usable(r->dev))
 		k->out.due |= HA_SEND(RAIL_BACK);
 }
 
@@ -285,9 +284,9 @@ static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_reconcile(b, r);
 	k->out.due |= HA_SEND(RAIL_ACK);
 	/* later incarnations may fail before it can be reported */
-	if (k->working && k->cause != HA_CAUSE_SURPLUS) {
+	if (k->working && r->loss.cause != HA_CAUSE_SURPLUS) {
 		k->compare.unreported = true;
-		k->compare.cause = k->cause;
+		k->compare.cause = r->loss.cause;
 	}
 	ha_rail_enter(r, HA_RAIL_DOWN);
 	ha_incarnation_over(b, r, now);

@@ -46,11 +46,11 @@ static uint64_t join_ns(const struct ha_bundle *b)
 }
 
 /* NCCL_IB_RESILIENCY_PORT_RECOVERY_START_DELAY; nothing waits while the connection stands still. */
-static uint64_t earliest_retry(const struct ha_bundle *b, const struct ha_control *k)
+static uint64_t earliest_retry(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	uint64_t delay = (uint64_t)b->ctx->config.ib_recovery_start_delay * HA_NS_PER_MS;
 
-	return b->active && b->is_send && delay ? k->fence.suspected_at + delay : 0;
+	return b->active && b->is_send && delay ? r->loss.suspected_at + delay : 0;
 }
 
 static uint64_t backoff_ns(unsigned n)
@@ -106,10 +106,10 @@ static void report_protection(struct ha_bundle *b)
 	const struct ha_rail *other;
 	char text[160];
 
-	if (now == b->failover.against || b->abort.error || b->failover.peer_closed ||
+	if (now == b->against || b->abort.error || b->peer_closed ||
 	    !(b->terms.flags & HA_FLAG_FAILOVER))
 		return;
-	b->failover.against = (uint8_t)now;
+	b->against = (uint8_t)now;
 	if (now == HA_AGAINST_NOTHING) {
 		ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_NOT_PROTECTED,
 							      .cause = HA_CAUSE_RAIL_LOST,
@@ -163,7 +163,7 @@ void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		ha_recv_prepare_rail((struct ha_recv *)b, r);
 	ha_rail_enter(r, HA_RAIL_UP);
 	b->active |= (uint8_t)(1u << r->index);
-	k->working = k->proven = true;
+	k->working = r->proven = true;
 	k->join.up_since = now;
 	r->setup.qp_num = r->qp->qp_num;
 	ha_spares_up(b, r);
@@ -204,7 +204,7 @@ static void report_added(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		why = explain_spare(b);
 	if (silent)
 		why = "no path that was up gave a sign; this one carries when those are given up";
-	else if (b->failover.against == HA_AGAINST_NOTHING)
+	else if (b->against == HA_AGAINST_NOTHING)
 		return;
 	ha_journal_event(b->ctx,
 			 &(struct ha_event) { .kind = HA_EVENT_ADDED,
@@ -225,8 +225,7 @@ static void report_up(struct ha_bundle *b, struct ha_rail *r, bool first, uint64
 				  (double)(now - b->failover.no_path_since) / 1e9);
 	else if (!first || !spare)
 		ha_journal_eventf(b->ctx, &e, "it was down for %.3f s",
-				  (double)(now - b->failover.ctl[r->index].fence.suspected_at) /
-					  1e9);
+				  (double)(now - r->loss.suspected_at) / 1e9);
 	else
 		report_added(b, r, now);
 }
@@ -234,7 +233,7 @@ static void report_up(struct ha_bundle *b, struct ha_rail *r, bool first, uint64
 static void enter_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
-	bool first = !k->proven;
+	bool first = !r->proven;
 
 	if (k->fence.by_timeout && ha_rto_recovered(&b->failover.rto, now))
 		HA_WARN(b->name,
@@ -254,15 +253,15 @@ static void enter_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 /* ---- a new incarnation ---- */
 
-void ha_incarnation_reset(struct ha_bundle *b, const struct ha_rail *r)
+void ha_incarnation_reset(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
-	k->cause = HA_CAUSE_NONE;
+	r->loss.cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
-	k->fence.marker = HA_MARKER_NONE;
-	k->fence.peer_knows = k->fence.local = k->fence.peer_port = false;
-	k->working = false;
+	r->loss.marker = HA_MARKER_NONE;
+	k->fence.stage = HA_FENCE_START;
+	k->fence.peer_knows = k->fence.peer_port = k->working = r->loss.local = false;
 	ha_compare_enter(b, r, HA_COMPARE_NONE);
 	k->compare.has_peer_state = false;
 	k->join.has_offer = false;
@@ -271,7 +270,7 @@ void ha_incarnation_reset(struct ha_bundle *b, const struct ha_rail *r)
 	k->out.repeat_at = 0;
 	k->out.repeats = 0;
 	k->windows.sent = k->windows.known;
-	k->board.out = k->board.in = 0;
+	b->link.board[r->index].out = b->link.board[r->index].in = 0;
 	k->join.pings = k->join.pongs = 0;
 	k->join.ping_answered = 0;
 	k->compare.replayed_requests = k->compare.replayed_bytes = k->compare.registration_ns = 0;
@@ -282,8 +281,8 @@ static void report_standby_failed(struct ha_bundle *b, struct ha_rail *r, const 
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
-	if (k->proven || r->index != b->balance.ndata || k->join.attempts != 1 ||
-	    b->failover.against != HA_AGAINST_NOTHING || ha_spares_hurry(b, r))
+	if (r->proven || r->index != b->balance.ndata || k->join.attempts != 1 ||
+	    b->against != HA_AGAINST_NOTHING || ha_spares_hurry(b, r))
 		return;
 	ha_journal_eventf(b->ctx,
 			  &(struct ha_event) { .kind = HA_EVENT_NOT_PROTECTED,
@@ -299,7 +298,7 @@ static void not_needed(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover.ctl[r->index];
 
-	k->proven = false;
+	r->proven = false;
 	k->join.attempts = k->join.flaps = 0;
 	k->join.retry_at = 0;
 	k->join.has_offer = false;
@@ -319,9 +318,9 @@ static void count_flap(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->join.flaps = 0;
 	else if (k->join.flaps < FLAPS_MAX)
 		k->join.flaps++;
-	if (k->cause == HA_CAUSE_TIMEOUT) {
+	if (r->loss.cause == HA_CAUSE_TIMEOUT) {
 		k->fence.by_timeout = true;
-		ha_rto_failed(&b->failover.rto, k->fence.suspected_at);
+		ha_rto_failed(&b->failover.rto, r->loss.suspected_at);
 	}
 }
 
@@ -355,23 +354,24 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	struct ha_control *k = &b->failover.ctl[r->index];
 	uint64_t pause;
 
-	if (k->cause == HA_CAUSE_SURPLUS) {
+	if (r->loss.cause == HA_CAUSE_SURPLUS) {
 		not_needed(b, r);
 		return;
 	}
-	b->failover.spares.exchange_ns = now - k->fence.suspected_at;
+	b->failover.spares.exchange_ns = now - r->loss.suspected_at;
 	if (k->working)
 		count_flap(b, r, now);
 	else
 		count_attempt(b, r, now);
-	if ((k->heartbeat.doubted && k->cause == HA_CAUSE_SIBLING) || k->cause == HA_CAUSE_SILENCE)
+	if ((k->heartbeat.doubted && r->loss.cause == HA_CAUSE_SIBLING) ||
+	    r->loss.cause == HA_CAUSE_SILENCE)
 		/* tried again as early; but only whose own time-out struck learns */
 		k->fence.by_timeout = true;
 	pause = find_pause(b, r);
 	/* the sender alone decides when; a receiver that also waited might never agree */
 	k->join.retry_at = b->is_send ? now + pause : 0;
-	if (k->join.retry_at < earliest_retry(b, k))
-		k->join.retry_at = earliest_retry(b, k);
+	if (k->join.retry_at < earliest_retry(b, r))
+		k->join.retry_at = earliest_retry(b, r);
 	k->join.has_offer = false;
 	ha_due(b, k->join.retry_at);
 }
@@ -389,7 +389,7 @@ void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 	}
 	/* A rail that keeps flapping waits as long as its flaps require. */
 	if (k->join.flaps < 3 || !b->active) {
-		k->join.retry_at = earliest_retry(b, k);
+		k->join.retry_at = earliest_retry(b, r);
 		ha_due_now(b);
 	}
 }
@@ -601,8 +601,7 @@ static void leave_lost_device(struct ha_bundle *b, struct ha_rail *r)
 
 static bool may_come_back(const struct ha_bundle *b)
 {
-	return b->terms.flags & HA_FLAG_FAILOVER && !b->abort.error && !b->failover.peer_closed &&
-	       !b->error;
+	return b->terms.flags & HA_FLAG_FAILOVER && !b->abort.error && !b->peer_closed && !b->error;
 }
 
 /* A sender's spare is not made while another one may still come up first: making it may take long,

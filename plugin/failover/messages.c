@@ -53,7 +53,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 	switch (type) {
 	case HA_MSG_RAIL_DOWN:
 		begin_message(b, r, type, sizeof(m->cause), m);
-		m->cause.cause = k->cause;
+		m->cause.cause = r->loss.cause;
 		break;
 	case HA_MSG_RAIL_FENCED:
 		begin_message(b, r, type, sizeof(m->fenced), m);
@@ -222,7 +222,7 @@ void ha_messages_send(struct ha_bundle *b, uint64_t now)
 {
 	bool failover = b->terms.flags & HA_FLAG_FAILOVER;
 
-	if (!(failover || b->terms.flags & HA_FLAG_ONE_SIDED) || b->failover.peer_closed)
+	if (!(failover || b->terms.flags & HA_FLAG_ONE_SIDED) || b->peer_closed)
 		return;
 	b->abort.due &= failover; /* a peer without it takes nothing but windows */
 	if (b->abort.due)

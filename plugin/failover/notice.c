@@ -23,8 +23,8 @@ static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 	r->epoch++;
 	ha_incarnation_reset(b, r);
-	k->cause = HA_CAUSE_PEER_NOTICE;
-	k->fence.suspected_at = now;
+	r->loss.cause = HA_CAUSE_PEER_NOTICE;
+	r->loss.suspected_at = now;
 	k->fence.stage = HA_FENCE_CLOSE; /* its queue pair may be made already */
 	k->slow = HA_SLOW_CLOSE;
 	ha_rail_enter(r, HA_RAIL_FENCING);

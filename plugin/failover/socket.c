@@ -42,10 +42,10 @@ static void stream_ended(struct ha_bundle *b, int err)
 		b->link.stream->read_stopped = true;
 		return;
 	}
-	if (!b->failover.peer_closed && err == -EPIPE) {
+	if (!b->peer_closed && err == -EPIPE) {
 		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE,
 				"the peer's process is gone; look at the log of that rank");
-	} else if (!b->failover.peer_closed) {
+	} else if (!b->peer_closed) {
 		HA_WARN(b->name,
 			"the out-of-band socket is lost: %s; the rails go on as long as they "
 			"answer",
@@ -60,7 +60,7 @@ static void stream_ended(struct ha_bundle *b, int err)
 
 static void on_bye(struct ha_bundle *b, uint64_t done)
 {
-	b->failover.peer_closed = true;
+	b->peer_closed = true;
 	b->failover.peer_done = done;
 	b->failover.peer_closed_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
 	ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
@@ -71,7 +71,7 @@ void ha_socket_take(struct ha_bundle *b)
 	int err = b->link.stream_error;
 
 	ha_inbox_read(b, ha_failover_message);
-	if (b->link.bye && !b->failover.peer_closed)
+	if (b->link.bye && !b->peer_closed)
 		on_bye(b, b->link.bye_done);
 	b->link.stream_error = 0;
 	if (err)

@@ -374,8 +374,8 @@ static uint64_t last_loss(const struct ha_bundle *b)
 	uint64_t last = 0;
 
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->failover.ctl[i].join.lost_at > last)
-			last = b->failover.ctl[i].join.lost_at;
+		if (b->rail[i].loss.lost_at > last)
+			last = b->rail[i].loss.lost_at;
 	return last;
 }
 
@@ -499,7 +499,7 @@ static void close_surplus(struct ha_bundle *b, uint64_t now)
 void ha_spares_step(struct ha_bundle *b, uint64_t now)
 {
 	if (!b->is_send || b->nrails == b->balance.ndata || !(b->terms.flags & HA_FLAG_PAIRS) ||
-	    b->error || b->abort.error || b->failover.peer_closed)
+	    b->error || b->abort.error || b->peer_closed)
 		return;
 	if (!b->active) {
 		want_all(b, now);

@@ -47,7 +47,7 @@ static inline __attribute__((no_sanitize("thread"), always_inline)) bool is_show
 {
 	return i < PEEK(b->nrails) &&
 	       (i <= PEEK(b->balance.ndata) || PEEK(b->rail[i].state) != HA_RAIL_DOWN ||
-		PEEK(b->failover.ctl[i].proven));
+		PEEK(b->rail[i].proven));
 }
 
 static __attribute__((no_sanitize("thread"), noinline)) void peek_connection(
@@ -56,7 +56,7 @@ static __attribute__((no_sanitize("thread"), noinline)) void peek_connection(
 	c->messages = b->is_send ? PEEK(((const struct ha_send *)b)->head)
 				 : PEEK(((const struct ha_recv *)b)->done);
 	c->nrails = 0;
-	c->against = PEEK(b->failover.against);
+	c->against = PEEK(b->against);
 	if (PEEK(b->balance.gate.on) && PEEK(b->balance.stripe_min) != UINT64_MAX)
 		c->gate = PEEK(b->balance.gate.bytes) ? PEEK(b->balance.gate.bytes) : HA_GATE_FIRST;
 	else

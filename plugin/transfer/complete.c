@@ -166,7 +166,7 @@ static __attribute__((noinline, cold)) void on_failure(struct ha_bundle *b, stru
 	} else {
 		ha_rail_retire(r, wc->wr_id);
 		if (kind == HA_WR_MARKER)
-			b->failover.ctl[r->index].fence.marker = HA_MARKER_BACK;
+			r->loss.marker = HA_MARKER_BACK;
 	}
 	ha_rail_failed(b, r, wc, -EIO);
 }

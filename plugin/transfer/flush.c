@@ -110,7 +110,7 @@ int ha_iflush(struct ha_recv *c, int n, void *const *data, const int *sizes,
 		return refuse_flush(c);
 	entry = wait_to_enter(&c->b);
 	/* When the peer has closed, what it sent may still be flushed. */
-	err = entry == HA_ENTERED || c->b.failover.peer_closed ? 0 : c->b.error;
+	err = entry == HA_ENTERED || c->b.peer_closed ? 0 : c->b.error;
 	if (!err)
 		err = post_flush(c, data[last], mrs[last], req);
 	ha_bundle_leave(&c->b);

@@ -57,20 +57,19 @@ void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, co
 	b->abort.error = err;
 	b->abort.cause = (uint8_t)cause;
 	b->abort.quiet = cause == HA_CAUSE_NONE;
-	b->abort.due = !b->abort.quiet && cause != HA_CAUSE_PEER_GONE && !b->failover.peer_closed &&
+	b->abort.due = !b->abort.quiet && cause != HA_CAUSE_PEER_GONE && !b->peer_closed &&
 		       b->terms.flags & HA_FLAG_FAILOVER;
 	ha_bundle_drive_soon(b);
 }
 
 static bool is_ending(const struct ha_bundle *b)
 {
-	return b->failover.peer_closed || b->abort.error || b->error;
+	return b->peer_closed || b->abort.error || b->error;
 }
 
 void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause,
 		     const char *fmt, ...)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
 	const struct ha_event suspected = {
 		.kind = HA_EVENT_SUSPECTED, .cause = cause, .bundle = b, .rail = r
 	};
@@ -86,11 +85,10 @@ void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause
 	ha_rail_enter(r, HA_RAIL_FENCING);
 	b->active &= (uint8_t) ~(1u << r->index);
 	ha_policy_update(b);
-	k->cause = (uint8_t)cause;
-	k->fence.stage = HA_FENCE_START;
-	k->fence.suspected_at = ha_clock_now(b->ctx->clock);
+	r->loss.cause = (uint8_t)cause;
+	r->loss.suspected_at = ha_clock_now(b->ctx->clock);
 	if (was_up)
-		k->join.lost_at = k->fence.suspected_at;
+		r->loss.lost_at = r->loss.suspected_at;
 	if (news && b->terms.flags & HA_FLAG_FAILOVER)
 		ha_journal_hold(b->ctx);
 	if (news && !is_ending(b))
@@ -223,7 +221,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 			abort_for(b, r, wc);
 		return;
 	}
-	b->failover.ctl[r->index].fence.local = !wc || ha_verbs_status_local(wc->status);
+	r->loss.local = !wc || ha_verbs_status_local(wc->status);
 	if (wc && is_fatal_status(b, r, wc->status))
 		abort_for(b, r, wc);
 	if (b->abort.error)

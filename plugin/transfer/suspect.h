@@ -12,6 +12,8 @@
 #include "plugin/bundle.h"
 #include "plugin/report/closing.h"
 
+/* The only function that changes a rail's state. */
+void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state);
 /* This incarnation of the rail is over: nothing new is posted on it from here on. The first cause
  * counts. */
 void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause,

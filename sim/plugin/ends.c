@@ -119,7 +119,7 @@ static void check_kept(struct sim_side *s)
 		return;
 	err = s->end ? ha_irecv(sim_side_recv(s), 1, &data, &size, &tag, &s->mr, false, &req)
 		     : ha_isend(sim_side_send(s), data, 0, tag, s->mr, &req);
-	if (req && s->bundle->failover.peer_closed)
+	if (req && s->bundle->peer_closed)
 		err = ha_test(req, &done, NULL);
 	if (err != s->error)
 		sim_report_finding(s->conn->world, SIM_ERROR,

@@ -159,7 +159,7 @@ static void post_premature(struct sim_side *s)
 	struct ha_request *req = NULL;
 	int done, err = ha_isend(sim_side_send(s), s->arena.base, 0, 0x7ffffff0, s->mr, &req);
 
-	if (req && s->bundle->failover.peer_closed)
+	if (req && s->bundle->peer_closed)
 		err = ha_test(req, &done, NULL);
 	if (err)
 		sim_side_ended(s, err, "isend");

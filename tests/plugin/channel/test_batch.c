@@ -159,7 +159,7 @@ static void no_close(void)
 							 sizeof(messages.bye), 0 } };
 	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &messages, sizeof(messages)), 0);
 	world_run(&w, 30);
-	CHECK(!recv[0]->b.failover.peer_closed && !recv[1]->b.failover.peer_closed);
+	CHECK(!recv[0]->b.peer_closed && !recv[1]->b.peer_closed);
 	close_connections();
 }
 
@@ -209,7 +209,7 @@ static void all_at_once(void)
 	world_run(&w, 1);
 	CHECK_INT(find_lost_rails(), 7);
 	for (int i = 0; i < LINES; i++)
-		CHECK_INT(recv[i]->b.failover.ctl[0].cause, HA_CAUSE_PEER_NOTICE);
+		CHECK_INT(recv[i]->b.rail[0].loss.cause, HA_CAUSE_PEER_NOTICE);
 	close_connections();
 }
 

@@ -216,8 +216,8 @@ static void read_each_rail(void)
 	deliver_ack(b, 1, 1, 21);
 	read_board(b, 1);
 	CHECK_INT(epochs[0], 21);
-	CHECK_INT(b->failover.ctl[1].board.in, 1);
-	CHECK_INT(b->failover.ctl[0].board.in, 0);
+	CHECK_INT(b->link.board[1].in, 1);
+	CHECK_INT(b->link.board[0].in, 0);
 	read_board(b, 0); /* the next rail's messages are not this one's */
 	deliver_ack(b, 0, 1, 11);
 	deliver_ack(b, 1, 2, 22);

@@ -101,7 +101,7 @@ static void port_gets_another_address(void)
 			port->gids[2].address = port->gids[3].address = "10.0.0.99";
 		dummy_event(&w.dummy[1], types[i], NULL);
 		world_run(&w, 10);
-		CHECK_INT(send->b.failover.ctl[0].cause,
+		CHECK_INT(send->b.rail[0].loss.cause,
 			  types[i] == IBV_EVENT_SM_CHANGE ? HA_CAUSE_NONE : HA_CAUSE_PORT_CHANGED);
 		CHECK_INT(send->b.rail[0].state,
 			  types[i] == IBV_EVENT_SM_CHANGE ? HA_RAIL_UP : HA_RAIL_FENCING);
@@ -223,7 +223,7 @@ static void change_is_seen_before_its_event(void)
 	ha_device_refresh(send->b.rail[0].dev);
 	dummy_event(&w.dummy[1], IBV_EVENT_GID_CHANGE, NULL);
 	world_run(&w, 10);
-	CHECK_INT(send->b.failover.ctl[0].cause, HA_CAUSE_PORT_CHANGED);
+	CHECK_INT(send->b.rail[0].loss.cause, HA_CAUSE_PORT_CHANGED);
 	CHECK_INT(send->b.rail[0].state, HA_RAIL_FENCING);
 	world_close(&w);
 }

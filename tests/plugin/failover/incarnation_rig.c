@@ -70,7 +70,7 @@ struct ha_bundle *rig_begin(bool is_send)
 						.state = i == RAIL ? HA_RAIL_DOWN : HA_RAIL_UP,
 						.epoch = EPOCH,
 						.dev = &rig.device[i] };
-		b->failover.ctl[i].proven = true;
+		b->rail[i].proven = true;
 	}
 	b->failover.ctl[RAIL].compare.stage = HA_COMPARE_SETTLED;
 	return b;

@@ -61,8 +61,8 @@ static struct ha_send *make_sender(void)
 	}
 	s->b.rail[0].dev = &device[0];
 	s->b.rail[SPARE].dev = &device[1];
-	s->b.failover.ctl[SPARE].proven = true;
-	s->b.failover.ctl[SPARE].join.lost_at = now;
+	s->b.rail[SPARE].proven = true;
+	s->b.rail[SPARE].loss.lost_at = now;
 	pair = ha_spares_pair(&s->b, 0, &device[1]);
 	pair->tries = 8;
 	pair->turn = s->b.failover.spares.turns = 1;
@@ -101,7 +101,7 @@ static void does_not_wait(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.failover.ctl[SPARE].proven = false; /* it never worked */
+	s->b.rail[SPARE].proven = false; /* it never worked */
 	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 
@@ -139,7 +139,7 @@ static void the_best_of_the_others(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.failover.ctl[SPARE].proven = false;
+	s->b.rail[SPARE].proven = false;
 	strcpy(s->b.rail[0].setup.peer.name,
 	       "nic2:1"); /* on hosts that are alike: the same switch */
 	CHECK_INT(choose_device(s, now), 3);
@@ -153,7 +153,7 @@ static void the_best_of_the_others(void)
 	free(s);
 
 	s = make_sender(); /* those that are up; the data rail's own is the last resort */
-	s->b.failover.ctl[SPARE].proven = false;
+	s->b.rail[SPARE].proven = false;
 	device[2].up = false;
 	CHECK_INT(choose_device(s, now), 3);
 	device[1].up = device[3].up = false;
@@ -226,7 +226,7 @@ static struct ha_recv *make_receiver(const struct ha_wire_rail *peer)
 	c->b.is_send = false;
 	c->b.nrails = 2;
 	memset(&c->b.failover.spares, 0, sizeof(c->b.failover.spares));
-	c->b.failover.ctl[SPARE].proven = false;
+	c->b.rail[SPARE].proven = false;
 	c->b.failover.ctl[SPARE].join.offer = *peer;
 	for (int i = 0; i < PORTS; i++)
 		memcpy(topo.devices[i].address.gid.raw, (uint8_t[]) { 0xfe, 0x80, 0, (uint8_t)i },
@@ -283,10 +283,10 @@ static void the_receivers_choice(void)
 	free(c);
 
 	c = make_receiver(&peer); /* the same pair as before is waited for, if it was well */
-	c->b.failover.ctl[SPARE].proven = true;
+	c->b.rail[SPARE].proven = true;
 	c->b.rail[SPARE].setup.peer = peer;
 	c->b.failover.ctl[SPARE].join.attempts = 0;
-	c->b.failover.ctl[SPARE].join.lost_at = now;
+	c->b.rail[SPARE].loss.lost_at = now;
 	CHECK_INT(chosen_there(c), 1);
 	c->b.rail[SPARE].setup.peer.guid++; /* it was another of the peer's */
 	CHECK_INT(chosen_there(c), 2);
@@ -353,7 +353,7 @@ static void how_many_on_one_device(void)
 	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
 		struct ha_send *s = make_sender();
 
-		s->b.failover.ctl[SPARE].proven = false;
+		s->b.rail[SPARE].proven = false;
 		s->b.failover.spares.peer_ports = 1;
 		s->b.rail[2].dev = &device[2];
 		s->b.rail[2].state = (uint8_t)other[i].state;
@@ -374,7 +374,7 @@ static void avoids_the_shared_switch(unsigned swapped)
 	ctx.nports = topo.ndevices = topo.nports = 2;
 	for (unsigned i = 0; i < 2; i++)
 		snprintf(device[i].name, sizeof(device[i].name), "nic%u:1", i ^ swapped);
-	s->b.failover.ctl[SPARE].proven = false;
+	s->b.rail[SPARE].proven = false;
 	s->b.rail[2].dev = &device[1];
 	s->b.rail[2].state = HA_RAIL_UP;
 	s->b.active = 5;

@@ -71,7 +71,7 @@ static void prepare_bundle(struct ha_bundle *b)
 	b->terms.flags = HA_FLAG_FAILOVER;
 	b->schedule.due = b->schedule.look_due = UINT64_MAX;
 	b->failover.rto.rto_ns = 100 * MS;
-	b->failover.against = HA_AGAINST_NOTHING;
+	b->against = HA_AGAINST_NOTHING;
 	b->link.stream = &stream;
 	b->ring = calloc(1, HA_SEND_RING_SIZE);
 	CHECK(b->ring);
@@ -219,7 +219,7 @@ static void what_is_polled(void)
 		}
 		if (i == 5)
 			b->rail[1].state = HA_RAIL_DOWN;
-		b->failover.peer_closed = i == 6;
+		b->peer_closed = i == 6;
 		ctx.loop.threaded = i != 7;
 		drive_round(0);
 		CHECK_INT(polls[1] > 0, i != 0 && i != 5);
@@ -238,7 +238,7 @@ static void what_is_calm(void)
 		b = bundle[0];
 		b->schedule.due = START;
 		b->error = i == 1 ? -EIO : 0;
-		b->failover.peer_closed = i == 2;
+		b->peer_closed = i == 2;
 		b->failover.peer_closed_until = UINT64_MAX;
 		((struct ha_send *)b)->slot[0].pending = 1;
 		if (i == 3)
@@ -251,7 +251,7 @@ static void what_is_calm(void)
 			b->rail[0].state = HA_RAIL_FENCED;
 			b->active = 2;
 			b->failover.ctl[0].fence.stage = HA_FENCE_OVER;
-			b->failover.ctl[0].fence.suspected_at = START;
+			b->rail[0].loss.suspected_at = START;
 			b->failover.ctl[0].working = true;
 		}
 		drive_round(0);
@@ -274,7 +274,7 @@ static void rail_failed_over(unsigned rail)
 	b->failover.ctl[rail].compare.replayed_requests = 12;
 	b->failover.ctl[rail].compare.replayed_bytes = 3456;
 	b->failover.ctl[rail].compare.registration_ns = 2 * MS;
-	b->failover.ctl[rail].join.lost_at = START - 5 * MS;
+	b->rail[rail].loss.lost_at = START - 5 * MS;
 	b->failover.ctl[rail].join.retry_at = UINT64_MAX;
 	b->failover.parked = 1;
 	((struct ha_send *)b)->head = 0; /* what is parked waits for room */
@@ -427,14 +427,37 @@ static void what_is_urgent(void)
 		k->fence.stage = HA_FENCE_OVER;
 		k->compare.unreported = rails[i].unreported;
 		k->working = rails[i].working;
-		k->cause = (uint8_t)rails[i].cause;
-		k->fence.suspected_at = START - 5 * MS;
+		bundle[0]->rail[1].loss.cause = (uint8_t)rails[i].cause;
+		bundle[0]->rail[1].loss.suspected_at = START - 5 * MS;
 		k->join.retry_at = UINT64_MAX;
 		bundle[0]->schedule.due = START;
 		drive_round(0);
 		CHECK_INT(bundle[0]->schedule.urgent_until, rails[i].urgent ? START + 15 * MS : 0);
 		free_bundles();
 	}
+}
+
+/* What lag.c has decided goes to the other end with the next heartbeat on that rail, which is not
+ * waited for; one that is late already keeps its time. */
+static void news_of_a_slow_path(void)
+{
+	struct ha_bundle *b;
+
+	make_bundles();
+	b = bundle[0];
+	b->rail[0].state = b->rail[1].state = HA_RAIL_NONE; /* nothing but the news */
+	b->failover.ctl[1].heartbeat.at = START - 1;
+	b->balance.lag.news = 3;
+	b->schedule.due = START;
+	drive_round(0);
+	CHECK_INT(b->failover.ctl[0].heartbeat.at, START);
+	CHECK_INT(b->failover.ctl[1].heartbeat.at, START - 1);
+	CHECK_INT(b->balance.lag.news, 0);
+	b->failover.ctl[0].heartbeat.at = START + MS; /* none are left */
+	b->schedule.due = START;
+	drive_round(0);
+	CHECK_INT(b->failover.ctl[0].heartbeat.at, START + MS);
+	free_bundles();
 }
 
 /* Buffers are registered beside the data path; while the program registers, in a moment. */
@@ -491,6 +514,7 @@ int main(void)
 	urgent_first();
 	urgent_for_longer_with_many();
 	what_is_urgent();
+	news_of_a_slow_path();
 	keys_are_registered();
 	a_connection_that_ends();
 	return 0;

@@ -127,10 +127,10 @@ static void held_error(void)
 	ha_held_abort_step(&s->b, now + 6);
 	CHECK_INT(s->b.abort.error, 0);
 	CHECK_INT(s->b.schedule.due, now + 7);
-	s->b.failover.peer_closed = true;
+	s->b.peer_closed = true;
 	ha_held_abort_step(&s->b, now + 7);
 	CHECK_INT(s->b.abort.error, 0);
-	s->b.failover.peer_closed = false;
+	s->b.peer_closed = false;
 	ha_held_abort_step(&s->b, now + 7);
 	CHECK_INT(s->b.abort.error, -EIO);
 	CHECK_TEXT(s->b.abort.text, "refused");

@@ -109,7 +109,7 @@ static struct ha_bundle *make_suspected(bool is_send, enum ha_event_cause cause)
 						.sq_depth = 64,
 						.state = HA_RAIL_UP,
 						.dev = &device };
-	b->failover.ctl[LOST].working = b->failover.ctl[LOST].proven = true;
+	b->failover.ctl[LOST].working = b->rail[LOST].proven = true;
 	LIST_INSERT_HEAD(&ctx.bundles, b, entry);
 	ha_rail_suspect(b, &b->rail[LOST], cause, "test");
 	return b;
@@ -230,7 +230,7 @@ static void until_it_is_destroyed(void)
 	b->rail[LOST].sq_retired = 1;
 	post_error = ENOMEM;
 	step_after(b, 20 * US);
-	CHECK_INT(fence_of(b)->marker, HA_MARKER_NONE);
+	CHECK_INT(b->rail[LOST].loss.marker, HA_MARKER_NONE);
 	post_error = 0;
 	step_after(b, 40 * US);
 	CHECK_INT(markers, 1);
@@ -310,7 +310,7 @@ static void what_the_peer_is_sent(void)
 
 		fence_of(b)->peer_knows = i == 0;
 		b->abort.error = i == 1 ? -EIO : 0;
-		b->failover.peer_closed = i == 2;
+		b->peer_closed = i == 2;
 		b->terms.flags = i == 3 ? 0 : HA_FLAG_FAILOVER;
 		step_after(b, 0);
 		CHECK_INT(b->failover.ctl[LOST].out.due, 0);
@@ -328,7 +328,7 @@ static void others_on_the_port(void)
 	for (unsigned local = 0; local < 2; local++) {
 		struct ha_bundle *b = make_suspected(true, HA_CAUSE_WORK_FAILED);
 
-		fence_of(b)->local = local;
+		b->rail[LOST].loss.local = local;
 		step_after(b, 0);
 		CHECK_INT(b->failover.ctl[0].fence_wanted, local ? HA_CAUSE_SIBLING : 0);
 		free_bundle(b);

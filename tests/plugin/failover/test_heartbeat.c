@@ -96,9 +96,9 @@ static void by_what_it_carries(void)
 
 	s->b.balance.weight[0] = 1024;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS);
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_TIMEOUT);
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_TIMEOUT);
 	CHECK_ABOUT(time_given(&s->b, 1), 3 * HEARTBEAT_MS);
-	CHECK_INT(s->b.failover.ctl[1].cause, HA_CAUSE_HEARTBEAT);
+	CHECK_INT(s->b.rail[1].loss.cause, HA_CAUSE_HEARTBEAT);
 	free_bundle(&s->b);
 
 	s = make_sender(); /* shares change from message to message: it may have had some a moment
@@ -114,7 +114,7 @@ static void by_what_it_carries(void)
 	ha_heartbeat_step(&s->b, &s->b.rail[0], now);
 	s->b.failover.ctl[0].heartbeat.doubted = true;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS / 2);
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SIBLING);
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_SIBLING);
 	free_bundle(&s->b);
 
 	s = make_sender(); /* without failover the queue pair alone decides */
@@ -358,7 +358,7 @@ static void a_heartbeat_is_refused(void)
 	s->b.rail[0].hot = &refusing;
 	ha_heartbeat_send(&s->b, &s->b.rail[0], now);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_WORK_REFUSED);
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_WORK_REFUSED);
 	CHECK_INT(s->b.failover.ctl[0].heartbeat.sent_at, 0);
 	free_bundle(&s->b);
 }

@@ -94,7 +94,7 @@ static void no_more_of_it(void)
 
 		b->terms.flags = i == 0 ? 0 : HA_FLAG_FAILOVER;
 		b->abort.error = i == 1 ? -EIO : 0;
-		b->failover.peer_closed = i == 2;
+		b->peer_closed = i == 2;
 		b->error = i == 3 ? -EIO : 0;
 		rig_step(b, 0);
 		CHECK_INT(rig_control(b)->slow, i == 4 ? HA_SLOW_OPEN : HA_SLOW_NONE);
@@ -148,7 +148,7 @@ static void waits_are_cut_short(void)
 		}
 	b->active = 1;
 	join->flaps = 0;
-	rig_control(b)->fence.suspected_at = RIG_START;
+	b->rail[RAIL].loss.suspected_at = RIG_START;
 	rig.ctx.config.ib_recovery_start_delay = 70; /* as the operator has set it */
 	ha_incarnation_hurry(b, &b->rail[RAIL]);
 	CHECK_INT(join->retry_at, RIG_START + 70 * MS);
@@ -307,11 +307,13 @@ static void a_new_epoch_begins(void)
 
 		memset(&k->compare, 1, sizeof(k->compare));
 		memset(&k->out, 1, sizeof(k->out));
-		k->board.out = k->board.in = k->join.pings = k->join.pongs = 3;
+		b->link.board[RAIL].out = b->link.board[RAIL].in = k->join.pings = k->join.pongs =
+			3;
 		k->join.ping_answered = 3;
-		k->fence.marker = HA_MARKER_BACK;
+		b->rail[RAIL].loss.marker = HA_MARKER_BACK;
+		k->fence.stage = HA_FENCE_OVER;
 		k->fence.peer_knows = true;
-		k->fence.local = k->fence.peer_port = k->working = true;
+		b->rail[RAIL].loss.local = k->fence.peer_port = k->working = true;
 		atomic_store(&k->fence.last_receive, true);
 		k->windows = (struct ha_window_counts) { .known = 2, .sent = 5 };
 		k->slow = HA_SLOW_DONE;
@@ -322,15 +324,18 @@ static void a_new_epoch_begins(void)
 		CHECK_INT(k->out.due, is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER));
 		CHECK_INT(k->join.deadline, RIG_START + LIMIT_MS * MS);
 		CHECK_INT(k->join.since, RIG_START);
-		CHECK_INT(k->out.sent + k->out.repeats + k->board.out + k->board.in, 0);
+		CHECK_INT(k->out.sent + k->out.repeats + b->link.board[RAIL].out +
+				  b->link.board[RAIL].in,
+			  0);
 		CHECK_INT(k->out.repeat_at + k->join.ping_answered, 0);
 		CHECK_INT(k->join.pings + k->join.pongs, 0);
 		CHECK_INT(k->compare.replayed_requests + k->compare.replayed_bytes, 0);
 		CHECK_INT(k->compare.registration_ns, 0);
 		CHECK_INT(k->windows.sent, 2); /* what was not acknowledged goes out again */
 		CHECK(k->compare.stage == HA_COMPARE_NONE && !k->compare.has_peer_state);
-		CHECK(!k->fence.peer_knows && k->fence.marker == HA_MARKER_NONE);
-		CHECK(!k->fence.local && !k->fence.peer_port && !k->working);
+		CHECK_INT(k->fence.stage, HA_FENCE_START);
+		CHECK(!k->fence.peer_knows && b->rail[RAIL].loss.marker == HA_MARKER_NONE);
+		CHECK(!b->rail[RAIL].loss.local && !k->fence.peer_port && !k->working);
 		CHECK(!atomic_load(&k->fence.last_receive));
 		rig_end(b);
 	}
@@ -440,7 +445,7 @@ static void too_late(void)
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_JOIN);
 		rig_step(b, 9 * MS);
 		CHECK_INT(b->rail[RAIL].state, i < 2 ? HA_RAIL_FENCING : HA_RAIL_JOIN);
-		CHECK(i == 2 || rig_control(b)->cause == HA_CAUSE_STANDBY_FAILED);
+		CHECK(i == 2 || b->rail[RAIL].loss.cause == HA_CAUSE_STANDBY_FAILED);
 		rig_end(b);
 	}
 }
@@ -514,18 +519,18 @@ static void closed_as_superfluous(void)
 	struct ha_bundle *b = rig_begin(true);
 	struct ha_control *k = rig_control(b);
 
-	k->cause = HA_CAUSE_SURPLUS;
+	b->rail[RAIL].loss.cause = HA_CAUSE_SURPLUS;
 	k->join.attempts = k->join.flaps = 3;
 	k->join.retry_at = UINT64_MAX;
 	k->join.has_offer = true;
 	b->registered.rails = 3;
 	ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
-	CHECK(!k->proven && !k->join.has_offer);
+	CHECK(!b->rail[RAIL].proven && !k->join.has_offer);
 	CHECK_INT(k->join.attempts + k->join.flaps, 0);
 	CHECK_INT(k->join.retry_at, 0);
 	CHECK_INT(b->registered.rails, 1);
 	CHECK_INT(pthread_mutex_trylock(&b->registered.lock), 0);
-	k->cause = HA_CAUSE_SURPLUS; /* while NCCL registers its keys stay */
+	b->rail[RAIL].loss.cause = HA_CAUSE_SURPLUS; /* while NCCL registers its keys stay */
 	b->registered.rails = 3;
 	ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 	CHECK_INT(b->registered.rails, 3);
@@ -549,10 +554,10 @@ static void false_alarms(void)
 		struct ha_control *k = rig_control(b);
 
 		k->working = true;
-		k->cause = (uint8_t)causes[i].cause;
+		b->rail[RAIL].loss.cause = (uint8_t)causes[i].cause;
 		k->heartbeat.doubted = causes[i].doubted;
 		k->join.up_since = RIG_START - 5000 * MS;
-		k->fence.suspected_at = RIG_START;
+		b->rail[RAIL].loss.suspected_at = RIG_START;
 		ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 		CHECK_INT(k->join.retry_at, RIG_START + (causes[i].quick ? 20 : 100) * MS);
 		CHECK_INT(k->fence.by_timeout, causes[i].quick);
@@ -710,7 +715,7 @@ static void a_rail_refuses_its_ping(void)
 		ha_bundle_board(b)->heartbeat[RAIL].ping = rig_probe_value(EPOCH, 1);
 		rig_step(b, 0);
 		CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
-		CHECK_INT(rig_control(b)->cause, HA_CAUSE_WORK_REFUSED);
+		CHECK_INT(b->rail[RAIL].loss.cause, HA_CAUSE_WORK_REFUSED);
 		rig_end(b);
 	}
 }

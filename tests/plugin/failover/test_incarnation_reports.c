@@ -18,7 +18,7 @@ static void what_is_logged(void)
 
 	strcpy(b->rail[0].setup.peer.name, "far0:1");
 	strcpy(b->rail[RAIL].setup.peer.name, "far1:1");
-	rig_control(b)->fence.suspected_at = RIG_START - 1500 * MS;
+	b->rail[RAIL].loss.suspected_at = RIG_START - 1500 * MS;
 	rig_come_up(b);
 	CHECK(lines_contain("it was down for 1.500 s"));
 	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
@@ -33,7 +33,7 @@ static void what_is_logged(void)
 	rig_end(b);
 
 	b = rig_begin(true); /* a connection that ends says nothing of it */
-	b->failover.peer_closed = true;
+	b->peer_closed = true;
 	lines_catch();
 	b->active = 3;
 	ha_roles_update(b);
@@ -47,7 +47,7 @@ static void what_is_logged_of_spares(void)
 	struct ha_bundle *b = rig_begin(true);
 
 	b->balance.ndata = 1;
-	rig_control(b)->proven = false;
+	b->rail[RAIL].proven = false;
 	strcpy(b->rail[RAIL].setup.peer.name, "far1:1");
 	rig_come_up(b);
 	CHECK(lines_contain("nic0:1 ⇄ standby nic1:1, against the loss of a NIC"));
@@ -57,8 +57,8 @@ static void what_is_logged_of_spares(void)
 
 	b = rig_begin(true);
 	b->balance.ndata = 1;
-	rig_control(b)->proven = false;
-	b->failover.against = HA_AGAINST_NIC_HERE;
+	b->rail[RAIL].proven = false;
+	b->against = HA_AGAINST_NIC_HERE;
 	rig_come_up(b);
 	CHECK(lines_contain("it may stand by better than those there are"));
 	CHECK(b->failover.spares.improve); /* at the far end both share a NIC */
@@ -66,7 +66,7 @@ static void what_is_logged_of_spares(void)
 
 	b = rig_begin(true);
 	b->balance.ndata = 1;
-	rig_control(b)->proven = false;
+	b->rail[RAIL].proven = false;
 	b->failover.spares.add_until = RIG_START + MS;
 	rig_come_up(b);
 	CHECK(lines_contain("no path that was up gave a sign"));
@@ -76,7 +76,7 @@ static void what_is_logged_of_spares(void)
 	b->balance.ndata = 1;
 	b->active = 0;
 	b->rail[0].state = HA_RAIL_DOWN;
-	rig_control(b)->proven = false;
+	b->rail[RAIL].proven = false;
 	b->failover.no_path_since = RIG_START - 250 * MS;
 	rig_come_up(b);
 	CHECK(lines_contain("no rail was up for 0.250 s"));
@@ -91,7 +91,7 @@ static void a_standby_that_fails(void)
 	struct ha_bundle *b = rig_begin(true);
 
 	b->balance.ndata = 1;
-	rig_control(b)->proven = false;
+	b->rail[RAIL].proven = false;
 	lines_catch();
 	ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 	CHECK_INT(lines_count("the standby did not come up; it is tried again and again"), 1);
@@ -130,7 +130,7 @@ static void the_switch_that_is_shared(void)
 	CHECK_INT(lines_count("no standby avoids the leaf switch of rail 2: if it fails"), 1);
 	CHECK(lines_contain("nic0:1 ⇄ nic1:1, against the loss of a NIC"));
 	lines_catch();
-	b->failover.against = HA_AGAINST_NOTHING;
+	b->against = HA_AGAINST_NOTHING;
 	ha_roles_update(b);
 	CHECK_INT(lines_count("no standby avoids"), 0);
 	rig_end(b);
@@ -214,7 +214,7 @@ static void no_device_for_a_standby(void)
 	all.nports = all.ndevices = 2;
 	rig.ctx.topo = &all;
 	b->balance.ndata = 1;
-	rig_control(b)->proven = false;
+	b->rail[RAIL].proven = false;
 	rig.device[0].up = rig.device[1].up = false;
 	lines_catch();
 	for (unsigned i = 1; i <= 2; i++) {

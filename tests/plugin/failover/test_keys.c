@@ -131,7 +131,7 @@ static void when_they_are_needed(void)
 		b->balance.lag.keys = (uint8_t)(i == 2) << RAIL;
 		b->registered.wanted = (uint8_t)((i == 3) << RAIL);
 		b->abort.error = i == 6 ? -EIO : 0;
-		b->failover.peer_closed = i == 7;
+		b->peer_closed = i == 7;
 		b->registered.rails = (uint8_t)((i == 8) << RAIL);
 		ha_keys_step(b, r);
 		CHECK_INT(b->failover.ctl[RAIL].keys.stage,
@@ -308,7 +308,7 @@ static void the_device_is_lost(void)
 	k->keys.lost = true;
 	ha_keys_step(b, &b->rail[RAIL]);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
-	CHECK_INT(k->cause, HA_CAUSE_WORK_REFUSED);
+	CHECK_INT(b->rail[RAIL].loss.cause, HA_CAUSE_WORK_REFUSED);
 	CHECK_INT(k->keys.stage, HA_KEYS_IDLE);
 	free(b);
 }

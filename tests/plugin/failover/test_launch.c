@@ -143,7 +143,7 @@ static void port_goes_down(void)
 	CHECK_INT(b->rail[0].state, HA_RAIL_UP); /* its owner may be inside */
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].state, HA_RAIL_FENCING);
-	CHECK_INT(b->failover.ctl[0].cause, HA_CAUSE_PORT_DOWN);
+	CHECK_INT(b->rail[0].loss.cause, HA_CAUSE_PORT_DOWN);
 	CHECK(lines_contain("its port went down"));
 	b->rail[0].state = HA_RAIL_UP; /* once */
 	ha_device_news_take(b);
@@ -179,7 +179,7 @@ static void receive_queue_fails(void)
 	ha_failover_srq(&ctx, &srq[0]);
 	CHECK_INT(b->schedule.due, 0);
 	ha_device_news_take(b);
-	CHECK_INT(b->failover.ctl[0].cause, HA_CAUSE_QUEUE_ERROR);
+	CHECK_INT(b->rail[0].loss.cause, HA_CAUSE_QUEUE_ERROR);
 	free_bundle();
 }
 
@@ -306,7 +306,7 @@ static void what_a_cause_is_called(void)
 		lines_catch();
 		ha_failover_device(&device[0], causes[i].cause);
 		ha_device_news_take(b);
-		CHECK_INT(b->failover.ctl[0].cause, causes[i].cause);
+		CHECK_INT(b->rail[0].loss.cause, causes[i].cause);
 		CHECK_INT(lines_count(causes[i].text), 1);
 		free_bundle();
 	}

@@ -63,7 +63,7 @@ static bool is_settled(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (i != b->balance.first && b->rail[i].sq_posted != b->rail[i].sq_retired)
 			return false;
-	return b->schedule.calm && b->failover.against == HA_AGAINST_NIC;
+	return b->schedule.calm && b->against == HA_AGAINST_NIC;
 }
 
 /* Word of the peer's driver that was on its way on the data's rail: what was written behind it has

@@ -159,7 +159,7 @@ static void what_is_in_them(void)
 	struct ha_bundle *b = make_bundle(true);
 	struct ha_control *k = &b->failover.ctl[1];
 
-	k->cause = HA_CAUSE_PORT_DOWN;
+	b->rail[1].loss.cause = HA_CAUSE_PORT_DOWN;
 	k->compare.state.head = 9;
 	k->sign.number = 3;
 	k->answer.number = 4;
@@ -286,7 +286,7 @@ static void rail_refuses(void)
 	CHECK_INT(send_at(b, now), 1);
 	CHECK_INT(b->failover.ctl[0].out.due, 0); /* the socket has it */
 	CHECK_INT(b->rail[1].state, HA_RAIL_FENCING);
-	CHECK_INT(b->failover.ctl[1].cause, HA_CAUSE_WORK_REFUSED);
+	CHECK_INT(b->rail[1].loss.cause, HA_CAUSE_WORK_REFUSED);
 	rails_blocked = false;
 	b->rail[2].sq_depth = 0;
 	b->failover.ctl[0].out.due = HA_SEND(RAIL_ALIVE);
@@ -485,10 +485,10 @@ static void peers_that_take_less(void)
 {
 	struct ha_bundle *b = make_bundle(true);
 
-	b->failover.peer_closed = true;
+	b->peer_closed = true;
 	b->failover.ctl[1].out.due = HA_SEND(RAIL_DOWN);
 	CHECK_INT(send_at(b, now), 0);
-	b->failover.peer_closed = false;
+	b->peer_closed = false;
 	b->terms.flags = 0;
 	CHECK_INT(send_at(b, now), 0);
 	b->terms.flags = HA_FLAG_ONE_SIDED;

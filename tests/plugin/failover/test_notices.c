@@ -91,7 +91,7 @@ static void lost_at_the_peer(void)
 	CHECK(!k->fence.peer_knows);
 	receive_down(b, EPOCH, HA_CAUSE_PORT_DOWN);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
-	CHECK_INT(k->cause, HA_CAUSE_PEER_NOTICE);
+	CHECK_INT(b->rail[RAIL].loss.cause, HA_CAUSE_PEER_NOTICE);
 	CHECK(k->fence.peer_knows);
 	CHECK_INT(b->active, 1);
 	CHECK(!ha_bundle_closing(b, ha_clock_now(ctx.clock)));
@@ -104,7 +104,7 @@ static void lost_at_the_peer(void)
 
 	b = make_sender(); /* superfluous, which is no fault */
 	receive_down(b, EPOCH, HA_CAUSE_SURPLUS);
-	CHECK_INT(b->failover.ctl[RAIL].cause, HA_CAUSE_SURPLUS);
+	CHECK_INT(b->rail[RAIL].loss.cause, HA_CAUSE_SURPLUS);
 	free(b);
 }
 
@@ -120,7 +120,7 @@ static void lost_before_it_began(void)
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
 	CHECK_INT(b->failover.ctl[RAIL].fence.stage, HA_FENCE_CLOSE);
 	CHECK_INT(b->failover.ctl[RAIL].slow, HA_SLOW_CLOSE);
-	CHECK(b->failover.ctl[RAIL].fence.suspected_at);
+	CHECK(b->rail[RAIL].loss.suspected_at);
 	free(b);
 
 	b = make_sender();
@@ -244,7 +244,7 @@ static uint64_t end_incarnation(struct ha_bundle *b, uint64_t now, uint64_t susp
 	struct ha_control *k = &b->failover.ctl[RAIL];
 
 	b->rail[RAIL].state = HA_RAIL_DOWN;
-	k->fence.suspected_at = now - suspected;
+	b->rail[RAIL].loss.suspected_at = now - suspected;
 	b->schedule.due = UINT64_MAX;
 	ha_incarnation_over(b, &b->rail[RAIL], now);
 	CHECK(b->schedule.due == k->join.retry_at);
@@ -261,7 +261,7 @@ static void tried_again(void)
 	uint64_t now = 1000000 * MS;
 
 	b->active = 1;
-	k->proven = true;
+	b->rail[RAIL].proven = true;
 	for (unsigned i = 1; i <= 3; i++) {
 		CHECK_INT(end_incarnation(b, now, 0), now + (100 * MS << i));
 		CHECK_INT(k->join.attempts, i);
@@ -289,7 +289,7 @@ static void tried_again(void)
 	free(b);
 
 	b = make_receiver();
-	b->failover.ctl[RAIL].proven = true;
+	b->rail[RAIL].proven = true;
 	CHECK_INT(end_incarnation(b, now, 0), 0);
 	free(b);
 }

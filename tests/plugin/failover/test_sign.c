@@ -126,10 +126,10 @@ static void given_up_with_those_that_are_as_silent(void)
 	CHECK(step_after(s, 1999));
 	CHECK(!step_after(s, 2000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SILENCE);
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_SILENCE);
 	CHECK_INT(s->b.rail[1].state, HA_RAIL_UP);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_FENCING);
-	CHECK_INT(s->b.failover.ctl[2].cause, HA_CAUSE_SILENCE);
+	CHECK_INT(s->b.rail[2].loss.cause, HA_CAUSE_SILENCE);
 	CHECK_INT(s->b.failover.ctl[0].alarm.source, HA_ALARM_HERE);
 	CHECK_INT(s->b.failover.ctl[0].alarm.at, start + 2000 * US);
 	free_sender(s);
@@ -306,8 +306,8 @@ static void a_pair_comes_up(bool made_for_it)
 		CHECK(step_after(s, 3499));
 		CHECK(!step_after(s, 3500));
 	}
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SILENCE);
-	CHECK_INT(s->b.failover.ctl[1].cause, HA_CAUSE_SILENCE); /* asked with it, and as silent */
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_SILENCE);
+	CHECK_INT(s->b.rail[1].loss.cause, HA_CAUSE_SILENCE); /* asked with it, and as silent */
 	release_with_spare(s);
 }
 
@@ -355,7 +355,7 @@ static void doubted_by_another(void)
 	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 600 * US);
 	CHECK(step_after(s, 1099));
 	CHECK(!step_after(s, 1100));
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_SIBLING);
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_SIBLING);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
 	free_sender(s);
 
@@ -380,7 +380,7 @@ static void who_is_asked(void)
 		s->b.terms.flags = i == 4 ? HA_FLAG_SIGNS : HA_FLAG_FAILOVER;
 		s->b.rail[0].state = i == 5 ? HA_RAIL_FENCING : HA_RAIL_UP;
 		s->b.abort.error = -(i == 6);
-		s->b.failover.peer_closed = i == 7;
+		s->b.peer_closed = i == 7;
 		for (unsigned k = 1; k < RAILS; k++)
 			s->b.rail[k].state = i == 8 ? HA_RAIL_JOIN : HA_RAIL_UP;
 		for (unsigned k = 1; k < RAILS; k++) /* the same two ports show nothing */

@@ -144,7 +144,7 @@ static void in_order(void)
 	s->b.link.bye_done = 12;
 	s->b.link.stream_error = -EPIPE;
 	ha_socket_take(&s->b);
-	CHECK(s->b.failover.peer_closed);
+	CHECK(s->b.peer_closed);
 	CHECK_INT(s->b.failover.peer_done, 12);
 	CHECK_INT(s->b.failover.peer_closed_until, START + 1000 * MS);
 	CHECK_INT(s->b.abort.error, 0);

@@ -311,8 +311,8 @@ static void behind_what_was_lost(void)
 	struct ha_send *s = with_rail(&ctx, device);
 	uint64_t now = 1000 * MS;
 
-	s->b.failover.ctl[2].join.lost_at = now;
-	s->b.failover.ctl[3].join.lost_at = now - 9 * MS; /* the last one counts */
+	s->b.rail[2].loss.lost_at = now;
+	s->b.rail[3].loss.lost_at = now - 9 * MS; /* the last one counts */
 	CHECK_INT(wanted_at(s, now), 2);
 	CHECK_INT(s->b.failover.ctl[1].join.retry_at, now + 250 * MS);
 	CHECK_INT(s->b.schedule.due, now + 250 * MS);
@@ -356,7 +356,7 @@ static void superfluous_are_closed(void)
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
 	wanted_at(s, now + 500 * MS);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_FENCING);
-	CHECK_INT(s->b.failover.ctl[2].cause, HA_CAUSE_SURPLUS);
+	CHECK_INT(s->b.rail[2].loss.cause, HA_CAUSE_SURPLUS);
 	CHECK_INT(s->b.rail[1].state, HA_RAIL_UP); /* this one alone protects as well as both */
 	wanted_at(s, now + 900 * MS);
 	CHECK_INT(s->b.active, 3);
@@ -473,7 +473,7 @@ static void when_it_has_none(void)
 		s->b.terms.flags = i == 2 ? HA_FLAG_FAILOVER : HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
 		s->b.error = -(i == 3);
 		s->b.abort.error = -(i == 4);
-		s->b.failover.peer_closed = i == 5;
+		s->b.peer_closed = i == 5;
 		s->b.nrails = i == 6 ? 1 : s->b.nrails;
 		CHECK_INT(wanted_at(s, 1000 * MS), i ? 0 : 2);
 		free(s);
@@ -542,7 +542,7 @@ static void one_after_the_other(void)
 
 	CHECK_INT(ha_spares_turn_at(&s->b, r), 0);
 	s->b.failover.spares.open_ns = 20 * MS;
-	s->b.failover.ctl[0].join.lost_at = now;
+	s->b.rail[0].loss.lost_at = now;
 	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 5 * MS);
 	s->b.rail[1].state = HA_RAIL_JOIN;
 	s->b.failover.ctl[1].join.since = now + 3 * MS;

@@ -128,7 +128,7 @@ struct ha_recv *make_receiver(void)
 	c->b.nrails = c->b.balance.ndata = NRAILS;
 	c->b.active = (1 << NRAILS) - 1;
 	c->b.terms.flags = HA_FLAG_FAILOVER;
-	c->b.failover.peer_closed = true; /* no event is reported */
+	c->b.peer_closed = true; /* no event is reported */
 	c->b.poll.batch = c->b.poll.most = 16;
 	c->b.poll.idle_limit = 100;
 	c->b.peer_ring = SENDER_RING;

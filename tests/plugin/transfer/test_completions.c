@@ -159,11 +159,11 @@ static void failed_work(void)
 	CHECK_INT(ha_rail_poll(&c->b, r), 1);
 	CHECK_INT(r->rq_consumed, 1);
 	CHECK_INT(r->sq_retired, 7);
-	CHECK_INT(c->b.failover.ctl[0].fence.marker, HA_MARKER_NONE);
+	CHECK_INT(c->b.rail[0].loss.marker, HA_MARKER_NONE);
 	add_completion(&data_queue[0], (struct ibv_wc) { .status = IBV_WC_WR_FLUSH_ERR,
 							 .wr_id = ha_wr_id(HA_WR_MARKER, 0, 8) });
 	CHECK_INT(ha_rail_poll(&c->b, r), 1);
-	CHECK_INT(c->b.failover.ctl[0].fence.marker, HA_MARKER_BACK);
+	CHECK_INT(c->b.rail[0].loss.marker, HA_MARKER_BACK);
 	free_receiver(c);
 }
 

@@ -184,7 +184,7 @@ static void refused_posts(void)
 	for (unsigned i = 0; i < 2; i++) {
 		struct ha_send *s = make_copier();
 
-		s->b.failover.peer_closed = true; /* no event */
+		s->b.peer_closed = true; /* no event */
 		atomic_store(&s->b.attention, HA_ATTN_DRIVE);
 		announce_receive(s, 1, LARGE);
 		refusal = refusals[i];

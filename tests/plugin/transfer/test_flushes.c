@@ -246,13 +246,13 @@ static void after_the_end(void)
 	const int sizes[3] = { 9, 9, 9 };
 	struct ha_request *req;
 
-	c->b.failover.peer_closed = false;
+	c->b.peer_closed = false;
 	c->b.error = -EIO;
 	atomic_store(&c->b.attention, HA_ATTN_ERROR);
 	CHECK_INT(flush_buffers(c, sizes, mrs, &req), -EIO);
 	CHECK(!req);
 	CHECK_INT(nnotes, 0);
-	c->b.failover.peer_closed = true;
+	c->b.peer_closed = true;
 	CHECK_INT(flush_buffers(c, sizes, mrs, &req), 0);
 	CHECK(req);
 	CHECK_INT(nnotes, NRAILS);

@@ -71,7 +71,7 @@ static void for_no_gate(void)
 	struct ha_send *s = make_sender();
 	struct ha_gate *g = &s->b.balance.gate;
 
-	s->b.failover.peer_closed = true; /* no event */
+	s->b.peer_closed = true; /* no event */
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
 	g->on = true;
 	g->wanted = 1;

@@ -130,7 +130,7 @@ static void refused_pieces(void)
 	for (unsigned i = 0; i < 2; i++) {
 		struct ha_send *s = make_sender();
 
-		s->b.failover.peer_closed = true; /* no event */
+		s->b.peer_closed = true; /* no event */
 		atomic_store(&s->b.attention, HA_ATTN_DRIVE);
 		s->b.rail[0].max_msg = s->b.rail[1].max_msg = LARGE / 32;
 		announce_receive(s, 2, LARGE);

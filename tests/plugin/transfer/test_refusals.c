@@ -82,7 +82,7 @@ static void refuse_on_rail(struct ha_bundle *b, unsigned rail, bool held)
 	CHECK_INT(b->abort.error, 0);
 	CHECK_INT(b->rail[rail].state, HA_RAIL_FENCING);
 	CHECK(!(b->active >> rail & 1));
-	CHECK(!b->failover.ctl[rail].fence.local);
+	CHECK(!b->rail[rail].loss.local);
 	CHECK(ha_bundle_closing(b, ha_clock_now(ctx.clock)));
 }
 
@@ -186,7 +186,7 @@ static void wrong_here(void)
 	fail_rail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
 	CHECK_INT(s->b.abort.error, 0);
 	CHECK_INT(s->b.abort.held, -EIO);
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_QUEUE_ERROR); /* which excuses it there */
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_QUEUE_ERROR); /* which excuses it there */
 	free(s);
 }
 
@@ -200,13 +200,13 @@ static void flushed_first(void)
 	open_receive(c);
 	fail_rail(&c->b, 0, IBV_WC_WR_FLUSH_ERR);
 	CHECK_INT(c->b.rail[0].state, HA_RAIL_FENCING);
-	CHECK_INT(c->b.failover.ctl[0].cause, HA_CAUSE_WORK_FAILED);
+	CHECK_INT(c->b.rail[0].loss.cause, HA_CAUSE_WORK_FAILED);
 	atomic_store(&c->b.registered.given_back_at, ha_clock_now(ctx.clock));
 	fail_rail(&c->b, 1, IBV_WC_WR_FLUSH_ERR);
-	CHECK_INT(c->b.failover.ctl[1].cause, HA_CAUSE_QUEUE_ERROR);
+	CHECK_INT(c->b.rail[1].loss.cause, HA_CAUSE_QUEUE_ERROR);
 	fail_rail(&c->b, 2, IBV_WC_RETRY_EXC_ERR);
 	fail_rail(&c->b, 2, IBV_WC_WR_FLUSH_ERR); /* what has failed before is the cause */
-	CHECK_INT(c->b.failover.ctl[2].cause, HA_CAUSE_WORK_FAILED);
+	CHECK_INT(c->b.rail[2].loss.cause, HA_CAUSE_WORK_FAILED);
 	CHECK_INT(c->b.abort.error, 0);
 	free(c);
 }
@@ -222,21 +222,21 @@ static void a_lost_rail(void)
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.abort.error, 0);
 	CHECK_INT(s->b.active, 6);
-	CHECK_INT(s->b.failover.ctl[0].cause, HA_CAUSE_WORK_FAILED);
-	CHECK(!s->b.failover.ctl[0].fence.local);
-	CHECK(s->b.failover.ctl[0].join.lost_at);
+	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_WORK_FAILED);
+	CHECK(!s->b.rail[0].loss.local);
+	CHECK(s->b.rail[0].loss.lost_at);
 	fail_rail(&s->b, 0, IBV_WC_RETRY_EXC_ERR); /* once is enough */
 	fail_rail(&s->b, 1,
 		  IBV_WC_FATAL_ERR); /* the fault is here: others on this NIC are notified */
-	CHECK(s->b.failover.ctl[1].fence.local);
+	CHECK(s->b.rail[1].loss.local);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
 
 	s->b.rail[2].state = HA_RAIL_JOIN; /* it was not up: it was never lost */
 	s->b.terms.flags = 0;
 	ha_rail_failed(&s->b, &s->b.rail[2], NULL, -ENODEV);
-	CHECK_INT(s->b.failover.ctl[2].cause, HA_CAUSE_WORK_REFUSED);
-	CHECK(s->b.failover.ctl[2].fence.local);
-	CHECK_INT(s->b.failover.ctl[2].join.lost_at, 0);
+	CHECK_INT(s->b.rail[2].loss.cause, HA_CAUSE_WORK_REFUSED);
+	CHECK(s->b.rail[2].loss.local);
+	CHECK_INT(s->b.rail[2].loss.lost_at, 0);
 	CHECK_INT(s->b.abort.error, -EIO);
 	CHECK_INT(s->b.abort.cause, HA_CAUSE_NO_RAIL);
 	CHECK(!s->b.abort.due); /* the peer would not understand */
@@ -249,7 +249,7 @@ static void no_news(void)
 	for (unsigned i = 0; i < 4; i++) {
 		struct ha_send *s = make_sender();
 
-		s->b.failover.peer_closed = i == 1;
+		s->b.peer_closed = i == 1;
 		s->b.abort.error = i == 2 ? -EIO : 0;
 		s->b.error = i == 3 ? -EIO : 0;
 		lines_catch();
@@ -282,7 +282,7 @@ static void the_first_error(void)
 	free(s);
 
 	s = make_sender();
-	s->b.failover.peer_closed = true;
+	s->b.peer_closed = true;
 	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PROTOCOL, "closed");
 	CHECK(!s->b.abort.due);
 	free(s);

@@ -302,7 +302,7 @@ static void refused_posts(void)
 	for (unsigned i = 0; i < 2; i++) {
 		struct ha_send *s = make_sender();
 
-		s->b.failover.peer_closed = true; /* no event */
+		s->b.peer_closed = true; /* no event */
 		atomic_store(&s->b.attention, HA_ATTN_DRIVE);
 		announce_receive(s, 1, LARGE);
 		refusal = EIO;
@@ -513,19 +513,19 @@ static void other_completions(void)
 	struct ha_send *s = make_sender();
 
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
-	s->b.failover.peer_closed = true; /* no event */
+	s->b.peer_closed = true; /* no event */
 	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, 10));
 	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_CONTROL, 0, 1));
 	CHECK_INT(s->slot[0].pending, 1);
 	complete_work(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, work[0].id);
-	CHECK_INT(s->b.failover.ctl[0].fence.marker, HA_MARKER_NONE);
+	CHECK_INT(s->b.rail[0].loss.marker, HA_MARKER_NONE);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->slot[0].pending, 1);
 	s->b.active = 3;
 	complete_work(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_MARKER, 0, 2));
-	CHECK(s->b.failover.ctl[0].fence.marker == HA_MARKER_BACK ||
-	      s->b.failover.ctl[1].fence.marker == HA_MARKER_BACK);
+	CHECK(s->b.rail[0].loss.marker == HA_MARKER_BACK ||
+	      s->b.rail[1].loss.marker == HA_MARKER_BACK);
 	CHECK_INT(s->b.abort.error, 0);
 	free_sender(s);
 

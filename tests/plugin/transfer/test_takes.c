@@ -185,7 +185,7 @@ static void receives_are_announced(void)
 	ha_bundle_delivery(&c->b);
 	CHECK_INT(writes, 3);
 	c->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_ACK_MEMORY;
-	c->b.failover.peer_closed = true; /* no event */
+	c->b.peer_closed = true; /* no event */
 	atomic_store(&c->b.attention, HA_ATTN_DRIVE);
 	word_refusal = EIO;
 	ha_bundle_delivery(&c->b);
