@@ -15,19 +15,20 @@
 #define HA_PLUGIN_BUNDLE_H
 
 #include "plugin/balance/balance.h"
-#include "plugin/channel/link.h"
-#include "plugin/channel/schedule.h"
 #include "plugin/channel/wire.h"
 #include "plugin/core.h"
 #include "plugin/device/mr.h"
 #include "plugin/device/rail.h"
 #include "plugin/device/send_queue.h"
-#include "plugin/failover/control.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
+
+struct ha_failover;
+struct ha_link;
+struct ha_schedule;
 
 enum ha_req_kind { HA_REQ_SEND = 1, HA_REQ_RECV, HA_REQ_FLUSH };
 
@@ -123,9 +124,6 @@ struct ha_bundle {
 	struct ha_balance balance;
 	struct ha_rail rail[HA_MAX_RAILS];
 	/* Set-up, driver and close only; each is one room's. */
-	struct ha_failover failover;
-	struct ha_schedule schedule;
-	struct ha_link link;
 	struct ha_registered registered;
 	struct ha_abort abort;
 	struct ha_refused refused;
@@ -138,7 +136,12 @@ struct ha_bundle {
 	size_t ring_size;
 	atomic_bool closing; /* its queue pairs go: events about them are nobody's any more */
 	LIST_ENTRY(ha_bundle) entry; /* in ctx->bundles, under ctx->drive */
-	uint8_t against;             /* enum ha_status_against, as it was last reported */
+	/* What other rooms keep of it lies behind it in the same memory (connect/rooms.h). A round
+	 * goes from `entry` to `schedule`. */
+	struct ha_schedule *schedule; /* channel/schedule.h */
+	struct ha_link *link;         /* channel/link.h */
+	struct ha_failover *failover; /* failover/control.h */
+	uint8_t against;              /* enum ha_status_against, as it was last reported */
 	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
 	char name[160];  /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };

@@ -9,6 +9,7 @@
 #include "plugin/channel/board.h"
 
 #include "plugin/bundle.h"
+#include "plugin/channel/link.h"
 #include "plugin/channel/stream.h"
 #include "plugin/device/device.h"
 #include "plugin/device/send_queue.h"
@@ -69,7 +70,7 @@ static bool slot_free(const struct ha_board_state *state, const struct ha_rail *
 
 void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint32_t *mark = b->link.board[r->index].mark;
+	uint32_t *mark = b->link->board[r->index].mark;
 
 	for (unsigned i = 0; i < HA_BOARD_SLOTS; i++)
 		if ((int32_t)(r->sq_retired - mark[i]) >= 0)
@@ -78,7 +79,7 @@ void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
 
 int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message *m)
 {
-	struct ha_board_state *state = &b->link.board[r->index];
+	struct ha_board_state *state = &b->link->board[r->index];
 	unsigned slot = state->out % HA_BOARD_SLOTS;
 	struct ha_board_message *message = &ha_bundle_staged_board(b)->message[r->index][slot];
 	int err;
@@ -109,7 +110,7 @@ bool ha_board_has_message(const struct ha_bundle *b)
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
-			if (number_of(&board->message[i][n]) > b->link.board[i].in)
+			if (number_of(&board->message[i][n]) > b->link->board[i].in)
 				return true;
 	return false;
 }
@@ -130,7 +131,7 @@ static bool copy_message(const struct ha_board_message *from, struct ha_board_me
 static void read_one(struct ha_bundle *b, unsigned i, const struct ha_board_message *from,
 		     ha_message_taker take)
 {
-	struct ha_board_state *state = &b->link.board[i];
+	struct ha_board_state *state = &b->link->board[i];
 	union ha_message m;
 	struct ha_board_message message;
 
@@ -149,7 +150,7 @@ void ha_board_read(struct ha_bundle *b, ha_message_taker take)
 	const struct ha_board *board = ha_bundle_board(b);
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		uint32_t next = b->link.board[i].in; /* the older first */
+		uint32_t next = b->link->board[i].in; /* the older first */
 
 		for (unsigned n = 0; n < HA_BOARD_SLOTS; n++)
 			read_one(b, i, &board->message[i][(next + n) % HA_BOARD_SLOTS], take);

@@ -2,6 +2,7 @@
 #include "plugin/channel/peer.h"
 
 #include "plugin/bundle.h"
+#include "plugin/channel/link.h"
 #include "plugin/channel/stream.h"
 #include "plugin/ctx.h"
 
@@ -36,7 +37,7 @@ struct ha_bundle *ha_peer_find(const struct ha_ctx *ctx, uint64_t ring)
 {
 	struct ha_bundle *b;
 
-	SLIST_FOREACH(b, &ctx->peers.by_ring[hash_ring(ring)], link.by_ring)
+	SLIST_FOREACH(b, &ctx->peers.by_ring[hash_ring(ring)], link->by_ring)
 		if ((uintptr_t)b->ring == ring)
 			break;
 	return b;
@@ -47,30 +48,30 @@ void ha_peer_join(struct ha_bundle *b)
 	struct ha_ctx *ctx = b->ctx;
 	struct ha_peer *p;
 
-	SLIST_INSERT_HEAD(&ctx->peers.by_ring[hash_ring((uintptr_t)b->ring)], b, link.by_ring);
+	SLIST_INSERT_HEAD(&ctx->peers.by_ring[hash_ring((uintptr_t)b->ring)], b, link->by_ring);
 	if (!(b->terms.flags & HA_FLAG_BATCHES))
 		return;
 	LIST_FOREACH(p, &ctx->peers.list, entry)
-		if (p->context == b->link.peer_context)
+		if (p->context == b->link->peer_context)
 			break;
 	if (!p) {
 		p = calloc(1, sizeof(*p));
 		if (!p)
 			return; /* it sends its own */
-		p->context = b->link.peer_context;
+		p->context = b->link->peer_context;
 		LIST_INSERT_HEAD(&ctx->peers.list, p, entry);
 	}
 	p->connections++;
-	b->link.peer = p;
+	b->link->peer = p;
 }
 
 void ha_peer_leave(struct ha_bundle *b)
 {
-	struct ha_peer *p = b->link.peer;
+	struct ha_peer *p = b->link->peer;
 
 	SLIST_REMOVE(&b->ctx->peers.by_ring[hash_ring((uintptr_t)b->ring)], b, ha_bundle,
-		     link.by_ring);
-	b->link.peer = NULL;
+		     link->by_ring);
+	b->link->peer = NULL;
 	if (!p || --p->connections)
 		return;
 	LIST_REMOVE(p, entry);
@@ -81,8 +82,8 @@ void ha_peer_leave(struct ha_bundle *b)
 
 static bool can_carry(const struct ha_bundle *b)
 {
-	return b->link.stream && !b->link.stream->read_stopped && !b->link.stream_error &&
-	       !ha_stream_busy(b->link.stream);
+	return b->link->stream && !b->link->stream->read_stopped && !b->link->stream_error &&
+	       !ha_stream_busy(b->link->stream);
 }
 
 /* Whom it was meant for may have lost its socket in this very round. */
@@ -93,7 +94,7 @@ static struct ha_bundle *find_carrier(const struct ha_ctx *ctx, const struct ha_
 	if (can_carry(p->carrier))
 		return p->carrier;
 	LIST_FOREACH(b, &ctx->bundles, entry)
-		if (b->link.peer == p && can_carry(b))
+		if (b->link->peer == p && can_carry(b))
 			return b;
 	return NULL;
 }
@@ -103,14 +104,14 @@ static void send_batch(const struct ha_ctx *ctx, struct ha_peer *p)
 	struct ha_bundle *b = find_carrier(ctx, p);
 
 	if (b)
-		(void)ha_stream_put_all(b->link.stream, p->batch, p->length);
+		(void)ha_stream_put_all(b->link->stream, p->batch, p->length);
 	p->length = 0;
 	p->carrier = NULL;
 }
 
 unsigned ha_peer_connections(const struct ha_bundle *b)
 {
-	return b->link.peer ? b->link.peer->connections : 0;
+	return b->link->peer ? b->link->peer->connections : 0;
 }
 
 bool ha_peer_add(struct ha_bundle *b, const union ha_message *m)
@@ -119,7 +120,7 @@ bool ha_peer_add(struct ha_bundle *b, const union ha_message *m)
 		.header = { HA_MSG_MAGIC, HA_WIRE_VERSION_MIN, HA_MSG_FOR, sizeof(about), 0 },
 		.ring = b->peer_ring,
 	};
-	struct ha_peer *p = b->link.peer;
+	struct ha_peer *p = b->link->peer;
 
 	if (!p || !can_carry(b))
 		return false;

@@ -7,13 +7,13 @@
 
 void ha_due(struct ha_bundle *b, uint64_t at)
 {
-	if (at < b->schedule.due)
-		b->schedule.due = at;
+	if (at < b->schedule->due)
+		b->schedule->due = at;
 }
 
 void ha_due_now(struct ha_bundle *b)
 {
-	b->schedule.due = b->ctx->round.due = 0;
+	b->schedule->due = b->ctx->round.due = 0;
 }
 
 void ha_bundle_drive_soon(struct ha_bundle *b)

@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "plugin/ctx.h"
+#include "plugin/failover/control.h"
 #include "plugin/report/journal.h"
 #include "plugin/transfer/guard.h"
 
@@ -56,7 +57,7 @@ static bool wait_more(struct wait *w)
 /* The driver's time: no rail has been up for so long that nobody waits for one here. */
 static bool has_no_path(const struct ha_bundle *b)
 {
-	uint64_t since = b->failover.no_path_since;
+	uint64_t since = b->failover->no_path_since;
 
 	return !b->active && since && ha_clock_now(b->ctx->clock) - since >= limit_ns(b->ctx);
 }

@@ -98,7 +98,7 @@ static void request_recovery(struct ha_bundle *b, const struct ibv_qp *qp, const
 	for (unsigned i = 0; i < b->nrails; i++)
 		if ((qp && (b->rail[i].qp == qp || b->rail[i].flush.qp == qp)) ||
 		    (cq && (b->rail[i].cq == cq || b->rail[i].flush.cq == cq)))
-			b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
+			b->failover->ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
 	ha_due_now(b);
 }
 
@@ -121,7 +121,7 @@ static void last_receive(struct ha_bundle *b, const struct ibv_qp *qp)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (b->rail[i].qp == qp)
 			/* Release: what was taken before is in the completion queue. */
-			atomic_store_explicit(&b->failover.ctl[i].fence.last_receive, true,
+			atomic_store_explicit(&b->failover->ctl[i].fence.last_receive, true,
 					      memory_order_release);
 	ha_due_now(b);
 }

@@ -7,6 +7,7 @@
 #include "plugin/channel/inbox.h"
 #include "plugin/channel/peer.h"
 #include "plugin/channel/stream.h"
+#include "plugin/connect/rooms.h"
 #include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/device/rail.h"
@@ -111,25 +112,21 @@ static bool polls_always(const struct ha_bundle *b)
 int ha_bundle_new(struct ha_ctx *ctx, bool is_send, int dev, const struct ha_comm_opts *opts,
 		  struct ha_bundle **bundle)
 {
-	size_t size = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
-	struct ha_bundle *b = aligned_alloc(64, (size + 63) & ~(size_t)63);
+	struct ha_bundle *b = ha_rooms_new(is_send);
 	int err;
 
 	*bundle = NULL;
 	if (!b)
 		return -ENOMEM;
-	/* `more` stays untouched until a receive is grouped (bundle.h) */
-	memset(b, 0, is_send ? offsetof(struct ha_send, more) : offsetof(struct ha_recv, more));
 	b->ctx = ctx;
 	b->is_send = is_send;
 	b->own_barrier = ctx->own_barrier;
 	b->poll.idle_limit = (uint16_t)(ctx->config.poll_standby_interval < UINT16_MAX
 						? ctx->config.poll_standby_interval
 						: UINT16_MAX);
-	ha_rto_init(&b->failover.rto, ha_config_rto_ns(&ctx->config));
+	ha_rto_init(&b->failover->rto, ha_config_rto_ns(&ctx->config));
 	b->poll.batch = (uint16_t)ctx->config.poll_batch;
 	b->poll.most = (uint16_t)ctx->config.test_max_poll;
-	STAILQ_INIT(&b->link.inbox);
 	b->terms.traffic_class = opts->traffic_class;
 	pthread_mutex_init(&b->registered.lock, NULL);
 	pthread_mutex_init(&b->registered.list_lock, NULL);
@@ -237,8 +234,8 @@ static int negotiate_terms(struct ha_bundle *b, const struct ha_msg_hello *peer,
 			 "MPIB_SOUT_QP and MPIB_SUP_QP alike");
 		return -EPROTO;
 	}
-	b->link.peer_context = peer->context;
-	b->failover.spares.peer_ports =
+	b->link->peer_context = peer->context;
+	b->failover->spares.peer_ports =
 		peer->header.ports < UINT8_MAX ? (uint8_t)peer->header.ports : UINT8_MAX;
 	b->terms.version = version;
 	b->terms.flags = b->terms.offers & peer->flags;
@@ -322,7 +319,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 		ha_send_prepare((struct ha_send *)b);
 	else
 		ha_recv_prepare((struct ha_recv *)b);
-	b->link.stream = stream;
+	b->link->stream = stream;
 	stream->owner = b;
 	stream->watch.ready = ha_inbox_ready;
 	LIST_INSERT_HEAD(&ctx->bundles, b, entry);
@@ -341,8 +338,8 @@ void ha_bundle_retire(struct ha_bundle *b)
 	ha_bundle_unhook(b);
 	LIST_REMOVE(b, entry);
 	ha_peer_leave(b);
-	if (b->link.stream && !b->link.stream->read_stopped)
-		ha_loop_remove(&b->ctx->loop, &b->link.stream->watch);
+	if (b->link->stream && !b->link->stream->read_stopped)
+		ha_loop_remove(&b->ctx->loop, &b->link->stream->watch);
 }
 
 /* What has arrived but nobody has asked for (optional receives) counts as arrived. */
@@ -363,15 +360,15 @@ static void send_bye(struct ha_bundle *b)
 	};
 
 	pthread_mutex_lock(&b->ctx->drive);
-	ha_stream_leave(b->link.stream, &bye);
+	ha_stream_leave(b->link->stream, &bye);
 	pthread_mutex_unlock(&b->ctx->drive);
-	b->link.stream = NULL;
+	b->link->stream = NULL;
 }
 
 void ha_bundle_free(struct ha_bundle *b)
 {
 	atomic_store(&b->closing, true);
-	if (b->link.stream) {
+	if (b->link->stream) {
 		b->peer_closed = true; /* what fails from here on is nobody's news */
 		take_arrivals(b);
 		send_bye(b);

@@ -18,7 +18,7 @@
 
 static void write_heartbeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_answer *a = &b->failover.ctl[r->index].answer;
+	struct ha_answer *a = &b->failover->ctl[r->index].answer;
 	int err = -EAGAIN;
 
 	a->next = now + PAUSE_NS;
@@ -31,7 +31,7 @@ static void write_heartbeat(struct ha_bundle *b, struct ha_rail *r, uint64_t now
 
 void ha_answer_asked(struct ha_bundle *b, struct ha_rail *r, uint32_t number, uint64_t now)
 {
-	struct ha_answer *a = &b->failover.ctl[r->index].answer;
+	struct ha_answer *a = &b->failover->ctl[r->index].answer;
 
 	/* A question comes over two carriers. */
 	if (r->state != HA_RAIL_UP || a->number == number)
@@ -44,7 +44,7 @@ void ha_answer_asked(struct ha_bundle *b, struct ha_rail *r, uint32_t number, ui
 
 void ha_answer_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	struct ha_answer *a = &k->answer;
 
 	if (!a->due || r->state != HA_RAIL_UP)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "plugin/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/failover/control.h"
 #include "plugin/failover/protection.h"
 #include "rdma/topo/gid.h"
 #include "rdma/topo/leaf.h"
@@ -58,7 +59,7 @@ static unsigned sharing_of_device(const struct ha_bundle *b, const struct ha_rai
  * in a moment. */
 static bool waits_for_device(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	const struct ha_control *k = &b->failover.ctl[r->index];
+	const struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (!r->dev || !r->proven || atomic_load_explicit(&r->dev->failed, memory_order_acquire))
 		return false;
@@ -156,7 +157,7 @@ static unsigned rails_on(const struct ha_bundle *b, const struct ha_rail *r,
 				     ? b->balance.lead[i] == i
 				     : o->state == HA_RAIL_UP || o->state == HA_RAIL_JOIN ||
 					       o->state == HA_RAIL_PROBE ||
-					       b->failover.ctl[i].slow == HA_SLOW_OPEN;
+					       b->failover->ctl[i].slow == HA_SLOW_OPEN;
 
 		n += there && i != r->index && o->dev == dev;
 	}
@@ -176,7 +177,7 @@ static struct ha_device *sender_device(struct ha_bundle *b, const struct ha_rail
 		const struct ha_pair *pair = ha_spares_pair(b, 0, c.dev[i]);
 		unsigned rails = rails_on(b, r, c.dev[i]), number;
 
-		if (b->terms.flags & HA_FLAG_PAIRS && rails >= b->failover.spares.peer_ports)
+		if (b->terms.flags & HA_FLAG_PAIRS && rails >= b->failover->spares.peer_ports)
 			continue;
 		if (b->active)
 			number = pair->tries / STAY_TRIES << TRIES_SHIFT |
@@ -202,7 +203,7 @@ static bool is_pair_taken(const struct ha_bundle *b, const struct ha_rail *r, ui
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
 		const struct ha_rail *o = &b->rail[i];
-		const struct ha_control *k = &b->failover.ctl[i];
+		const struct ha_control *k = &b->failover->ctl[i];
 		bool opens = o->state == HA_RAIL_DOWN && k->slow != HA_SLOW_NONE &&
 			     k->slow != HA_SLOW_TIDY;
 
@@ -220,7 +221,7 @@ static bool is_pair_taken(const struct ha_bundle *b, const struct ha_rail *r, ui
 static unsigned receiver_number(struct ha_bundle *b, const struct ha_rail *r,
 				const struct ha_device *dev, const struct ha_pair *pair)
 {
-	const struct ha_wire_rail *end = &b->failover.ctl[r->index].join.offer;
+	const struct ha_wire_rail *end = &b->failover->ctl[r->index].join.offer;
 	uint32_t here = ha_device_place(dev), there = ha_peer_place(b, end);
 	unsigned number = (unsigned)(ha_leaf_comparable(here, there) && here != there)
 				  << PLACE_SHIFT |
@@ -237,7 +238,7 @@ static unsigned receiver_number(struct ha_bundle *b, const struct ha_rail *r,
 
 static struct ha_device *receiver_device(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	const struct ha_wire_rail *end = &b->failover.ctl[r->index].join.offer;
+	const struct ha_wire_rail *end = &b->failover->ctl[r->index].join.offer;
 	uint64_t peer = ha_peer_device(end);
 	bool same = peer == ha_peer_device(&r->setup.peer) || !(b->terms.flags & HA_FLAG_MOVES);
 	unsigned smallest = UINT32_MAX;
@@ -271,10 +272,10 @@ struct ha_device *ha_choose_device(struct ha_bundle *b, struct ha_rail *r, uint6
 	dev = b->is_send ? sender_device(b, r, now) : receiver_device(b, r, now);
 	if (dev)
 		ha_spares_tried(
-			b, b->is_send ? 0 : ha_peer_device(&b->failover.ctl[r->index].join.offer),
+			b, b->is_send ? 0 : ha_peer_device(&b->failover->ctl[r->index].join.offer),
 			dev);
 	if (b->active && ha_spares_improve_due(b, now))
-		b->failover.spares.improve = false;
+		b->failover->spares.improve = false;
 	return dev;
 }
 

@@ -28,9 +28,9 @@
 static void report_failed_over(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_control *k = &b->failover.ctl[i];
+		struct ha_control *k = &b->failover->ctl[i];
 
-		if (!k->compare.unreported || b->failover.parked || !b->active)
+		if (!k->compare.unreported || b->failover->parked || !b->active)
 			continue;
 		k->compare.unreported = false;
 		ha_journal_event(b->ctx, &(struct ha_event) {
@@ -57,13 +57,13 @@ static void rail_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		break;
 	case HA_RAIL_FENCING:
 	case HA_RAIL_FENCED:
-		b->failover.ctl[r->index].heartbeat.watched = false;
+		b->failover->ctl[r->index].heartbeat.watched = false;
 		ha_fence_step(b, r, now);
 		break;
 	case HA_RAIL_DOWN:
 	case HA_RAIL_JOIN:
 	case HA_RAIL_PROBE:
-		b->failover.ctl[r->index].heartbeat.watched = false;
+		b->failover->ctl[r->index].heartbeat.watched = false;
 		ha_incarnation_step(b, r, now);
 		break;
 	}
@@ -78,7 +78,7 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 {
 	if (r->state == HA_RAIL_JOIN || r->state == HA_RAIL_PROBE)
 		return true;
-	return r->state == HA_RAIL_UP && (now >= b->failover.ctl[r->index].heartbeat.look_at ||
+	return r->state == HA_RAIL_UP && (now >= b->failover->ctl[r->index].heartbeat.look_at ||
 					  ha_rail_room(r) < r->sq_depth / 2 || b->peer_closed ||
 					  b->abort.error || !b->ctx->loop.threaded);
 }
@@ -90,7 +90,7 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 	uint64_t until = 0;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		const struct ha_control *k = &b->failover.ctl[i];
+		const struct ha_control *k = &b->failover->ctl[i];
 		const struct ha_rail *r = &b->rail[i];
 
 		if ((r->state == HA_RAIL_FENCING || r->state == HA_RAIL_FENCED ||
@@ -105,8 +105,8 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 /* Every step that will be needed has its own time in `due`, or comes with HA_ATTN_DRIVE. */
 static bool is_calm(const struct ha_bundle *b)
 {
-	return !b->error && !b->abort.error && !b->peer_closed && !b->failover.parked &&
-	       !b->schedule.urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
+	return !b->error && !b->abort.error && !b->peer_closed && !b->failover->parked &&
+	       !b->schedule->urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
 	       b->ctx->loop.threaded;
 }
 
@@ -115,7 +115,7 @@ static void send_news(struct ha_bundle *b, uint64_t now)
 {
 	for (unsigned left = b->balance.lag.news; left; left &= left - 1) {
 		struct ha_heartbeat_watch *heartbeat =
-			&b->failover.ctl[__builtin_ctz(left)].heartbeat;
+			&b->failover->ctl[__builtin_ctz(left)].heartbeat;
 
 		if (heartbeat->at > now)
 			heartbeat->at = now;
@@ -154,7 +154,7 @@ static void drive_bundle(struct ha_bundle *b)
 
 	/* Acquire: pairs with ha_bundle_drive_soon. */
 	atomic_fetch_and_explicit(&b->attention, ~(uint32_t)HA_ATTN_DRIVE, memory_order_acquire);
-	b->schedule.due = b->schedule.look_due = UINT64_MAX;
+	b->schedule->due = b->schedule->look_due = UINT64_MAX;
 	ha_socket_take(b);
 	ha_board_read(b, ha_failover_message);
 	ha_device_news_take(b);
@@ -184,11 +184,11 @@ static void drive_bundle(struct ha_bundle *b)
 	if (b->abort.error)
 		ha_abort_step(b);
 	ha_messages_send(b, now);
-	b->schedule.urgent_until = urgent_until(b);
-	b->schedule.calm = is_calm(b);
+	b->schedule->urgent_until = urgent_until(b);
+	b->schedule->calm = is_calm(b);
 	/* What the steps themselves asked for is due at once. */
 	if (atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
-		b->schedule.due = now;
+		b->schedule->due = now;
 }
 
 /* A registration of the program is under way, and what is slow waits for it; the driver does
@@ -197,30 +197,31 @@ static uint64_t find_retry_time(struct ha_bundle *b)
 {
 	uint64_t at = ha_clock_now(b->ctx->clock) + AGAIN_NS;
 
-	return b->schedule.due < at ? b->schedule.due : at;
+	return b->schedule->due < at ? b->schedule->due : at;
 }
 
 /* Nobody else looks at rails that carry nothing: what is slow there need not keep the owner out. */
 static void slow_steps(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_control *k = &b->failover.ctl[i];
+		struct ha_control *k = &b->failover->ctl[i];
 
 		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE &&
 		    ha_incarnation_slow(b, &b->rail[i]))
-			b->schedule.due = 0;
+			b->schedule->due = 0;
 		if (k->keys.stage == HA_KEYS_WANTED) {
-			b->schedule.due = ha_keys_register(b, &b->rail[i]) ? 0 : find_retry_time(b);
+			b->schedule->due =
+				ha_keys_register(b, &b->rail[i]) ? 0 : find_retry_time(b);
 		}
 	}
 }
 
 static bool is_due(struct ha_bundle *b, uint64_t now)
 {
-	if (b->schedule.due <= now ||
+	if (b->schedule->due <= now ||
 	    atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
 		return true;
-	return b->schedule.look_due <= now && !ha_heartbeat_moves(b, now);
+	return b->schedule->look_due <= now && !ha_heartbeat_moves(b, now);
 }
 
 /* The next bundles that are due, from *at on, claimed by one barrier; how many. */
@@ -270,7 +271,7 @@ static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 
 	LIST_FOREACH(b, &ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++) {
-			struct ha_control *k = &b->failover.ctl[i];
+			struct ha_control *k = &b->failover->ctl[i];
 
 			if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
 				continue;
@@ -300,12 +301,12 @@ static uint64_t look_at_all(struct ha_ctx *ctx)
 	now = ha_clock_now(ctx->clock);
 	/* One bundle's fault may be another's that came before it. */
 	LIST_FOREACH(b, &ctx->bundles, entry) {
-		if (b->schedule.due < next)
-			next = b->schedule.due;
-		if (b->schedule.look_due < next)
-			next = b->schedule.look_due;
-		if (b->schedule.urgent_until > urgent)
-			urgent = b->schedule.urgent_until;
+		if (b->schedule->due < next)
+			next = b->schedule->due;
+		if (b->schedule->look_due < next)
+			next = b->schedule->look_due;
+		if (b->schedule->urgent_until > urgent)
+			urgent = b->schedule->urgent_until;
 		connections++;
 	}
 	ctx->round.connections = connections;

@@ -48,10 +48,10 @@ void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 	bool waiting;
 
 	if (b->is_send)
-		settle_sends((struct ha_send *)b, b->failover.peer_done);
+		settle_sends((struct ha_send *)b, b->failover->peer_done);
 	waiting = b->is_send ? sends_pending((struct ha_send *)b)
-			     : c->done < b->failover.peer_done || c->flush_busy;
-	if (waiting && (now < b->failover.peer_closed_until || has_fencing_rail(b))) {
+			     : c->done < b->failover->peer_done || c->flush_busy;
+	if (waiting && (now < b->failover->peer_closed_until || has_fencing_rail(b))) {
 		ha_due(b, now + HA_NS_PER_MS);
 		return;
 	}
@@ -101,16 +101,16 @@ void ha_abort_step(struct ha_bundle *b)
  * counts. */
 static void leave_out_standstill(struct ha_bundle *b, uint64_t now)
 {
-	uint64_t since = now - b->failover.no_path_seen;
+	uint64_t since = now - b->failover->no_path_seen;
 
 	if (since > NO_PATH_GAP_NS)
-		b->failover.no_path_since += since - NO_PATH_GAP_NS;
-	b->failover.no_path_seen = now;
+		b->failover->no_path_since += since - NO_PATH_GAP_NS;
+	b->failover->no_path_seen = now;
 }
 
 static void look_at_no_path_again(struct ha_bundle *b, uint64_t now, uint64_t limit)
 {
-	uint64_t end = b->failover.no_path_since + limit, look = now + NO_PATH_LOOK_NS;
+	uint64_t end = b->failover->no_path_since + limit, look = now + NO_PATH_LOOK_NS;
 
 	ha_due(b, end < look ? end : look);
 }
@@ -120,29 +120,29 @@ void ha_no_path_step(struct ha_bundle *b, uint64_t now)
 	uint64_t limit = ha_retry_limit_ns(b->ctx);
 
 	if (b->active) {
-		b->failover.no_path_since = 0;
+		b->failover->no_path_since = 0;
 		return;
 	}
-	if (!b->failover.no_path_since) {
-		b->failover.no_path_since = b->failover.no_path_seen = now;
+	if (!b->failover->no_path_since) {
+		b->failover->no_path_since = b->failover->no_path_seen = now;
 		for (unsigned i = 0; i < b->nrails;
 		     i++) /* those that were not needed until now, too */
 			if (b->rail[i].state == HA_RAIL_DOWN && !ha_spares_hurry(b, &b->rail[i]) &&
-			    !b->failover.ctl[i].fence.peer_port)
+			    !b->failover->ctl[i].fence.peer_port)
 				ha_incarnation_hurry(b, &b->rail[i]);
 	}
 	leave_out_standstill(b, now);
-	if (!b->link.stream && b->link.reset)
+	if (!b->link->stream && b->link->reset)
 		ha_bundle_abort(b, -ECONNRESET, HA_CAUSE_PEER_GONE,
 				"the peer's process or machine is gone: its socket was reset, "
 				"and no rail answers; look at the log of that rank");
-	else if (!b->link.stream)
+	else if (!b->link->stream)
 		ha_bundle_abort(b, -EIO, HA_CAUSE_NO_RAIL,
 				"no rail is left, and no socket to agree on a new one");
 	else if (!ha_incarnation_possible(b))
 		ha_bundle_abort(b, -EIO, HA_CAUSE_DEVICE_FAILED,
 				"no rail is left, and its device has failed");
-	else if (now - b->failover.no_path_since >= limit)
+	else if (now - b->failover->no_path_since >= limit)
 		ha_bundle_abort(b, -EIO, HA_CAUSE_RETRIES,
 				"no rail came back within %.1f s (HA_NCCL_MAX_RETRIES)",
 				(double)limit / 1e9);

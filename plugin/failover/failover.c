@@ -31,7 +31,7 @@ void ha_failover_device(struct ha_device *dev, enum ha_event_cause cause)
 	LIST_FOREACH(b, &dev->ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].dev == dev && is_affected(b, cause)) {
-				b->failover.ctl[i].fence_wanted = (uint8_t)cause;
+				b->failover->ctl[i].fence_wanted = (uint8_t)cause;
 				ha_due_now(b);
 			}
 }
@@ -81,7 +81,7 @@ static void follow_address(struct ha_device *dev)
 			if (r->dev != dev || !r->qp || !ha_rail_has_moved(r) ||
 			    !is_affected(b, HA_CAUSE_PORT_CHANGED))
 				continue;
-			b->failover.ctl[i].fence_wanted = HA_CAUSE_PORT_CHANGED;
+			b->failover->ctl[i].fence_wanted = HA_CAUSE_PORT_CHANGED;
 			ha_due_now(b);
 		}
 }
@@ -100,7 +100,7 @@ void ha_failover_srq(struct ha_ctx *ctx, const struct ibv_srq *srq)
 	LIST_FOREACH(b, &ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++)
 			if (b->rail[i].qp && b->rail[i].srq == srq) {
-				b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
+				b->failover->ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
 				ha_due_now(b);
 			}
 }
@@ -110,7 +110,7 @@ static void report_return(struct ha_bundle *b, const struct ha_rail *r)
 {
 	if (b->is_send || r->state != HA_RAIL_DOWN)
 		return;
-	b->failover.ctl[r->index].out.due |= HA_SEND(RAIL_BACK);
+	b->failover->ctl[r->index].out.due |= HA_SEND(RAIL_BACK);
 	ha_due_now(b);
 }
 
@@ -122,7 +122,7 @@ void ha_failover_device_back(struct ha_device *dev)
 		for (unsigned i = 0; i < b->nrails; i++)
 			/* the spares may take any device */
 			if (b->rail[i].dev == dev || i >= b->balance.ndata) {
-				b->failover.ctl[i].port_back = true;
+				b->failover->ctl[i].port_back = true;
 				ha_due_now(b);
 			}
 }
@@ -132,7 +132,7 @@ static void take_ports_back(struct ha_bundle *b)
 	bool back = false, said = false; /* of the spares, one is enough */
 
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_control *k = &b->failover.ctl[i];
+		struct ha_control *k = &b->failover->ctl[i];
 
 		if (!k->port_back)
 			continue;
@@ -168,7 +168,7 @@ static const char *request_text(enum ha_event_cause cause)
 static void take_fence_requests(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_control *k = &b->failover.ctl[i];
+		struct ha_control *k = &b->failover->ctl[i];
 
 		if (!k->fence_wanted)
 			continue;
@@ -224,10 +224,10 @@ void ha_failover_launch(struct ha_bundle *b)
 		ha_incarnation_begun(b, &b->rail[i], now);
 		/* it failed while the connection was made */
 		if (b->rail[i].srq != ha_device_srq(b->rail[i].dev))
-			b->failover.ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
+			b->failover->ctl[i].fence_wanted = HA_CAUSE_QUEUE_ERROR;
 		/* Its event was before us; else the NIC's own time-outs would have to find out. */
 		if (is_affected(b, HA_CAUSE_PORT_DOWN) && !ha_device_usable(b->rail[i].dev))
-			b->failover.ctl[i].fence_wanted = HA_CAUSE_PORT_DOWN;
+			b->failover->ctl[i].fence_wanted = HA_CAUSE_PORT_DOWN;
 	}
 	for (unsigned spares = ha_spares_count(b); spares; spares--) {
 		struct ha_rail *r = &b->rail[b->nrails];

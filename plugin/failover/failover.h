@@ -10,7 +10,9 @@
 #define HA_PLUGIN_FAILOVER_H
 
 #include "plugin/bundle.h"
+#include "plugin/channel/link.h"
 #include "plugin/channel/schedule.h"
+#include "plugin/failover/control.h"
 #include "plugin/transfer/suspect.h"
 
 union ha_message;

@@ -66,7 +66,7 @@ static void notify_siblings(struct ha_bundle *b, struct ha_rail *r)
 
 static void begin_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	k->fence.stage = HA_FENCE_QUIET;
 	k->fence.quiet_until = b->is_send || !k->working ? now : now + QUIET_NS;
@@ -89,7 +89,7 @@ static void to_error(struct ha_bundle *b, struct ha_rail *r)
 
 	if (r->qp && !r->hookup)
 		(void)b->ctx->verbs->modify_qp(b->ctx->verbs, r->qp, &attr, IBV_QP_STATE);
-	b->failover.ctl[r->index].fence.stage = HA_FENCE_DRAIN;
+	b->failover->ctl[r->index].fence.stage = HA_FENCE_DRAIN;
 }
 
 /* Behind all that was posted; in error it comes back at once, and last. */
@@ -124,7 +124,7 @@ static void take_rest(struct ha_bundle *b, struct ha_rail *r)
 /* How the drain goes on: it does, or it is over, or the queue pair must be destroyed. */
 static enum ha_fence_stage drain_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	bool receives_over = b->is_send ||
 			     atomic_load_explicit(&k->fence.last_receive, memory_order_acquire) ||
 			     now >= k->fence.deadline - FENCE_NS + EVENT_NS;
@@ -193,7 +193,7 @@ static void end_flushes(struct ha_recv *c, const struct ha_rail *r)
 
 static void end_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (!b->is_send) {
 		end_flushes((struct ha_recv *)b, r);
@@ -226,14 +226,14 @@ static void end_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void step_start(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	if (b->failover.ctl[r->index].fence.stage == HA_FENCE_START)
+	if (b->failover->ctl[r->index].fence.stage == HA_FENCE_START)
 		begin_fence(b, r, now);
 }
 
 /* Until nothing has come for a moment; then the queue pair goes into error. */
 static void step_quiet(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_fence *fence = &b->failover.ctl[r->index].fence;
+	struct ha_fence *fence = &b->failover->ctl[r->index].fence;
 
 	if (fence->stage != HA_FENCE_QUIET)
 		return;
@@ -245,7 +245,7 @@ static void step_quiet(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void step_drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (k->fence.stage != HA_FENCE_DRAIN)
 		return;
@@ -256,7 +256,7 @@ static void step_drain(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void step_close(struct ha_bundle *b, const struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (k->fence.stage != HA_FENCE_CLOSE || k->slow != HA_SLOW_DONE)
 		return;
@@ -268,7 +268,7 @@ static void step_close(struct ha_bundle *b, const struct ha_rail *r)
  * notify the peer. */
 static void report_port_is_back(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (!b->is_send && r->loss.cause == HA_CAUSE_PORT_DOWN && ha_device_usable(r->dev))
 		k->out.due |= HA_SEND(RAIL_BACK);
@@ -277,7 +277,7 @@ static void report_port_is_back(struct ha_bundle *b, struct ha_rail *r)
 /* Both ends are fenced: what is missing is posted again elsewhere, and the epoch is closed. */
 static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (r->state != HA_RAIL_FENCED || !k->compare.has_peer_state)
 		return;
@@ -295,7 +295,7 @@ static void step_compare(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_fence_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	const struct ha_fence *fence = &b->failover.ctl[r->index].fence;
+	const struct ha_fence *fence = &b->failover->ctl[r->index].fence;
 
 	step_start(b, r, now);
 	step_quiet(b, r, now);

@@ -70,11 +70,11 @@ static uint64_t still_since(const struct ha_control *k, bool data_asks)
  * process may have been stopped for a while. */
 static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	bool data = b->balance.weight[r->index] || ha_lag_rests(b, r) ||
 		    (b->balance.moves && r->index < b->balance.ndata);
-	uint64_t limit = data ? b->failover.rto.rto_ns : MISSES * heartbeat_ns(b);
-	uint64_t doubted = b->failover.rto.rto_ns / DOUBTED_PART;
+	uint64_t limit = data ? b->failover->rto.rto_ns : MISSES * heartbeat_ns(b);
+	uint64_t doubted = b->failover->rto.rto_ns / DOUBTED_PART;
 	uint64_t still = now - still_since(k, b->is_send && data);
 
 	if (!(b->terms.flags & HA_FLAG_FAILOVER))
@@ -101,14 +101,14 @@ static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 bool ha_heartbeat_missing(const struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		const struct ha_control *k = &b->failover.ctl[i];
+		const struct ha_control *k = &b->failover->ctl[i];
 
 		if (b->rail[i].state == HA_RAIL_UP && k->sign.stage == HA_SIGN_ANSWERED)
 			return true;
 		if (b->rail[i].state == HA_RAIL_UP && b->balance.weight[i] &&
 		    k->heartbeat.sent_at && k->heartbeat.misses >= MISSING &&
 		    k->heartbeat.looked_at - k->heartbeat.still_since >=
-			    b->failover.rto.rto_ns / MISSING_PART)
+			    b->failover->rto.rto_ns / MISSING_PART)
 			return true;
 	}
 	return false;
@@ -119,7 +119,7 @@ bool ha_heartbeat_missing(const struct ha_bundle *b)
 static uint64_t next_look(const struct ha_bundle *b, const struct ha_heartbeat_watch *k,
 			  bool active, uint64_t now)
 {
-	uint64_t soon = b->failover.rto.rto_ns / LOOKS, close = close_look_ns(b),
+	uint64_t soon = b->failover->rto.rto_ns / LOOKS, close = close_look_ns(b),
 		 still = now - k->still_since;
 
 	if (k->closely && close < soon && still < CLOSE_LOOKS_MAX * close) {
@@ -135,8 +135,8 @@ static uint64_t next_look(const struct ha_bundle *b, const struct ha_heartbeat_w
  * time since a look long ago at an idle rail has only just been seen. */
 static bool look_at_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
-	uint64_t soon = b->failover.rto.rto_ns / LOOKS;
+	struct ha_control *k = &b->failover->ctl[r->index];
+	uint64_t soon = b->failover->rto.rto_ns / LOOKS;
 	uint32_t retired = __atomic_load_n(&r->sq_retired, __ATOMIC_RELAXED);
 	uint32_t arrived = __atomic_load_n(&r->rq_consumed, __ATOMIC_RELAXED);
 	bool moved = retired != k->heartbeat.retired_seen,
@@ -169,8 +169,8 @@ static bool look_at_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
  * of those that come often is still. */
 static bool is_still(const struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	const struct ha_control *k = &b->failover.ctl[r->index];
-	uint64_t soon = b->failover.rto.rto_ns / LOOKS,
+	const struct ha_control *k = &b->failover->ctl[r->index];
+	uint64_t soon = b->failover->rto.rto_ns / LOOKS,
 		 limit = ha_silence_limit(&r->dev->silence, now);
 
 	return !k->heartbeat.closely || k->sign.stage != HA_SIGN_NONE || k->heartbeat.doubted ||
@@ -180,7 +180,7 @@ static bool is_still(const struct ha_bundle *b, const struct ha_rail *r, uint64_
 /* Not after the next heartbeat, nor after the time-out. */
 static void look_in_time(const struct ha_bundle *b, struct ha_heartbeat_watch *k, uint64_t now)
 {
-	uint64_t end = k->still_since + b->failover.rto.rto_ns;
+	uint64_t end = k->still_since + b->failover->rto.rto_ns;
 
 	if (k->look_at > k->at)
 		k->look_at = k->at;
@@ -210,7 +210,7 @@ static uint64_t next_heartbeat(const struct ha_bundle *b, uint64_t interval, uin
 
 void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t interval = heartbeat_ns(b);
 	bool still;
 
@@ -219,8 +219,8 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	still = look_at_rail(b, r, now) && is_still(b, r, now);
 	if (k->heartbeat.sent_at && (int32_t)(r->sq_retired - k->heartbeat.mark) >= 0)
 		k->heartbeat.sent_at = 0;
-	if (interval > b->failover.rto.rto_ns / 4)
-		interval = b->failover.rto.rto_ns / 4;
+	if (interval > b->failover->rto.rto_ns / 4)
+		interval = b->failover->rto.rto_ns / 4;
 	if (now >= k->heartbeat.at || (still && !k->heartbeat.sent_at)) {
 		if (!k->heartbeat.sent_at) {
 			k->heartbeat.misses = 0;
@@ -240,14 +240,14 @@ void ha_heartbeat_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	k->heartbeat.closely = ha_sign_wanted(b, r) && ha_sign_step(b, r, now);
 	k->heartbeat.watched = r->state == HA_RAIL_UP;
 	ha_due(b, k->heartbeat.at);
-	if (k->heartbeat.watched && k->heartbeat.look_at < b->schedule.look_due)
-		b->schedule.look_due = k->heartbeat.look_at;
+	if (k->heartbeat.watched && k->heartbeat.look_at < b->schedule->look_due)
+		b->schedule->look_due = k->heartbeat.look_at;
 }
 
 void ha_heartbeat_look(struct ha_bundle *b, uint64_t now)
 {
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_heartbeat_watch *k = &b->failover.ctl[i].heartbeat;
+		struct ha_heartbeat_watch *k = &b->failover->ctl[i].heartbeat;
 
 		if (b->rail[i].state == HA_RAIL_UP)
 			k->at = k->look_at = k->busy_at = now;
@@ -257,26 +257,26 @@ void ha_heartbeat_look(struct ha_bundle *b, uint64_t now)
 
 bool ha_heartbeat_moves(struct ha_bundle *b, uint64_t now)
 {
-	if (!b->schedule.calm || ha_board_has_message(b))
+	if (!b->schedule->calm || ha_board_has_message(b))
 		return false;
-	b->schedule.look_due = UINT64_MAX;
+	b->schedule->look_due = UINT64_MAX;
 	for (unsigned i = 0; i < b->nrails; i++) {
-		struct ha_heartbeat_watch *k = &b->failover.ctl[i].heartbeat;
+		struct ha_heartbeat_watch *k = &b->failover->ctl[i].heartbeat;
 
 		if (!k->watched)
 			continue;
 		if (k->doubted) {
-			b->schedule.look_due = now;
+			b->schedule->look_due = now;
 			return false;
 		}
 		if (k->look_at <= now && look_at_rail(b, &b->rail[i], now) &&
 		    is_still(b, &b->rail[i], now)) {
 			k->look_at = now; /* the step polls it before it judges, and may have to */
-			b->schedule.look_due = now; /* wait until its owner is out */
+			b->schedule->look_due = now; /* wait until its owner is out */
 			return false;
 		}
-		if (k->look_at < b->schedule.look_due)
-			b->schedule.look_due = k->look_at;
+		if (k->look_at < b->schedule->look_due)
+			b->schedule->look_due = k->look_at;
 	}
 	return true;
 }

@@ -155,7 +155,7 @@ static void take_role(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_incarnation_begun(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (b->is_send)
 		ha_send_prepare_rail((struct ha_send *)b, r);
@@ -220,9 +220,9 @@ static void report_up(struct ha_bundle *b, struct ha_rail *r, bool first, uint64
 	const struct ha_event e = { .kind = HA_EVENT_RECOVERED, .bundle = b, .rail = r };
 	bool spare = r->index >= b->balance.ndata;
 
-	if (b->failover.no_path_since && first && spare)
+	if (b->failover->no_path_since && first && spare)
 		ha_journal_eventf(b->ctx, &e, "no rail was up for %.3f s",
-				  (double)(now - b->failover.no_path_since) / 1e9);
+				  (double)(now - b->failover->no_path_since) / 1e9);
 	else if (!first || !spare)
 		ha_journal_eventf(b->ctx, &e, "it was down for %.3f s",
 				  (double)(now - r->loss.suspected_at) / 1e9);
@@ -232,14 +232,14 @@ static void report_up(struct ha_bundle *b, struct ha_rail *r, bool first, uint64
 
 static void enter_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	bool first = !r->proven;
 
-	if (k->fence.by_timeout && ha_rto_recovered(&b->failover.rto, now))
+	if (k->fence.by_timeout && ha_rto_recovered(&b->failover->rto, now))
 		HA_WARN(b->name,
 			"the soft time-out was wrong three times in a row; it is %.0f ms from now "
 			"on (HA_NCCL_RTO_MS)",
-			(double)b->failover.rto.rto_ns / 1e6);
+			(double)b->failover->rto.rto_ns / 1e6);
 	k->fence.by_timeout = false;
 	ha_sign_recovered(b, r, now);
 	ha_incarnation_begun(b, r, now);
@@ -255,7 +255,7 @@ static void enter_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_reset(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	r->loss.cause = HA_CAUSE_NONE;
 	k->slow = HA_SLOW_NONE;
@@ -270,7 +270,7 @@ void ha_incarnation_reset(struct ha_bundle *b, struct ha_rail *r)
 	k->out.repeat_at = 0;
 	k->out.repeats = 0;
 	k->windows.sent = k->windows.known;
-	b->link.board[r->index].out = b->link.board[r->index].in = 0;
+	b->link->board[r->index].out = b->link->board[r->index].in = 0;
 	k->join.pings = k->join.pongs = 0;
 	k->join.ping_answered = 0;
 	k->compare.replayed_requests = k->compare.replayed_bytes = k->compare.registration_ns = 0;
@@ -279,7 +279,7 @@ void ha_incarnation_reset(struct ha_bundle *b, struct ha_rail *r)
 /* The first try of a standby that has never been up: the log says so once, and the tries go on. */
 static void report_standby_failed(struct ha_bundle *b, struct ha_rail *r, const char *why)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (r->proven || r->index != b->balance.ndata || k->join.attempts != 1 ||
 	    b->against != HA_AGAINST_NOTHING || ha_spares_hurry(b, r))
@@ -296,7 +296,7 @@ static void report_standby_failed(struct ha_bundle *b, struct ha_rail *r, const 
  * keys go at once; while NCCL registers they stay, until it is opened on another device. */
 static void not_needed(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	r->proven = false;
 	k->join.attempts = k->join.flaps = 0;
@@ -311,7 +311,7 @@ static void not_needed(struct ha_bundle *b, struct ha_rail *r)
 /* It was up, for how long it may be. */
 static void count_flap(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	ha_spares_lost(b, r);
 	if (now - k->join.up_since >= FLAP_NS)
@@ -320,7 +320,7 @@ static void count_flap(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		k->join.flaps++;
 	if (r->loss.cause == HA_CAUSE_TIMEOUT) {
 		k->fence.by_timeout = true;
-		ha_rto_failed(&b->failover.rto, r->loss.suspected_at);
+		ha_rto_failed(&b->failover->rto, r->loss.suspected_at);
 	}
 }
 
@@ -328,14 +328,14 @@ static void count_flap(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void count_attempt(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	ha_spares_failed(b, r, now);
-	b->failover.ctl[r->index].join.attempts++;
+	b->failover->ctl[r->index].join.attempts++;
 	report_standby_failed(b, r, "the standby did not come up");
 }
 
 /* Until the next attempt. */
 static uint64_t find_pause(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	const struct ha_control *k = &b->failover.ctl[r->index];
+	const struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t pause = backoff_ns(k->join.attempts + (k->join.flaps ? k->join.flaps - 1 : 0));
 
 	if (k->fence.by_timeout && k->working && k->join.flaps <= HA_RTO_FALSE_ALARMS)
@@ -351,14 +351,14 @@ static uint64_t find_pause(const struct ha_bundle *b, const struct ha_rail *r)
 
 void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t pause;
 
 	if (r->loss.cause == HA_CAUSE_SURPLUS) {
 		not_needed(b, r);
 		return;
 	}
-	b->failover.spares.exchange_ns = now - r->loss.suspected_at;
+	b->failover->spares.exchange_ns = now - r->loss.suspected_at;
 	if (k->working)
 		count_flap(b, r, now);
 	else
@@ -378,7 +378,7 @@ void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_hurry(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (b->is_send && r->state == HA_RAIL_JOIN && !k->join.has_offer) {
 		k->out.due |= HA_SEND(RAIL_OFFER);
@@ -419,7 +419,7 @@ static void clear_board(struct ha_bundle *b, const struct ha_rail *r)
  * owner outside. True: one is there. */
 static bool prepare_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	struct ha_device *dev = ha_choose_device(b, r, now);
 
 	if (!dev)
@@ -449,7 +449,7 @@ static int open_rail(struct ha_bundle *b, struct ha_rail *r)
 static void close_rail(struct ha_bundle *b, struct ha_rail *r)
 {
 	ha_rail_discard(b, r);
-	b->failover.ctl[r->index].fence.tidy_at = 0;
+	b->failover->ctl[r->index].fence.tidy_at = 0;
 }
 
 bool ha_incarnation_tidy(struct ha_bundle *b, struct ha_rail *r)
@@ -488,7 +488,7 @@ static int finish_connect(struct ha_bundle *b, struct ha_rail *r)
 /* What follows at once; -EAGAIN: it waits. */
 static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	int err = 0;
 
 	if (k->slow == HA_SLOW_OPEN) {
@@ -509,7 +509,7 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 
 bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t begun;
 	bool opens;
 	int err;
@@ -528,7 +528,7 @@ bool ha_incarnation_slow(struct ha_bundle *b, struct ha_rail *r)
 	begun = ha_clock_now(b->ctx->clock);
 	err = slow_step(b, r);
 	if (opens && (!err || err == -EAGAIN))
-		b->failover.spares.open_ns = ha_clock_now(b->ctx->clock) - begun;
+		b->failover->spares.open_ns = ha_clock_now(b->ctx->clock) - begun;
 	pthread_mutex_unlock(&b->registered.lock);
 	if (err == -EAGAIN)
 		return false;
@@ -547,7 +547,7 @@ static bool slow_done(struct ha_control *k)
 
 static void begin_incarnation(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	r->epoch++;
 	ha_incarnation_reset(b, r);
@@ -562,7 +562,7 @@ static void begin_incarnation(struct ha_bundle *b, struct ha_rail *r, uint64_t n
 /* It could not even be opened: the epoch has not begun. */
 static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t pause;
 
 	if (k->join.attempts < 30)
@@ -588,7 +588,7 @@ static void not_opened(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 static void leave_lost_device(struct ha_bundle *b, struct ha_rail *r)
 {
 	if (!r->opening || !ha_opening_lost(r->opening) || r->qp || r->cq ||
-	    b->failover.ctl[r->index].slow != HA_SLOW_NONE)
+	    b->failover->ctl[r->index].slow != HA_SLOW_NONE)
 		return;
 	if (!ha_bundle_try_mr(b)) {
 		wait_for_registration(b);
@@ -635,7 +635,7 @@ static bool begin_open(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	bool wanted;
 
 	leave_lost_device(b, r);
@@ -665,7 +665,7 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end,
 			    uint32_t epoch)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (b->is_send)
 		return;
@@ -686,7 +686,7 @@ void ha_incarnation_offered(struct ha_bundle *b, struct ha_rail *r, const struct
 
 void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r, const struct ha_wire_rail *end)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (!b->is_send || r->state != HA_RAIL_JOIN || k->slow != HA_SLOW_NONE || k->join.has_offer)
 		return;
@@ -716,7 +716,7 @@ static void look_again(struct ha_bundle *b, const struct ha_control *k, uint64_t
 
 static void send_ping(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->heartbeat[r->index].ping,
 				 probe_value(r, ++k->join.pings));
 
@@ -726,7 +726,7 @@ static void send_ping(struct ha_bundle *b, struct ha_rail *r)
 
 static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	const uint64_t *pong = &ha_bundle_board(b)->heartbeat[r->index].pong;
 
 	/* Acquire: the peer's NIC writes it; nothing else depends on it. */
@@ -742,7 +742,7 @@ static void probe_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t word =
 		__atomic_load_n(&ha_bundle_board(b)->heartbeat[r->index].ping, __ATOMIC_ACQUIRE);
 	int err;
@@ -762,7 +762,7 @@ void ha_incarnation_pings(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (b->is_send) {
 		if (!slow_done(k))
@@ -792,7 +792,7 @@ static void join_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_incarnation_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (r->state == HA_RAIL_DOWN) {
 		down_step(b, r, now);

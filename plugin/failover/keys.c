@@ -53,7 +53,7 @@ static bool can_flush(struct ha_bundle *b, struct ha_rail *r)
 
 bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t start = ha_clock_now(b->ctx->clock);
 	struct ha_mr *mr;
 	int err = 0, failed = 0;
@@ -93,13 +93,13 @@ bool ha_keys_register(struct ha_bundle *b, struct ha_rail *r)
  * before. */
 static void charge_registration(struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint64_t *spent = &b->failover.ctl[r->index].compare.registration_ns;
+	uint64_t *spent = &b->failover->ctl[r->index].compare.registration_ns;
 
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (i != r->index &&
-		    (b->failover.ctl[i].compare.unreported || b->rail[i].state == HA_RAIL_FENCING ||
-		     b->rail[i].state == HA_RAIL_FENCED))
-			b->failover.ctl[i].compare.registration_ns += *spent;
+		    (b->failover->ctl[i].compare.unreported ||
+		     b->rail[i].state == HA_RAIL_FENCING || b->rail[i].state == HA_RAIL_FENCED))
+			b->failover->ctl[i].compare.registration_ns += *spent;
 	*spent = 0;
 }
 
@@ -134,7 +134,7 @@ static void follow_peer(struct ha_bundle *b, const struct ha_rail *r)
 
 static void publish_keys(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	struct ha_recv *c = (struct ha_recv *)b;
 	struct ha_mr *mr;
 
@@ -164,7 +164,7 @@ static void publish_keys(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (k->keys.stage == HA_KEYS_REGISTERED) {
 		k->keys.stage = HA_KEYS_IDLE;
@@ -181,7 +181,7 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	struct ha_mr *mr;
 
 	LIST_FOREACH(mr, &b->registered.list, link) {
@@ -216,7 +216,7 @@ void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r)
 
 void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m)
 {
-	const struct ha_control *k = &b->failover.ctl[r->index];
+	const struct ha_control *k = &b->failover->ctl[r->index];
 	const struct ha_recv *c = (const struct ha_recv *)b;
 	uint64_t idx = k->keys.next > c->done ? k->keys.next : c->done;
 

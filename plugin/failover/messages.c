@@ -48,7 +48,7 @@ static void begin_message(const struct ha_bundle *b, const struct ha_rail *r, en
 static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_msg_type type,
 			 union ha_message *m)
 {
-	const struct ha_control *k = &b->failover.ctl[r->index];
+	const struct ha_control *k = &b->failover->ctl[r->index];
 
 	switch (type) {
 	case HA_MSG_RAIL_DOWN:
@@ -63,7 +63,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 	case HA_MSG_RAIL_ANSWER:
 		begin_message(b, r, type, sizeof(m->incarnation), m);
 		ha_rail_describe_whole(r, &m->incarnation.end);
-		m->incarnation.end.keys = b->failover.ctl[r->index].keys.forgotten;
+		m->incarnation.end.keys = b->failover->ctl[r->index].keys.forgotten;
 		if (b->terms.flags & HA_FLAG_PAIRS)
 			m->incarnation.end.keys =
 				ha_sent_place(b, r->dev) << 8 | (m->incarnation.end.keys & 0xff);
@@ -103,7 +103,7 @@ static void make_message(struct ha_bundle *b, const struct ha_rail *r, enum ha_m
 static struct ha_rail *next_carrier(struct ha_bundle *b, unsigned about)
 {
 	for (unsigned n = 0; n < b->nrails; n++) {
-		unsigned i = b->link.message_rail++ % b->nrails;
+		unsigned i = b->link->message_rail++ % b->nrails;
 
 		if (b->active >> i & 1 && i != about)
 			return &b->rail[i];
@@ -130,8 +130,8 @@ static bool send_message(struct ha_bundle *b, unsigned about, const union ha_mes
 	bool taken = false;
 	int err;
 
-	if (b->link.stream) {
-		err = ha_stream_put(b->link.stream, m);
+	if (b->link->stream) {
+		err = ha_stream_put(b->link->stream, m);
 		taken = !err || err == -EAGAIN;
 	}
 	*on_socket = taken;
@@ -147,7 +147,7 @@ static bool send_message(struct ha_bundle *b, unsigned about, const union ha_mes
 /* What is to be said once more, now that no answer has come. */
 static uint32_t find_unanswered(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	const struct ha_control *k = &b->failover.ctl[r->index];
+	const struct ha_control *k = &b->failover->ctl[r->index];
 	uint32_t say = 0;
 
 	if ((r->state == HA_RAIL_FENCED || r->state == HA_RAIL_DOWN) &&
@@ -164,7 +164,7 @@ static uint32_t find_unanswered(const struct ha_bundle *b, const struct ha_rail 
 
 static void repeat_unanswered(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint32_t say = find_unanswered(b, r);
 	uint64_t crowd = ha_crowd_ns(ha_peer_connections(b)), pause;
 
@@ -185,7 +185,7 @@ static void repeat_unanswered(struct ha_bundle *b, struct ha_rail *r, uint64_t n
 
 static void send_about(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	bool on_socket;
 
@@ -215,7 +215,7 @@ static void send_abort(struct ha_bundle *b)
 	(void)send_message(b, HA_MAX_RAILS, &m, &on_socket);
 	/* The rail's queue pair is fenced in a moment: only what the socket took arrives for
 	 * certain. */
-	b->abort.due = b->link.stream && !b->link.stream->read_stopped && !on_socket;
+	b->abort.due = b->link->stream && !b->link->stream->read_stopped && !on_socket;
 }
 
 void ha_messages_send(struct ha_bundle *b, uint64_t now)
@@ -229,7 +229,7 @@ void ha_messages_send(struct ha_bundle *b, uint64_t now)
 		send_abort(b);
 	for (unsigned i = 0; i < b->nrails && !b->abort.error; i++) {
 		if (!failover)
-			b->failover.ctl[i].out.due &= HA_SEND(WINDOWS) | HA_SEND(WINDOWS_ACK);
+			b->failover->ctl[i].out.due &= HA_SEND(WINDOWS) | HA_SEND(WINDOWS_ACK);
 		repeat_unanswered(b, &b->rail[i], now);
 		send_about(b, &b->rail[i], now);
 	}

@@ -19,7 +19,7 @@
  * here. */
 static void enter_fenced(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	r->epoch++;
 	ha_incarnation_reset(b, r);
@@ -35,9 +35,9 @@ static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 {
 	if (m->rail.epoch == r->epoch) {
 		/* Not by a late copy: it may be back by then. */
-		if (m->cause == HA_CAUSE_PORT_DOWN && !b->failover.ctl[r->index].fence.peer_knows)
-			b->failover.ctl[r->index].fence.peer_port = true;
-		b->failover.ctl[r->index].fence.peer_knows = true;
+		if (m->cause == HA_CAUSE_PORT_DOWN && !b->failover->ctl[r->index].fence.peer_knows)
+			b->failover->ctl[r->index].fence.peer_port = true;
+		b->failover->ctl[r->index].fence.peer_knows = true;
 		if (m->cause == HA_CAUSE_QUEUE_ERROR) /* our write was refused there */
 			ha_bundle_note_refusal(b, now);
 		if (m->cause == HA_CAUSE_TIMEOUT && r->state == HA_RAIL_UP)
@@ -56,7 +56,7 @@ static void on_down(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_fenced *m,
 		      uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (m->rail.epoch != r->epoch) {
 		if (r->state != HA_RAIL_DOWN || b->is_send)
@@ -78,7 +78,7 @@ static void on_fenced(struct ha_bundle *b, struct ha_rail *r, const struct ha_ms
 
 static void on_keys(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys *m)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (!b->is_send || m->rail.epoch != r->epoch)
 		return;
@@ -88,7 +88,7 @@ static void on_keys(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_
 
 static void on_keys_ack(struct ha_bundle *b, struct ha_rail *r, const struct ha_msg_keys_ack *m)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 
 	if (b->is_send || m->rail.epoch != r->epoch || m->next <= k->keys.next)
 		return;
@@ -127,7 +127,7 @@ static void on_back(struct ha_bundle *b, struct ha_rail *r)
 {
 	if (!b->is_send)
 		return;
-	b->failover.ctl[r->index].fence.peer_port = false;
+	b->failover->ctl[r->index].fence.peer_port = false;
 	ha_incarnation_hurry(b, r);
 	ha_spares_port_back(b);
 }

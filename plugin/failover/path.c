@@ -9,7 +9,7 @@
 
 void ha_heartbeat_send(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->heartbeat[r->index].still,
 				 ha_lag_heartbeat(b, r));
 
@@ -36,7 +36,7 @@ bool ha_heartbeat_path_moves(const struct ha_rail *r, const struct ha_ctx *ctx, 
 
 	LIST_FOREACH(b, &ctx->bundles, entry)
 		for (unsigned i = 0; i < b->nrails; i++) {
-			const struct ha_heartbeat_watch *k = &b->failover.ctl[i].heartbeat;
+			const struct ha_heartbeat_watch *k = &b->failover->ctl[i].heartbeat;
 
 			if (k->watched && k->alive_since >= since &&
 			    ha_heartbeat_same_path(&b->rail[i], r))
@@ -52,7 +52,7 @@ void ha_heartbeat_silence(struct ha_bundle *b, struct ha_rail *r)
 	LIST_FOREACH(other, &b->ctx->bundles, entry)
 		for (unsigned i = 0; i < other->nrails; i++) {
 			struct ha_rail *o = &other->rail[i];
-			struct ha_heartbeat_watch *k = &other->failover.ctl[i].heartbeat;
+			struct ha_heartbeat_watch *k = &other->failover->ctl[i].heartbeat;
 
 			/* Not its state: an owner that is inside may be changing that. */
 			if (o == r || !k->watched || !ha_heartbeat_same_path(o, r))

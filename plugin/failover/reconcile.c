@@ -37,7 +37,7 @@ static const char *const stage_names[] = {
 /* Anything else is a defect, as in ha_rail_enter(). */
 void ha_compare_enter(struct ha_bundle *b, const struct ha_rail *r, enum ha_compare_stage stage)
 {
-	struct ha_compare *compare = &b->failover.ctl[r->index].compare;
+	struct ha_compare *compare = &b->failover->ctl[r->index].compare;
 
 	if (!(followers[compare->stage] >> stage & 1))
 		HA_WARN(b->name,
@@ -50,7 +50,7 @@ void ha_compare_enter(struct ha_bundle *b, const struct ha_rail *r, enum ha_comp
 void ha_compare_settle(struct ha_bundle *b, const struct ha_rail *r)
 {
 	/* It says so more than once; and no peer knows a state that was not taken. */
-	if (b->failover.ctl[r->index].compare.stage == HA_COMPARE_TAKEN)
+	if (b->failover->ctl[r->index].compare.stage == HA_COMPARE_TAKEN)
 		ha_compare_enter(b, r, HA_COMPARE_SETTLED);
 }
 
@@ -143,13 +143,13 @@ static bool settle_stripe(struct ha_send *s, struct ha_send_slot *slot, unsigned
 		ha_send_request(slot, m)->done = 0;
 	slot->pending |= bit;
 	slot->parked |= (uint8_t)bit;
-	s->b.failover.parked++;
+	s->b.failover->parked++;
 	return true;
 }
 
 static void reconcile_sender(struct ha_send *s, struct ha_rail *r)
 {
-	const struct ha_fence_state *peer = &s->b.failover.ctl[r->index].compare.peer_state;
+	const struct ha_fence_state *peer = &s->b.failover->ctl[r->index].compare.peer_state;
 
 	for (unsigned e = 0; e < HA_SLOTS; e++) {
 		struct ha_send_slot *slot = &s->slot[e];
@@ -176,7 +176,7 @@ static bool peer_holds_cts(const struct ha_fence_state *peer, uint64_t idx)
 
 static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 {
-	const struct ha_fence_state *peer = &c->b.failover.ctl[r->index].compare.peer_state;
+	const struct ha_fence_state *peer = &c->b.failover->ctl[r->index].compare.peer_state;
 
 	for (uint64_t idx = c->done; idx < c->head; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
@@ -185,7 +185,7 @@ static void reconcile_receiver(struct ha_recv *c, struct ha_rail *r)
 		    slot->cts_rail != r->index || peer_holds_cts(peer, idx))
 			continue;
 		slot->cts_parked = true;
-		c->b.failover.parked++;
+		c->b.failover->parked++;
 	}
 	c->b.delivered_sent = 0; /* this rail may have carried the last count */
 }
@@ -204,16 +204,16 @@ void ha_reconcile(struct ha_bundle *b, struct ha_rail *r)
 static struct ha_control *find_unreported(struct ha_bundle *b)
 {
 	for (unsigned i = 0; i < b->nrails; i++)
-		if (b->failover.ctl[i].compare.unreported)
-			return &b->failover.ctl[i];
-	return &b->failover.ctl[0];
+		if (b->failover->ctl[i].compare.unreported)
+			return &b->failover->ctl[i];
+	return &b->failover->ctl[0];
 }
 
 static void replay_sends(struct ha_send *s)
 {
 	/* In the order of the messages: the HA_SLOTS that may be open, from the oldest. */
 	for (uint64_t idx = s->head < HA_SLOTS ? 0 : s->head - HA_SLOTS;
-	     idx < s->head && s->b.failover.parked; idx++) {
+	     idx < s->head && s->b.failover->parked; idx++) {
 		struct ha_send_slot *slot = &s->slot[idx % HA_SLOTS];
 		struct ha_control *k = find_unreported(&s->b);
 		uint64_t bytes = 0;
@@ -223,7 +223,7 @@ static void replay_sends(struct ha_send *s)
 		for (unsigned left = slot->parked; left; left &= left - 1) {
 			if (ha_send_replay(s, slot, (unsigned)__builtin_ctz(left), &bytes))
 				return;
-			s->b.failover.parked--;
+			s->b.failover->parked--;
 		}
 		k->compare.replayed_requests++;
 		k->compare.replayed_bytes += bytes;
@@ -232,7 +232,7 @@ static void replay_sends(struct ha_send *s)
 
 static void replay_receives(struct ha_recv *c)
 {
-	for (uint64_t idx = c->done; idx < c->head && c->b.failover.parked; idx++) {
+	for (uint64_t idx = c->done; idx < c->head && c->b.failover->parked; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx % HA_SLOTS];
 
 		if (!slot->cts_parked)
@@ -241,19 +241,19 @@ static void replay_receives(struct ha_recv *c)
 		 * receives are served in order. */
 		if (ha_recv_replay(c, slot))
 			return;
-		c->b.failover.parked--;
+		c->b.failover->parked--;
 		find_unreported(&c->b)->compare.replayed_requests++;
 	}
 }
 
 void ha_replay(struct ha_bundle *b)
 {
-	if (!b->failover.parked || b->abort.error || b->abort.held)
+	if (!b->failover->parked || b->abort.error || b->abort.held)
 		return;
 	if (b->is_send)
 		replay_sends((struct ha_send *)b);
 	else
 		replay_receives((struct ha_recv *)b);
-	if (b->failover.parked && b->active)
+	if (b->failover->parked && b->active)
 		ha_due(b, ha_clock_now(b->ctx->clock) + 100000);
 }

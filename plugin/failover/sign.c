@@ -68,7 +68,7 @@ static const char *const stage_names[] = {
 
 void ha_sign_enter(struct ha_bundle *b, const struct ha_rail *r, enum ha_sign_stage stage)
 {
-	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	struct ha_sign *s = &b->failover->ctl[r->index].sign;
 
 	if (!(followers[s->stage] >> stage & 1))
 		HA_WARN(b->name,
@@ -106,7 +106,7 @@ static bool moves_now(struct ha_bundle *b, struct ha_rail *r)
 {
 	ha_rail_poll(b, r);
 	return r->state != HA_RAIL_UP ||
-	       r->sq_retired != b->failover.ctl[r->index].heartbeat.retired_seen;
+	       r->sq_retired != b->failover->ctl[r->index].heartbeat.retired_seen;
 }
 
 /* One write more than the heartbeats': the NIC of a peer that has missed the last packet notices
@@ -116,7 +116,7 @@ static void ask_here(struct ha_bundle *b, struct ha_rail *r)
 	int err = ha_board_write(b, r, &ha_bundle_staged_board(b)->heartbeat[r->index].still,
 				 ha_lag_heartbeat(b, r));
 
-	b->failover.ctl[r->index].sign.writes++;
+	b->failover->ctl[r->index].sign.writes++;
 	if (err && err != -EAGAIN)
 		ha_rail_failed(b, r, NULL, err);
 }
@@ -131,7 +131,7 @@ static void ask_peer(struct ha_bundle *b, struct ha_control *k)
 
 void ha_sign_alive(struct ha_bundle *b, const struct ha_rail *r, uint32_t number)
 {
-	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	struct ha_sign *s = &b->failover->ctl[r->index].sign;
 
 	s->alive |= s->stage != HA_SIGN_NONE && s->number == number;
 }
@@ -139,7 +139,7 @@ void ha_sign_alive(struct ha_bundle *b, const struct ha_rail *r, uint32_t number
 /* What it has in its completion queue was answered before. */
 static void ask_witness(struct ha_bundle *b, struct ha_rail *w, uint64_t now)
 {
-	struct ha_sign *s = &b->failover.ctl[w->index].sign;
+	struct ha_sign *s = &b->failover->ctl[w->index].sign;
 
 	ha_rail_poll(b, w);
 	if (w->state != HA_RAIL_UP)
@@ -152,11 +152,11 @@ static void ask_witness(struct ha_bundle *b, struct ha_rail *w, uint64_t now)
 
 static void ask_again(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	struct ha_sign *s = &b->failover->ctl[r->index].sign;
 
 	ha_sign_enter(b, r, HA_SIGN_ASKED);
 	s->asked_at = s->seen_at = now;
-	ask_peer(b, &b->failover.ctl[r->index]);
+	ask_peer(b, &b->failover->ctl[r->index]);
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (is_witness(r, &b->rail[i]))
 			ask_witness(b, &b->rail[i], now);
@@ -166,7 +166,7 @@ static void ask_again(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 static void ask_anew(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	struct ha_sign *s = &b->failover->ctl[r->index].sign;
 
 	s->first_at = now;
 	s->waited = false;
@@ -185,7 +185,7 @@ static const struct ha_rail *find_answered(struct ha_bundle *b, const struct ha_
 			continue;
 		ha_rail_poll(b, w);
 		if (w->state == HA_RAIL_UP &&
-		    w->sq_retired != b->failover.ctl[w->index].sign.retired)
+		    w->sq_retired != b->failover->ctl[w->index].sign.retired)
 			return w;
 	}
 	return NULL;
@@ -194,7 +194,7 @@ static const struct ha_rail *find_answered(struct ha_bundle *b, const struct ha_
 static void record_alarm(struct ha_bundle *b, const struct ha_rail *r, enum ha_alarm_source source,
 			 uint64_t now)
 {
-	struct ha_alarm *alarm = &b->failover.ctl[r->index].alarm;
+	struct ha_alarm *alarm = &b->failover->ctl[r->index].alarm;
 
 	if (alarm->source != HA_ALARM_NONE)
 		HA_WARN(b->name,
@@ -209,7 +209,7 @@ void ha_sign_peer_alarm(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	if (r->state != HA_RAIL_UP)
 		return;
-	b->failover.ctl[r->index].fence.by_timeout = true;
+	b->failover->ctl[r->index].fence.by_timeout = true;
 	record_alarm(b, r, HA_ALARM_PEER, now);
 	ha_heartbeat_silence(b, r);
 }
@@ -224,7 +224,7 @@ static uint64_t answer_time(const struct ha_sign *s, uint64_t limit)
 static bool is_silent_too(struct ha_bundle *b, struct ha_rail *o, const struct ha_sign *asked,
 			  uint64_t now)
 {
-	const struct ha_sign *s = &b->failover.ctl[o->index].sign;
+	const struct ha_sign *s = &b->failover->ctl[o->index].sign;
 	uint64_t limit;
 
 	if (o->state != HA_RAIL_UP || !s->lent)
@@ -239,7 +239,7 @@ static bool is_silent_too(struct ha_bundle *b, struct ha_rail *o, const struct h
 /* What stood by on a path that is as dead must not carry next. */
 static void give_up_others(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	const struct ha_sign *asked = &b->failover.ctl[r->index].sign;
+	const struct ha_sign *asked = &b->failover->ctl[r->index].sign;
 
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *o = &b->rail[i];
@@ -258,7 +258,7 @@ static void give_up_others(struct ha_bundle *b, const struct ha_rail *r, uint64_
 
 static void give_up(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	const struct ha_rail *w = &b->rail[k->sign.witness];
 
 	ha_spares_added(b);
@@ -280,14 +280,14 @@ static void give_up_too(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	ha_rail_suspect(b, r, HA_CAUSE_SIBLING,
 			"another connection has proved its path silent, and nothing moves here "
 			"for %.1f ms; %u work requests are outstanding",
-			(double)(now - b->failover.ctl[r->index].heartbeat.still_since) / 1e6,
+			(double)(now - b->failover->ctl[r->index].heartbeat.still_since) / 1e6,
 			r->sq_posted - r->sq_retired);
 }
 
 /* Has another rail answered, and in time? */
 static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
-	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	struct ha_sign *s = &b->failover->ctl[r->index].sign;
 	const struct ha_rail *w = find_answered(b, r);
 	bool is_new;
 
@@ -297,7 +297,7 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 		return;
 	}
 	if (now - s->asked_at > limit) {
-		is_new = b->failover.ctl[w->index].join.up_since > s->asked_at;
+		is_new = b->failover->ctl[w->index].join.up_since > s->asked_at;
 		ask_anew(b, r,
 			 now); /* the peer was slow, and is back; or this path was made since */
 		s->soon = is_new;
@@ -313,14 +313,14 @@ static void await_answer(struct ha_bundle *b, struct ha_rail *r, uint64_t limit,
 static void wait_on_sound_path(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
 	ha_silence_lossy(&r->dev->silence, now);
-	b->failover.ctl[r->index].sign.waited = true;
+	b->failover->ctl[r->index].sign.waited = true;
 	ask_again(b, r, now);
 }
 
 /* It and others were asked for a sign, and it has given none. */
 static void judge_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	struct ha_sign *s = &k->sign;
 
 	if (k->heartbeat.doubted && now - s->asked_at >= limit / 2 &&
@@ -348,7 +348,7 @@ static uint64_t longest_gap(uint64_t limit, uint64_t wait)
 
 static void step_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	struct ha_sign *s = &k->sign;
 	uint64_t seen_at = s->seen_at, wait = ha_silence_wait(&r->dev->silence, limit, now);
 	bool asked = s->stage != HA_SIGN_NONE;
@@ -370,7 +370,7 @@ static void step_rail(struct ha_bundle *b, struct ha_rail *r, uint64_t limit, ui
 
 bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	uint64_t limit = ha_silence_limit(&r->dev->silence, now);
 
 	if (limit == UINT64_MAX || now == k->heartbeat.still_since)
@@ -382,7 +382,7 @@ bool ha_sign_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 
 void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since, uint64_t now)
 {
-	struct ha_sign *s = &b->failover.ctl[r->index].sign;
+	struct ha_sign *s = &b->failover->ctl[r->index].sign;
 	bool asked = s->stage != HA_SIGN_NONE;
 
 	s->lent = false;
@@ -396,7 +396,7 @@ void ha_sign_given(struct ha_bundle *b, struct ha_rail *r, uint64_t stood_since,
 
 void ha_sign_recovered(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 {
-	struct ha_alarm *alarm = &b->failover.ctl[r->index].alarm;
+	struct ha_alarm *alarm = &b->failover->ctl[r->index].alarm;
 	enum ha_alarm_source source = alarm->source;
 
 	alarm->source = HA_ALARM_NONE;

@@ -38,8 +38,8 @@ static void stream_ended(struct ha_bundle *b, int err)
 		HA_WARN(b->name, "the peer sent what is no message on the out-of-band socket; "
 				 "nothing more is read from it, the rails go on. Do all ranks run "
 				 "one version of hawser?");
-		ha_loop_remove(&b->ctx->loop, &b->link.stream->watch);
-		b->link.stream->read_stopped = true;
+		ha_loop_remove(&b->ctx->loop, &b->link->stream->watch);
+		b->link->stream->read_stopped = true;
 		return;
 	}
 	if (!b->peer_closed && err == -EPIPE) {
@@ -50,30 +50,30 @@ static void stream_ended(struct ha_bundle *b, int err)
 			"the out-of-band socket is lost: %s; the rails go on as long as they "
 			"answer",
 			strerror(-err));
-		b->link.reset = err == -ECONNRESET;
+		b->link->reset = err == -ECONNRESET;
 		for (unsigned i = 0; i < b->nrails; i++)
-			b->failover.ctl[i].heartbeat.at = 0;
+			b->failover->ctl[i].heartbeat.at = 0;
 	}
-	ha_stream_close(b->link.stream);
-	b->link.stream = NULL;
+	ha_stream_close(b->link->stream);
+	b->link->stream = NULL;
 }
 
 static void on_bye(struct ha_bundle *b, uint64_t done)
 {
 	b->peer_closed = true;
-	b->failover.peer_done = done;
-	b->failover.peer_closed_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
+	b->failover->peer_done = done;
+	b->failover->peer_closed_until = ha_clock_now(b->ctx->clock) + BYE_GRACE_NS;
 	ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_PEER_CLOSED, .bundle = b });
 }
 
 void ha_socket_take(struct ha_bundle *b)
 {
-	int err = b->link.stream_error;
+	int err = b->link->stream_error;
 
 	ha_inbox_read(b, ha_failover_message);
-	if (b->link.bye && !b->peer_closed)
-		on_bye(b, b->link.bye_done);
-	b->link.stream_error = 0;
+	if (b->link->bye && !b->peer_closed)
+		on_bye(b, b->link->bye_done);
+	b->link->stream_error = 0;
 	if (err)
 		stream_ended(b, err);
 }

@@ -5,6 +5,7 @@
 #include "plugin/channel/schedule.h"
 #include "plugin/ctx.h"
 #include "plugin/device/device.h"
+#include "plugin/failover/control.h"
 #include "plugin/failover/protection.h"
 #include "plugin/transfer/suspect.h"
 #include "rdma/topo/device.h"
@@ -54,7 +55,7 @@
 unsigned ha_spares_count(const struct ha_bundle *b)
 {
 	if (b->terms.flags & HA_FLAG_PAIRS)
-		return b->rail[0].dev->ports * b->failover.spares.peer_ports > 1
+		return b->rail[0].dev->ports * b->failover->spares.peer_ports > 1
 			       ? HA_MAX_RAILS - b->balance.ndata
 			       : 0;
 	return b->terms.flags & HA_FLAG_DUAL_PATH ? 1 : 0;
@@ -64,7 +65,7 @@ unsigned ha_spares_count(const struct ha_bundle *b)
 
 struct ha_pair *ha_spares_pair(struct ha_bundle *b, uint64_t peer, const struct ha_device *ours)
 {
-	struct ha_spares *s = &b->failover.spares;
+	struct ha_spares *s = &b->failover->spares;
 	struct ha_pair *pair;
 
 	for (unsigned i = 0; i < HA_PAIRS_MAX && s->pair[i].ours; i++)
@@ -91,14 +92,14 @@ void ha_spares_tried(struct ha_bundle *b, uint64_t peer, const struct ha_device 
 {
 	struct ha_pair *pair = ha_spares_pair(b, peer, ours);
 
-	pair->turn = ++b->failover.spares.turns;
+	pair->turn = ++b->failover->spares.turns;
 	if (++pair->tries >= TRIES_MAX)
-		age_tries(&b->failover.spares);
+		age_tries(&b->failover->spares);
 }
 
 unsigned ha_spares_recent(const struct ha_bundle *b, const struct ha_pair *pair)
 {
-	uint32_t ago = b->failover.spares.turns - pair->turn;
+	uint32_t ago = b->failover->spares.turns - pair->turn;
 
 	return pair->turn && ago < HA_TURNS_MAX ? HA_TURNS_MAX - ago : 0;
 }
@@ -114,7 +115,7 @@ static void forget_tries(struct ha_spares *s)
 void ha_spares_up(struct ha_bundle *b, const struct ha_rail *r)
 {
 	if (b->active == 1u << r->index)
-		forget_tries(&b->failover.spares);
+		forget_tries(&b->failover->spares);
 	if (r->index >= b->balance.ndata)
 		ha_spares_pair(b, peer_of(b, r), r->dev)->tries = 0;
 }
@@ -136,7 +137,7 @@ static unsigned possible_pairs(const struct ha_bundle *b)
 			ha_device_usable(&b->ctx->devices[i]);
 	for (unsigned i = 0; i < b->balance.ndata; i++)
 		data += b->balance.lead[i] == i && ha_device_usable(b->rail[i].dev);
-	pairs = usable * b->failover.spares.peer_ports;
+	pairs = usable * b->failover->spares.peer_ports;
 	return pairs > data ? pairs - data : 1;
 }
 
@@ -149,7 +150,7 @@ bool ha_spares_hurry(const struct ha_bundle *b, const struct ha_rail *r)
 
 static unsigned count_passes(const struct ha_bundle *b)
 {
-	unsigned n = b->failover.spares.failed / possible_pairs(b);
+	unsigned n = b->failover->spares.failed / possible_pairs(b);
 
 	return n < PASSES_MAX ? n : PASSES_MAX;
 }
@@ -165,7 +166,7 @@ uint64_t ha_spares_pause_ns(const struct ha_bundle *b)
 /* What the rest of an incarnation's beginning takes where a queue pair takes long to make. */
 static uint64_t making_ns(const struct ha_bundle *b)
 {
-	uint64_t ns = MAKE_PART * b->failover.spares.open_ns;
+	uint64_t ns = MAKE_PART * b->failover->spares.open_ns;
 
 	return ns < MAKE_MAX_NS ? ns : MAKE_MAX_NS;
 }
@@ -174,7 +175,7 @@ static uint64_t making_ns(const struct ha_bundle *b)
  */
 static uint64_t limit_ns(const struct ha_bundle *b, unsigned part, uint64_t least)
 {
-	uint64_t exchange = part * b->failover.spares.exchange_ns;
+	uint64_t exchange = part * b->failover->spares.exchange_ns;
 
 	if (exchange > ANSWER_MAX_NS)
 		exchange = ANSWER_MAX_NS;
@@ -198,7 +199,7 @@ static void hurry_all(struct ha_bundle *b, uint64_t now)
 	uint64_t answer = ha_spares_answer_ns(b);
 
 	for (unsigned i = b->balance.ndata, n = 0; i < b->nrails; i++) {
-		struct ha_join *join = &b->failover.ctl[i].join;
+		struct ha_join *join = &b->failover->ctl[i].join;
 
 		if (b->rail[i].state == HA_RAIL_DOWN) {
 			join->attempts = 0;
@@ -213,21 +214,21 @@ static void hurry_all(struct ha_bundle *b, uint64_t now)
 
 void ha_spares_answered(struct ha_bundle *b, uint64_t now)
 {
-	if (b->failover.spares.answered)
+	if (b->failover->spares.answered)
 		return;
-	b->failover.spares.answered = true;
+	b->failover->spares.answered = true;
 	for (unsigned i = b->balance.ndata; i < b->nrails; i++) {
 		uint64_t at = now + (i - b->balance.ndata) * STAGGER_NS;
 
-		if (b->rail[i].state == HA_RAIL_DOWN && b->failover.ctl[i].join.retry_at > at)
-			b->failover.ctl[i].join.retry_at = at;
+		if (b->rail[i].state == HA_RAIL_DOWN && b->failover->ctl[i].join.retry_at > at)
+			b->failover->ctl[i].join.retry_at = at;
 	}
 	ha_due(b, now);
 }
 
 static void want_all(struct ha_bundle *b, uint64_t now)
 {
-	struct ha_spares *s = &b->failover.spares;
+	struct ha_spares *s = &b->failover->spares;
 	unsigned pairs = possible_pairs(b);
 
 	if (!s->no_rail_since) {
@@ -257,7 +258,7 @@ bool ha_spares_may_add(const struct ha_bundle *b)
 
 void ha_spares_add(struct ha_bundle *b, uint64_t now)
 {
-	struct ha_spares *s = &b->failover.spares;
+	struct ha_spares *s = &b->failover->spares;
 
 	if (now < s->add_from || !ha_spares_may_add(b))
 		return;
@@ -267,19 +268,19 @@ void ha_spares_add(struct ha_bundle *b, uint64_t now)
 		s->added++;
 	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
 		if (b->rail[i].state == HA_RAIL_DOWN)
-			b->failover.ctl[i].join.retry_at = 0;
+			b->failover->ctl[i].join.retry_at = 0;
 	ha_due(b, now);
 }
 
 bool ha_spares_adding(const struct ha_bundle *b, uint64_t now)
 {
-	return now < b->failover.spares.add_until;
+	return now < b->failover->spares.add_until;
 }
 
 void ha_spares_added(struct ha_bundle *b)
 {
-	b->failover.spares.add_until = b->failover.spares.add_from = 0;
-	b->failover.spares.added = 0;
+	b->failover->spares.add_until = b->failover->spares.add_from = 0;
+	b->failover->spares.added = 0;
 }
 
 /* All that are down, as long as there are pairs for them. */
@@ -287,13 +288,13 @@ static void want_more(struct ha_bundle *b, uint64_t now)
 {
 	unsigned pairs = possible_pairs(b), n = 0;
 
-	if (now >= b->failover.spares.add_until)
+	if (now >= b->failover->spares.add_until)
 		return;
 	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
 		n += b->rail[i].state != HA_RAIL_DOWN;
 	for (unsigned i = b->balance.ndata; i < b->nrails && n < pairs; i++)
 		if (b->rail[i].state == HA_RAIL_DOWN) {
-			b->failover.spares.wanted |= (uint8_t)(1u << i);
+			b->failover->spares.wanted |= (uint8_t)(1u << i);
 			n++;
 		}
 }
@@ -320,7 +321,7 @@ bool ha_spares_crossed(const struct ha_bundle *b)
 	unsigned carriers = 0;
 
 	if (b->ctx->config.standbys || b->rail[0].dev->ports < 2 ||
-	    b->failover.spares.peer_ports < 2 || has_one_switch(b))
+	    b->failover->spares.peer_ports < 2 || has_one_switch(b))
 		return false;
 	for (unsigned i = 0; i < b->nrails; i++)
 		carriers |= b->balance.weight[i] ? b->active & 1u << i : 0;
@@ -358,7 +359,7 @@ static unsigned count_needed(const struct ha_bundle *b)
 
 bool ha_spares_improve_due(const struct ha_bundle *b, uint64_t now)
 {
-	return b->failover.spares.improve && now >= b->failover.spares.improve_at;
+	return b->failover->spares.improve && now >= b->failover->spares.improve_at;
 }
 
 static bool may_improve(const struct ha_bundle *b, uint64_t now)
@@ -381,10 +382,10 @@ static uint64_t last_loss(const struct ha_bundle *b)
 
 uint64_t ha_spares_turn_at(const struct ha_bundle *b, const struct ha_rail *r)
 {
-	uint64_t at = last_loss(b) + b->failover.spares.open_ns / HELD_PART;
+	uint64_t at = last_loss(b) + b->failover->spares.open_ns / HELD_PART;
 
 	for (unsigned i = b->balance.ndata; i < b->nrails; i++) {
-		const struct ha_control *k = &b->failover.ctl[i];
+		const struct ha_control *k = &b->failover->ctl[i];
 
 		if (i == r->index)
 			continue;
@@ -405,7 +406,7 @@ static unsigned find_idle(const struct ha_bundle *b, unsigned *up, bool *busy)
 	*up = 0;
 	*busy = false;
 	for (unsigned i = b->balance.ndata; i < b->nrails; i++) {
-		const struct ha_control *k = &b->failover.ctl[i];
+		const struct ha_control *k = &b->failover->ctl[i];
 
 		if (b->rail[i].state == HA_RAIL_UP)
 			++*up;
@@ -420,8 +421,8 @@ static unsigned find_idle(const struct ha_bundle *b, unsigned *up, bool *busy)
 
 static void want_one(struct ha_bundle *b, unsigned idle, uint64_t now)
 {
-	struct ha_join *join = &b->failover.ctl[idle].join;
-	struct ha_spares *s = &b->failover.spares;
+	struct ha_join *join = &b->failover->ctl[idle].join;
+	struct ha_spares *s = &b->failover->spares;
 	uint64_t lost_at = last_loss(b);
 
 	s->wanted = (uint8_t)(1u << idle);
@@ -436,7 +437,7 @@ static void want_one(struct ha_bundle *b, unsigned idle, uint64_t now)
  * its back-off. */
 static void want_some(struct ha_bundle *b, uint64_t now)
 {
-	struct ha_spares *s = &b->failover.spares;
+	struct ha_spares *s = &b->failover->spares;
 	unsigned up, idle, want = count_needed(b) + may_improve(b, now);
 	bool busy;
 
@@ -486,7 +487,7 @@ static void close_surplus(struct ha_bundle *b, uint64_t now)
 {
 	for (unsigned left = find_surplus(b); left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
-		uint64_t from = b->failover.ctl[i].join.up_since + SETTLE_NS;
+		uint64_t from = b->failover->ctl[i].join.up_since + SETTLE_NS;
 
 		if (now < from)
 			ha_due(b, from);
@@ -513,13 +514,13 @@ void ha_spares_step(struct ha_bundle *b, uint64_t now)
 bool ha_spares_wanted(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	return r->index < b->balance.ndata || !(b->terms.flags & HA_FLAG_PAIRS) ||
-	       b->failover.spares.wanted >> r->index & 1;
+	       b->failover->spares.wanted >> r->index & 1;
 }
 
 /* What is up protects less than two NICs could: a better spare is tried after a while. */
 static void look_for_better(struct ha_bundle *b, uint64_t now)
 {
-	struct ha_spares *s = &b->failover.spares;
+	struct ha_spares *s = &b->failover->spares;
 
 	if (!b->is_send || !b->active || s->improves == IMPROVES_MAX ||
 	    ha_protection_rank(ha_protection(b, b->active)) >= ha_protection_rank(HA_AGAINST_NIC))
@@ -532,14 +533,14 @@ static void look_for_better(struct ha_bundle *b, uint64_t now)
 
 void ha_spares_failed(struct ha_bundle *b, const struct ha_rail *r, uint64_t now)
 {
-	b->failover.spares.failed += ha_spares_hurry(b, r);
+	b->failover->spares.failed += ha_spares_hurry(b, r);
 	if (r->index >= b->balance.ndata)
 		look_for_better(b, now);
 }
 
 void ha_spares_beside(struct ha_bundle *b, uint64_t now)
 {
-	if (b->active & (b->active - 1) && !b->failover.spares.improve)
+	if (b->active & (b->active - 1) && !b->failover->spares.improve)
 		look_for_better(b, now);
 }
 
@@ -547,9 +548,9 @@ void ha_spares_port_back(struct ha_bundle *b)
 {
 	/* Some of them failed because of this port, and nobody knows which. */
 	for (unsigned i = 0; i < HA_PAIRS_MAX; i++)
-		b->failover.spares.pair[i].tries = 0;
-	b->failover.spares.improve = true;
-	b->failover.spares.improves = 0;
-	b->failover.spares.improve_at = ha_clock_now(b->ctx->clock) + IMPROVE_NS;
+		b->failover->spares.pair[i].tries = 0;
+	b->failover->spares.improve = true;
+	b->failover->spares.improves = 0;
+	b->failover->spares.improve_at = ha_clock_now(b->ctx->clock) + IMPROVE_NS;
 	ha_due_now(b);
 }

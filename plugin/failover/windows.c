@@ -18,7 +18,7 @@
 
 void ha_windows_step(struct ha_bundle *b, struct ha_rail *r)
 {
-	struct ha_control *k = &b->failover.ctl[r->index];
+	struct ha_control *k = &b->failover->ctl[r->index];
 	const struct ha_takes *t = b->is_send ? NULL : ((struct ha_recv *)b)->takes;
 	unsigned n;
 
@@ -34,7 +34,7 @@ void ha_windows_step(struct ha_bundle *b, struct ha_rail *r)
 
 void ha_windows_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_windows *m)
 {
-	struct ha_window_counts *counts = &b->failover.ctl[r->index].windows;
+	struct ha_window_counts *counts = &b->failover->ctl[r->index].windows;
 	const struct ha_takes *t = ((struct ha_recv *)b)->takes;
 	unsigned i = counts->known;
 
@@ -69,13 +69,13 @@ void ha_windows_take(struct ha_bundle *b, const struct ha_rail *r, const struct 
 		p->window[from->window].size = from->size;
 		p->window[from->window].rkey[r->index] = from->key;
 	}
-	b->failover.ctl[r->index].windows.known = m->next;
-	b->failover.ctl[r->index].out.due |= HA_SEND(WINDOWS_ACK);
+	b->failover->ctl[r->index].windows.known = m->next;
+	b->failover->ctl[r->index].out.due |= HA_SEND(WINDOWS_ACK);
 }
 
 void ha_windows_known(struct ha_bundle *b, const struct ha_rail *r, uint64_t next)
 {
-	struct ha_window_counts *counts = &b->failover.ctl[r->index].windows;
+	struct ha_window_counts *counts = &b->failover->ctl[r->index].windows;
 
 	if (!b->is_send && next > counts->known && next <= counts->sent)
 		counts->known = counts->sent = (unsigned)next;

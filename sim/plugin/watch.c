@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "plugin/failover/control.h"
 #include "plugin/failover/protection.h"
 #include "sim/plugin/side.h"
 
@@ -33,7 +34,7 @@ static bool is_whole(const struct sim_side *s)
 	const struct ha_bundle *b = s->bundle;
 
 	return (s->phase == SIM_UP || s->phase == SIM_CLOSES) && b &&
-	       (paths_of(b) & s->conn->paths) == s->conn->paths && !b->failover.parked &&
+	       (paths_of(b) & s->conn->paths) == s->conn->paths && !b->failover->parked &&
 	       (!s->conn->other_nics || ha_protection_rank(ha_protection(b, b->active)) >=
 						ha_protection_rank(HA_AGAINST_NIC)) &&
 	       weights_right(b, s->conn->world->sc.host[s->host->index].failback);

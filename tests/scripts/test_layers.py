@@ -110,14 +110,29 @@ def types_of_a_higher_header():
 
 @case
 def objects_of_every_floor():
-    # A connection has each floor's part in it; a type of a call's name, a member, words, a function of its own are no calls.
+    # A context has each floor's part in it; a type of a call's name, a member, words, a function of its own are no calls.
     must_pass("0 calls upwards, largest cycle 0 files; 0 includes upwards", {
-        "plugin/device/a.c": '#include "plugin/bundle.h"\n/* ha_peek() */\nconst char *ha_a(const struct ha_peek *p)\n{\n'
+        "plugin/device/a.c": '#include "plugin/ctx.h"\n/* ha_peek() */\nconst char *ha_a(const struct ha_peek *p)\n{\n'
                              '\treturn p->ha_peek ? "ha_peek" : 0;\n}\n',
         "plugin/device/c.c": "static int ha_peek(void)\n{\n\treturn 1;\n}\nint ha_c(void)\n{\n\treturn ha_peek();\n}\n",
-        "plugin/bundle.h": '#include "plugin/transfer/b.h"\n',
+        "plugin/ctx.h": '#include "plugin/transfer/b.h"\n',
         "plugin/transfer/b.h": "struct ha_peek {\n\tint ha_peek;\n};\n" + PEEK,
     })
+
+
+@case
+def what_a_connection_has_in_it():
+    # What a message touches, by name; the rest of a floor above is pointed to.
+    a = {"plugin/device/a.c": '#include "plugin/bundle.h"\nint ha_a(void)\n{\n\treturn 1;\n}\n'}
+    must_pass("0 includes upwards", dict(a, **{
+        "plugin/bundle.h": '#include "plugin/balance/balance.h"\n',
+        "plugin/balance/balance.h": "struct ha_balance {\n\tint weight;\n};\n",
+    }))
+    for header in "plugin/failover/control.h", "plugin/connect/setup.h", "plugin/balance/policy.h", "plugin/channel/link.h":
+        must_refuse("include upwards: plugin/bundle.h includes " + header, dict(a, **{
+            "plugin/bundle.h": '#include "%s"\n' % header,
+            header: "struct ha_part {\n\tint part;\n};\n",
+        }))
 
 
 @case

@@ -81,7 +81,7 @@ static void send_rail_down_for(uint64_t ring, uint64_t nonce)
 		struct ha_msg_for name;
 		struct ha_msg_cause down;
 	} messages = { compose_for(ring), compose_rail_down(nonce) };
-	int err = ha_stream_put_all(send[0]->b.link.stream, &messages, sizeof(messages));
+	int err = ha_stream_put_all(send[0]->b.link->stream, &messages, sizeof(messages));
 
 	CHECK(!err || err == -EAGAIN);
 	world_run(&w, 30);
@@ -99,7 +99,7 @@ static unsigned find_lost_rails(void)
 static void for_another(void)
 {
 	open_connections(0);
-	CHECK(send[0]->b.link.peer && send[0]->b.link.peer == send[2]->b.link.peer);
+	CHECK(send[0]->b.link->peer && send[0]->b.link->peer == send[2]->b.link->peer);
 	send_rail_down_for(send[1]->b.peer_ring, send[1]->b.terms.nonce);
 	CHECK_INT(find_lost_rails(), 2);
 	close_connections();
@@ -128,7 +128,7 @@ static void for_nobody(void)
 	CHECK_INT(find_lost_rails(), 0);
 	send_rail_down_for(send[1]->b.peer_ring + 8, send[1]->b.terms.nonce);
 	CHECK_INT(find_lost_rails(), 0);
-	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &own, sizeof(own)), 0);
+	CHECK_INT(ha_stream_put_all(send[0]->b.link->stream, &own, sizeof(own)), 0);
 	world_run(&w, 30);
 	CHECK_INT(find_lost_rails(), 1);
 	close_connections();
@@ -157,7 +157,7 @@ static void no_close(void)
 	messages.name = compose_for(send[1]->b.peer_ring);
 	messages.bye = (struct ha_msg_bye) { .header = { HA_MSG_MAGIC, 1, HA_MSG_BYE,
 							 sizeof(messages.bye), 0 } };
-	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, &messages, sizeof(messages)), 0);
+	CHECK_INT(ha_stream_put_all(send[0]->b.link->stream, &messages, sizeof(messages)), 0);
 	world_run(&w, 30);
 	CHECK(!recv[0]->b.peer_closed && !recv[1]->b.peer_closed);
 	close_connections();
@@ -189,7 +189,7 @@ static void closed_meanwhile(void)
 		if (!recv[1])
 			CHECK_INT(ha_accept(listen[1], &recv[1]), 0);
 	}
-	CHECK(send[1]->b.link.peer && send[1]->b.link.peer == send[0]->b.link.peer);
+	CHECK(send[1]->b.link->peer && send[1]->b.link->peer == send[0]->b.link->peer);
 	close_connections();
 }
 
@@ -205,7 +205,7 @@ static void all_at_once(void)
 	ha_ctx_progress(w.b);
 	CHECK_INT(w.net.bytes - before,
 		  LINES * (sizeof(struct ha_msg_for) + sizeof(struct ha_msg_cause)));
-	CHECK(send[0]->b.link.peer && !ha_stream_busy(send[0]->b.link.stream));
+	CHECK(send[0]->b.link->peer && !ha_stream_busy(send[0]->b.link->stream));
 	world_run(&w, 1);
 	CHECK_INT(find_lost_rails(), 7);
 	for (int i = 0; i < LINES; i++)

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,8 +37,7 @@ static const struct ha_verbs_hot hot = { .post_send = record_post };
 
 static struct ha_bundle *make_end(bool is_send)
 {
-	size_t size = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
-	struct ha_bundle *b = calloc(1, size);
+	struct ha_bundle *b = new_end(is_send);
 
 	CHECK(b);
 	b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
@@ -179,8 +179,8 @@ static void messages_are_written(bool is_send)
 	m = compose_ack(99);
 	CHECK_INT(ha_board_post(b, r, &m), -EIO);
 	check_message(b, HA_BOARD_SLOTS + 1, &m);
-	CHECK_INT(b->link.board[RAIL].out, HA_BOARD_SLOTS + 1);
-	CHECK_INT(b->link.board[0].out, 0);
+	CHECK_INT(b->link->board[RAIL].out, HA_BOARD_SLOTS + 1);
+	CHECK_INT(b->link->board[0].out, 0);
 	free_end(b);
 }
 
@@ -190,20 +190,20 @@ static void done_for_good(void)
 {
 	struct ha_bundle *b = make_end(true);
 	struct ha_rail *r = &b->rail[RAIL];
-	uint32_t *mark = b->link.board[RAIL].mark;
+	uint32_t *mark = b->link->board[RAIL].mark;
 	union ha_message m = compose_ack(1);
 
 	CHECK_INT(ha_board_post(b, r, &m), 0);
 	CHECK_INT(ha_board_post(b, r, &m), 0);
 	r->sq_retired = mark[0];
-	b->link.board[RAIL].in = 3;
+	b->link->board[RAIL].in = 3;
 	for (unsigned i = 0; i < 5; i++) {
 		r->sq_retired += 0x20000000;
 		mark[1] = r->sq_retired + 1; /* always one ahead */
 		ha_board_settle(b, r);
 		CHECK_INT(mark[0], r->sq_retired);
 		CHECK_INT(mark[1], r->sq_retired + 1);
-		CHECK_INT(b->link.board[RAIL].in, 3); /* what was read is another matter */
+		CHECK_INT(b->link->board[RAIL].in, 3); /* what was read is another matter */
 	}
 	r->sq_posted = r->sq_retired + 1;
 	CHECK_INT(ha_board_post(b, r, &m), 0);

@@ -9,6 +9,7 @@
 #include "plugin/failover/failover.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
+#include "tests/plugin/ends.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,10 @@ static void close_connection(void)
 /* Something that goes over the rail as well as over the socket. */
 static void send_keys_ack(struct ha_bundle *b)
 {
-	b->failover.ctl[0].out.sent |= HA_SEND(RAIL_KEYS_ACK);
-	b->failover.ctl[0].out.due |= HA_SEND(RAIL_KEYS_ACK);
+	b->failover->ctl[0].out.sent |= HA_SEND(RAIL_KEYS_ACK);
+	b->failover->ctl[0].out.due |= HA_SEND(RAIL_KEYS_ACK);
 	ha_messages_send(b, ha_clock_now(w.a->clock));
-	CHECK(!b->failover.ctl[0].out.due); /* taken by one at least */
+	CHECK(!b->failover->ctl[0].out.due); /* taken by one at least */
 }
 
 /* Overwritten under the NIC: found by ThreadSanitizer between a driver that repeats itself and the
@@ -159,7 +160,7 @@ static void read_nothing(struct ha_bundle *b)
 
 static struct ha_bundle *make_reader(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	struct ha_bundle *b = &s->b;
 
 	CHECK(s);
@@ -216,8 +217,8 @@ static void read_each_rail(void)
 	deliver_ack(b, 1, 1, 21);
 	read_board(b, 1);
 	CHECK_INT(epochs[0], 21);
-	CHECK_INT(b->link.board[1].in, 1);
-	CHECK_INT(b->link.board[0].in, 0);
+	CHECK_INT(b->link->board[1].in, 1);
+	CHECK_INT(b->link->board[0].in, 0);
 	read_board(b, 0); /* the next rail's messages are not this one's */
 	deliver_ack(b, 0, 1, 11);
 	deliver_ack(b, 1, 2, 22);

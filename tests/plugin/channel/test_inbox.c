@@ -10,6 +10,7 @@
 #include "plugin/channel/peer.h"
 #include "plugin/channel/stream.h"
 #include "plugin/ctx.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -31,12 +32,12 @@ static void record_message(struct ha_bundle *b, const union ha_message *m)
 
 static struct ha_bundle *make_bundle(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	s->b.ctx = &ctx;
-	s->b.schedule.due = UINT64_MAX;
-	STAILQ_INIT(&s->b.link.inbox);
+	s->b.schedule->due = UINT64_MAX;
+	STAILQ_INIT(&s->b.link->inbox);
 	ntaken = 0;
 	return &s->b;
 }
@@ -58,7 +59,7 @@ static void in_order(void)
 
 	for (uint32_t i = 0; i < 3; i++)
 		put_message(b, HA_MSG_RAIL_DOWN, i);
-	CHECK_INT(b->schedule.due, 0); /* the driver looks at once */
+	CHECK_INT(b->schedule->due, 0); /* the driver looks at once */
 	ha_inbox_read(b, record_message);
 	CHECK_INT(ntaken, 3);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -106,7 +107,7 @@ static void not_too_many(void)
 	put_message(b, HA_MSG_RAIL_DOWN, 5); /* there is room again */
 	put_message(b, HA_MSG_RAIL_DOWN, 6);
 	ha_inbox_drop(b); /* the connection ends */
-	CHECK_INT(b->link.inbox_count, 0);
+	CHECK_INT(b->link->inbox_count, 0);
 	ha_inbox_read(b, record_message);
 	CHECK_INT(ntaken, KEPT + 1);
 	free(b);
@@ -192,7 +193,7 @@ static void open_line(struct line *l, uint64_t ring)
 	memset(l, 0, sizeof(*l));
 	l->b = make_bundle();
 	l->b->ring = (void *)(uintptr_t)ring;
-	l->b->link.stream = &l->stream;
+	l->b->link->stream = &l->stream;
 	l->conn.then = l->conn.full = -EAGAIN;
 	l->stream = (struct ha_stream) {
 		.ctx = &ctx, .conn = &l->conn, .owner = l->b, .watch = { .fd = -1 }
@@ -248,7 +249,7 @@ static void bring_for(struct line *l, uint64_t ring)
 /* The driver is asked for at once, or not. */
 static void check_due(const struct line *l, bool now)
 {
-	CHECK_INT(l->b->schedule.due, now ? 0 : UINT64_MAX);
+	CHECK_INT(l->b->schedule->due, now ? 0 : UINT64_MAX);
 	CHECK_INT(ctx.round.due, now ? 0 : UINT64_MAX);
 }
 
@@ -281,19 +282,19 @@ static void socket_is_read(void)
 	ha_inbox_ready(&l.stream.watch, 0);
 	check_due(&l, true);
 	check_inbox(&l, 2, 1);
-	l.b->schedule.due = ctx.round.due = UINT64_MAX;
-	CHECK(!l.b->link.bye);
+	l.b->schedule->due = ctx.round.due = UINT64_MAX;
+	CHECK(!l.b->link->bye);
 	bring_bye(&l, 5);
 	ha_inbox_ready(&l.stream.watch, 0);
 	check_due(&l, true);
-	CHECK(l.b->link.bye);
-	CHECK_INT(l.b->link.bye_done, 5);
-	l.b->schedule.due = ctx.round.due = UINT64_MAX;
+	CHECK(l.b->link->bye);
+	CHECK_INT(l.b->link->bye_done, 5);
+	l.b->schedule->due = ctx.round.due = UINT64_MAX;
 	bring_bye(&l, 6);
 	ha_inbox_ready(&l.stream.watch, 0);
 	check_due(&l, false);
-	CHECK_INT(l.b->link.bye_done, 5);
-	CHECK_INT(l.b->link.stream_error, 0);
+	CHECK_INT(l.b->link->bye_done, 5);
+	CHECK_INT(l.b->link->stream_error, 0);
 	close_line(&l);
 }
 
@@ -313,8 +314,8 @@ static void read_for_another(void)
 	bring_for(&l, 0x10008);
 	bring_bye(&l, 4);
 	ha_inbox_ready(&l.stream.watch, 0);
-	CHECK(!l.b->link.bye && !other.b->link.bye);
-	CHECK_INT(l.b->link.for_another, 0);
+	CHECK(!l.b->link->bye && !other.b->link->bye);
+	CHECK_INT(l.b->link->for_another, 0);
 	check_inbox(&other, 1, 1);
 	check_inbox(&l, 1, 2);
 	l.b->terms.flags = 0; /* and not at all where it was not agreed */
@@ -336,16 +337,16 @@ static void check_end(ssize_t then, int err)
 	bring_rail_ack(&l, 1);
 	l.conn.then = then;
 	ha_inbox_ready(&l.stream.watch, 0);
-	CHECK_INT(l.b->link.stream_error, err);
+	CHECK_INT(l.b->link->stream_error, err);
 	check_due(&l, true);
 	check_inbox(&l, 1, 1); /* what came before the end counts */
-	l.b->schedule.due = ctx.round.due = UINT64_MAX;
+	l.b->schedule->due = ctx.round.due = UINT64_MAX;
 	l.conn.recvs = 0;
 	ha_inbox_ready(&l.stream.watch, 0); /* nobody has acted on it yet */
 	CHECK_INT(l.conn.recvs, 0);
-	CHECK_INT(l.b->link.stream_error, err);
+	CHECK_INT(l.b->link->stream_error, err);
 	check_due(&l, false);
-	l.b->link.stream_error = 0;
+	l.b->link->stream_error = 0;
 	l.stream.read_stopped = true;
 	ha_inbox_ready(&l.stream.watch, 0);
 	CHECK_INT(l.conn.recvs, 0);
@@ -370,7 +371,7 @@ static void written_before_read(void)
 		l.conn.full = ends[i];
 		ha_inbox_ready(&l.stream.watch, 0);
 		CHECK_INT(l.conn.sends, 1);
-		CHECK_INT(l.b->link.stream_error, i ? -EPIPE : 0);
+		CHECK_INT(l.b->link->stream_error, i ? -EPIPE : 0);
 		check_due(&l, true);
 		check_inbox(&l, i ? 0 : 1, 1);
 		close_line(&l);
@@ -386,7 +387,7 @@ static void all_are_asked(void)
 		open_line(&l[i], 0x10000 + 8 * i);
 		bring_rail_ack(&l[i], i);
 	}
-	l[1].b->link.stream = NULL;
+	l[1].b->link->stream = NULL;
 	ha_inboxes_poll(&ctx);
 	for (unsigned i = 0; i < 3; i++)
 		check_inbox(&l[i], i == 1 ? 0 : 1, i);

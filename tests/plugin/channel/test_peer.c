@@ -7,6 +7,7 @@
 #include "plugin/bundle.h"
 #include "plugin/channel/stream.h"
 #include "plugin/ctx.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -48,7 +49,7 @@ static void make_connections(void)
 	ctx->loop.fd = -1;
 	memset(socket_of, 0, sizeof(socket_of));
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
-		struct ha_bundle *b = calloc(1, sizeof(struct ha_send));
+		struct ha_bundle *b = new_end(true);
 
 		CHECK(b);
 		stream[i] = (struct ha_stream) { .ctx = ctx,
@@ -58,8 +59,8 @@ static void make_connections(void)
 		b->ring = (void *)(uintptr_t)(0x5000 + 8 * i); /* one place of the table */
 		b->peer_ring = 0x9000 + 64 * i;
 		b->terms.flags = HA_FLAG_BATCHES;
-		b->link.peer_context = i == 2 ? 7 : 8;
-		b->link.stream = &stream[i];
+		b->link->peer_context = i == 2 ? 7 : 8;
+		b->link->stream = &stream[i];
 		LIST_INSERT_HEAD(&ctx->bundles, b, entry);
 		end[i] = b;
 	}
@@ -104,7 +105,7 @@ static void found_by_ring(void)
 		for (unsigned i = 0; i < CONNECTIONS; i++) {
 			check_found(left);
 			ha_peer_leave(end[orders[o][i]]);
-			CHECK(!end[orders[o][i]]->link.peer);
+			CHECK(!end[orders[o][i]]->link->peer);
 			left &= ~(1U << orders[o][i]);
 		}
 		check_found(0);
@@ -120,16 +121,16 @@ static void one_for_each_process(void)
 	end[1]->terms.flags &= ~HA_FLAG_BATCHES; /* sends for itself */
 	for (unsigned i = 0; i < CONNECTIONS; i++)
 		ha_peer_join(end[i]);
-	CHECK(end[0]->link.peer && end[0]->link.peer == end[3]->link.peer);
-	CHECK(end[2]->link.peer && end[2]->link.peer != end[0]->link.peer);
-	CHECK(!end[1]->link.peer);
+	CHECK(end[0]->link->peer && end[0]->link->peer == end[3]->link->peer);
+	CHECK(end[2]->link->peer && end[2]->link->peer != end[0]->link->peer);
+	CHECK(!end[1]->link->peer);
 	ha_peer_leave(end[3]);
 	ha_peer_join(end[3]);
-	CHECK(end[3]->link.peer == end[0]->link.peer);
+	CHECK(end[3]->link->peer == end[0]->link->peer);
 	ha_peer_leave(end[0]); /* the older one, behind the other in the list */
 	ha_peer_leave(end[3]);
 	ha_peer_join(end[3]);
-	CHECK(end[3]->link.peer && end[3]->link.peer != end[2]->link.peer);
+	CHECK(end[3]->link->peer && end[3]->link->peer != end[2]->link->peer);
 	for (unsigned i = 1; i < CONNECTIONS; i++)
 		ha_peer_leave(end[i]);
 	CHECK(LIST_EMPTY(&ctx->peers.list));
@@ -232,10 +233,10 @@ static void batches_are_carried(void)
 static void cannot_carry(struct ha_stream *s)
 {
 	CHECK(!add_message(0, 10));
-	end[0]->link.stream = s;
+	end[0]->link->stream = s;
 	s->read_stopped = s->write_stopped = false;
 	s->out_len = 0;
-	end[0]->link.stream_error = 0;
+	end[0]->link->stream_error = 0;
 	CHECK(add_message(0, 10));
 	ha_peers_send(ctx);
 	check_counts(1, 0, 0, 0);
@@ -247,7 +248,7 @@ static void cannot_carry(struct ha_stream *s)
 static void sends_for_itself(void)
 {
 	open_connections();
-	end[0]->link.stream = NULL;
+	end[0]->link->stream = NULL;
 	cannot_carry(&stream[0]);
 	stream[0].read_stopped = true;
 	cannot_carry(&stream[0]);
@@ -255,7 +256,7 @@ static void sends_for_itself(void)
 	cannot_carry(&stream[0]);
 	stream[0].out_len = 1;
 	cannot_carry(&stream[0]);
-	end[0]->link.stream_error = -EPIPE;
+	end[0]->link->stream_error = -EPIPE;
 	cannot_carry(&stream[0]);
 	close_connections();
 }
@@ -266,13 +267,13 @@ static void another_carries(void)
 {
 	open_connections();
 	CHECK(add_message(3, 13));
-	end[3]->link.stream_error = -EPIPE;
+	end[3]->link->stream_error = -EPIPE;
 	stream[0].out_len = 1;
 	ha_peers_send(ctx);
 	check_counts(0, 1, 0, 0);
 	check_sent(1, 0, 3, 13);
 	CHECK(add_message(1, 14));
-	end[1]->link.stream_error = -EPIPE;
+	end[1]->link->stream_error = -EPIPE;
 	ha_peers_send(ctx);
 	check_counts(0, 1, 0, 0);
 	stream[0].out_len = 0;

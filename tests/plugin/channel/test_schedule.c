@@ -8,6 +8,7 @@
 #include "plugin/bundle.h"
 #include "plugin/channel/schedule.h"
 #include "plugin/ctx.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,19 +45,19 @@ static void take_all(struct ha_ctx *ctx, struct ha_send *sends)
 static void sooner_counts(void)
 {
 	struct ha_ctx *ctx = calloc(1, sizeof(*ctx));
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(ctx && s);
 	s->b.ctx = ctx;
-	s->b.schedule.due = 50;
+	s->b.schedule->due = 50;
 	ctx->round.due = 40;
 	ha_due(&s->b, 60);
-	CHECK_INT(s->b.schedule.due, 50);
+	CHECK_INT(s->b.schedule->due, 50);
 	ha_due(&s->b, 49);
-	CHECK_INT(s->b.schedule.due, 49);
+	CHECK_INT(s->b.schedule->due, 49);
 	CHECK_INT(ctx->round.due, 40); /* of all: the driver's to compute */
 	ha_due_now(&s->b);
-	CHECK_INT(s->b.schedule.due, 0);
+	CHECK_INT(s->b.schedule->due, 0);
 	CHECK_INT(ctx->round.due, 0);
 	free(s);
 	free(ctx);

@@ -3,6 +3,7 @@
  * until its BYE message has arrived, and no longer than a second. */
 #include "base/check.h"
 #include "plugin/bundle.h"
+#include "plugin/channel/link.h"
 #include "plugin/channel/stream.h"
 #include "plugin/ctx.h"
 #include "tests/base/lines.h"
@@ -129,7 +130,7 @@ static void record_message(void *arg, const union ha_message *m)
 static void expect_messages(unsigned n, uint64_t first)
 {
 	memset(&taken, 0, sizeof(taken));
-	CHECK_INT(ha_stream_receive_all(recv[0]->b.link.stream, record_message, &taken), -EAGAIN);
+	CHECK_INT(ha_stream_receive_all(recv[0]->b.link->stream, record_message, &taken), -EAGAIN);
 	CHECK_INT(taken.n, n);
 	for (unsigned i = 0; i < n; i++)
 		CHECK_INT(taken.number[i], first + i);
@@ -141,7 +142,7 @@ static void kept_until_there_is_room(void)
 	struct ha_stream *s;
 
 	open_connections();
-	s = send[0]->b.link.stream;
+	s = send[0]->b.link->stream;
 	CHECK(!ha_stream_busy(s));
 	w.net.stall = 1; /* no room at all */
 	CHECK_INT(ha_stream_put_all(s, two, sizeof(two)), -EAGAIN);
@@ -167,7 +168,7 @@ static void kept_in_part(void)
 
 	for (unsigned piece = 1; piece < sizeof(two); piece += 5) {
 		open_connections();
-		s = send[0]->b.link.stream;
+		s = send[0]->b.link->stream;
 		w.net.piece = piece;
 		w.net.stall = 3;
 		err = ha_stream_put_all(s, two, sizeof(two));
@@ -189,19 +190,19 @@ static void unsound_messages_end_it(void)
 
 	open_connections();
 	m[1].rail.rail = HA_MAX_RAILS;
-	CHECK_INT(ha_stream_put_all(send[0]->b.link.stream, m, sizeof(m)), 0);
+	CHECK_INT(ha_stream_put_all(send[0]->b.link->stream, m, sizeof(m)), 0);
 	memset(&taken, 0, sizeof(taken));
-	CHECK_INT(ha_stream_receive_all(recv[0]->b.link.stream, record_message, &taken), -EPROTO);
+	CHECK_INT(ha_stream_receive_all(recv[0]->b.link->stream, record_message, &taken), -EPROTO);
 	CHECK_INT(taken.n, 1);
 	m[0].rail.header.magic++;
-	CHECK_INT(ha_stream_put_all(send[1]->b.link.stream, m, sizeof(m)), 0);
-	CHECK_INT(ha_stream_receive_all(recv[1]->b.link.stream, record_message, &taken), -EPROTO);
+	CHECK_INT(ha_stream_put_all(send[1]->b.link->stream, m, sizeof(m)), 0);
+	CHECK_INT(ha_stream_receive_all(recv[1]->b.link->stream, record_message, &taken), -EPROTO);
 	CHECK_INT(taken.n, 1);
 	ha_close_send(send[2]);
 	send[2] = NULL;
 	ha_stream_part(LIST_FIRST(&w.b->leaving));
 	memset(&taken, 0, sizeof(taken));
-	CHECK_INT(ha_stream_receive_all(recv[2]->b.link.stream, record_message, &taken), -EPIPE);
+	CHECK_INT(ha_stream_receive_all(recv[2]->b.link->stream, record_message, &taken), -EPIPE);
 	CHECK_INT(taken.n, 1); /* BYE */
 	close_connections();
 }

@@ -5,6 +5,7 @@
  */
 #include "base/check.h"
 #include "plugin/bundle.h"
+#include "plugin/channel/link.h"
 #include "plugin/channel/stream.h"
 #include "plugin/connect/accept.h"
 #include "plugin/device/device.h"
@@ -169,7 +170,7 @@ static void die_with_all_read(struct ha_ctx *ctx, const struct ha_send *send)
 	int unread = 1;
 
 	while (unread || !ha_journal_count(ctx, HA_EVENT_PROTECTED)) {
-		CHECK(!ioctl(send->b.link.stream->watch.fd, FIONREAD, &unread));
+		CHECK(!ioctl(send->b.link->stream->watch.fd, FIONREAD, &unread));
 		sleep_briefly();
 	}
 	raise(SIGKILL);

@@ -121,7 +121,7 @@ static void receive_queue_fails(void)
 	w.dummy[0].events[w.dummy[0].nevents++] =
 		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = &other };
 	world_run(&w, 10);
-	CHECK(recv->b.rail[0].dev->now->srq == failed && !recv->b.failover.ctl[0].fence_wanted &&
+	CHECK(recv->b.rail[0].dev->now->srq == failed && !recv->b.failover->ctl[0].fence_wanted &&
 	      !recv->b.abort.error);
 	w.dummy[0].events[w.dummy[0].nevents++] =
 		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = failed };
@@ -181,7 +181,7 @@ static void orderly_close(void)
 	recv->done = 5;
 	ha_close_recv(recv);
 	world_run(&w, 4000);
-	CHECK_INT(send->b.failover.peer_done, 5);
+	CHECK_INT(send->b.failover->peer_done, 5);
 	CHECK_INT(ha_isend(send, NULL, 0, 0, NULL, &req), 0); /* taken: test() says what is so */
 	CHECK_INT(ha_test(req, &done, NULL), -ECONNRESET);
 	CHECK_INT(lines_warnings(), 0); /* an orderly end is no news */
@@ -234,10 +234,10 @@ static void link_changes_speed(void)
 {
 	open_connection();
 	world_run(&w, 10);
-	send->b.schedule.due = w.b->round.due = UINT64_MAX;
+	send->b.schedule->due = w.b->round.due = UINT64_MAX;
 	ha_failover_speed(send->b.rail[0].dev);
 	CHECK(send->b.balance.speed_changed && !recv->b.balance.speed_changed);
-	CHECK_INT(send->b.schedule.due, 0);
+	CHECK_INT(send->b.schedule->due, 0);
 	CHECK_INT(w.b->round.due, 0);
 	world_run(&w, 10);
 	CHECK(!send->b.balance.speed_changed);

@@ -6,6 +6,7 @@
 #include "plugin/channel/board.h"
 #include "plugin/failover/failover.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/ends.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>
@@ -33,7 +34,7 @@ struct incarnation_rig rig = {
 /* Two data rails, of which RAIL is down, its last epoch closed. */
 struct ha_bundle *rig_begin(bool is_send)
 {
-	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
+	struct ha_bundle *b = new_end(is_send);
 	static const char *const names[] = { "nic0:1", "nic1:1" };
 
 	CHECK(b);
@@ -48,7 +49,7 @@ struct ha_bundle *rig_begin(bool is_send)
 	b->active = 1;
 	b->poll.most = b->poll.batch = 16;
 	b->terms.flags = HA_FLAG_FAILOVER;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
 	CHECK(b->ring);
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
@@ -72,7 +73,7 @@ struct ha_bundle *rig_begin(bool is_send)
 						.dev = &rig.device[i] };
 		b->rail[i].proven = true;
 	}
-	b->failover.ctl[RAIL].compare.stage = HA_COMPARE_SETTLED;
+	b->failover->ctl[RAIL].compare.stage = HA_COMPARE_SETTLED;
 	return b;
 }
 
@@ -84,16 +85,16 @@ void rig_end(struct ha_bundle *b)
 
 struct ha_control *rig_control(struct ha_bundle *b)
 {
-	return &b->failover.ctl[RAIL];
+	return &b->failover->ctl[RAIL];
 }
 
 /* A step so long after the start; when the next is due, as long after it. */
 uint64_t rig_step(struct ha_bundle *b, uint64_t ns)
 {
 	rig.time.now = RIG_START + ns;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	ha_incarnation_step(b, &b->rail[RAIL], rig.time.now);
-	return b->schedule.due == UINT64_MAX ? UINT64_MAX : b->schedule.due - RIG_START;
+	return b->schedule->due == UINT64_MAX ? UINT64_MAX : b->schedule->due - RIG_START;
 }
 uint64_t rig_probe_value(uint32_t epoch, uint32_t number)
 {

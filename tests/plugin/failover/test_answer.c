@@ -8,6 +8,7 @@
 #include "plugin/bundle.h"
 #include "plugin/ctx.h"
 #include "plugin/failover/failover.h"
+#include "tests/plugin/ends.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static const uint64_t now = 1000000 * US;
 
 static struct ha_send *make_asked(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	s->b.ctx = &ctx;
@@ -59,24 +60,24 @@ static void free_sender(struct ha_send *s)
 
 static void run_step(struct ha_send *s, uint64_t at)
 {
-	s->b.schedule.due = UINT64_MAX;
+	s->b.schedule->due = UINT64_MAX;
 	ha_answer_step(&s->b, &s->b.rail[0], at);
 }
 
 static void a_write_is_acknowledged(void)
 {
 	struct ha_send *s = make_asked();
-	struct ha_control *k = &s->b.failover.ctl[0];
+	struct ha_control *k = &s->b.failover->ctl[0];
 
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER, now); /* over another carrier */
 	CHECK_INT(writes, 1);
 	s->b.rail[0].sq_retired = 7; /* what was written before the question proves nothing */
 	run_step(s, now + 499 * US);
 	CHECK_INT(writes, 1);
-	CHECK_INT(s->b.schedule.due, now + 500 * US);
+	CHECK_INT(s->b.schedule->due, now + 500 * US);
 	run_step(s, now + 500 * US);
 	CHECK_INT(writes, 2);
-	CHECK_INT(s->b.schedule.due, now + 1000 * US);
+	CHECK_INT(s->b.schedule->due, now + 1000 * US);
 	CHECK_INT(k->out.due, 0);
 	s->b.rail[0].sq_retired = 8;
 	run_step(s, now + 600 * US);
@@ -98,10 +99,10 @@ static void none_is(void)
 	CHECK_INT(writes, 2);
 	run_step(s, now + 10000 * US);
 	CHECK_INT(writes, 2);
-	CHECK(s->b.schedule.due == UINT64_MAX);
+	CHECK(s->b.schedule->due == UINT64_MAX);
 	s->b.rail[0].sq_retired = 9;
 	run_step(s, now + 10001 * US); /* too late */
-	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	CHECK_INT(s->b.failover->ctl[0].out.due, 0);
 	free_sender(s);
 }
 
@@ -115,14 +116,14 @@ static void little_room(void)
 	CHECK_INT(writes, 1);
 	s->b.rail[0].sq_retired++;
 	run_step(s, now + 1000 * US);
-	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	CHECK_INT(s->b.failover->ctl[0].out.due, 0);
 	free_sender(s);
 
 	s = make_asked();
 	s->b.rail[0].state = HA_RAIL_FENCING; /* it is given up meanwhile */
 	s->b.rail[0].sq_retired = 8;
 	run_step(s, now + 500 * US);
-	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	CHECK_INT(s->b.failover->ctl[0].out.due, 0);
 	ha_answer_asked(&s->b, &s->b.rail[0], NUMBER + 1, now);
 	CHECK_INT(writes, 1);
 	free_sender(s);

@@ -11,6 +11,7 @@
 #include "plugin/failover/choice.h"
 #include "plugin/failover/protection.h"
 #include "rdma/topo/device.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static const uint64_t now = 100000 * MS;
  * than 2 and 3: another choice is not that one. */
 static struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	struct ha_pair *pair;
 
 	CHECK(s);
@@ -53,7 +54,7 @@ static struct ha_send *make_sender(void)
 	s->b.nrails = 3;
 	s->b.balance.ndata = 1;
 	s->b.balance.weight[0] = 1024;
-	s->b.failover.spares.peer_ports = 2;
+	s->b.failover->spares.peer_ports = 2;
 	s->b.active = 1;
 	for (unsigned i = 0; i < s->b.nrails; i++) {
 		s->b.rail[i].index = (uint8_t)i;
@@ -65,16 +66,16 @@ static struct ha_send *make_sender(void)
 	s->b.rail[SPARE].loss.lost_at = now;
 	pair = ha_spares_pair(&s->b, 0, &device[1]);
 	pair->tries = 8;
-	pair->turn = s->b.failover.spares.turns = 1;
+	pair->turn = s->b.failover->spares.turns = 1;
 	return s;
 }
 
 static int choose_device(struct ha_send *s, uint64_t at)
 {
-	uint32_t turns = s->b.failover.spares.turns;
+	uint32_t turns = s->b.failover->spares.turns;
 	struct ha_device *dev = ha_choose_device(&s->b, &s->b.rail[SPARE], at);
 
-	CHECK_INT(s->b.failover.spares.turns, turns + (dev != NULL)); /* the try counts */
+	CHECK_INT(s->b.failover->spares.turns, turns + (dev != NULL)); /* the try counts */
 	return dev ? dev->index : -1;
 }
 
@@ -83,15 +84,15 @@ static void waits_for_one_that_was_well(void)
 	struct ha_send *s = make_sender();
 
 	CHECK_INT(choose_device(s, now), 1);
-	s->b.failover.ctl[SPARE].join.attempts = 1;
+	s->b.failover->ctl[SPARE].join.attempts = 1;
 	CHECK_INT(choose_device(s, now), 1);
-	s->b.failover.ctl[SPARE].join.attempts = 2; /* it only seems to be well */
+	s->b.failover->ctl[SPARE].join.attempts = 2; /* it only seems to be well */
 	CHECK_INT(choose_device(s, now), 2);
 	free(s);
 
 	s = make_sender();
 	device[1].up = false; /* it may be back in a moment */
-	s->b.failover.ctl[SPARE].join.attempts = 9;
+	s->b.failover->ctl[SPARE].join.attempts = 9;
 	CHECK_INT(choose_device(s, now + 2000 * MS - 1), 1);
 	CHECK_INT(choose_device(s, now + 2000 * MS), 2);
 	free(s);
@@ -118,11 +119,11 @@ static void does_not_wait(void)
 	free(s);
 
 	s = make_sender(); /* a better standby is wanted now: one that is away is none */
-	s->b.failover.spares.improve = true;
-	s->b.failover.spares.improve_at = now;
+	s->b.failover->spares.improve = true;
+	s->b.failover->spares.improve_at = now;
 	CHECK_INT(choose_device(s, now), 1);
-	CHECK(!s->b.failover.spares.improve);
-	s->b.failover.spares.improve = true;
+	CHECK(!s->b.failover->spares.improve);
+	s->b.failover->spares.improve = true;
 	device[1].up = false;
 	CHECK_INT(choose_device(s, now), 2);
 	free(s);
@@ -158,9 +159,9 @@ static void the_best_of_the_others(void)
 	CHECK_INT(choose_device(s, now), 3);
 	device[1].up = device[3].up = false;
 	CHECK_INT(choose_device(s, now), 0);
-	s->b.failover.spares.peer_ports = 1; /* its only pair is the data rail's */
+	s->b.failover->spares.peer_ports = 1; /* its only pair is the data rail's */
 	CHECK_INT(choose_device(s, now), -1);
-	s->b.failover.spares.peer_ports = 2;
+	s->b.failover->spares.peer_ports = 2;
 	s->b.terms.flags &= ~(uint32_t)HA_FLAG_PAIRS; /* an old peer never expects it there */
 	CHECK_INT(choose_device(s, now), -1);
 	free(s);
@@ -184,7 +185,7 @@ static void turns_without_a_rail(void)
  * which is up or coming, has taken the pair; one that is down has not. */
 static void a_pair_that_is_taken(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 	struct ha_send *like = make_sender();
 	struct ha_wire_rail peer = { .guid = 9, .name = "peer:1" };
 	static const struct {
@@ -201,11 +202,11 @@ static void a_pair_that_is_taken(void)
 	c->b = like->b;
 	c->b.is_send = false;
 	c->b.rail[SPARE].setup.peer = c->b.rail[2].setup.peer = peer;
-	c->b.failover.ctl[SPARE].join.offer = c->b.failover.ctl[2].join.offer = peer;
+	c->b.failover->ctl[SPARE].join.offer = c->b.failover->ctl[2].join.offer = peer;
 	c->b.rail[2].dev = &device[1];
 	for (unsigned i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
 		c->b.rail[2].state = (uint8_t)other[i].state;
-		c->b.failover.ctl[2].slow = (uint8_t)other[i].slow;
+		c->b.failover->ctl[2].slow = (uint8_t)other[i].slow;
 		CHECK_INT(ha_choose_device(&c->b, &c->b.rail[SPARE], now) == &device[1],
 			  !other[i].taken);
 	}
@@ -217,7 +218,7 @@ static void a_pair_that_is_taken(void)
  * yet. */
 static struct ha_recv *make_receiver(const struct ha_wire_rail *peer)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 	struct ha_send *like = make_sender();
 
 	CHECK(c);
@@ -225,9 +226,9 @@ static struct ha_recv *make_receiver(const struct ha_wire_rail *peer)
 	free(like);
 	c->b.is_send = false;
 	c->b.nrails = 2;
-	memset(&c->b.failover.spares, 0, sizeof(c->b.failover.spares));
+	memset(&c->b.failover->spares, 0, sizeof(c->b.failover->spares));
 	c->b.rail[SPARE].proven = false;
-	c->b.failover.ctl[SPARE].join.offer = *peer;
+	c->b.failover->ctl[SPARE].join.offer = *peer;
 	for (int i = 0; i < PORTS; i++)
 		memcpy(topo.devices[i].address.gid.raw, (uint8_t[]) { 0xfe, 0x80, 0, (uint8_t)i },
 		       4);
@@ -265,7 +266,7 @@ static void the_receivers_choice(void)
 	c = make_receiver(&peer);
 	for (int i = 0; i < PORTS; i++)
 		topo.devices[i].place.rail_id = i / 2;
-	c->b.rail[0].setup.peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
+	c->b.rail[0].setup.peer.keys = c->b.failover->ctl[SPARE].join.offer.keys =
 		ha_device_place(&device[0]) << 8;
 	CHECK_INT(chosen_there(c),
 		  2); /* not on the leaf switch of the data, wherever the peer is */
@@ -285,7 +286,7 @@ static void the_receivers_choice(void)
 	c = make_receiver(&peer); /* the same pair as before is waited for, if it was well */
 	c->b.rail[SPARE].proven = true;
 	c->b.rail[SPARE].setup.peer = peer;
-	c->b.failover.ctl[SPARE].join.attempts = 0;
+	c->b.failover->ctl[SPARE].join.attempts = 0;
 	c->b.rail[SPARE].loss.lost_at = now;
 	CHECK_INT(chosen_there(c), 1);
 	c->b.rail[SPARE].setup.peer.guid++; /* it was another of the peer's */
@@ -303,7 +304,7 @@ static void the_receivers_choice_by_switches(void)
 	for (int i = 0; i < PORTS; i++)
 		snprintf(topo.devices[i].place.at.id, sizeof(topo.devices[i].place.at.id), "mac:%d",
 			 i / 2);
-	c->b.rail[0].setup.peer.keys = c->b.failover.ctl[SPARE].join.offer.keys =
+	c->b.rail[0].setup.peer.keys = c->b.failover->ctl[SPARE].join.offer.keys =
 		ha_leaf_of_switch("mac:0") << 8;
 	CHECK_INT(chosen_there(c), 2); /* of the others' name, too, and not on the data's switch */
 	strcpy(c->b.rail[0].setup.peer.name,
@@ -354,10 +355,10 @@ static void how_many_on_one_device(void)
 		struct ha_send *s = make_sender();
 
 		s->b.rail[SPARE].proven = false;
-		s->b.failover.spares.peer_ports = 1;
+		s->b.failover->spares.peer_ports = 1;
 		s->b.rail[2].dev = &device[2];
 		s->b.rail[2].state = (uint8_t)other[i].state;
-		s->b.failover.ctl[2].slow = (uint8_t)other[i].slow;
+		s->b.failover->ctl[2].slow = (uint8_t)other[i].slow;
 		CHECK_INT(choose_device(s, now), other[i].there ? 3 : 2);
 		free(s);
 	}

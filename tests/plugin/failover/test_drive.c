@@ -14,6 +14,7 @@
 #include "plugin/transfer/guard.h"
 #include "rdma/topo/device.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -69,10 +70,10 @@ static void prepare_bundle(struct ha_bundle *b)
 	b->active = 3;
 	b->poll.most = b->poll.batch = 16;
 	b->terms.flags = HA_FLAG_FAILOVER;
-	b->schedule.due = b->schedule.look_due = UINT64_MAX;
-	b->failover.rto.rto_ns = 100 * MS;
+	b->schedule->due = b->schedule->look_due = UINT64_MAX;
+	b->failover->rto.rto_ns = 100 * MS;
 	b->against = HA_AGAINST_NOTHING;
-	b->link.stream = &stream;
+	b->link->stream = &stream;
 	b->ring = calloc(1, HA_SEND_RING_SIZE);
 	CHECK(b->ring);
 	pthread_mutex_init(&b->registered.lock, NULL);
@@ -86,7 +87,7 @@ static void prepare_bundle(struct ha_bundle *b)
 						.sq_depth = 64,
 						.state = HA_RAIL_UP,
 						.dev = &device[i] };
-		b->failover.ctl[i].heartbeat.at = b->failover.ctl[i].heartbeat.look_at =
+		b->failover->ctl[i].heartbeat.at = b->failover->ctl[i].heartbeat.look_at =
 			START + 10 * MS;
 	}
 }
@@ -110,7 +111,7 @@ static void make_bundles(void)
 		pthread_mutex_init(&device[i].lock, NULL);
 	}
 	for (unsigned i = BUNDLES; i-- > 0;) {
-		bundle[i] = calloc(1, sizeof(struct ha_send));
+		bundle[i] = new_end(true);
 		CHECK(bundle[i]);
 		prepare_bundle(bundle[i]);
 		LIST_INSERT_HEAD(&ctx.bundles, bundle[i], entry);
@@ -144,12 +145,12 @@ static void when_a_round_is_made(void)
 {
 	make_bundles();
 	ctx.round.due = START + 5;
-	bundle[0]->schedule.due = START;
+	bundle[0]->schedule->due = START;
 	CHECK_INT(ha_failover_round(&ctx), START + 5);
-	CHECK_INT(bundle[0]->schedule.due, START);
+	CHECK_INT(bundle[0]->schedule->due, START);
 	atomic_store(&ctx.round.called, true);
 	CHECK(ha_failover_round(&ctx) != START + 5);
-	CHECK(bundle[0]->schedule.due > START);
+	CHECK(bundle[0]->schedule->due > START);
 	CHECK(!atomic_load(&ctx.round.called));
 	free_bundles();
 }
@@ -159,10 +160,10 @@ static void when_the_next_is(void)
 {
 	make_bundles();
 	CHECK(drive_round(0) == UINT64_MAX);
-	bundle[2]->schedule.due = START + 7 * MS;
-	bundle[4]->schedule.due = START + 9 * MS;
+	bundle[2]->schedule->due = START + 7 * MS;
+	bundle[4]->schedule->due = START + 9 * MS;
 	CHECK_INT(drive_round(0), 7 * MS);
-	bundle[3]->schedule.look_due = START + 6 * MS;
+	bundle[3]->schedule->look_due = START + 6 * MS;
 	CHECK_INT(drive_round(0), 6 * MS);
 	free_bundles();
 }
@@ -171,16 +172,16 @@ static void when_the_next_is(void)
 static void owner_is_inside(void)
 {
 	make_bundles();
-	bundle[1]->schedule.due = bundle[2]->schedule.due = START;
+	bundle[1]->schedule->due = bundle[2]->schedule->due = START;
 	ha_guard_in(bundle[1]);
 	CHECK_INT(drive_round(0), 0); /* its step is still due */
-	CHECK_INT(bundle[1]->schedule.due, START);
-	CHECK(bundle[2]->schedule.due > START);
+	CHECK_INT(bundle[1]->schedule->due, START);
+	CHECK(bundle[2]->schedule->due > START);
 	CHECK(!(atomic_load(&bundle[1]->attention) & HA_ATTN_HELD));
 	CHECK(!(atomic_load(&bundle[2]->attention) & HA_ATTN_HELD));
 	ha_bundle_leave(bundle[1]);
 	drive_round(20 * US);
-	CHECK(bundle[1]->schedule.due > START);
+	CHECK(bundle[1]->schedule->due > START);
 	free_bundles();
 }
 
@@ -193,8 +194,8 @@ static void owner_asks(void)
 	drive_round(0);
 	CHECK(!(atomic_load(&bundle[1]->attention) & HA_ATTN_DRIVE));
 	CHECK(!bundle[1]->balance.speed_changed);
-	CHECK(bundle[1]->schedule.due != UINT64_MAX); /* its heartbeat */
-	CHECK(bundle[0]->schedule.due == UINT64_MAX);
+	CHECK(bundle[1]->schedule->due != UINT64_MAX); /* its heartbeat */
+	CHECK(bundle[0]->schedule->due == UINT64_MAX);
 	free_bundles();
 }
 
@@ -209,13 +210,13 @@ static void what_is_polled(void)
 
 		make_bundles();
 		b = bundle[0];
-		b->schedule.due = START;
+		b->schedule->due = START;
 		b->rail[1].sq_posted = i == 1 ? 33 : 32;
 		if (i == 2)
-			b->failover.ctl[1].heartbeat.look_at = START;
+			b->failover->ctl[1].heartbeat.look_at = START;
 		if (i == 3 || i == 4) {
 			b->rail[1].state = i == 3 ? HA_RAIL_JOIN : HA_RAIL_PROBE;
-			b->failover.ctl[1].join.deadline = UINT64_MAX;
+			b->failover->ctl[1].join.deadline = UINT64_MAX;
 		}
 		if (i == 5)
 			b->rail[1].state = HA_RAIL_DOWN;
@@ -236,26 +237,26 @@ static void what_is_calm(void)
 
 		make_bundles();
 		b = bundle[0];
-		b->schedule.due = START;
+		b->schedule->due = START;
 		b->error = i == 1 ? -EIO : 0;
 		b->peer_closed = i == 2;
-		b->failover.peer_closed_until = UINT64_MAX;
+		b->failover->peer_closed_until = UINT64_MAX;
 		((struct ha_send *)b)->slot[0].pending = 1;
 		if (i == 3)
 			b->active = 0;
-		b->failover.parked = i == 3;
+		b->failover->parked = i == 3;
 		if (i == 4)
 			b->terms.flags |= HA_FLAG_ACK_MEMORY;
 		ctx.loop.threaded = i != 5;
 		if (i == 6) { /* what it carried is not on its way again */
 			b->rail[0].state = HA_RAIL_FENCED;
 			b->active = 2;
-			b->failover.ctl[0].fence.stage = HA_FENCE_OVER;
+			b->failover->ctl[0].fence.stage = HA_FENCE_OVER;
 			b->rail[0].loss.suspected_at = START;
-			b->failover.ctl[0].working = true;
+			b->failover->ctl[0].working = true;
 		}
 		drive_round(0);
-		CHECK_INT(b->schedule.calm, i == 0);
+		CHECK_INT(b->schedule->calm, i == 0);
 		free_bundles();
 	}
 }
@@ -270,24 +271,24 @@ static void rail_failed_over(unsigned rail)
 	b = bundle[0];
 	b->rail[rail].state = HA_RAIL_DOWN;
 	b->active = (uint8_t)(3 ^ 1 << rail);
-	b->failover.ctl[rail].compare.unreported = true;
-	b->failover.ctl[rail].compare.replayed_requests = 12;
-	b->failover.ctl[rail].compare.replayed_bytes = 3456;
-	b->failover.ctl[rail].compare.registration_ns = 2 * MS;
+	b->failover->ctl[rail].compare.unreported = true;
+	b->failover->ctl[rail].compare.replayed_requests = 12;
+	b->failover->ctl[rail].compare.replayed_bytes = 3456;
+	b->failover->ctl[rail].compare.registration_ns = 2 * MS;
 	b->rail[rail].loss.lost_at = START - 5 * MS;
-	b->failover.ctl[rail].join.retry_at = UINT64_MAX;
-	b->failover.parked = 1;
+	b->failover->ctl[rail].join.retry_at = UINT64_MAX;
+	b->failover->parked = 1;
 	((struct ha_send *)b)->head = 0; /* what is parked waits for room */
-	b->schedule.due = START;
+	b->schedule->due = START;
 	drive_round(0);
 	CHECK(!lines_contain("failed over"));
-	b->failover.parked = 0;
-	b->schedule.due = START;
+	b->failover->parked = 0;
+	b->schedule->due = START;
 	drive_round(0);
 	CHECK_INT(lines_count("failed over: 12 requests (3456 bytes) replayed, 5.000 ms without "
 			      "progress, 2.000 ms of it registering"),
 		  1);
-	b->schedule.due = START;
+	b->schedule->due = START;
 	drive_round(0);
 	CHECK_INT(lines_count("failed over"), 1);
 	free_bundles();
@@ -306,8 +307,8 @@ static struct ha_control *is_over(unsigned i, uint64_t tidy_at)
 {
 	bundle[i]->rail[i % 2].state = HA_RAIL_DOWN;
 	bundle[i]->rail[i % 2].cq = NULL;
-	bundle[i]->failover.ctl[i % 2].fence.tidy_at = tidy_at;
-	return &bundle[i]->failover.ctl[i % 2];
+	bundle[i]->failover->ctl[i % 2].fence.tidy_at = tidy_at;
+	return &bundle[i]->failover->ctl[i % 2];
 }
 
 /* Objects of incarnations that are over go a tenth of a second later, four in a round. */
@@ -320,14 +321,14 @@ static void tidied_a_few_at_a_time(void)
 		is_over(i, START + 100 * MS);
 	CHECK_INT(drive_round(0), 100 * MS);
 	CHECK_INT(drive_round(100 * MS - 1), 100 * MS);
-	CHECK_INT(bundle[0]->failover.ctl[0].fence.tidy_at, START + 100 * MS);
+	CHECK_INT(bundle[0]->failover->ctl[0].fence.tidy_at, START + 100 * MS);
 	CHECK_INT(drive_round(100 * MS), 100 * MS); /* the rest at once */
 	for (unsigned i = 0; i < BUNDLES; i++)
-		left += bundle[i]->failover.ctl[i % 2].fence.tidy_at != 0;
+		left += bundle[i]->failover->ctl[i % 2].fence.tidy_at != 0;
 	CHECK_INT(left, BUNDLES - 4);
 	CHECK(drive_round(100 * MS) == UINT64_MAX);
 	for (unsigned i = 0; i < BUNDLES; i++)
-		CHECK_INT(bundle[i]->failover.ctl[i % 2].fence.tidy_at, 0);
+		CHECK_INT(bundle[i]->failover->ctl[i % 2].fence.tidy_at, 0);
 	free_bundles();
 }
 
@@ -361,7 +362,7 @@ static void urgent_first(void)
 
 	make_bundles();
 	k = is_over(0, START);
-	bundle[3]->schedule.urgent_until = START + 20 * MS;
+	bundle[3]->schedule->urgent_until = START + 20 * MS;
 	CHECK_INT(drive_round(0), 20 * MS);
 	CHECK(ctx.round.urgent);
 	CHECK_INT(drive_round(20 * MS - 1), 20 * MS);
@@ -379,21 +380,24 @@ static void urgent_first(void)
 /* Many connections may all have lost the same NIC: what is not urgent waits for longer. */
 static void urgent_for_longer_with_many(void)
 {
-	static struct ha_bundle more[MORE];
+	struct ha_bundle *more[MORE];
 
 	make_bundles();
 	for (unsigned i = 0; i < MORE; i++) {
-		more[i] = (struct ha_bundle) { .ctx = &ctx };
-		more[i].schedule.due = more[i].schedule.look_due = UINT64_MAX;
-		LIST_INSERT_HEAD(&ctx.bundles, &more[i], entry);
+		more[i] = new_end(true);
+		more[i]->ctx = &ctx;
+		more[i]->schedule->due = more[i]->schedule->look_due = UINT64_MAX;
+		LIST_INSERT_HEAD(&ctx.bundles, more[i], entry);
 	}
-	bundle[3]->schedule.urgent_until = START + 20 * MS;
+	bundle[3]->schedule->urgent_until = START + 20 * MS;
 	CHECK_INT(drive_round(0), 21 * MS); /* ten above HA_CROWD_FROM, 0.1 ms each */
 	CHECK_INT(drive_round(21 * MS - 1), 21 * MS);
 	CHECK(ctx.round.urgent);
 	drive_round(21 * MS);
 	CHECK(!ctx.round.urgent);
 	free_bundles();
+	for (unsigned i = 0; i < MORE; i++)
+		free(more[i]);
 }
 
 /* What counts as urgent: a rail that carried data, for twenty milliseconds from its suspicion, or
@@ -417,12 +421,12 @@ static void what_is_urgent(void)
 		struct ha_control *k;
 
 		make_bundles();
-		k = &bundle[0]->failover.ctl[1];
+		k = &bundle[0]->failover->ctl[1];
 		bundle[0]->rail[1].state = (uint8_t)rails[i].state;
 		bundle[0]->active = rails[i].unreported ? 0 : 1; /* nothing carries it yet */
 		if (rails[i].unreported) {
 			bundle[0]->rail[0].state = HA_RAIL_FENCED;
-			bundle[0]->failover.ctl[0].fence.stage = HA_FENCE_OVER;
+			bundle[0]->failover->ctl[0].fence.stage = HA_FENCE_OVER;
 		}
 		k->fence.stage = HA_FENCE_OVER;
 		k->compare.unreported = rails[i].unreported;
@@ -430,9 +434,9 @@ static void what_is_urgent(void)
 		bundle[0]->rail[1].loss.cause = (uint8_t)rails[i].cause;
 		bundle[0]->rail[1].loss.suspected_at = START - 5 * MS;
 		k->join.retry_at = UINT64_MAX;
-		bundle[0]->schedule.due = START;
+		bundle[0]->schedule->due = START;
 		drive_round(0);
-		CHECK_INT(bundle[0]->schedule.urgent_until, rails[i].urgent ? START + 15 * MS : 0);
+		CHECK_INT(bundle[0]->schedule->urgent_until, rails[i].urgent ? START + 15 * MS : 0);
 		free_bundles();
 	}
 }
@@ -446,17 +450,17 @@ static void news_of_a_slow_path(void)
 	make_bundles();
 	b = bundle[0];
 	b->rail[0].state = b->rail[1].state = HA_RAIL_NONE; /* nothing but the news */
-	b->failover.ctl[1].heartbeat.at = START - 1;
+	b->failover->ctl[1].heartbeat.at = START - 1;
 	b->balance.lag.news = 3;
-	b->schedule.due = START;
+	b->schedule->due = START;
 	drive_round(0);
-	CHECK_INT(b->failover.ctl[0].heartbeat.at, START);
-	CHECK_INT(b->failover.ctl[1].heartbeat.at, START - 1);
+	CHECK_INT(b->failover->ctl[0].heartbeat.at, START);
+	CHECK_INT(b->failover->ctl[1].heartbeat.at, START - 1);
 	CHECK_INT(b->balance.lag.news, 0);
-	b->failover.ctl[0].heartbeat.at = START + MS; /* none are left */
-	b->schedule.due = START;
+	b->failover->ctl[0].heartbeat.at = START + MS; /* none are left */
+	b->schedule->due = START;
 	drive_round(0);
-	CHECK_INT(b->failover.ctl[0].heartbeat.at, START + MS);
+	CHECK_INT(b->failover->ctl[0].heartbeat.at, START + MS);
 	free_bundles();
 }
 
@@ -465,15 +469,15 @@ static void keys_are_registered(void)
 {
 	make_bundles();
 	bundle[0]->registered.rails = 1;
-	bundle[0]->failover.ctl[1].keys.stage = HA_KEYS_WANTED;
+	bundle[0]->failover->ctl[1].keys.stage = HA_KEYS_WANTED;
 	pthread_mutex_lock(&bundle[0]->registered.lock);
 	CHECK_INT(drive_round(0), 20 * US);
-	CHECK_INT(bundle[0]->failover.ctl[1].keys.stage, HA_KEYS_WANTED);
+	CHECK_INT(bundle[0]->failover->ctl[1].keys.stage, HA_KEYS_WANTED);
 	pthread_mutex_unlock(&bundle[0]->registered.lock);
 	drive_round(20 * US);
-	CHECK_INT(bundle[0]->failover.ctl[1].keys.stage, HA_KEYS_REGISTERED);
+	CHECK_INT(bundle[0]->failover->ctl[1].keys.stage, HA_KEYS_REGISTERED);
 	CHECK_INT(bundle[0]->registered.rails, 3);
-	CHECK_INT(bundle[0]->schedule.due, 0); /* what follows from it */
+	CHECK_INT(bundle[0]->schedule->due, 0); /* what follows from it */
 	free_bundles();
 }
 

@@ -11,6 +11,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "rdma/topo/device.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,8 +30,8 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 	b->is_send = is_send;
 	b->nrails = b->balance.ndata = RAILS;
 	b->terms.flags = HA_FLAG_FAILOVER;
-	b->schedule.due = UINT64_MAX;
-	b->link.stream = &stream;
+	b->schedule->due = UINT64_MAX;
+	b->link->stream = &stream;
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
 	atomic_store(&device.failed, 0);
 	for (unsigned i = 0; i < RAILS; i++) {
@@ -43,7 +44,7 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 
 static struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	prepare_bundle(&s->b, true);
@@ -52,11 +53,11 @@ static struct ha_send *make_sender(void)
 
 static void check_closed(struct ha_bundle *b, int error, uint64_t at)
 {
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	ha_peer_closed_step(b, at);
 	CHECK_INT(b->abort.error, error);
 	CHECK_INT(b->abort.quiet, error != 0);
-	CHECK(error || b->schedule.due == at + HA_NS_PER_MS);
+	CHECK(error || b->schedule->due == at + HA_NS_PER_MS);
 }
 
 /* What the receiver had is sent; for the rest the sender waits, as long as its settings say, and
@@ -72,8 +73,8 @@ static void closed_in_order(void)
 		s->slot[i].parked = 1;
 	}
 	s->head = 3;
-	s->b.failover.peer_done = 2;
-	s->b.failover.peer_closed_until = now + 5;
+	s->b.failover->peer_done = 2;
+	s->b.failover->peer_closed_until = now + 5;
 	check_closed(&s->b, 0, now);
 	for (unsigned i = 0; i < 3; i++) {
 		CHECK_INT(s->slot[i].req.done, i < 2);
@@ -89,7 +90,7 @@ static void closed_in_order(void)
 	free(s);
 
 	s = make_sender(); /* nothing is missing */
-	s->b.failover.peer_closed_until = now + 5;
+	s->b.failover->peer_closed_until = now + 5;
 	check_closed(&s->b, -ECONNRESET, now);
 	free(s);
 }
@@ -97,12 +98,12 @@ static void closed_in_order(void)
 /* A receiver waits for what the sender says it has sent, and for its own flushes. */
 static void closed_by_the_sender(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
-	c->b.failover.peer_done = 3;
-	c->b.failover.peer_closed_until = now + 5;
+	c->b.failover->peer_done = 3;
+	c->b.failover->peer_closed_until = now + 5;
 	c->done = 2;
 	check_closed(&c->b, 0, now);
 	c->done = 3;
@@ -120,13 +121,13 @@ static void held_error(void)
 
 	ha_held_abort_step(&s->b, now); /* there is none */
 	CHECK_INT(s->b.abort.error, 0);
-	CHECK(s->b.schedule.due == UINT64_MAX);
+	CHECK(s->b.schedule->due == UINT64_MAX);
 	s->b.abort.held = -EIO;
 	s->b.abort.held_until = now + 7;
 	strcpy(s->b.abort.text, "refused");
 	ha_held_abort_step(&s->b, now + 6);
 	CHECK_INT(s->b.abort.error, 0);
-	CHECK_INT(s->b.schedule.due, now + 7);
+	CHECK_INT(s->b.schedule->due, now + 7);
 	s->b.peer_closed = true;
 	ha_held_abort_step(&s->b, now + 7);
 	CHECK_INT(s->b.abort.error, 0);
@@ -160,7 +161,7 @@ static void fenced_before_it_is_seen(void)
 
 static int without_path(struct ha_send *s, uint64_t at)
 {
-	s->b.schedule.due = UINT64_MAX;
+	s->b.schedule->due = UINT64_MAX;
 	ha_no_path_step(&s->b, at);
 	return s->b.abort.error ? (int)s->b.abort.cause : -1;
 }
@@ -186,7 +187,7 @@ static void no_path_and_stopped(void)
 	CHECK(limit > 3 * HA_NS_PER_S);
 	s = without_rail();
 	CHECK_INT(without_path(s, now), -1);
-	CHECK(s->b.schedule.due <= now + HA_NS_PER_S / 10);
+	CHECK(s->b.schedule->due <= now + HA_NS_PER_S / 10);
 	stop = 100 * limit;
 	CHECK_INT(without_path(s, now + stop), -1);
 	for (at = now + stop; at - now - stop < limit - HA_NS_PER_S; at += HA_NS_PER_S / 10)
@@ -206,18 +207,18 @@ static void no_path(void)
 	CHECK(limit > 1);
 	s = without_rail();
 	for (unsigned i = 0; i < RAILS; i++)
-		s->b.failover.ctl[i].join.retry_at = UINT64_MAX;
-	s->b.failover.ctl[1].fence.peer_port = true; /* it will say when it is back */
+		s->b.failover->ctl[i].join.retry_at = UINT64_MAX;
+	s->b.failover->ctl[1].fence.peer_port = true; /* it will say when it is back */
 	CHECK_INT(without_path(s, now), -1);
-	CHECK_INT(s->b.failover.ctl[0].join.retry_at, 0);
-	CHECK(s->b.failover.ctl[1].join.retry_at == UINT64_MAX);
-	CHECK_INT(s->b.failover.no_path_since, now);
-	CHECK(s->b.schedule.due <= now + limit);
+	CHECK_INT(s->b.failover->ctl[0].join.retry_at, 0);
+	CHECK(s->b.failover->ctl[1].join.retry_at == UINT64_MAX);
+	CHECK_INT(s->b.failover->no_path_since, now);
+	CHECK(s->b.schedule->due <= now + limit);
 	CHECK_INT(without_path(s, now + limit - 1), -1);
-	CHECK_INT(s->b.failover.no_path_since, now);
+	CHECK_INT(s->b.failover->no_path_since, now);
 	s->b.active = 1; /* it is back: the next time begins anew */
 	CHECK_INT(without_path(s, now + limit), -1);
-	CHECK_INT(s->b.failover.no_path_since, 0);
+	CHECK_INT(s->b.failover->no_path_since, 0);
 	s->b.active = 0;
 	CHECK_INT(without_path(s, now + limit), -1);
 	CHECK_INT(without_path(s, now + 2 * limit - 1), -1);
@@ -230,18 +231,18 @@ static void no_hope(void)
 {
 	struct ha_send *s = without_rail();
 
-	s->b.link.stream = NULL;
+	s->b.link->stream = NULL;
 	CHECK_INT(without_path(s, now), HA_CAUSE_NO_RAIL);
 	CHECK_INT(s->b.abort.error, -EIO);
 	free(s);
 	s = without_rail();
-	s->b.link.stream = NULL;
-	s->b.link.reset = true;
+	s->b.link->stream = NULL;
+	s->b.link->reset = true;
 	CHECK_INT(without_path(s, now), HA_CAUSE_PEER_GONE);
 	CHECK_INT(s->b.abort.error, -ECONNRESET);
 	free(s);
 	s = without_rail();
-	s->b.link.reset = true; /* of an older socket */
+	s->b.link->reset = true; /* of an older socket */
 	CHECK_INT(without_path(s, now), -1);
 	atomic_store(&device.failed, -EIO);
 	CHECK_INT(without_path(s, now), HA_CAUSE_DEVICE_FAILED);

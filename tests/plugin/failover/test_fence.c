@@ -12,6 +12,7 @@
 #include "rdma/topo/device.h"
 #include "rdma/verbs/ops.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ static struct ibv_cq cq = { .cqe = 64 };
 /* Rail LOST has just been suspected; another one is up. */
 static struct ha_bundle *make_suspected(bool is_send, enum ha_event_cause cause)
 {
-	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
+	struct ha_bundle *b = new_end(is_send);
 
 	CHECK(b);
 	virtual_time.now = START;
@@ -109,7 +110,7 @@ static struct ha_bundle *make_suspected(bool is_send, enum ha_event_cause cause)
 						.sq_depth = 64,
 						.state = HA_RAIL_UP,
 						.dev = &device };
-	b->failover.ctl[LOST].working = b->rail[LOST].proven = true;
+	b->failover->ctl[LOST].working = b->rail[LOST].proven = true;
 	LIST_INSERT_HEAD(&ctx.bundles, b, entry);
 	ha_rail_suspect(b, &b->rail[LOST], cause, "test");
 	return b;
@@ -124,14 +125,14 @@ static void free_bundle(struct ha_bundle *b)
 
 static struct ha_fence *fence_of(struct ha_bundle *b)
 {
-	return &b->failover.ctl[LOST].fence;
+	return &b->failover->ctl[LOST].fence;
 }
 
 /* A step so long after the suspicion; the stage behind it. */
 static unsigned step_after(struct ha_bundle *b, uint64_t ns)
 {
 	virtual_time.now = START + ns;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	ha_fence_step(b, &b->rail[LOST], virtual_time.now);
 	return fence_of(b)->stage;
 }
@@ -143,12 +144,12 @@ static void until_it_is_quiet(void)
 	struct ha_bundle *b = make_suspected(false, HA_CAUSE_PORT_DOWN);
 
 	CHECK_INT(step_after(b, 0), HA_FENCE_QUIET);
-	CHECK_INT(b->schedule.due, START + 100 * US);
-	CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_DOWN));
+	CHECK_INT(b->schedule->due, START + 100 * US);
+	CHECK_INT(b->failover->ctl[LOST].out.due, HA_SEND(RAIL_DOWN));
 	completion.wr_id = ha_wr_id(HA_WR_CONTROL, 0, 0);
 	completions = 1;
 	CHECK_INT(step_after(b, 99 * US), HA_FENCE_QUIET);
-	CHECK_INT(b->schedule.due, START + 199 * US);
+	CHECK_INT(b->schedule->due, START + 199 * US);
 	CHECK_INT(step_after(b, 198 * US), HA_FENCE_QUIET);
 	CHECK_INT(errors, 0);
 	CHECK_INT(step_after(b, 199 * US), HA_FENCE_DRAIN);
@@ -186,15 +187,15 @@ static void until_it_is_drained(void)
 	lines_catch();
 	step_after(b, 0);
 	CHECK_INT(markers, 1);
-	CHECK_INT(b->schedule.due, START + 20 * US);
+	CHECK_INT(b->schedule->due, START + 20 * US);
 	CHECK_INT(step_after(b, 20 * US), HA_FENCE_DRAIN);
 	CHECK_INT(markers, 1);
 	completions = 1;
 	CHECK_INT(step_after(b, 40 * US), HA_FENCE_OVER);
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_FENCED);
 	CHECK_INT(fence_of(b)->tidy_at, START + 40 * US + 100 * MS);
-	CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_FENCED));
-	CHECK_INT(b->failover.ctl[LOST].compare.stage, HA_COMPARE_TAKEN);
+	CHECK_INT(b->failover->ctl[LOST].out.due, HA_SEND(RAIL_FENCED));
+	CHECK_INT(b->failover->ctl[LOST].compare.stage, HA_COMPARE_TAKEN);
 	CHECK_INT(lines_count("40 us after the suspicion"), 1);
 	free_bundle(b);
 
@@ -222,7 +223,7 @@ static void until_it_is_drained(void)
 static void until_it_is_destroyed(void)
 {
 	struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
-	struct ha_control *k = &b->failover.ctl[LOST];
+	struct ha_control *k = &b->failover->ctl[LOST];
 
 	b->rail[LOST].sq_posted = 64;
 	step_after(b, 0);
@@ -248,7 +249,7 @@ static void until_it_is_destroyed(void)
 	free_bundle(b);
 
 	b = make_suspected(true, HA_CAUSE_PORT_DOWN); /* it never carried anything */
-	b->failover.ctl[LOST].working = false;
+	b->failover->ctl[LOST].working = false;
 	CHECK_INT(step_after(b, 0), HA_FENCE_CLOSE);
 	CHECK_INT(markers, 0);
 	free_bundle(b);
@@ -298,10 +299,10 @@ static void what_the_peer_is_sent(void)
 		struct ha_bundle *b = make_suspected(true, causes[i].cause);
 
 		step_after(b, 0);
-		CHECK_INT(b->failover.ctl[LOST].out.due, HA_SEND(RAIL_DOWN));
+		CHECK_INT(b->failover->ctl[LOST].out.due, HA_SEND(RAIL_DOWN));
 		completions = 1;
 		step_after(b, 20 * US);
-		CHECK_INT(b->failover.ctl[LOST].out.due,
+		CHECK_INT(b->failover->ctl[LOST].out.due,
 			  HA_SEND(RAIL_FENCED) | (causes[i].also_down ? HA_SEND(RAIL_DOWN) : 0));
 		free_bundle(b);
 	}
@@ -313,7 +314,7 @@ static void what_the_peer_is_sent(void)
 		b->peer_closed = i == 2;
 		b->terms.flags = i == 3 ? 0 : HA_FLAG_FAILOVER;
 		step_after(b, 0);
-		CHECK_INT(b->failover.ctl[LOST].out.due, 0);
+		CHECK_INT(b->failover->ctl[LOST].out.due, 0);
 		completions = 1;
 		step_after(b, 20 * US); /* nobody is left to compare with, but in the first case */
 		CHECK_INT(b->rail[LOST].state, i ? HA_RAIL_DOWN : HA_RAIL_FENCED);
@@ -330,7 +331,7 @@ static void others_on_the_port(void)
 
 		b->rail[LOST].loss.local = local;
 		step_after(b, 0);
-		CHECK_INT(b->failover.ctl[0].fence_wanted, local ? HA_CAUSE_SIBLING : 0);
+		CHECK_INT(b->failover->ctl[0].fence_wanted, local ? HA_CAUSE_SIBLING : 0);
 		free_bundle(b);
 	}
 }
@@ -340,7 +341,7 @@ static void others_on_the_port(void)
 static void both_are_fenced(void)
 {
 	struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
-	struct ha_control *k = &b->failover.ctl[LOST];
+	struct ha_control *k = &b->failover->ctl[LOST];
 
 	step_after(b, 0);
 	completions = 1;
@@ -354,12 +355,12 @@ static void both_are_fenced(void)
 	free_bundle(b);
 
 	b = make_suspected(true, HA_CAUSE_SURPLUS); /* no failure */
-	b->failover.ctl[LOST].compare.has_peer_state = true;
+	b->failover->ctl[LOST].compare.has_peer_state = true;
 	step_after(b, 0);
 	completions = 1;
 	step_after(b, 20 * US);
 	CHECK_INT(b->rail[LOST].state, HA_RAIL_DOWN);
-	CHECK(!b->failover.ctl[LOST].compare.unreported);
+	CHECK(!b->failover->ctl[LOST].compare.unreported);
 	free_bundle(b);
 }
 
@@ -370,7 +371,7 @@ static void port_is_back_already(void)
 		struct ha_bundle *b =
 			make_suspected(false, i == 1 ? HA_CAUSE_WORK_FAILED : HA_CAUSE_PORT_DOWN);
 
-		b->failover.ctl[LOST].compare.has_peer_state = true;
+		b->failover->ctl[LOST].compare.has_peer_state = true;
 		atomic_store(&fence_of(b)->last_receive, true);
 		device.up = i != 2;
 		step_after(b, 0);
@@ -378,7 +379,7 @@ static void port_is_back_already(void)
 		completions = 1;
 		step_after(b, 120 * US);
 		CHECK_INT(b->rail[LOST].state, HA_RAIL_DOWN);
-		CHECK_INT(!!(b->failover.ctl[LOST].out.due & HA_SEND(RAIL_BACK)), i == 0);
+		CHECK_INT(!!(b->failover->ctl[LOST].out.due & HA_SEND(RAIL_BACK)), i == 0);
 		free_bundle(b);
 	}
 }

@@ -10,6 +10,7 @@
 #include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
+#include "tests/plugin/ends.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 	b->balance.ndata = 1;
 	b->terms.flags = HA_FLAG_FAILOVER;
 	b->poll.most = 16;
-	b->failover.rto.rto_ns = RTO_MS * MS;
+	b->failover->rto.rto_ns = RTO_MS * MS;
 	b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
 	CHECK(b->ring);
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
@@ -58,7 +59,7 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 
 static struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	prepare_bundle(&s->b, true);
@@ -75,11 +76,11 @@ static void free_bundle(struct ha_bundle *b)
 static unsigned time_given(struct ha_bundle *b, unsigned rail)
 {
 	for (unsigned ms = 0; ms < 500; ms++) {
-		b->schedule.due = b->schedule.look_due = UINT64_MAX;
+		b->schedule->due = b->schedule->look_due = UINT64_MAX;
 		ha_heartbeat_step(b, &b->rail[rail], now + ms * MS);
 		if (b->rail[rail].state != HA_RAIL_UP)
 			return ms;
-		CHECK(b->schedule.due <= now + (ms + HEARTBEAT_MS) * MS); /* it looks again */
+		CHECK(b->schedule->due <= now + (ms + HEARTBEAT_MS) * MS); /* it looks again */
 	}
 	return 0;
 }
@@ -110,9 +111,9 @@ static void by_what_it_carries(void)
 
 	s = make_sender(); /* another connection has proved the path silent */
 	s->b.balance.weight[0] = 1024;
-	s->b.failover.ctl[0].heartbeat.doubted = true;
+	s->b.failover->ctl[0].heartbeat.doubted = true;
 	ha_heartbeat_step(&s->b, &s->b.rail[0], now);
-	s->b.failover.ctl[0].heartbeat.doubted = true;
+	s->b.failover->ctl[0].heartbeat.doubted = true;
 	CHECK_ABOUT(time_given(&s->b, 0), RTO_MS / 2);
 	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_SIBLING);
 	free_bundle(&s->b);
@@ -126,7 +127,7 @@ static void by_what_it_carries(void)
 /* The sender wants keys where it may send soon. */
 static void requests_of_the_sender(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
@@ -164,22 +165,22 @@ static void who_doubts(void)
 	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
 	LIST_INSERT_HEAD(&ctx.bundles, &s->b, entry);
 	for (unsigned i = 0; i < 2; i++) {
-		s->b.failover.ctl[i].heartbeat.watched = true;
-		other->b.failover.ctl[i].heartbeat.watched = true;
-		other->b.failover.ctl[i].heartbeat.look_at = UINT64_MAX;
+		s->b.failover->ctl[i].heartbeat.watched = true;
+		other->b.failover->ctl[i].heartbeat.watched = true;
+		other->b.failover->ctl[i].heartbeat.look_at = UINT64_MAX;
 	}
-	other->b.schedule.due = UINT64_MAX;
+	other->b.schedule->due = UINT64_MAX;
 	ha_heartbeat_silence(&s->b, &s->b.rail[0]);
-	CHECK(!s->b.failover.ctl[0].heartbeat.doubted);
-	CHECK(!s->b.failover.ctl[1].heartbeat.doubted);
-	CHECK(other->b.failover.ctl[0].heartbeat.doubted);
-	CHECK_INT(other->b.failover.ctl[0].heartbeat.look_at, 0);
-	CHECK_INT(other->b.schedule.due, 0);
-	CHECK(!other->b.failover.ctl[1].heartbeat.doubted);
-	other->b.failover.ctl[0].heartbeat.doubted = other->b.failover.ctl[0].heartbeat.watched =
+	CHECK(!s->b.failover->ctl[0].heartbeat.doubted);
+	CHECK(!s->b.failover->ctl[1].heartbeat.doubted);
+	CHECK(other->b.failover->ctl[0].heartbeat.doubted);
+	CHECK_INT(other->b.failover->ctl[0].heartbeat.look_at, 0);
+	CHECK_INT(other->b.schedule->due, 0);
+	CHECK(!other->b.failover->ctl[1].heartbeat.doubted);
+	other->b.failover->ctl[0].heartbeat.doubted = other->b.failover->ctl[0].heartbeat.watched =
 		false;
 	ha_heartbeat_silence(&s->b, &s->b.rail[0]); /* it is not up there */
-	CHECK(!other->b.failover.ctl[0].heartbeat.doubted);
+	CHECK(!other->b.failover->ctl[0].heartbeat.doubted);
 	LIST_INIT(&ctx.bundles);
 	free_bundle(&other->b);
 	free_bundle(&s->b);
@@ -207,10 +208,10 @@ static void a_look_from_outside(void)
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = make_sender();
-		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+		struct ha_heartbeat_watch *k = &s->b.failover->ctl[0].heartbeat;
 
-		s->b.schedule.calm = looks[i].calm;
-		s->b.schedule.look_due = 7;
+		s->b.schedule->calm = looks[i].calm;
+		s->b.schedule->look_due = 7;
 		k->watched = looks[i].watched;
 		k->doubted = looks[i].doubted;
 		k->look_at = looks[i].look_at;
@@ -219,7 +220,7 @@ static void a_look_from_outside(void)
 		s->b.rail[0].sq_posted = 3;
 		s->b.rail[0].sq_retired = looks[i].retired;
 		CHECK_INT(ha_heartbeat_moves(&s->b, now), looks[i].moves);
-		CHECK(s->b.schedule.look_due == looks[i].next);
+		CHECK(s->b.schedule->look_due == looks[i].next);
 		free_bundle(&s->b);
 	}
 }
@@ -228,7 +229,7 @@ static void a_message_has_come(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.schedule.calm = true;
+	s->b.schedule->calm = true;
 	ha_bundle_board(&s->b)->message[1][0].number = 1;
 	CHECK(!ha_heartbeat_moves(&s->b, now));
 	free_bundle(&s->b);
@@ -241,7 +242,7 @@ static void what_counts_as_busy(void)
 	for (unsigned retired = 0; retired <= 2; retired++)
 		for (unsigned heartbeat_out = 0; heartbeat_out < 2; heartbeat_out++) {
 			struct ha_send *s = make_sender();
-			struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+			struct ha_heartbeat_watch *k = &s->b.failover->ctl[0].heartbeat;
 			bool busy = retired > heartbeat_out;
 
 			device[0].silence.known_at = 0;
@@ -263,16 +264,16 @@ static void what_counts_as_busy(void)
 /* Data that came says that the path works, and no more. */
 static void what_came(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
-	c->b.failover.ctl[0].heartbeat.looked_at = now - 5 * MS;
-	c->b.failover.ctl[0].heartbeat.at = now + MS;
+	c->b.failover->ctl[0].heartbeat.looked_at = now - 5 * MS;
+	c->b.failover->ctl[0].heartbeat.at = now + MS;
 	c->b.rail[0].rq_consumed = 1;
 	ha_heartbeat_step(&c->b, &c->b.rail[0], now);
-	CHECK_INT(c->b.failover.ctl[0].heartbeat.alive_since, now - 5 * MS);
-	CHECK_INT(c->b.failover.ctl[0].heartbeat.busy_at, 0);
+	CHECK_INT(c->b.failover->ctl[0].heartbeat.alive_since, now - 5 * MS);
+	CHECK_INT(c->b.failover->ctl[0].heartbeat.busy_at, 0);
 	free_bundle(&c->b);
 }
 
@@ -280,7 +281,7 @@ static void what_came(void)
 static void a_full_queue(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+	struct ha_heartbeat_watch *k = &s->b.failover->ctl[0].heartbeat;
 	struct ha_rail *r = &s->b.rail[0];
 
 	r->sq_posted = 1000 + r->sq_depth;
@@ -301,7 +302,7 @@ static void what_is_missing(void)
 {
 	for (unsigned i = 0; i < 7; i++) {
 		struct ha_send *s = make_sender();
-		struct ha_control *k = &s->b.failover.ctl[0];
+		struct ha_control *k = &s->b.failover->ctl[0];
 
 		s->b.balance.weight[0] = i == 1 ? 0 : 1024;
 		s->b.rail[0].state = i == 2 ? HA_RAIL_FENCING : HA_RAIL_UP;
@@ -325,18 +326,18 @@ static void what_is_missing(void)
 static void the_peer_asks(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_heartbeat_watch *k[2] = { &s->b.failover.ctl[0].heartbeat,
-					    &s->b.failover.ctl[1].heartbeat };
+	struct ha_heartbeat_watch *k[2] = { &s->b.failover->ctl[0].heartbeat,
+					    &s->b.failover->ctl[1].heartbeat };
 
 	s->b.rail[1].state = HA_RAIL_JOIN;
 	k[0]->at = k[1]->at = now + 8 * MS;
-	s->b.schedule.due = UINT64_MAX;
+	s->b.schedule->due = UINT64_MAX;
 	ha_heartbeat_look(&s->b, now);
 	CHECK_INT(k[0]->at, now);
 	CHECK_INT(k[0]->look_at, now);
 	CHECK_INT(k[0]->busy_at, now);
 	CHECK_INT(k[1]->at, now + 8 * MS);
-	CHECK_INT(s->b.schedule.due, now);
+	CHECK_INT(s->b.schedule->due, now);
 	free_bundle(&s->b);
 }
 
@@ -359,7 +360,7 @@ static void a_heartbeat_is_refused(void)
 	ha_heartbeat_send(&s->b, &s->b.rail[0], now);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_WORK_REFUSED);
-	CHECK_INT(s->b.failover.ctl[0].heartbeat.sent_at, 0);
+	CHECK_INT(s->b.failover->ctl[0].heartbeat.sent_at, 0);
 	free_bundle(&s->b);
 }
 
@@ -381,21 +382,21 @@ static void how_often_it_looks(void)
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = make_sender();
-		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+		struct ha_heartbeat_watch *k = &s->b.failover->ctl[0].heartbeat;
 
 		ctx.config.heartbeat_ms = looks[i].heartbeat_ms;
 		s->b.balance.weight[0] = 1024;
 		s->b.rail[0].sq_posted = 1;
-		s->b.schedule.due = s->b.schedule.look_due = UINT64_MAX;
+		s->b.schedule->due = s->b.schedule->look_due = UINT64_MAX;
 		k->at = looks[i].heartbeat_at;
 		k->still_since = looks[i].still_since;
 		k->sent_at = looks[i].sent_at;
 		k->mark = 1;
 		ha_heartbeat_step(&s->b, &s->b.rail[0], at);
 		CHECK_INT(k->at, looks[i].next_heartbeat);
-		CHECK_INT(s->b.schedule.due, k->at);
+		CHECK_INT(s->b.schedule->due, k->at);
 		CHECK_INT(k->look_at, looks[i].next_look);
-		CHECK_INT(s->b.schedule.look_due, k->look_at);
+		CHECK_INT(s->b.schedule->look_due, k->look_at);
 		CHECK(k->watched);
 		free_bundle(&s->b);
 	}
@@ -419,7 +420,7 @@ static void many_have_theirs_in_common(void)
 
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		struct ha_send *s = make_sender();
-		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+		struct ha_heartbeat_watch *k = &s->b.failover->ctl[0].heartbeat;
 
 		ctx.round.connections = steps[i].connections;
 		k->at = steps[i].now;
@@ -448,7 +449,7 @@ static void watched_closely(void)
 
 	for (unsigned i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
 		struct ha_send *s = make_sender();
-		struct ha_heartbeat_watch *k = &s->b.failover.ctl[0].heartbeat;
+		struct ha_heartbeat_watch *k = &s->b.failover->ctl[0].heartbeat;
 
 		ha_silence_init(&device[0].silence, MS);
 		s->b.rail[0].sq_posted = looks[i].posted;

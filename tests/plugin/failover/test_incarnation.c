@@ -204,7 +204,7 @@ static void each_device_for_an_offer(void)
 				rig_step(b, 0);
 			}
 			CHECK_INT(tried, 4);
-			CHECK(b->schedule.due > RIG_START);
+			CHECK(b->schedule->due > RIG_START);
 		}
 		rig_end(b);
 	}
@@ -307,7 +307,7 @@ static void a_new_epoch_begins(void)
 
 		memset(&k->compare, 1, sizeof(k->compare));
 		memset(&k->out, 1, sizeof(k->out));
-		b->link.board[RAIL].out = b->link.board[RAIL].in = k->join.pings = k->join.pongs =
+		b->link->board[RAIL].out = b->link->board[RAIL].in = k->join.pings = k->join.pongs =
 			3;
 		k->join.ping_answered = 3;
 		b->rail[RAIL].loss.marker = HA_MARKER_BACK;
@@ -324,8 +324,8 @@ static void a_new_epoch_begins(void)
 		CHECK_INT(k->out.due, is_send ? HA_SEND(RAIL_OFFER) : HA_SEND(RAIL_ANSWER));
 		CHECK_INT(k->join.deadline, RIG_START + LIMIT_MS * MS);
 		CHECK_INT(k->join.since, RIG_START);
-		CHECK_INT(k->out.sent + k->out.repeats + b->link.board[RAIL].out +
-				  b->link.board[RAIL].in,
+		CHECK_INT(k->out.sent + k->out.repeats + b->link->board[RAIL].out +
+				  b->link->board[RAIL].in,
 			  0);
 		CHECK_INT(k->out.repeat_at + k->join.ping_answered, 0);
 		CHECK_INT(k->join.pings + k->join.pongs, 0);
@@ -419,14 +419,14 @@ static void receiver_proves_it(void)
 
 	/* Up by what it carries, before the third ping: pings are answered, but not for ever. */
 	rig_control(b)->join.ping_answered = 0;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	ha_incarnation_pings(b, &b->rail[RAIL], RIG_START);
-	CHECK_INT(b->schedule.due, RIG_START + 50 * US);
+	CHECK_INT(b->schedule->due, RIG_START + 50 * US);
 	CHECK_INT(rig.writes, 4);
 	rig_control(b)->join.ping_answered = 0;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	ha_incarnation_pings(b, &b->rail[RAIL], RIG_START + LIMIT_MS * MS);
-	CHECK(b->schedule.due == UINT64_MAX);
+	CHECK(b->schedule->due == UINT64_MAX);
 	rig_end(b);
 }
 
@@ -561,7 +561,7 @@ static void false_alarms(void)
 		ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 		CHECK_INT(k->join.retry_at, RIG_START + (causes[i].quick ? 20 : 100) * MS);
 		CHECK_INT(k->fence.by_timeout, causes[i].quick);
-		CHECK_INT(b->failover.rto.failed, i == 0);
+		CHECK_INT(b->failover->rto.failed, i == 0);
 		k->join.flaps = HA_RTO_FALSE_ALARMS; /* it happens again and again */
 		ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 		CHECK_INT(k->join.retry_at, RIG_START + 800 * MS);
@@ -580,8 +580,8 @@ static struct ha_bundle *standing_still(bool is_send)
 	b->active = 0;
 	b->rail[0].state = HA_RAIL_FENCED;
 	b->terms.flags |= HA_FLAG_PAIRS;
-	b->failover.spares.wanted = 1 << RAIL;
-	b->failover.spares.peer_ports = 2;
+	b->failover->spares.wanted = 1 << RAIL;
+	b->failover->spares.peer_ports = 2;
 	rig.device[0].ports = 2;
 	return b;
 }
@@ -603,7 +603,7 @@ static void without_a_path(void)
 	rig_step(b, MS);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_PROBE);
 	CHECK_INT(rig_control(b)->join.deadline, RIG_START + MS + ha_spares_probe_ns(b));
-	CHECK(b->failover.spares.answered);
+	CHECK(b->failover->spares.answered);
 	rig_end(b);
 
 	b = standing_still(true); /* nor is a pause kept that grows with each try */
@@ -611,7 +611,7 @@ static void without_a_path(void)
 	rig_control(b)->join.attempts = 9;
 	ha_incarnation_over(b, &b->rail[RAIL], RIG_START);
 	CHECK_INT(rig_control(b)->join.retry_at, RIG_START + ha_spares_pause_ns(b));
-	CHECK_INT(b->failover.spares.failed, 1);
+	CHECK_INT(b->failover->spares.failed, 1);
 	rig_end(b);
 
 	b = standing_still(false); /* a receiver tries each of its devices for one offer */
@@ -629,12 +629,12 @@ static void without_a_path(void)
 	b->rail[2] = b->rail[RAIL];
 	b->rail[2].index = 2;
 	b->rail[2].state = HA_RAIL_JOIN;
-	b->failover.ctl[2].join.since = RIG_START;
-	b->failover.spares.open_ns = 10 * MS;
+	b->failover->ctl[2].join.since = RIG_START;
+	b->failover->spares.open_ns = 10 * MS;
 	CHECK_INT(rig_step(b, 0), 40 * MS);
 	CHECK_INT(rig_control(b)->slow, HA_SLOW_NONE);
 	b->active = 1; /* with a path nothing waits for that */
-	b->failover.spares.open_ns = 0;
+	b->failover->spares.open_ns = 0;
 	rig_end(b);
 }
 
@@ -660,7 +660,7 @@ static void a_lost_device_is_left(void)
 		rig_step(b, 0);
 		CHECK_INT(!b->rail[RAIL].opening, i == 0);
 		CHECK_INT(b->registered.rails, i == 0 ? 1 : 3);
-		CHECK_INT(b->schedule.due == RIG_START + 20 * US, i == 4);
+		CHECK_INT(b->schedule->due == RIG_START + 20 * US, i == 4);
 		rig_end(b);
 	}
 }
@@ -675,18 +675,18 @@ static void slow_steps_wait(void)
 
 		b->rail[RAIL].qp = NULL;
 		rig_control(b)->fence.tidy_at = 7;
-		b->failover.spares.open_ns = 5;
+		b->failover->spares.open_ns = 5;
 		rig_control(b)->slow = (uint8_t)slow[i];
 		pthread_mutex_lock(&b->registered.lock);
 		CHECK(!ha_incarnation_slow(b, &b->rail[RAIL]));
-		CHECK_INT(b->schedule.due, RIG_START + 20 * US);
+		CHECK_INT(b->schedule->due, RIG_START + 20 * US);
 		CHECK_INT(rig_control(b)->slow, slow[i]);
 		pthread_mutex_unlock(&b->registered.lock);
 		CHECK(ha_incarnation_slow(b, &b->rail[RAIL]));
 		CHECK_INT(rig_control(b)->slow, i ? HA_SLOW_DONE : HA_SLOW_NONE);
 		CHECK_INT(rig_control(b)->slow_result, 0);
 		CHECK_INT(rig_control(b)->fence.tidy_at, 0);
-		CHECK_INT(b->failover.spares.open_ns, 5); /* nothing was made */
+		CHECK_INT(b->failover->spares.open_ns, 5); /* nothing was made */
 		rig_end(b);
 	}
 }

@@ -61,13 +61,13 @@ static void what_is_logged_of_spares(void)
 	b->against = HA_AGAINST_NIC_HERE;
 	rig_come_up(b);
 	CHECK(lines_contain("it may stand by better than those there are"));
-	CHECK(b->failover.spares.improve); /* at the far end both share a NIC */
+	CHECK(b->failover->spares.improve); /* at the far end both share a NIC */
 	rig_end(b);
 
 	b = rig_begin(true);
 	b->balance.ndata = 1;
 	b->rail[RAIL].proven = false;
-	b->failover.spares.add_until = RIG_START + MS;
+	b->failover->spares.add_until = RIG_START + MS;
 	rig_come_up(b);
 	CHECK(lines_contain("no path that was up gave a sign"));
 	rig_end(b);
@@ -77,7 +77,7 @@ static void what_is_logged_of_spares(void)
 	b->active = 0;
 	b->rail[0].state = HA_RAIL_DOWN;
 	b->rail[RAIL].proven = false;
-	b->failover.no_path_since = RIG_START - 250 * MS;
+	b->failover->no_path_since = RIG_START - 250 * MS;
 	rig_come_up(b);
 	CHECK(lines_contain("no rail was up for 0.250 s"));
 	CHECK_INT(b->balance.weight[RAIL], 1024);
@@ -186,9 +186,9 @@ static void the_time_out_was_wrong(void)
 {
 	struct ha_bundle *b = rig_begin(true);
 
-	ha_rto_init(&b->failover.rto, 100 * MS);
+	ha_rto_init(&b->failover->rto, 100 * MS);
 	for (unsigned i = 1; i <= HA_RTO_FALSE_ALARMS; i++) {
-		ha_rto_failed(&b->failover.rto, RIG_START - MS);
+		ha_rto_failed(&b->failover->rto, RIG_START - MS);
 		rig_control(b)->fence.by_timeout = true;
 		rig_come_up(b);
 		CHECK_INT(lines_count("the soft time-out was wrong three times in a row; it is "
@@ -198,9 +198,9 @@ static void the_time_out_was_wrong(void)
 		rig_control(b)->join.pongs = 2;
 		b->active = 1;
 	}
-	ha_rto_failed(&b->failover.rto, RIG_START - MS); /* what else ended it teaches nothing */
+	ha_rto_failed(&b->failover->rto, RIG_START - MS); /* what else ended it teaches nothing */
 	rig_come_up(b);
-	CHECK(b->failover.rto.failed);
+	CHECK(b->failover->rto.failed);
 	rig_end(b);
 }
 

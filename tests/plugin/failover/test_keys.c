@@ -12,6 +12,7 @@
 #include "plugin/ctx.h"
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,7 +27,7 @@ static struct ha_device device;
 /* A receiver that has announced seven receives without the keys of this rail. */
 static struct ha_bundle *make_receiver(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 	struct ha_control *k;
 
 	CHECK(c);
@@ -38,7 +39,7 @@ static struct ha_bundle *make_receiver(void)
 	pthread_mutex_init(&c->b.registered.lock, NULL);
 	pthread_mutex_init(&c->b.registered.list_lock, NULL);
 	c->head = 7;
-	k = &c->b.failover.ctl[RAIL];
+	k = &c->b.failover->ctl[RAIL];
 	k->keys.end = 7;
 	k->out.due = k->out.sent = HA_SEND(RAIL_KEYS);
 	return &c->b;
@@ -47,7 +48,7 @@ static struct ha_bundle *make_receiver(void)
 static void given_up_keys_are_not_sent(void)
 {
 	struct ha_bundle *b = make_receiver();
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 
 	ha_messages_send(b, ha_clock_now(ctx.clock));
 	CHECK(k->out.repeat_at);                /* nobody has acknowledged them */
@@ -64,7 +65,7 @@ static void given_up_keys_are_not_sent(void)
 /* The driver's two steps for a rail that has come up: slow verbs, then what follows from them. */
 static void register_all(struct ha_bundle *b)
 {
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 
 	b->rail[RAIL].state = HA_RAIL_UP;
 	b->balance.weight[RAIL] = 1024;
@@ -83,7 +84,7 @@ static void sent_for_open_receives(void)
 {
 	for (uint64_t done = 5; done <= 7; done++) {
 		struct ha_bundle *b = make_receiver();
-		struct ha_control *k = &b->failover.ctl[RAIL];
+		struct ha_control *k = &b->failover->ctl[RAIL];
 
 		((struct ha_recv *)b)->done = done;
 		k->out.due = 0;
@@ -102,18 +103,18 @@ static void the_failed_rail_pays(void)
 
 	for (unsigned i = 0; i < 4; i++) {
 		struct ha_bundle *b = make_receiver();
-		struct ha_compare *pays = &b->failover.ctl[0].compare;
+		struct ha_compare *pays = &b->failover->ctl[0].compare;
 		bool expected = i != 2;
 
 		b->rail[0].state = (uint8_t)states[i % 3];
 		pays->unreported = i == 3; /* down again, and the failure is not reported yet */
 		b->rail[0].state = i == 3 ? HA_RAIL_DOWN : b->rail[0].state;
 		pays->registration_ns = 1000;
-		b->failover.ctl[RAIL].compare.registration_ns = 5;
-		b->failover.ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
+		b->failover->ctl[RAIL].compare.registration_ns = 5;
+		b->failover->ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
 		ha_keys_step(b, &b->rail[RAIL]);
 		CHECK_INT(pays->registration_ns, expected ? 1005 : 1000);
-		CHECK_INT(b->failover.ctl[RAIL].compare.registration_ns, 0);
+		CHECK_INT(b->failover->ctl[RAIL].compare.registration_ns, 0);
 		free(b);
 	}
 }
@@ -134,7 +135,7 @@ static void when_they_are_needed(void)
 		b->peer_closed = i == 7;
 		b->registered.rails = (uint8_t)((i == 8) << RAIL);
 		ha_keys_step(b, r);
-		CHECK_INT(b->failover.ctl[RAIL].keys.stage,
+		CHECK_INT(b->failover->ctl[RAIL].keys.stage,
 			  i >= 1 && i <= 4 ? HA_KEYS_WANTED : HA_KEYS_IDLE);
 		ctx.config.mr_mode = HA_MR_LAZY;
 		free(b);
@@ -148,8 +149,8 @@ static void refused_on_the_only_rail(void)
 		struct ha_bundle *b = make_receiver();
 
 		atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
-		b->failover.ctl[RAIL].keys.refused = 2;
-		b->failover.ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
+		b->failover->ctl[RAIL].keys.refused = 2;
+		b->failover->ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
 		b->active = (uint8_t)(1 << RAIL | other);
 		b->registered.rails = (uint8_t)(1 << RAIL | other);
 		b->rail[RAIL].dev = &device;
@@ -171,7 +172,7 @@ static struct ha_msg_keys two_keys(uint64_t idx)
  * or not whole, has the message repeated from there. */
 static void taken_where_they_belong(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	struct ha_msg_keys m = two_keys(3);
 	struct ha_cts *cts;
 
@@ -201,7 +202,7 @@ static void taken_where_they_belong(void)
 /* After a fence a sender says which clear-to-sends it holds whole: all lines of a group. */
 static void held_whole(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	struct ha_fence_state state;
 	struct ha_cts *cts;
 
@@ -242,7 +243,7 @@ static void what_is_sent(void)
 	LIST_INSERT_HEAD(&b->registered.list, &mr, link);
 	c->done = 2;
 	c->head = 20;
-	b->failover.ctl[RAIL].keys.end = 20;
+	b->failover->ctl[RAIL].keys.end = 20;
 	for (uint64_t idx = 0; idx < 20; idx++) {
 		struct ha_recv_slot *slot = &c->slot[idx];
 
@@ -260,7 +261,7 @@ static void what_is_sent(void)
 	CHECK_INT(m.keys[0].key[0], 4);
 	CHECK_INT(m.keys[0].key[1], 0);
 	CHECK_INT(m.keys[1].idx, 4);
-	b->failover.ctl[RAIL].keys.next = 13;
+	b->failover->ctl[RAIL].keys.next = 13;
 	memset(&m, 0, sizeof(m));
 	ha_keys_fill(b, &b->rail[RAIL], &m);
 	CHECK_INT(m.n, 7);
@@ -276,7 +277,7 @@ static void what_is_sent(void)
 static void keys_that_are_forgotten(void)
 {
 	struct ha_bundle *b = make_receiver();
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 	struct ha_mr mr = { .lkey = { 1, 2 }, .rkey = { 3, 4 } };
 
 	LIST_INSERT_HEAD(&b->registered.list, &mr, link);
@@ -299,7 +300,7 @@ static void keys_that_are_forgotten(void)
 static void the_device_is_lost(void)
 {
 	struct ha_bundle *b = make_receiver();
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
 	b->rail[RAIL].state = HA_RAIL_UP;
@@ -318,7 +319,7 @@ static void the_device_is_lost(void)
 static void the_peer_was_first(void)
 {
 	for (unsigned i = 0; i < 4; i++) {
-		struct ha_send *s = calloc(1, sizeof(*s));
+		struct ha_send *s = new_send();
 		struct ha_bundle *b = &s->b;
 
 		CHECK(s);
@@ -336,7 +337,7 @@ static void the_peer_was_first(void)
 		b->balance.weight[2] = i == 3 ? 0 : 1024;
 		b->balance.weight[1] = i == 3 ? 7 : 0;
 		b->registered.wanted = (uint8_t)(i == 2 ? 0 : 1 << RAIL);
-		b->failover.ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
+		b->failover->ctl[RAIL].keys.stage = HA_KEYS_REGISTERED;
 		ha_keys_step(b, &b->rail[RAIL]);
 		CHECK_INT(b->balance.weight[RAIL] != 0, i == 0 || i == 3);
 		CHECK_INT(b->balance.weight[2] != 0, i == 1 || i == 2);

@@ -13,6 +13,7 @@
 #include "rdma/topo/device.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/dummy.h"
+#include "tests/plugin/ends.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static struct ha_bundle *bundle;
 /* A data rail on device 0 and two spares, of which the first is on device 1. */
 static struct ha_bundle *make_bundle(bool is_send)
 {
-	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
+	struct ha_bundle *b = new_end(is_send);
 
 	CHECK(b);
 	b->ctx = &ctx;
@@ -104,7 +105,7 @@ static struct ha_bundle *make_bundle(bool is_send)
 	b->balance.ndata = 1;
 	b->active = 1;
 	b->terms.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
 	for (int i = 0; i < 2; i++) {
 		device[i] = (struct ha_device) { .ctx = &ctx, .topo = &topo, .up = true };
@@ -114,8 +115,8 @@ static struct ha_bundle *make_bundle(bool is_send)
 		b->rail[i].index = (uint8_t)i;
 		b->rail[i].state = i ? HA_RAIL_DOWN : HA_RAIL_UP;
 		b->rail[i].dev = &device[i == SPARE];
-		b->failover.ctl[i].join.attempts = 1;
-		b->failover.ctl[i].join.retry_at = UINT64_MAX;
+		b->failover->ctl[i].join.attempts = 1;
+		b->failover->ctl[i].join.retry_at = UINT64_MAX;
 	}
 	LIST_INSERT_HEAD(&ctx.bundles, b, entry);
 	bundle = b;
@@ -135,7 +136,7 @@ static void port_goes_down(void)
 	struct ha_bundle *b = make_bundle(true);
 
 	ha_failover_device(&device[1], HA_CAUSE_PORT_DOWN);
-	CHECK_INT(b->schedule.due, 0);
+	CHECK_INT(b->schedule->due, 0);
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].state, HA_RAIL_UP);
 	lines_catch();
@@ -155,7 +156,7 @@ static void port_goes_down(void)
 	ha_failover_device(&device[0], HA_CAUSE_PORT_DOWN);
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].state, HA_RAIL_UP);
-	CHECK(b->schedule.due == UINT64_MAX);
+	CHECK(b->schedule->due == UINT64_MAX);
 	ha_failover_device(&device[0], HA_CAUSE_DEVICE_FAILED);
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].state, HA_RAIL_FENCING);
@@ -177,7 +178,7 @@ static void receive_queue_fails(void)
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].state, HA_RAIL_UP);
 	ha_failover_srq(&ctx, &srq[0]);
-	CHECK_INT(b->schedule.due, 0);
+	CHECK_INT(b->schedule->due, 0);
 	ha_device_news_take(b);
 	CHECK_INT(b->rail[0].loss.cause, HA_CAUSE_QUEUE_ERROR);
 	free_bundle();
@@ -192,22 +193,22 @@ static void port_is_back(void)
 	b->active = 0;
 	b->rail[0].state = HA_RAIL_DOWN;
 	ha_failover_device_back(&device[1]);
-	CHECK_INT(b->schedule.due, 0);
+	CHECK_INT(b->schedule->due, 0);
 	ha_device_news_take(b);
-	CHECK(b->failover.ctl[0].join.retry_at == UINT64_MAX);
-	CHECK_INT(b->failover.ctl[1].join.retry_at, 0);
-	CHECK_INT(b->failover.ctl[2].join.retry_at, 0);
-	CHECK(b->failover.spares.improve);
+	CHECK(b->failover->ctl[0].join.retry_at == UINT64_MAX);
+	CHECK_INT(b->failover->ctl[1].join.retry_at, 0);
+	CHECK_INT(b->failover->ctl[2].join.retry_at, 0);
+	CHECK(b->failover->spares.improve);
 	ha_failover_device_back(&device[0]);
 	ha_device_news_take(b);
-	CHECK_INT(b->failover.ctl[0].join.retry_at, 0);
-	b->failover.spares.improve = false; /* once */
-	b->failover.ctl[0].join.retry_at = UINT64_MAX;
+	CHECK_INT(b->failover->ctl[0].join.retry_at, 0);
+	b->failover->spares.improve = false; /* once */
+	b->failover->ctl[0].join.retry_at = UINT64_MAX;
 	ha_device_news_take(b);
-	CHECK(b->failover.ctl[0].join.retry_at == UINT64_MAX);
-	CHECK(!b->failover.spares.improve);
+	CHECK(b->failover->ctl[0].join.retry_at == UINT64_MAX);
+	CHECK(!b->failover->spares.improve);
 	for (unsigned i = 0; i < 3; i++)
-		CHECK_INT(b->failover.ctl[i].out.due, 0); /* it has nobody to notify */
+		CHECK_INT(b->failover->ctl[i].out.due, 0); /* it has nobody to notify */
 	free_bundle();
 
 	b = make_bundle(false);
@@ -216,16 +217,16 @@ static void port_is_back(void)
 	b->active = 1 << SPARE;
 	ha_failover_device_back(&device[0]);
 	ha_device_news_take(b);
-	CHECK_INT(b->failover.ctl[0].out.due, HA_SEND(RAIL_BACK));
-	CHECK_INT(b->failover.ctl[1].out.due, 0); /* it is up */
-	CHECK_INT(b->failover.ctl[2].out.due, HA_SEND(RAIL_BACK));
+	CHECK_INT(b->failover->ctl[0].out.due, HA_SEND(RAIL_BACK));
+	CHECK_INT(b->failover->ctl[1].out.due, 0); /* it is up */
+	CHECK_INT(b->failover->ctl[2].out.due, HA_SEND(RAIL_BACK));
 	free_bundle();
 
 	b = make_bundle(false);
 	ha_failover_device_back(&device[1]);
 	ha_device_news_take(b);
-	CHECK_INT(b->failover.ctl[1].out.due, HA_SEND(RAIL_BACK));
-	CHECK_INT(b->failover.ctl[2].out.due, 0);
+	CHECK_INT(b->failover->ctl[1].out.due, HA_SEND(RAIL_BACK));
+	CHECK_INT(b->failover->ctl[2].out.due, 0);
 	free_bundle();
 }
 
@@ -237,10 +238,10 @@ static void speed_changes(void)
 
 	ha_failover_speed(&device[1]); /* a spare has none */
 	CHECK(!b->balance.speed_changed);
-	CHECK(b->schedule.due == UINT64_MAX);
+	CHECK(b->schedule->due == UINT64_MAX);
 	ha_failover_speed(&device[0]);
 	CHECK(b->balance.speed_changed);
-	CHECK_INT(b->schedule.due, 0);
+	CHECK_INT(b->schedule->due, 0);
 	free_bundle();
 }
 
@@ -267,11 +268,11 @@ static void faults_before_the_launch(void)
 		device[0].now = &opening;
 		device[0].up = i != 2;
 		device[0].ports = 2;
-		b->failover.spares.peer_ports = 1;
+		b->failover->spares.peer_ports = 1;
 		if (i == 1)
 			b->terms.flags |= HA_FLAG_ACK_MEMORY;
 		ha_failover_launch(b);
-		CHECK_INT(b->failover.ctl[0].fence_wanted, wanted[i]);
+		CHECK_INT(b->failover->ctl[0].fence_wanted, wanted[i]);
 		CHECK_INT(b->await, i == 1 ? HA_AWAIT_DELIVERY : 0);
 		CHECK_INT(!!(atomic_load(&b->attention) & HA_ATTN_DELIVERY), i == 1);
 		CHECK_INT(b->rail[0].state, HA_RAIL_UP);
@@ -282,9 +283,9 @@ static void faults_before_the_launch(void)
 			CHECK_INT(b->rail[k].index, k);
 			CHECK_INT(b->rail[k].state, HA_RAIL_DOWN);
 			/* there was none to compare */
-			CHECK_INT(b->failover.ctl[k].compare.stage, HA_COMPARE_SETTLED);
+			CHECK_INT(b->failover->ctl[k].compare.stage, HA_COMPARE_SETTLED);
 		}
-		CHECK_INT(b->schedule.due, 0);
+		CHECK_INT(b->schedule->due, 0);
 		free_bundle();
 	}
 }

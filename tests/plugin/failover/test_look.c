@@ -63,7 +63,7 @@ static bool is_settled(const struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++)
 		if (i != b->balance.first && b->rail[i].sq_posted != b->rail[i].sq_retired)
 			return false;
-	return b->schedule.calm && b->against == HA_AGAINST_NIC;
+	return b->schedule->calm && b->against == HA_AGAINST_NIC;
 }
 
 /* Word of the peer's driver that was on its way on the data's rail: what was written behind it has
@@ -95,8 +95,8 @@ static void await_settled(struct ends *e)
 /* When both have a look due; no clock waits for that here. */
 static uint64_t both_due(struct ends *e)
 {
-	uint64_t send = bundle_of(e, true)->schedule.look_due,
-		 recv = bundle_of(e, false)->schedule.look_due;
+	uint64_t send = bundle_of(e, true)->schedule->look_due,
+		 recv = bundle_of(e, false)->schedule->look_due;
 
 	CHECK(send != UINT64_MAX && recv != UINT64_MAX);
 	return send > recv ? send : recv;
@@ -111,8 +111,8 @@ static void check_moving(struct ends *e)
 		move_messages(e);
 		CHECK(ha_heartbeat_moves(bundle_of(e, true), now));
 		CHECK(ha_heartbeat_moves(bundle_of(e, false), now));
-		CHECK(bundle_of(e, true)->schedule.look_due > now &&
-		      bundle_of(e, false)->schedule.look_due > now);
+		CHECK(bundle_of(e, true)->schedule->look_due > now &&
+		      bundle_of(e, false)->schedule->look_due > now);
 	}
 }
 
@@ -130,10 +130,10 @@ static void check_still(struct ends *e)
 	CHECK(e->recv.req);
 	now = both_due(e);
 	CHECK(!ha_heartbeat_moves(b, now));
-	CHECK(b->failover.ctl[b->balance.first].heartbeat.look_at <= now);
+	CHECK(b->failover->ctl[b->balance.first].heartbeat.look_at <= now);
 	/* Its owner may be inside now: the step is still due then, not only with the next
 	 * heartbeat. */
-	CHECK(b->schedule.look_due <= now);
+	CHECK(b->schedule->look_due <= now);
 }
 
 int main(void)

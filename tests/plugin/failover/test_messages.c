@@ -13,6 +13,7 @@
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/one_sided.h"
 #include "rdma/topo/device.h"
+#include "tests/plugin/ends.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <errno.h>
@@ -80,7 +81,7 @@ static const uint64_t now = 1000000 * MS;
 
 static struct ha_bundle *make_bundle(bool is_send)
 {
-	struct ha_bundle *b = calloc(1, is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv));
+	struct ha_bundle *b = new_end(is_send);
 
 	CHECK(b);
 	b->ctx = &ctx;
@@ -90,7 +91,7 @@ static struct ha_bundle *make_bundle(bool is_send)
 	b->active = 7;
 	b->terms.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
 	b->terms.nonce = NONCE;
-	b->link.stream = &stream;
+	b->link->stream = &stream;
 	b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
 	CHECK(b->ring);
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
@@ -126,7 +127,7 @@ static unsigned send_at(struct ha_bundle *b, uint64_t at)
 	for (unsigned i = 0; i < RAILS; i++)
 		b->rail[i].sq_retired = b->rail[i].sq_posted;
 	ncaught = 0;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	ha_messages_send(b, at);
 	return ncaught;
 }
@@ -142,9 +143,9 @@ static void take_down(struct ha_bundle *b, unsigned rail)
 static const union ha_message *send_message(struct ha_bundle *b, enum ha_msg_type type,
 					    unsigned rail)
 {
-	b->failover.ctl[rail].out.due = 1u << type;
+	b->failover->ctl[rail].out.due = 1u << type;
 	CHECK_INT(send_at(b, now), 2);
-	CHECK_INT(b->failover.ctl[rail].out.due, 0);
+	CHECK_INT(b->failover->ctl[rail].out.due, 0);
 	CHECK_INT(caught[0].m.header.type, type);
 	CHECK_INT(caught[0].m.header.magic, HA_MSG_MAGIC);
 	CHECK_INT(caught[0].m.rail.rail, rail);
@@ -157,7 +158,7 @@ static const union ha_message *send_message(struct ha_bundle *b, enum ha_msg_typ
 static void what_is_in_them(void)
 {
 	struct ha_bundle *b = make_bundle(true);
-	struct ha_control *k = &b->failover.ctl[1];
+	struct ha_control *k = &b->failover->ctl[1];
 
 	b->rail[1].loss.cause = HA_CAUSE_PORT_DOWN;
 	k->compare.state.head = 9;
@@ -183,7 +184,7 @@ static void what_is_offered(void)
 	struct ha_bundle *b = make_bundle(true);
 	const struct ha_wire_rail *end_of_rail;
 
-	b->failover.ctl[1].keys.forgotten = 0x102;
+	b->failover->ctl[1].keys.forgotten = 0x102;
 	end_of_rail = &send_message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end;
 	CHECK_TEXT(end_of_rail->name, "nic0:1");
 	CHECK_INT(ha_wire_place(end_of_rail->keys), ha_device_place(&device));
@@ -200,7 +201,7 @@ static void which_switch_is_offered(void)
 
 	topo.place.rail_id = -1;
 	strcpy(topo.place.at.id, "mac:1");
-	b->failover.ctl[1].keys.forgotten = 3;
+	b->failover->ctl[1].keys.forgotten = 3;
 	CHECK_INT(send_message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end.keys, 3);
 	b->terms.flags |= HA_FLAG_SWITCHES;
 	CHECK_INT(send_message(b, HA_MSG_RAIL_OFFER, 1)->incarnation.end.keys,
@@ -230,20 +231,20 @@ static void rails_take_turns(void)
 {
 	struct ha_bundle *b = make_bundle(true);
 
-	b->failover.ctl[0].out.due =
+	b->failover->ctl[0].out.due =
 		HA_SEND(RAIL_OFFER) | HA_SEND(RAIL_ASK) | HA_SEND(RAIL_ALIVE) | HA_SEND(RAIL_BACK);
 	CHECK_INT(send_at(b, now), 8);
 	CHECK_INT(rails_used(), 2323);
 	take_down(b, 2);
-	b->failover.ctl[0].out.due = HA_SEND(RAIL_OFFER) | HA_SEND(RAIL_ASK);
+	b->failover->ctl[0].out.due = HA_SEND(RAIL_OFFER) | HA_SEND(RAIL_ASK);
 	CHECK_INT(send_at(b, now), 4);
 	CHECK_INT(rails_used(), 22);
 	take_down(b, 1); /* it is its own only carrier */
-	b->failover.ctl[0].out.due = HA_SEND(RAIL_ASK);
+	b->failover->ctl[0].out.due = HA_SEND(RAIL_ASK);
 	CHECK_INT(send_at(b, now), 2);
 	CHECK_INT(rails_used(), 1);
 	take_down(b, 0);
-	b->failover.ctl[0].out.due = HA_SEND(RAIL_OFFER);
+	b->failover->ctl[0].out.due = HA_SEND(RAIL_OFFER);
 	CHECK_INT(send_at(b, now), 1); /* the socket alone */
 	free_bundle(b);
 }
@@ -252,9 +253,9 @@ static void rails_take_turns(void)
 static void no_carrier(void)
 {
 	struct ha_bundle *b = make_bundle(true);
-	struct ha_control *k = &b->failover.ctl[1];
+	struct ha_control *k = &b->failover->ctl[1];
 
-	b->link.stream = NULL;
+	b->link->stream = NULL;
 	k->out.due = HA_SEND(RAIL_ASK);
 	CHECK_INT(send_at(b, now), 1);
 	CHECK_INT(k->out.due, 0);
@@ -265,8 +266,8 @@ static void no_carrier(void)
 	CHECK_INT(send_at(b, now), 0);
 	CHECK_INT(k->out.due, HA_SEND(RAIL_BACK));
 	CHECK(!(k->out.sent & HA_SEND(RAIL_BACK)));
-	CHECK_INT(b->schedule.due, now + MS);
-	b->link.stream = &stream;
+	CHECK_INT(b->schedule->due, now + MS);
+	b->link->stream = &stream;
 	CHECK_INT(send_at(b, now + MS), 1);
 	CHECK_INT(k->out.due, 0);
 	socket_blocked = true;
@@ -282,14 +283,14 @@ static void rail_refuses(void)
 	struct ha_bundle *b = make_bundle(true);
 
 	rails_blocked = true;
-	b->failover.ctl[0].out.due = HA_SEND(RAIL_ASK);
+	b->failover->ctl[0].out.due = HA_SEND(RAIL_ASK);
 	CHECK_INT(send_at(b, now), 1);
-	CHECK_INT(b->failover.ctl[0].out.due, 0); /* the socket has it */
+	CHECK_INT(b->failover->ctl[0].out.due, 0); /* the socket has it */
 	CHECK_INT(b->rail[1].state, HA_RAIL_FENCING);
 	CHECK_INT(b->rail[1].loss.cause, HA_CAUSE_WORK_REFUSED);
 	rails_blocked = false;
 	b->rail[2].sq_depth = 0;
-	b->failover.ctl[0].out.due = HA_SEND(RAIL_ALIVE);
+	b->failover->ctl[0].out.due = HA_SEND(RAIL_ALIVE);
 	CHECK_INT(send_at(b, now), 1);
 	CHECK_INT(b->rail[2].state, HA_RAIL_UP);
 	free_bundle(b);
@@ -300,7 +301,7 @@ static void rail_refuses(void)
 static void first_by_batch(void)
 {
 	struct ha_bundle *b = make_bundle(true);
-	struct ha_control *k = &b->failover.ctl[1];
+	struct ha_control *k = &b->failover->ctl[1];
 
 	b->terms.flags |= HA_FLAG_BATCHES;
 	b->peer_ring = 4711;
@@ -339,19 +340,19 @@ static void first_by_batch(void)
 static enum ha_msg_type follow_repeats(struct ha_bundle *b)
 {
 	static const unsigned at[] = { 10, 30, 70, 150, 310, 630, 1270, 2270, 3270 };
-	struct ha_control *k = &b->failover.ctl[1];
+	struct ha_control *k = &b->failover->ctl[1];
 	enum ha_msg_type type;
 
 	CHECK_INT(send_at(b, now), 0);
 	if (!k->out.repeat_at)
 		return 0;
-	CHECK_INT(b->schedule.due, now + 10 * MS);
+	CHECK_INT(b->schedule->due, now + 10 * MS);
 	CHECK_INT(send_at(b, now + 10 * MS - 1), 0);
 	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		CHECK(send_at(b, now + at[i] * MS) > 0);
 		type = caught[0].m.header.type;
-		CHECK(b->schedule.due > now + at[i] * MS);
-		CHECK_INT(send_at(b, b->schedule.due - 1), 0);
+		CHECK(b->schedule->due > now + at[i] * MS);
+		CHECK_INT(send_at(b, b->schedule->due - 1), 0);
 	}
 	return type;
 }
@@ -359,7 +360,7 @@ static enum ha_msg_type follow_repeats(struct ha_bundle *b)
 static void until_it_is_answered(void)
 {
 	struct ha_bundle *b = make_bundle(true);
-	struct ha_control *k = &b->failover.ctl[1];
+	struct ha_control *k = &b->failover->ctl[1];
 
 	CHECK_INT(follow_repeats(b), 0);
 	take_down(b, 1);
@@ -385,9 +386,9 @@ static void until_it_is_answered(void)
 	b->rail[1].state = HA_RAIL_JOIN;
 	CHECK_INT(follow_repeats(b), 0);
 	b->rail[1].state = HA_RAIL_UP;
-	b->failover.ctl[1].keys.end = 2;
+	b->failover->ctl[1].keys.end = 2;
 	CHECK_INT(follow_repeats(b), HA_MSG_RAIL_KEYS);
-	b->failover.ctl[1].keys.next = 2;
+	b->failover->ctl[1].keys.next = 2;
 	CHECK_INT(follow_repeats(b), 0);
 	free_bundle(b);
 }
@@ -402,18 +403,18 @@ static void later_where_there_are_many(void)
 	for (unsigned i = 0; i < MANY; i++) {
 		all[i] = make_bundle(true);
 		all[i]->terms.flags |= HA_FLAG_BATCHES;
-		all[i]->link.peer_context = 1;
+		all[i]->link->peer_context = 1;
 		ha_peer_join(all[i]);
 	}
 	b = all[0];
 	take_down(b, 1);
-	b->failover.ctl[1].compare.stage = HA_COMPARE_TAKEN;
-	b->failover.ctl[1].out.sent = HA_SEND(RAIL_FENCED); /* with the batch */
+	b->failover->ctl[1].compare.stage = HA_COMPARE_TAKEN;
+	b->failover->ctl[1].out.sent = HA_SEND(RAIL_FENCED); /* with the batch */
 	CHECK_INT(send_at(b, now), 0);
-	CHECK_INT(b->schedule.due, now + 11 * MS);
+	CHECK_INT(b->schedule->due, now + 11 * MS);
 	CHECK_INT(send_at(b, now + 11 * MS - 1), 0);
 	CHECK(send_at(b, now + 11 * MS) > 0);
-	CHECK_INT(b->schedule.due, now + 32 * MS);
+	CHECK_INT(b->schedule->due, now + 32 * MS);
 	for (unsigned i = 0; i < MANY; i++) {
 		ha_peer_leave(all[i]);
 		free_bundle(all[i]);
@@ -430,11 +431,11 @@ static void windows_until_they_are_known(void)
 	takes->offered = &offered;
 	takes->noffered = 1;
 	((struct ha_recv *)b)->takes = takes;
-	b->failover.ctl[1].windows.sent = 1;
+	b->failover->ctl[1].windows.sent = 1;
 	CHECK_INT(follow_repeats(b), HA_MSG_WINDOWS);
-	b->failover.ctl[1].windows = (struct ha_window_counts) { .known = 1, .sent = 1 };
+	b->failover->ctl[1].windows = (struct ha_window_counts) { .known = 1, .sent = 1 };
 	CHECK_INT(follow_repeats(b), 0);
-	b->failover.ctl[1].windows.known = 0;
+	b->failover->ctl[1].windows.known = 0;
 	take_down(b, 1); /* the next incarnation sends them */
 	CHECK_INT(follow_repeats(b), 0);
 	free(takes);
@@ -449,7 +450,7 @@ static void abort_is_sent(void)
 {
 	struct ha_bundle *b = make_bundle(true);
 
-	b->failover.ctl[1].out.due = HA_SEND(RAIL_ASK);
+	b->failover->ctl[1].out.due = HA_SEND(RAIL_ASK);
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
 	CHECK_INT(send_at(b, now), 2);
 	CHECK_INT(caught[0].m.header.type, HA_MSG_ABORT);
@@ -465,14 +466,14 @@ static void abort_is_sent(void)
 	socket_blocked = true;
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
 	CHECK_INT(send_at(b, now), 1);
-	CHECK_INT(b->schedule.due, now + MS); /* again, until the socket takes it */
+	CHECK_INT(b->schedule->due, now + MS); /* again, until the socket takes it */
 	socket_blocked = false;
 	CHECK_INT(send_at(b, now + MS), 2);
 	CHECK_INT(send_at(b, now + 2 * MS), 0);
 	free_bundle(b);
 
 	b = make_bundle(true);
-	b->link.stream = NULL;
+	b->link->stream = NULL;
 	ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "test");
 	CHECK_INT(send_at(b, now), 1);
 	CHECK_INT(send_at(b, now + MS), 0);
@@ -486,14 +487,14 @@ static void peers_that_take_less(void)
 	struct ha_bundle *b = make_bundle(true);
 
 	b->peer_closed = true;
-	b->failover.ctl[1].out.due = HA_SEND(RAIL_DOWN);
+	b->failover->ctl[1].out.due = HA_SEND(RAIL_DOWN);
 	CHECK_INT(send_at(b, now), 0);
 	b->peer_closed = false;
 	b->terms.flags = 0;
 	CHECK_INT(send_at(b, now), 0);
 	b->terms.flags = HA_FLAG_ONE_SIDED;
 	b->abort.due = true;
-	b->failover.ctl[1].out.due |= HA_SEND(WINDOWS_ACK);
+	b->failover->ctl[1].out.due |= HA_SEND(WINDOWS_ACK);
 	CHECK_INT(send_at(b, now), 2);
 	CHECK_INT(caught[0].m.header.type, HA_MSG_WINDOWS_ACK);
 	CHECK(!b->abort.due);

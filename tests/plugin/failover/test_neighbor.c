@@ -20,7 +20,7 @@ static atomic_bool given_up;
 
 static struct ha_control *first_control(struct ha_bundle *b)
 {
-	return &b->failover.ctl[0];
+	return &b->failover->ctl[0];
 }
 
 /* With ctx->drive held at the end: the driver has looked at both, and leaves them alone. */

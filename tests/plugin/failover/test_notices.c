@@ -11,6 +11,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/failover.h"
 #include "rdma/topo/device.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 	b->active = 3;
 	b->terms.flags = HA_FLAG_FAILOVER;
 	b->terms.nonce = NONCE;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	atomic_store(&b->attention, HA_ATTN_DRIVE); /* there is no loop to wake */
 	pthread_mutex_init(&b->registered.lock, NULL);
 	pthread_mutex_init(&b->registered.list_lock, NULL);
@@ -46,7 +47,7 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 
 static struct ha_bundle *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	prepare_bundle(&s->b, true);
@@ -55,7 +56,7 @@ static struct ha_bundle *make_sender(void)
 
 static struct ha_bundle *make_receiver(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
@@ -84,7 +85,7 @@ static void receive_down(struct ha_bundle *b, uint32_t epoch, enum ha_event_caus
 static void lost_at_the_peer(void)
 {
 	struct ha_bundle *b = make_sender();
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 
 	receive_down(b, EPOCH - 1, HA_CAUSE_PORT_DOWN); /* a late copy */
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
@@ -118,8 +119,8 @@ static void lost_before_it_began(void)
 	receive_down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
 	CHECK_INT(b->rail[RAIL].epoch, EPOCH + 1);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_FENCING);
-	CHECK_INT(b->failover.ctl[RAIL].fence.stage, HA_FENCE_CLOSE);
-	CHECK_INT(b->failover.ctl[RAIL].slow, HA_SLOW_CLOSE);
+	CHECK_INT(b->failover->ctl[RAIL].fence.stage, HA_FENCE_CLOSE);
+	CHECK_INT(b->failover->ctl[RAIL].slow, HA_SLOW_CLOSE);
 	CHECK(b->rail[RAIL].loss.suspected_at);
 	free(b);
 
@@ -134,7 +135,7 @@ static void lost_before_it_began(void)
 static void fenced_at_the_peer(void)
 {
 	struct ha_bundle *b = make_receiver();
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 	union ha_message m = compose_message(HA_MSG_RAIL_FENCED, EPOCH);
 
 	m.fenced.state.base = 3;
@@ -163,11 +164,11 @@ static void fenced_at_the_peer(void)
 	m = compose_message(HA_MSG_RAIL_FENCED, EPOCH + 1);
 	ha_failover_message(b, &m);
 	CHECK_INT(b->rail[RAIL].state, HA_RAIL_UP);
-	CHECK(!b->failover.ctl[RAIL].compare.has_peer_state);
+	CHECK(!b->failover->ctl[RAIL].compare.has_peer_state);
 	b->rail[RAIL].state = HA_RAIL_DOWN;
 	ha_failover_message(b, &m);
 	CHECK_INT(b->rail[RAIL].epoch, EPOCH + 1);
-	CHECK(b->failover.ctl[RAIL].compare.has_peer_state);
+	CHECK(b->failover->ctl[RAIL].compare.has_peer_state);
 	free(b);
 }
 
@@ -218,7 +219,7 @@ static void not_for_us(void)
 static void keys_are_acknowledged(void)
 {
 	struct ha_bundle *b = make_receiver();
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 	union ha_message m = compose_message(HA_MSG_RAIL_KEYS_ACK, EPOCH);
 
 	k->keys.next = 4;
@@ -241,14 +242,14 @@ static void keys_are_acknowledged(void)
 /* A rail's incarnation is over; `suspected` ns ago it was suspected. */
 static uint64_t end_incarnation(struct ha_bundle *b, uint64_t now, uint64_t suspected)
 {
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 
 	b->rail[RAIL].state = HA_RAIL_DOWN;
 	b->rail[RAIL].loss.suspected_at = now - suspected;
-	b->schedule.due = UINT64_MAX;
+	b->schedule->due = UINT64_MAX;
 	ha_incarnation_over(b, &b->rail[RAIL], now);
-	CHECK(b->schedule.due == k->join.retry_at);
-	CHECK_INT(b->failover.spares.exchange_ns, suspected);
+	CHECK(b->schedule->due == k->join.retry_at);
+	CHECK_INT(b->failover->spares.exchange_ns, suspected);
 	return k->join.retry_at;
 }
 
@@ -257,7 +258,7 @@ static uint64_t end_incarnation(struct ha_bundle *b, uint64_t now, uint64_t susp
 static void tried_again(void)
 {
 	struct ha_bundle *b = make_sender();
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 	uint64_t now = 1000000 * MS;
 
 	b->active = 1;
@@ -299,7 +300,7 @@ static void keys_arrive(void)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		struct ha_bundle *b = i == 1 ? make_receiver() : make_sender();
-		struct ha_control *k = &b->failover.ctl[RAIL];
+		struct ha_control *k = &b->failover->ctl[RAIL];
 		union ha_message m = compose_message(HA_MSG_RAIL_KEYS, i == 2 ? EPOCH + 1 : EPOCH);
 
 		m.keys.next = 4;
@@ -313,10 +314,10 @@ static void keys_arrive(void)
 		union ha_message m =
 			compose_message(HA_MSG_RAIL_KEYS_ACK, i == 2 ? EPOCH + 1 : EPOCH);
 
-		b->failover.ctl[RAIL].keys.end = 9;
+		b->failover->ctl[RAIL].keys.end = 9;
 		m.keys_ack.next = 4;
 		ha_failover_message(b, &m);
-		CHECK_INT(b->failover.ctl[RAIL].keys.next, i ? 0 : 4);
+		CHECK_INT(b->failover->ctl[RAIL].keys.next, i ? 0 : 4);
 		free(b);
 	}
 }
@@ -326,7 +327,7 @@ static void signs_of_this_incarnation(void)
 {
 	for (uint32_t epoch = EPOCH - 1; epoch <= EPOCH + 1; epoch++) {
 		struct ha_bundle *b = make_sender();
-		struct ha_control *k = &b->failover.ctl[RAIL];
+		struct ha_control *k = &b->failover->ctl[RAIL];
 		union ha_message m = compose_message(HA_MSG_RAIL_ALIVE, epoch);
 
 		k->sign.stage = HA_SIGN_ASKED;
@@ -350,7 +351,7 @@ static void signs_of_this_incarnation(void)
 static void port_of_the_peer(void)
 {
 	struct ha_bundle *b = make_sender(), *other;
-	struct ha_control *k = &b->failover.ctl[RAIL];
+	struct ha_control *k = &b->failover->ctl[RAIL];
 	union ha_message m = compose_message(HA_MSG_RAIL_BACK, EPOCH);
 
 	receive_down(b, EPOCH, HA_CAUSE_PORT_DOWN);
@@ -364,12 +365,12 @@ static void port_of_the_peer(void)
 	ha_failover_message(b, &m);
 	CHECK(!k->fence.peer_port);
 	CHECK_INT(k->join.retry_at, 0);
-	CHECK(b->failover.spares.improve);
+	CHECK(b->failover->spares.improve);
 	free(b);
 
 	for (unsigned i = 0; i < 4; i++) {
 		b = i == 1 ? make_receiver() : make_sender();
-		k = &b->failover.ctl[RAIL];
+		k = &b->failover->ctl[RAIL];
 		b->rail[RAIL].state = i == 2 ? HA_RAIL_PROBE : HA_RAIL_JOIN;
 		k->join.retry_at = UINT64_MAX;
 		m = compose_message(HA_MSG_RAIL_BACK, EPOCH - 1 - (i == 3));
@@ -381,9 +382,9 @@ static void port_of_the_peer(void)
 		b = make_sender();
 		other = make_receiver();
 		LIST_INSERT_HEAD(&ctx.bundles, other, entry);
-		other->failover.ctl[RAIL].heartbeat.watched = true;
+		other->failover->ctl[RAIL].heartbeat.watched = true;
 		receive_down(b, EPOCH, i ? HA_CAUSE_TIMEOUT : HA_CAUSE_PORT_CHANGED);
-		CHECK_INT(other->failover.ctl[RAIL].heartbeat.doubted, i);
+		CHECK_INT(other->failover->ctl[RAIL].heartbeat.doubted, i);
 		LIST_REMOVE(other, entry);
 		free(other);
 		free(b);
@@ -414,7 +415,7 @@ static void offers_and_answers(void)
 {
 	for (unsigned is_send = 0; is_send < 2; is_send++) {
 		struct ha_bundle *b = is_send ? make_sender() : make_receiver();
-		struct ha_control *k = &b->failover.ctl[RAIL];
+		struct ha_control *k = &b->failover->ctl[RAIL];
 		union ha_message m = compose_message(HA_MSG_RAIL_OFFER, EPOCH + 1);
 
 		b->ring = calloc(1, is_send ? HA_SEND_RING_SIZE : HA_RECV_RING_SIZE);
@@ -444,10 +445,10 @@ static void windows_of_this_incarnation(void)
 		union ha_message m = compose_message(HA_MSG_WINDOWS_ACK, epoch);
 
 		b->terms.flags = HA_FLAG_ONE_SIDED;
-		b->failover.ctl[RAIL].windows.sent = 4;
+		b->failover->ctl[RAIL].windows.sent = 4;
 		m.windows_ack.next = 4;
 		ha_failover_message(b, &m);
-		CHECK_INT(b->failover.ctl[RAIL].windows.known, epoch == EPOCH ? 4 : 0);
+		CHECK_INT(b->failover->ctl[RAIL].windows.known, epoch == EPOCH ? 4 : 0);
 		free(b);
 	}
 }

@@ -9,6 +9,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/protection.h"
 #include "rdma/topo/device.h"
+#include "tests/plugin/ends.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ static uint32_t place_of(int nic)
 
 static struct ha_bundle *make_bundle(void)
 {
-	struct ha_bundle *b = calloc(1, sizeof(*b));
+	struct ha_bundle *b = new_end(true);
 
 	CHECK(b);
 	for (int i = 0; i < NICS; i++) {

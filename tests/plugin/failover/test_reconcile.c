@@ -11,6 +11,7 @@
 #include "plugin/failover/failover.h"
 #include "rdma/topo/device.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static void free_bundle(struct ha_bundle *b)
  * the receiver has seen nothing. */
 static struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	struct ha_fence_state *peer;
 
 	CHECK(s);
@@ -68,7 +69,7 @@ static struct ha_send *make_sender(void)
 		slot->more = s->more[idx % HA_SLOTS];
 		slot->mask = slot->pending = 7;
 	}
-	peer = &s->b.failover.ctl[LOST].compare.peer_state;
+	peer = &s->b.failover->ctl[LOST].compare.peer_state;
 	peer->base = 254;
 	peer->head = 258;
 	return s;
@@ -89,7 +90,7 @@ static unsigned reconcile_stripes(struct ha_send *s, uint64_t idx)
 static void stripes_of_the_lost_rail(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_fence_state *peer = &s->b.failover.ctl[LOST].compare.peer_state;
+	struct ha_fence_state *peer = &s->b.failover->ctl[LOST].compare.peer_state;
 
 	peer->base = 255;     /* it has 254 whole; */
 	peer->head = 257;     /* it has not announced 257 */
@@ -103,9 +104,9 @@ static void stripes_of_the_lost_rail(void)
 	CHECK_INT(send_slot_of(s, 256)->parked, 1 << LOST);
 	CHECK_INT(send_slot_of(s, 256)->pending, 7);
 	CHECK_INT(send_slot_of(s, 257)->parked, 1 << LOST);
-	CHECK_INT(s->b.failover.parked, 2);
+	CHECK_INT(s->b.failover->parked, 2);
 	CHECK_INT(reconcile_stripes(s, 256), 1 << LOST); /* a second look changes nothing */
-	CHECK_INT(s->b.failover.parked, 2);
+	CHECK_INT(s->b.failover->parked, 2);
 	CHECK_INT(s->b.abort.error, 0);
 	free_bundle(&s->b);
 }
@@ -115,7 +116,7 @@ static void complete_by_the_peers_count(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.failover.ctl[LOST].compare.peer_state.base = 255;
+	s->b.failover->ctl[LOST].compare.peer_state.base = 255;
 	send_slot_of(s, 254)->pending = 1 << LOST;
 	CHECK_INT(reconcile_stripes(s, 254), 0);
 	CHECK_INT(send_slot_of(s, 254)->pending, 0);
@@ -206,7 +207,7 @@ static void acknowledged_but_not_placed(void)
 /* Receives 300 to 303 are announced, over the lost rail. */
 static struct ha_recv *make_receiver(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
@@ -227,7 +228,7 @@ static struct ha_recv_slot *recv_slot_of(struct ha_recv *c, uint64_t idx)
 static void clear_to_sends_of_the_lost_rail(void)
 {
 	struct ha_recv *c = make_receiver();
-	struct ha_fence_state *peer = &c->b.failover.ctl[LOST].compare.peer_state;
+	struct ha_fence_state *peer = &c->b.failover->ctl[LOST].compare.peer_state;
 
 	peer->head = peer->base = 301;      /* the sender has used 300, */
 	peer->mask[0] = 1;                  /* holds 301, */
@@ -236,17 +237,17 @@ static void clear_to_sends_of_the_lost_rail(void)
 	ha_reconcile(&c->b, &c->b.rail[LOST]);
 	for (uint64_t idx = 300; idx < 304; idx++)
 		CHECK_INT(recv_slot_of(c, idx)->cts_parked, idx == 303);
-	CHECK_INT(c->b.failover.parked, 1);
+	CHECK_INT(c->b.failover->parked, 1);
 	CHECK_INT(c->b.delivered_sent, 0); /* the rail may have carried the last count */
 	ha_reconcile(&c->b, &c->b.rail[LOST]);
-	CHECK_INT(c->b.failover.parked, 1);
+	CHECK_INT(c->b.failover->parked, 1);
 	free_bundle(&c->b);
 
 	c = make_receiver(); /* what has arrived needs none */
 	recv_slot_of(c, 301)->busy = HA_SLOT_HELD;
 	ha_reconcile(&c->b, &c->b.rail[LOST]);
 	CHECK(!recv_slot_of(c, 301)->cts_parked);
-	CHECK_INT(c->b.failover.parked, 3);
+	CHECK_INT(c->b.failover->parked, 3);
 	free_bundle(&c->b);
 }
 
@@ -254,7 +255,7 @@ static void clear_to_sends_of_the_lost_rail(void)
 static void to_the_end_of_the_ring(void)
 {
 	struct ha_recv *c = make_receiver();
-	struct ha_fence_state *peer = &c->b.failover.ctl[LOST].compare.peer_state;
+	struct ha_fence_state *peer = &c->b.failover->ctl[LOST].compare.peer_state;
 
 	peer->head = 303 - (HA_SLOTS - 1);
 	memset(peer->mask, 0, sizeof(peer->mask));
@@ -265,7 +266,7 @@ static void to_the_end_of_the_ring(void)
 	free_bundle(&c->b);
 
 	c = make_receiver();
-	peer = &c->b.failover.ctl[LOST].compare.peer_state;
+	peer = &c->b.failover->ctl[LOST].compare.peer_state;
 	peer->head = 303 - HA_SLOTS;
 	memset(peer->mask, 0xff, sizeof(peer->mask));
 	ha_reconcile(&c->b, &c->b.rail[LOST]);
@@ -303,7 +304,7 @@ static void stages_of_a_comparison(void)
 		[HA_COMPARE_SETTLED] = { [HA_COMPARE_NONE] = true },
 	};
 	struct ha_send *s = make_sender();
-	struct ha_compare *compare = &s->b.failover.ctl[LOST].compare;
+	struct ha_compare *compare = &s->b.failover->ctl[LOST].compare;
 
 	for (unsigned from = 0; from < 3; from++)
 		for (unsigned to = 0; to < 3; to++) {
@@ -321,7 +322,7 @@ static void stages_of_a_comparison(void)
 static void settled_by_the_peer(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_compare *compare = &s->b.failover.ctl[LOST].compare;
+	struct ha_compare *compare = &s->b.failover->ctl[LOST].compare;
 	static const uint8_t after[] = {
 		[HA_COMPARE_NONE] = HA_COMPARE_NONE,
 		[HA_COMPARE_TAKEN] = HA_COMPARE_SETTLED,
@@ -347,14 +348,14 @@ static void what_cannot_be_sent_yet(void)
 		pthread_mutex_init(&s->b.registered.list_lock, NULL);
 		send_slot_of(s, 254)->parked = 1 << LOST;
 		send_slot_of(s, 254)->req.size = 8; /* its buffer is given back at this moment */
-		s->b.failover.parked = i != 1;
+		s->b.failover->parked = i != 1;
 		s->b.active = i == 2 ? 0 : 5;
 		s->b.abort.held = i == 3 ? -EIO : 0;
 		s->b.abort.error = i == 4 ? -EIO : 0;
-		s->b.schedule.due = UINT64_MAX;
+		s->b.schedule->due = UINT64_MAX;
 		ha_replay(&s->b);
-		CHECK_INT(s->b.schedule.due == virtual_time.now + 100000, i == 0);
-		CHECK(i == 0 || s->b.schedule.due == UINT64_MAX);
+		CHECK_INT(s->b.schedule->due == virtual_time.now + 100000, i == 0);
+		CHECK(i == 0 || s->b.schedule->due == UINT64_MAX);
 		CHECK_INT(send_slot_of(s, 254)->parked, 1 << LOST);
 		free_bundle(&s->b);
 	}

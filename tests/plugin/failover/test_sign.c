@@ -13,6 +13,7 @@
 #include "plugin/failover/spares.h"
 #include "rdma/topo/device.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/ends.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static const uint64_t start = 1000000 * US;
 /* Rail 0 carries, and has stood still since `start`; a sign is asked for after a millisecond. */
 static struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	struct ha_control *k;
 
 	CHECK(s);
@@ -78,7 +79,7 @@ static struct ha_send *make_sender(void)
 						  .dev = &device[i] };
 		writes[i] = 0;
 	}
-	k = &s->b.failover.ctl[0];
+	k = &s->b.failover->ctl[0];
 	k->heartbeat.still_since = start;
 	s->b.rail[0].sq_posted = 1;
 	return s;
@@ -99,13 +100,13 @@ static bool step_after(struct ha_send *s, uint64_t us)
 static struct ha_send *make_answered(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+	struct ha_sign *sign = &s->b.failover->ctl[0].sign;
 
 	CHECK(step_after(s, 999));
 	CHECK_INT(sign->stage, HA_SIGN_NONE);
 	CHECK(step_after(s, 1000));
 	CHECK_INT(sign->asked_at, start + 1000 * US);
-	CHECK_INT(s->b.failover.ctl[0].out.due, HA_SEND(RAIL_ASK));
+	CHECK_INT(s->b.failover->ctl[0].out.due, HA_SEND(RAIL_ASK));
 	for (unsigned i = 0; i < RAILS; i++)
 		CHECK_INT(writes[i], 1);
 	CHECK(step_after(s, 1400));
@@ -130,8 +131,8 @@ static void given_up_with_those_that_are_as_silent(void)
 	CHECK_INT(s->b.rail[1].state, HA_RAIL_UP);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.rail[2].loss.cause, HA_CAUSE_SILENCE);
-	CHECK_INT(s->b.failover.ctl[0].alarm.source, HA_ALARM_HERE);
-	CHECK_INT(s->b.failover.ctl[0].alarm.at, start + 2000 * US);
+	CHECK_INT(s->b.failover->ctl[0].alarm.source, HA_ALARM_HERE);
+	CHECK_INT(s->b.failover->ctl[0].alarm.at, start + 2000 * US);
 	free_sender(s);
 
 	s = make_answered();
@@ -153,7 +154,7 @@ static void given_up_with_those_that_are_as_silent(void)
 static void the_peer_gets_through(void)
 {
 	struct ha_send *s = make_answered();
-	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+	struct ha_sign *sign = &s->b.failover->ctl[0].sign;
 
 	ha_sign_alive(&s->b, &s->b.rail[0], sign->number + 1); /* of another question */
 	CHECK(!sign->alive);
@@ -198,13 +199,13 @@ static void it_moves_or_may_rest(void)
 	s = make_answered(); /* a false alarm elsewhere: no question counts for a while */
 	device[0].silence.rest_until = start + 9000 * US;
 	CHECK(step_after(s, 2000));
-	CHECK_INT(s->b.failover.ctl[0].sign.stage, HA_SIGN_NONE);
+	CHECK_INT(s->b.failover->ctl[0].sign.stage, HA_SIGN_NONE);
 	free_sender(s);
 
 	s = make_answered(); /* this process stood still itself: all are asked anew */
 	CHECK(step_after(s, 3000));
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP);
-	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 3000 * US);
+	CHECK_INT(s->b.failover->ctl[0].sign.asked_at, start + 3000 * US);
 	free_sender(s);
 }
 
@@ -212,7 +213,7 @@ static void it_moves_or_may_rest(void)
 static void the_witness_was_slow(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+	struct ha_sign *sign = &s->b.failover->ctl[0].sign;
 
 	CHECK(step_after(s, 1000));
 	CHECK(step_after(s, 1800));
@@ -225,7 +226,7 @@ static void the_witness_was_slow(void)
 
 	s = make_sender(); /* too slow to prove anything: the peer is back, and all are asked anew
 			    */
-	sign = &s->b.failover.ctl[0].sign;
+	sign = &s->b.failover->ctl[0].sign;
 	CHECK(step_after(s, 1000));
 	CHECK(step_after(s, 1900));
 	s->b.rail[1].sq_retired++;
@@ -252,7 +253,7 @@ static struct ha_send *sender_with_spare(void)
 	ctx.devices = two;
 	ctx.nports = 2;
 	s->b.terms.flags |= HA_FLAG_PAIRS;
-	s->b.failover.spares.peer_ports = 4;
+	s->b.failover->spares.peer_ports = 4;
 	s->b.nrails = RAILS + 1;
 	s->b.rail[RAILS] = s->b.rail[1];
 	s->b.rail[RAILS].index = RAILS;
@@ -293,13 +294,13 @@ static void a_pair_comes_up(bool made_for_it)
 	CHECK(step_after(s, 1000));
 	CHECK(step_after(s, 2000));
 	pair->state = HA_RAIL_UP;
-	pair->sq_retired = s->b.failover.ctl[RAILS].sign.retired + 1;
-	s->b.failover.ctl[RAILS].join.up_since = start + (made_for_it ? 2400 : 500) * US;
+	pair->sq_retired = s->b.failover->ctl[RAILS].sign.retired + 1;
+	s->b.failover->ctl[RAILS].join.up_since = start + (made_for_it ? 2400 : 500) * US;
 	CHECK(step_after(s, 2500));
-	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 2500 * US);
+	CHECK_INT(s->b.failover->ctl[0].sign.asked_at, start + 2500 * US);
 	pair->sq_retired++;
 	CHECK(step_after(s, 2600));
-	CHECK_INT(s->b.failover.ctl[0].sign.answered_at, start + 2600 * US);
+	CHECK_INT(s->b.failover->ctl[0].sign.answered_at, start + 2600 * US);
 	CHECK(step_after(s, 2999));
 	CHECK_INT(step_after(s, 3000), !made_for_it);
 	if (!made_for_it) {
@@ -326,8 +327,8 @@ static void others_on_the_path(void)
 
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct ha_send *s = make_answered(), *other = make_sender();
-		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
-		struct ha_heartbeat_watch *heartbeat = &other->b.failover.ctl[0].heartbeat;
+		struct ha_sign *sign = &s->b.failover->ctl[0].sign;
+		struct ha_heartbeat_watch *heartbeat = &other->b.failover->ctl[0].heartbeat;
 
 		heartbeat->watched = others[i].watched;
 		heartbeat->alive_since = start + others[i].alive_us * US;
@@ -350,9 +351,9 @@ static void doubted_by_another(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.failover.ctl[0].heartbeat.doubted = true;
+	s->b.failover->ctl[0].heartbeat.doubted = true;
 	CHECK(step_after(s, 600)); /* asked at once */
-	CHECK_INT(s->b.failover.ctl[0].sign.asked_at, start + 600 * US);
+	CHECK_INT(s->b.failover->ctl[0].sign.asked_at, start + 600 * US);
 	CHECK(step_after(s, 1099));
 	CHECK(!step_after(s, 1100));
 	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_SIBLING);
@@ -360,7 +361,7 @@ static void doubted_by_another(void)
 	free_sender(s);
 
 	s = make_sender(); /* it has not stood still for its own time yet */
-	s->b.failover.ctl[0].heartbeat.doubted = true;
+	s->b.failover->ctl[0].heartbeat.doubted = true;
 	CHECK(step_after(s, 100));
 	CHECK(step_after(s, 999));
 	CHECK(!step_after(s, 1000));
@@ -410,13 +411,13 @@ static void more_writes(void)
 	CHECK_INT(writes[0], 4);
 	CHECK_INT(writes[1], 1);
 	CHECK_INT(writes[2], 0);
-	CHECK_INT(s->b.failover.ctl[0].sign.first_at, start + 1000 * US);
+	CHECK_INT(s->b.failover->ctl[0].sign.first_at, start + 1000 * US);
 	free_sender(s);
 
 	s = make_sender(); /* an old peer is not asked */
 	s->b.terms.flags = HA_FLAG_FAILOVER;
 	CHECK(step_after(s, 1000));
-	CHECK_INT(s->b.failover.ctl[0].out.due, 0);
+	CHECK_INT(s->b.failover->ctl[0].out.due, 0);
 	CHECK_INT(writes[1], 1);
 	free_sender(s);
 }
@@ -428,7 +429,7 @@ static void what_a_standstill_teaches(void)
 	for (unsigned i = 0; i < 5; i++) {
 		static const unsigned taught[] = { 700, 0, 0, 400, 700 };
 		struct ha_send *s = make_sender();
-		struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+		struct ha_sign *sign = &s->b.failover->ctl[0].sign;
 
 		s->b.is_send = i == 0 || i == 1 || i == 4;
 		sign->still_at = i == 1 ? start : start + 700 * US;
@@ -449,7 +450,7 @@ static void a_false_alarm(void)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct ha_send *s = make_sender();
-		struct ha_alarm *alarm = &s->b.failover.ctl[0].alarm;
+		struct ha_alarm *alarm = &s->b.failover->ctl[0].alarm;
 
 		lines_catch();
 		alarm->source = i == 1 ? HA_ALARM_NONE : HA_ALARM_HERE;
@@ -472,7 +473,7 @@ static void a_false_alarm(void)
 static void stages_of_a_question(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_sign *sign = &s->b.failover.ctl[0].sign;
+	struct ha_sign *sign = &s->b.failover->ctl[0].sign;
 
 	for (unsigned from = 0; from < 3; from++)
 		for (unsigned to = 0; to < 3; to++) {
@@ -505,15 +506,15 @@ static void no_alarm_follows_another(void)
 static void the_peers_alarm(void)
 {
 	struct ha_send *s = make_sender(), *other = make_sender();
-	struct ha_control *k = &s->b.failover.ctl[0];
+	struct ha_control *k = &s->b.failover->ctl[0];
 
 	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
-	other->b.failover.ctl[0].heartbeat.watched = true;
+	other->b.failover->ctl[0].heartbeat.watched = true;
 	ha_sign_peer_alarm(&s->b, &s->b.rail[0], start);
 	CHECK(k->fence.by_timeout);
 	CHECK_INT(k->alarm.source, HA_ALARM_PEER);
 	CHECK_INT(k->alarm.at, start);
-	CHECK(other->b.failover.ctl[0]
+	CHECK(other->b.failover->ctl[0]
 		      .heartbeat.doubted); /* others on the path look at themselves */
 	lines_catch();
 	ha_sign_recovered(&s->b, &s->b.rail[0], start + 20000 * US);
@@ -541,7 +542,7 @@ static void whichever_rail_it_is(void)
 		s->b.balance.weight[RAILS - 1] = 1024;
 		s->b.rail[0].sq_posted = 0;
 		r->sq_posted = 1;
-		s->b.failover.ctl[RAILS - 1].heartbeat.still_since = start;
+		s->b.failover->ctl[RAILS - 1].heartbeat.still_since = start;
 		for (unsigned i = 0; i < RAILS - 1; i++)
 			s->b.rail[i].state = i == 0 || silent ? HA_RAIL_UP : HA_RAIL_DOWN;
 		CHECK(ha_sign_wanted(&s->b, r));
@@ -549,7 +550,7 @@ static void whichever_rail_it_is(void)
 		CHECK_INT(writes[0], 1);
 		s->b.rail[silent].sq_retired++;
 		CHECK(ha_sign_step(&s->b, r, at + 400 * US));
-		CHECK_INT(s->b.failover.ctl[RAILS - 1].sign.witness, silent);
+		CHECK_INT(s->b.failover->ctl[RAILS - 1].sign.witness, silent);
 		CHECK(!ha_sign_step(&s->b, r, at + 1000 * US));
 		CHECK_INT(s->b.rail[0].state, silent ? HA_RAIL_FENCING : HA_RAIL_UP);
 		free_sender(s);
@@ -562,12 +563,12 @@ static void everybody_on_the_silent_paths(void)
 	struct ha_send *s = make_answered(), *other = make_sender();
 
 	for (unsigned i = 0; i < RAILS; i++)
-		other->b.failover.ctl[i].heartbeat.watched = true;
+		other->b.failover->ctl[i].heartbeat.watched = true;
 	LIST_INSERT_HEAD(&ctx.bundles, &other->b, entry);
 	CHECK(!step_after(s, 2000));
-	CHECK(other->b.failover.ctl[0].heartbeat.doubted);
-	CHECK(!other->b.failover.ctl[1].heartbeat.doubted); /* this one has answered */
-	CHECK(other->b.failover.ctl[2].heartbeat.doubted);
+	CHECK(other->b.failover->ctl[0].heartbeat.doubted);
+	CHECK(!other->b.failover->ctl[1].heartbeat.doubted); /* this one has answered */
+	CHECK(other->b.failover->ctl[2].heartbeat.doubted);
 	LIST_INIT(&ctx.bundles);
 	free_sender(other);
 	free_sender(s);

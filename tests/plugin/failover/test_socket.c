@@ -14,6 +14,7 @@
 #include "plugin/failover/failover.h"
 #include "plugin/transfer/one_sided.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,29 +57,29 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 		b->rail[i].index = (uint8_t)i;
 		b->rail[i].state = HA_RAIL_UP;
 		b->rail[i].dev = &device;
-		b->failover.ctl[i].heartbeat.at = UINT64_MAX;
+		b->failover->ctl[i].heartbeat.at = UINT64_MAX;
 	}
-	b->link.stream = calloc(1, sizeof(*b->link.stream));
-	CHECK(b->link.stream);
-	b->link.stream->ctx = &ctx;
-	b->link.stream->watch.fd = -1;
+	b->link->stream = calloc(1, sizeof(*b->link->stream));
+	CHECK(b->link->stream);
+	b->link->stream->ctx = &ctx;
+	b->link->stream->watch.fd = -1;
 	closed = 0;
 	lines_catch();
 }
 
 static struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	prepare_bundle(&s->b, true);
-	STAILQ_INIT(&s->b.link.inbox);
+	STAILQ_INIT(&s->b.link->inbox);
 	return s;
 }
 
 static void free_bundle(struct ha_bundle *b)
 {
-	free(b->link.stream);
+	free(b->link->stream);
 	free(b);
 }
 
@@ -89,11 +90,11 @@ static void process_is_gone(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.link.stream_error = -EPIPE;
+	s->b.link->stream_error = -EPIPE;
 	ha_socket_take(&s->b);
 	CHECK_INT(s->b.abort.error, -ECONNRESET);
 	CHECK_INT(s->b.abort.cause, HA_CAUSE_PEER_GONE);
-	CHECK(!s->b.link.stream);
+	CHECK(!s->b.link->stream);
 	CHECK_INT(closed, 1);
 	free_bundle(&s->b);
 }
@@ -106,14 +107,14 @@ static void network_fails(void)
 	for (unsigned i = 0; i < 2; i++) {
 		struct ha_send *s = make_sender();
 
-		s->b.link.stream_error = errors[i];
+		s->b.link->stream_error = errors[i];
 		ha_socket_take(&s->b);
 		CHECK_INT(s->b.abort.error, 0);
-		CHECK(!s->b.link.stream);
-		CHECK_INT(s->b.link.reset, i == 0);
-		CHECK_INT(s->b.link.stream_error, 0);
+		CHECK(!s->b.link->stream);
+		CHECK_INT(s->b.link->reset, i == 0);
+		CHECK_INT(s->b.link->stream_error, 0);
 		for (unsigned k = 0; k < 2; k++)
-			CHECK_INT(s->b.failover.ctl[k].heartbeat.at, 0);
+			CHECK_INT(s->b.failover->ctl[k].heartbeat.at, 0);
 		CHECK(lines_contain("the rails go on as long as they answer"));
 		free_bundle(&s->b);
 	}
@@ -124,10 +125,10 @@ static void garbage_ends_reading(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.link.stream_error = -EPROTO;
+	s->b.link->stream_error = -EPROTO;
 	ha_socket_take(&s->b);
 	CHECK_INT(s->b.abort.error, 0);
-	CHECK(s->b.link.stream && s->b.link.stream->read_stopped);
+	CHECK(s->b.link->stream && s->b.link->stream->read_stopped);
 	CHECK_INT(closed, 0);
 	CHECK(lines_contain("the peer sent what is no message"));
 	ha_socket_take(&s->b);
@@ -140,19 +141,19 @@ static void in_order(void)
 {
 	struct ha_send *s = make_sender();
 
-	s->b.link.bye = true;
-	s->b.link.bye_done = 12;
-	s->b.link.stream_error = -EPIPE;
+	s->b.link->bye = true;
+	s->b.link->bye_done = 12;
+	s->b.link->stream_error = -EPIPE;
 	ha_socket_take(&s->b);
 	CHECK(s->b.peer_closed);
-	CHECK_INT(s->b.failover.peer_done, 12);
-	CHECK_INT(s->b.failover.peer_closed_until, START + 1000 * MS);
+	CHECK_INT(s->b.failover->peer_done, 12);
+	CHECK_INT(s->b.failover->peer_closed_until, START + 1000 * MS);
 	CHECK_INT(s->b.abort.error, 0);
-	CHECK(!s->b.link.stream);
+	CHECK(!s->b.link->stream);
 	CHECK_INT(lines_count("peer closed"), 1);
 	virtual_time.now += MS;
 	ha_socket_take(&s->b); /* once */
-	CHECK_INT(s->b.failover.peer_closed_until, START + 1000 * MS);
+	CHECK_INT(s->b.failover->peer_closed_until, START + 1000 * MS);
 	virtual_time.now = START;
 	free_bundle(&s->b);
 }
@@ -168,10 +169,10 @@ static void messages_first(void)
 
 	s->b.terms.nonce = 5;
 	ha_inbox_put(&s->b, &m);
-	s->b.link.stream_error = -EPIPE;
+	s->b.link->stream_error = -EPIPE;
 	ha_socket_take(&s->b);
 	CHECK_INT(s->b.abort.error, -ECONNABORTED);
-	CHECK(!s->b.link.stream);
+	CHECK(!s->b.link->stream);
 	free_bundle(&s->b);
 }
 
@@ -182,7 +183,7 @@ static struct ha_mr window_mr = { .addr = (void *)0x1000, .size = 64, .rkey = { 
 /* Twenty windows are offered, of which the second has been withdrawn. */
 static struct ha_recv *make_receiver(struct ha_takes *takes, struct ha_offered *offered)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
@@ -201,7 +202,7 @@ static void windows_are_sent(void)
 	struct ha_offered offered[20];
 	struct ha_takes takes;
 	struct ha_recv *c = make_receiver(&takes, offered);
-	struct ha_control *k = &c->b.failover.ctl[RAIL];
+	struct ha_control *k = &c->b.failover->ctl[RAIL];
 
 	ha_windows_step(&c->b, &c->b.rail[RAIL]);
 	CHECK_INT(k->out.due, HA_SEND(WINDOWS));
@@ -247,9 +248,9 @@ static void when_windows_are_sent(void)
 		c->takes = i == 1 ? NULL : c->takes;
 		c->b.rail[RAIL].state = i == 2 ? HA_RAIL_JOIN : HA_RAIL_UP;
 		c->b.registered.rails = i == 3 ? 1 : 3;
-		c->b.failover.ctl[RAIL].keys.stage = i == 4 ? HA_KEYS_REGISTERED : HA_KEYS_IDLE;
+		c->b.failover->ctl[RAIL].keys.stage = i == 4 ? HA_KEYS_REGISTERED : HA_KEYS_IDLE;
 		ha_windows_step(&c->b, &c->b.rail[RAIL]);
-		CHECK_INT(c->b.failover.ctl[RAIL].out.due, i ? 0 : HA_SEND(WINDOWS));
+		CHECK_INT(c->b.failover->ctl[RAIL].out.due, i ? 0 : HA_SEND(WINDOWS));
 		free_bundle(&c->b);
 	}
 }
@@ -265,11 +266,11 @@ static void windows_are_taken(void)
 
 	CHECK(puts);
 	ha_windows_take(&s->b, &s->b.rail[RAIL], &m); /* it is not one-sided */
-	CHECK_INT(s->b.failover.ctl[RAIL].out.due, 0);
+	CHECK_INT(s->b.failover->ctl[RAIL].out.due, 0);
 	s->puts = puts;
 	ha_windows_take(&s->b, &s->b.rail[RAIL], &m);
-	CHECK_INT(s->b.failover.ctl[RAIL].out.due, HA_SEND(WINDOWS_ACK));
-	CHECK_INT(s->b.failover.ctl[RAIL].windows.known, 7);
+	CHECK_INT(s->b.failover->ctl[RAIL].out.due, HA_SEND(WINDOWS_ACK));
+	CHECK_INT(s->b.failover->ctl[RAIL].windows.known, 7);
 	CHECK_INT(puts->window[1].rkey[RAIL], 8);
 	CHECK_INT(puts->window[1].rkey[0], 0);
 	CHECK_INT(puts->window[1].addr, 64);

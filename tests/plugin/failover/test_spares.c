@@ -12,6 +12,7 @@
 #include "plugin/device/device.h"
 #include "plugin/failover/spares.h"
 #include "rdma/topo/device.h"
+#include "tests/plugin/ends.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void tries_are_forgotten(void)
 {
 	static struct ha_ctx ctx = { .clock = &ha_clock_live };
 	static struct ha_device device[2];
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	uint64_t now = ha_clock_now(ctx.clock);
 
 	CHECK(s);
@@ -35,16 +36,16 @@ static void tries_are_forgotten(void)
 	ha_spares_port_back(&s->b);
 	for (int i = 0; i < 2; i++)
 		CHECK_INT(ha_spares_pair(&s->b, 0, &device[i])->tries, 0);
-	CHECK(s->b.failover.spares.improve);
-	CHECK(s->b.failover.spares.improve_at > now);
+	CHECK(s->b.failover->spares.improve);
+	CHECK(s->b.failover->spares.improve_at > now);
 
 	/* A path was given up for the spares that were added: the next wait is the first again. */
-	s->b.failover.spares.added = 3;
-	s->b.failover.spares.add_from = s->b.failover.spares.add_until = now + 1;
+	s->b.failover->spares.added = 3;
+	s->b.failover->spares.add_from = s->b.failover->spares.add_until = now + 1;
 	ha_spares_added(&s->b);
-	CHECK_INT(s->b.failover.spares.added, 0);
-	CHECK_INT(s->b.failover.spares.add_from, 0);
-	CHECK_INT(s->b.failover.spares.add_until, 0);
+	CHECK_INT(s->b.failover->spares.added, 0);
+	CHECK_INT(s->b.failover->spares.add_from, 0);
+	CHECK_INT(s->b.failover->spares.add_until, 0);
 	free(s);
 }
 
@@ -57,7 +58,7 @@ static void tries_are_forgotten(void)
 static struct ha_send *without_rail(struct ha_ctx *ctx, struct ha_device *device)
 {
 	static struct ha_topo_device topo = { .place.rail_id = -1 };
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	for (int i = 0; i < 2; i++) {
@@ -72,8 +73,8 @@ static struct ha_send *without_rail(struct ha_ctx *ctx, struct ha_device *device
 	s->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
 	s->b.nrails = DATA + SPARES;
 	s->b.balance.ndata = DATA;
-	s->b.failover.spares.peer_ports = 2;
-	s->b.schedule.due = UINT64_MAX;
+	s->b.failover->spares.peer_ports = 2;
+	s->b.schedule->due = UINT64_MAX;
 	for (unsigned i = 0; i < s->b.nrails; i++) {
 		s->b.rail[i].index = (uint8_t)i;
 		s->b.rail[i].state = HA_RAIL_DOWN;
@@ -93,16 +94,16 @@ static void all_at_once(void)
 	uint64_t now = 1000 * MS;
 
 	for (unsigned i = 0; i <= SPARES; i++) {
-		join[i] = &s->b.failover.ctl[i].join;
+		join[i] = &s->b.failover->ctl[i].join;
 		join[i]->attempts = 3;
 		join[i]->retry_at = join[i]->deadline = now + 5000 * MS;
 	}
 	s->b.rail[3].state = HA_RAIL_JOIN;
-	s->b.failover.spares.failed = 9;
+	s->b.failover->spares.failed = 9;
 	ha_spares_step(&s->b, now);
-	CHECK_INT(s->b.failover.spares.wanted, 0xe);
-	CHECK_INT(s->b.failover.spares.no_rail_since, now);
-	CHECK_INT(s->b.failover.spares.failed, 0);
+	CHECK_INT(s->b.failover->spares.wanted, 0xe);
+	CHECK_INT(s->b.failover->spares.no_rail_since, now);
+	CHECK_INT(s->b.failover->spares.failed, 0);
 	for (unsigned i = 1; i < SPARES; i++) {
 		CHECK_INT(join[i]->attempts, 0);
 		CHECK_INT(join[i]->retry_at, now + 10 * MS * (i - 1));
@@ -111,15 +112,15 @@ static void all_at_once(void)
 	/* what was under way has no more time than the others */
 	CHECK_INT(join[3]->deadline, now + ha_spares_answer_ns(&s->b));
 	CHECK_INT(join[3]->retry_at, now + 5000 * MS);
-	CHECK_INT(s->b.schedule.due, now);
+	CHECK_INT(s->b.schedule->due, now);
 
 	/* Later steps change nothing of that. */
 	join[1]->attempts = 2;
-	s->b.failover.spares.failed = 2;
+	s->b.failover->spares.failed = 2;
 	ha_spares_step(&s->b, now + MS);
 	CHECK_INT(join[1]->attempts, 2);
-	CHECK_INT(s->b.failover.spares.failed, 2);
-	CHECK_INT(s->b.failover.spares.no_rail_since, now);
+	CHECK_INT(s->b.failover->spares.failed, 2);
+	CHECK_INT(s->b.failover->spares.no_rail_since, now);
 
 	/* The peer is reached: the others follow each other more closely. */
 	join[1]->retry_at = now + 50 * MS;
@@ -140,10 +141,10 @@ static void no_more_than_pairs(void)
 
 	device[0].up = false;
 	ha_spares_step(&s->b, 1000 * MS);
-	CHECK_INT(s->b.failover.spares.wanted, 0x6); /* the other one, with either of the peer's */
+	CHECK_INT(s->b.failover->spares.wanted, 0x6); /* the other one, with either of the peer's */
 	device[1].up = false;
 	ha_spares_step(&s->b, 1000 * MS);
-	CHECK_INT(s->b.failover.spares.wanted, 0x2); /* a port may come up any time */
+	CHECK_INT(s->b.failover->spares.wanted, 0x2); /* a port may come up any time */
 	free(s);
 }
 
@@ -155,7 +156,7 @@ static void passes_in_vain(void)
 	static struct ha_device device[2];
 	struct ha_send *s = without_rail(&ctx, device);
 	static const unsigned pause[] = { 0, 100, 200, 400, 800, 800 };
-	struct ha_spares *spares = &s->b.failover.spares;
+	struct ha_spares *spares = &s->b.failover->spares;
 
 	for (unsigned i = 0; i < 6; i++) {
 		unsigned passes = i < 4 ? i : 4;
@@ -184,7 +185,7 @@ static void how_many(void)
 
 	device[0].ports = 2;
 	CHECK_INT(ha_spares_count(&s->b), HA_MAX_RAILS - DATA);
-	device[0].ports = s->b.failover.spares.peer_ports = 1; /* the only pair is taken */
+	device[0].ports = s->b.failover->spares.peer_ports = 1; /* the only pair is taken */
 	CHECK_INT(ha_spares_count(&s->b), 0);
 	s->b.terms.flags = HA_FLAG_FAILOVER | HA_FLAG_DUAL_PATH;
 	CHECK_INT(ha_spares_count(&s->b), 1);
@@ -200,7 +201,7 @@ static void a_better_standby(void)
 	static struct ha_ctx ctx = { .clock = &ha_clock_live };
 	static struct ha_device device[2];
 	struct ha_send *s = without_rail(&ctx, device);
-	struct ha_spares *spares = &s->b.failover.spares;
+	struct ha_spares *spares = &s->b.failover->spares;
 	uint64_t now = 1000 * MS;
 
 	s->b.active = 1;
@@ -243,9 +244,9 @@ static void spare_up(struct ha_send *s, unsigned rail, struct ha_device *here, u
 
 static unsigned wanted_at(struct ha_send *s, uint64_t now)
 {
-	s->b.schedule.due = UINT64_MAX;
+	s->b.schedule->due = UINT64_MAX;
 	ha_spares_step(&s->b, now);
-	return s->b.failover.spares.wanted;
+	return s->b.failover->spares.wanted;
 }
 
 /* One comes up at a time, the first that does nothing; none where what is up protects against the
@@ -256,20 +257,20 @@ static void one_stands_by(void)
 	static struct ha_device device[2];
 	struct ha_send *s = with_rail(&ctx, device);
 
-	s->b.failover.ctl[1].join.retry_at = 7;
+	s->b.failover->ctl[1].join.retry_at = 7;
 	CHECK_INT(wanted_at(s, 1000 * MS), 2);
-	CHECK_INT(s->b.schedule.due, 7);
+	CHECK_INT(s->b.schedule->due, 7);
 	CHECK(ha_spares_wanted(&s->b, &s->b.rail[1]));
 	CHECK(!ha_spares_wanted(&s->b, &s->b.rail[2]));
 	CHECK(ha_spares_wanted(&s->b, &s->b.rail[0])); /* a data rail always is */
 	s->b.rail[1].state = HA_RAIL_JOIN;
 	CHECK_INT(wanted_at(s, 1000 * MS), 0);
 	s->b.rail[1].state = HA_RAIL_DOWN;
-	s->b.failover.ctl[1].slow = HA_SLOW_OPEN;
+	s->b.failover->ctl[1].slow = HA_SLOW_OPEN;
 	CHECK_INT(wanted_at(s, 1000 * MS), 0);
-	s->b.failover.ctl[1].slow = HA_SLOW_TIDY; /* which delays nobody */
+	s->b.failover->ctl[1].slow = HA_SLOW_TIDY; /* which delays nobody */
 	CHECK_INT(wanted_at(s, 1000 * MS), 2);
-	s->b.failover.ctl[1].slow = HA_SLOW_NONE;
+	s->b.failover->ctl[1].slow = HA_SLOW_NONE;
 	spare_up(s, 1, &device[1], 9);
 	CHECK_INT(wanted_at(s, 1000 * MS), 0);
 	s->b.terms.flags = HA_FLAG_FAILOVER; /* an old peer's only one */
@@ -293,11 +294,11 @@ static void two_when_a_spare_carries(void)
 
 	s->b.rail[0].state = HA_RAIL_DOWN;
 	s->b.active = 0;
-	s->b.failover.spares.no_rail_since = 5;
+	s->b.failover->spares.no_rail_since = 5;
 	spare_up(s, 1, &device[1], 9);
 	s->b.balance.weight[1] = 1024;
 	CHECK_INT(wanted_at(s, 1000 * MS), 4);
-	CHECK_INT(s->b.failover.spares.no_rail_since, 0);
+	CHECK_INT(s->b.failover->spares.no_rail_since, 0);
 	spare_up(s, 2, &device[0], 8);
 	CHECK_INT(wanted_at(s, 1000 * MS), 0);
 	free(s);
@@ -314,29 +315,29 @@ static void behind_what_was_lost(void)
 	s->b.rail[2].loss.lost_at = now;
 	s->b.rail[3].loss.lost_at = now - 9 * MS; /* the last one counts */
 	CHECK_INT(wanted_at(s, now), 2);
-	CHECK_INT(s->b.failover.ctl[1].join.retry_at, now + 250 * MS);
-	CHECK_INT(s->b.schedule.due, now + 250 * MS);
-	s->b.failover.ctl[1].join.retry_at = now + 900 * MS; /* its own back-off is longer */
+	CHECK_INT(s->b.failover->ctl[1].join.retry_at, now + 250 * MS);
+	CHECK_INT(s->b.schedule->due, now + 250 * MS);
+	s->b.failover->ctl[1].join.retry_at = now + 900 * MS; /* its own back-off is longer */
 	wanted_at(s, now);
-	CHECK_INT(s->b.failover.ctl[1].join.retry_at, now + 900 * MS);
-	s->b.failover.spares.improve = true; /* a port is back: now */
-	s->b.failover.spares.improve_at = now + MS;
+	CHECK_INT(s->b.failover->ctl[1].join.retry_at, now + 900 * MS);
+	s->b.failover->spares.improve = true; /* a port is back: now */
+	s->b.failover->spares.improve_at = now + MS;
 	wanted_at(s, now);
-	CHECK_INT(s->b.failover.ctl[1].join.retry_at, now + 900 * MS);
-	CHECK_INT(s->b.schedule.due, now + MS);
+	CHECK_INT(s->b.failover->ctl[1].join.retry_at, now + 900 * MS);
+	CHECK_INT(s->b.schedule->due, now + MS);
 	wanted_at(s, now + MS);
-	CHECK_INT(s->b.failover.ctl[1].join.retry_at, 0);
+	CHECK_INT(s->b.failover->ctl[1].join.retry_at, 0);
 	free(s);
 
 	s = with_rail(&ctx, device); /* a standby that shares a NIC there: a better one is tried */
 	spare_up(s, 1, &device[1], 0);
-	s->b.failover.spares.improve = true;
-	s->b.failover.spares.improve_at = now;
+	s->b.failover->spares.improve = true;
+	s->b.failover->spares.improve_at = now;
 	CHECK_INT(wanted_at(s, now - 1), 0);
 	CHECK_INT(wanted_at(s, now), 4);
 	spare_up(s, 2, &device[1], 9); /* it is up: nothing is left to improve */
 	CHECK_INT(wanted_at(s, now), 0);
-	CHECK(!s->b.failover.spares.improve);
+	CHECK(!s->b.failover->spares.improve);
 	free(s);
 }
 
@@ -350,9 +351,9 @@ static void superfluous_are_closed(void)
 
 	spare_up(s, 1, &device[1], 9);
 	spare_up(s, 2, &device[0], 9);
-	s->b.failover.ctl[2].join.up_since = now;
+	s->b.failover->ctl[2].join.up_since = now;
 	wanted_at(s, now + 500 * MS - 1);
-	CHECK_INT(s->b.schedule.due, now + 500 * MS);
+	CHECK_INT(s->b.schedule->due, now + 500 * MS);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_UP);
 	wanted_at(s, now + 500 * MS);
 	CHECK_INT(s->b.rail[2].state, HA_RAIL_FENCING);
@@ -417,9 +418,9 @@ static void one_on_each_switch(void)
 	ctx.config.standbys = 1;
 	CHECK_INT(wanted_at(s, now), 0);
 	ctx.config.standbys = 0;
-	s->b.failover.spares.peer_ports = 1;
+	s->b.failover->spares.peer_ports = 1;
 	CHECK_INT(wanted_at(s, now), 0);
-	s->b.failover.spares.peer_ports = 2;
+	s->b.failover->spares.peer_ports = 2;
 	device[0].ports = 1;
 	CHECK_INT(wanted_at(s, now), 0);
 	device[0].ports = 2;
@@ -490,14 +491,14 @@ static void more_when_all_are_silent(void)
 	uint64_t now = 100000 * MS, from = now;
 
 	spare_up(s, 1, &device[1], 9);
-	s->b.failover.ctl[1].join.up_since = s->b.failover.ctl[1].join.retry_at = UINT64_MAX - MS;
-	s->b.failover.ctl[2].join.retry_at = UINT64_MAX;
+	s->b.failover->ctl[1].join.up_since = s->b.failover->ctl[1].join.retry_at = UINT64_MAX - MS;
+	s->b.failover->ctl[2].join.retry_at = UINT64_MAX;
 	CHECK(ha_spares_may_add(&s->b));
 	ha_spares_add(&s->b, now);
 	CHECK(ha_spares_adding(&s->b, now + 1000 * MS - 1));
 	CHECK(!ha_spares_adding(&s->b, now + 1000 * MS));
-	CHECK_INT(s->b.schedule.due, now);
-	CHECK_INT(s->b.failover.ctl[2].join.retry_at, 0);
+	CHECK_INT(s->b.schedule->due, now);
+	CHECK_INT(s->b.failover->ctl[2].join.retry_at, 0);
 	CHECK_INT(wanted_at(s, now), 0xc);
 	device[1].up = false; /* two pairs are left, of which the data rail has one */
 	CHECK_INT(wanted_at(s, now), 0);
@@ -513,7 +514,7 @@ static void more_when_all_are_silent(void)
 	ha_spares_added(&s->b);
 	CHECK(!ha_spares_adding(&s->b, from));
 	ha_spares_add(&s->b, from);
-	CHECK_INT(s->b.failover.spares.add_from, from + 2000 * MS);
+	CHECK_INT(s->b.failover->spares.add_from, from + 2000 * MS);
 	free(s);
 
 	for (unsigned i = 0; i < 5; i++) { /* who may */
@@ -541,20 +542,20 @@ static void one_after_the_other(void)
 	uint64_t now = 1000 * MS;
 
 	CHECK_INT(ha_spares_turn_at(&s->b, r), 0);
-	s->b.failover.spares.open_ns = 20 * MS;
+	s->b.failover->spares.open_ns = 20 * MS;
 	s->b.rail[0].loss.lost_at = now;
 	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 5 * MS);
 	s->b.rail[1].state = HA_RAIL_JOIN;
-	s->b.failover.ctl[1].join.since = now + 3 * MS;
+	s->b.failover->ctl[1].join.since = now + 3 * MS;
 	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 83 * MS);
 	s->b.rail[1].state = HA_RAIL_PROBE;
 	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 83 * MS);
-	s->b.failover.spares.open_ns = 1000 * MS; /* a driver that is slow, up to a limit */
+	s->b.failover->spares.open_ns = 1000 * MS; /* a driver that is slow, up to a limit */
 	CHECK_INT(ha_spares_turn_at(&s->b, r), now + 250 * MS);
 	CHECK_INT(ha_spares_answer_ns(&s->b), 400 * MS);
 	CHECK_INT(ha_spares_probe_ns(&s->b), 240 * MS);
 	s->b.rail[1].state = HA_RAIL_DOWN;
-	s->b.failover.ctl[1].slow = HA_SLOW_OPEN;
+	s->b.failover->ctl[1].slow = HA_SLOW_OPEN;
 	CHECK(ha_spares_turn_at(&s->b, r) == UINT64_MAX);
 	CHECK(ha_spares_turn_at(&s->b, &s->b.rail[1]) != UINT64_MAX); /* that is itself */
 	free(s);
@@ -591,7 +592,7 @@ static void what_was_tried(void)
 	CHECK_INT(ha_spares_recent(&s->b, pair[1]), HA_TURNS_MAX);
 	ha_spares_tried(&s->b, 0, &device[0]);
 	CHECK_INT(ha_spares_recent(&s->b, pair[1]), HA_TURNS_MAX - 1);
-	s->b.failover.spares.turns += HA_TURNS_MAX;
+	s->b.failover->spares.turns += HA_TURNS_MAX;
 	CHECK_INT(ha_spares_recent(&s->b, pair[1]), 0); /* long ago */
 
 	pair[0]->tries = 7; /* what failed long ago says less */

@@ -571,7 +571,7 @@ static void held_of_one_that_leaves(void)
 /* A round of the driver in which no connection has anything to do, after so long. */
 static uint64_t look_after(uint64_t ns, uint64_t urgent_until)
 {
-	struct ha_schedule *s = &send->b.schedule;
+	struct ha_schedule *s = send->b.schedule;
 	uint64_t next;
 
 	w.clock.now += ns;

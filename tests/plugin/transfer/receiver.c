@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "plugin/balance/policy.h"
 #include "plugin/ctx.h"
+#include "tests/plugin/ends.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -113,7 +114,7 @@ static void prepare_device(struct ha_device *dev)
 
 struct ha_recv *make_receiver(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	c->b.ctx = calloc(1, sizeof(*c->b.ctx));

@@ -8,6 +8,7 @@
 #include "plugin/ctx.h"
 #include "plugin/transfer/one_sided.h"
 #include "plugin/transfer/suspect.h"
+#include "tests/plugin/ends.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -75,7 +76,7 @@ uint32_t rkey_of(unsigned rail, unsigned member)
 
 struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	s->b.ctx = calloc(1, sizeof(*s->b.ctx));

@@ -6,6 +6,7 @@
 #include "plugin/bundle.h"
 #include "plugin/ctx.h"
 #include "plugin/device/device.h"
+#include "tests/plugin/ends.h"
 #include "tests/plugin/transfer/recorder.h"
 
 #include <errno.h>
@@ -143,7 +144,7 @@ static void cannot_be_asked(void)
 
 static void a_receive(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 	struct ha_recv_slot *slot = &c->slot[3];
 
 	CHECK(c);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "plugin/ctx.h"
+#include "tests/plugin/ends.h"
 
 #include <linux/membarrier.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static struct ha_ctx ctx = { .progress = make_round, .loop.threaded = true };
 
 static struct ha_bundle *make_bundle(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	s->b.ctx = &ctx;

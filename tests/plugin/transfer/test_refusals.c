@@ -10,6 +10,7 @@
 #include "plugin/ctx.h"
 #include "plugin/transfer/suspect.h"
 #include "tests/base/lines.h"
+#include "tests/plugin/ends.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static void prepare_bundle(struct ha_bundle *b, bool is_send)
 
 static struct ha_recv *make_receiver(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	prepare_bundle(&c->b, false);
@@ -45,7 +46,7 @@ static struct ha_recv *make_receiver(void)
 
 static struct ha_send *make_sender(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	prepare_bundle(&s->b, true);

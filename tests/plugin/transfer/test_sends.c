@@ -425,23 +425,23 @@ static void advice_is_followed(void)
 static void replay_is_counted(void)
 {
 	struct ha_send *s = make_sender();
-	struct ha_compare *compare = &s->b.failover.ctl[1].compare;
+	struct ha_compare *compare = &s->b.failover->ctl[1].compare;
 
 	announce_receive(s, 1, LARGE);
 	CHECK(send_member(s, 0, LARGE));
 	compare->unreported = true;
 	s->slot[0].parked = 3;
-	s->b.failover.parked = 2;
+	s->b.failover->parked = 2;
 	s->b.abort.held = -EIO; /* the connection may be about to end: nothing is */
 	ha_replay(&s->b);
 	CHECK_INT(s->slot[0].parked, 3);
 	s->b.abort.held = 0;
 	ha_replay(&s->b);
 	CHECK_INT(s->slot[0].parked, 0);
-	CHECK_INT(s->b.failover.parked, 0);
+	CHECK_INT(s->b.failover->parked, 0);
 	CHECK_INT(compare->replayed_requests, 1);
 	CHECK_INT(compare->replayed_bytes, LARGE);
-	CHECK_INT(s->b.failover.ctl[0].compare.replayed_requests, 0);
+	CHECK_INT(s->b.failover->ctl[0].compare.replayed_requests, 0);
 	free_sender(s);
 }
 

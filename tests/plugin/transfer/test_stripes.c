@@ -8,6 +8,7 @@
 #include "plugin/balance/policy.h"
 #include "plugin/bundle.h"
 #include "plugin/ctx.h"
+#include "tests/plugin/ends.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,7 +50,7 @@ static const struct ha_verbs_hot hot = { .post_send = post_announcement, .poll_c
 
 static struct ha_recv *make_receiver(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	c->b.ctx = calloc(1, sizeof(*c->b.ctx));

@@ -10,6 +10,7 @@
 #include "plugin/channel/board.h"
 #include "plugin/ctx.h"
 #include "plugin/transfer/one_sided.h"
+#include "tests/plugin/ends.h"
 #include "tests/plugin/idle_cq.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static struct ha_ctx ctx = { .clock = &ha_clock_live,
 
 static struct ha_recv *make_receiver(void)
 {
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_recv *c = new_recv();
 
 	CHECK(c);
 	c->b.ctx = &ctx;
@@ -198,7 +199,7 @@ static void receives_are_announced(void)
 /* Each rail's word only grows, and the largest counts. */
 static void words_of_all_rails(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 	struct ha_board *board;
 
 	CHECK(s);
@@ -298,8 +299,8 @@ static void as_many_windows_as_can_be(void)
 /* Each end has its own part, and gives it back; there may be none. */
 static void parts_of_the_ends(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
-	struct ha_recv *c = calloc(1, sizeof(*c));
+	struct ha_send *s = new_send();
+	struct ha_recv *c = new_recv();
 
 	CHECK(s && c);
 	s->b.is_send = true;
@@ -319,7 +320,7 @@ static void parts_of_the_ends(void)
 /* HA_NCCL_ACK=memory: a send waits for the receiver's delivery count and for its own completion. */
 static void delivery_is_awaited(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	for (unsigned i = 0; i < 4; i++) {

@@ -7,12 +7,13 @@
 #include "base/check.h"
 #include "plugin/bundle.h"
 #include "plugin/transfer/one_sided.h"
+#include "tests/plugin/ends.h"
 
 #include <stdlib.h>
 
 int main(void)
 {
-	struct ha_send *s = calloc(1, sizeof(*s));
+	struct ha_send *s = new_send();
 
 	CHECK(s);
 	s->b.is_send = true;
