@@ -13,6 +13,7 @@
 A sysfs tree of the test's own says which interface an RDMA device has. The frames that lldpd sends are caught, too, and put where
 systemd-networkd keeps them: the answers are the same. Argument: ha. As root."""
 
+import atexit
 import json
 import os
 import shutil
@@ -75,6 +76,12 @@ class Host:
         with open(os.path.join(folder, self.name + ".log"), "w", encoding="utf-8") as log:
             self.daemon = self.space.popen("unshare", "--mount", "--propagation", "private", "sh", "-c", script, stdin=subprocess.DEVNULL,
                                            stdout=log, stderr=log)
+        atexit.register(self.stop)
+
+    def stop(self):
+        """Its monitor; the process that this watches ends with it."""
+        self.daemon.kill()
+        self.daemon.wait()
 
     def chassis(self):
         """As the daemon itself names it: "mac:..."."""
@@ -203,8 +210,7 @@ def main():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as f:
             f.write(struct.pack("<Q", len(frame)) + frame)
-    host.daemon.kill()
-    host.daemon.wait()
+    host.stop()
     await_(lambda: asked.ports()["mlx5_0:1"]["source"] == "networkd", "lldpd has gone")
     ports = asked.ports()
     check_ports(ports, leaf1, leaf2, "networkd")
