@@ -220,9 +220,13 @@ static struct ha_recv *make_receiver(const struct ha_wire_rail *peer)
 {
 	struct ha_recv *c = new_recv();
 	struct ha_send *like = make_sender();
+	struct ha_bundle own = c->b;
 
-	CHECK(c);
 	c->b = like->b;
+	c->b.failover = own.failover;
+	c->b.schedule = own.schedule;
+	c->b.link = own.link;
+	*c->b.failover = *like->b.failover;
 	free(like);
 	c->b.is_send = false;
 	c->b.nrails = 2;
