@@ -19,8 +19,10 @@ SWITCH = "10.0.0.254"
 
 
 class Network:
-    def __init__(self, build, kind, hosts, fault=""):
+    def __init__(self, build, kind, hosts, fault="", lease=2, answer=1):
+        """Seconds: after `lease` a rank that says nothing has ended its group, after `answer` the switch that does not answer is left."""
         self.build, self.kind, self.hosts, self.fault = build, kind, hosts, fault
+        self.limits = "--lease=%d" % lease, "--switch-timeout=%d" % answer
         self.top = folder("hawser-ina-")
         self.processes, self.spaces = {}, {}
 
@@ -127,8 +129,8 @@ class Network:
         if self.kind == "memif":
             card = "--port=net_memif0,role=client,socket=%s,socket-abstract=no,mac=02:00:00:00:01:%02x" % (self.path("memif%d" % i), i)
         self.start("backend%d" % i, self.build + "/ha-backend", "--bind=10.0.0.%d" % (i + 1), "--controller=unix:" + self.path("controller"),
-                   "--socket=" + self.socket(i), "--workers=1", "--lease=2", "--log=1", "--peer-timeout=20", "--switch-timeout=1", "--memory=64", "--metrics=none",
-                   "--idle-us=200", card, space=self.spaces.get(i))
+                   "--socket=" + self.socket(i), "--workers=1", "--log=1", "--peer-timeout=20", "--memory=64", "--metrics=none", "--idle-us=200",
+                   *self.limits, card, space=self.spaces.get(i))
         self._listens("backend%d" % i, self.socket(i), socket.SOCK_SEQPACKET)
 
     def socket(self, i):

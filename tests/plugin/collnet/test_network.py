@@ -35,7 +35,7 @@ class Ranks:
             network.start("rank%d" % r, network.build + "/ha", *self.command(), "--ranks", str(n), "--rank", str(r), "--rendezvous", "127.177.%d.%d:20000" % (one, two + 1),
                           "-b", size, "-e", size, "--duration", "600s",
                           env={"HA_NCCL_VERBS": "soft", "SOFTROCE_DEVICES": "127.175.%d.0/24,127.176.%d.0/24" % (two, two), "NCCL_DEBUG": "INFO", "HA_NCCL_DEBUG": "",
-                               "NCCL_COLLNET_ENABLE": "1", "NETCCL_BACKEND": network.socket(r % network.hosts), "HA_NCCL_COLLNET_TIMEOUT_MS": str(silence_ms),
+                               "NCCL_COLLNET_ENABLE": "1", "HA_NCCL_COLLNET": "1", "NETCCL_BACKEND": network.socket(r % network.hosts), "HA_NCCL_COLLNET_TIMEOUT_MS": str(silence_ms),
                                **self.environment(r)})
 
     def command(self):
@@ -181,7 +181,9 @@ def main():
             print("skipped: NCCL %s is not there; `scripts/install-deps nccl-all` fetches it" % Ranks.version)
             return 77
     fault = {"loss": "loss=0.01" if kind == "xdp" else "loss=0.01,duplicate=0.01,reorder=0.01,seed=7"}.get(name, "")
-    with daemons.Network(build, kind, 4 if kind == "xdp" else 2, fault) as network:
+    # Nobody dies of lost packets: only a hang gets to these limits, which are short where something is killed.
+    calm = {"lease": 60, "answer": 20} if name == "loss" else {}
+    with daemons.Network(build, kind, 4 if kind == "xdp" else 2, fault, **calm) as network:
         begin = time.monotonic()
         print("%s, %s: %s; %.1f s" % (kind, name, {"loss": loss, "switch": switch, "backend": backend, "hung": hung, "controller": controller}[name](network),
                                       time.monotonic() - begin))
