@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "softcuda/machine.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,24 +137,16 @@ int find_machine_device(const struct machine *machine, const char *pci_id)
 	return (int)bus - 1;
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-	const unsigned char *at = bytes;
-	for (size_t i = 0; i < size; i++)
-		hash = (hash ^ at[i]) * 0x100000001b3ull;
-	return hash;
-}
-
 void make_machine_uuid(const struct machine *machine, unsigned number, unsigned char uuid[16])
 {
 	char host[65] = "";
 	gethostname(host, sizeof(host) - 1);
 	uint64_t halves[2];
 	for (unsigned i = 0; i < 2; i++) {
-		halves[i] = hash_bytes(0xcbf29ce484222325ull + i, host, strlen(host));
+		halves[i] = ha_hash_text(HA_HASH_START + i, host);
 		halves[i] =
-			hash_bytes(halves[i], &machine->pci_domain, sizeof(machine->pci_domain));
-		halves[i] = hash_bytes(halves[i], &number, sizeof(number));
+			ha_hash_bytes(halves[i], &machine->pci_domain, sizeof(machine->pci_domain));
+		halves[i] = ha_hash_bytes(halves[i], &number, sizeof(number));
 	}
 	memcpy(uuid, halves, sizeof(halves));
 }

@@ -7,6 +7,8 @@
  */
 #include "plugin/channel/wire.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -129,15 +131,12 @@ static int check_rail(const struct ha_msg_rail *m)
 
 uint64_t ha_wire_board_sum(const struct ha_board_message *message)
 {
-	/* FNV-1a, 64 bits: against halves of messages, not against enemies, who could write
+	/* Against halves of messages, not against enemies, who could write
 	 * anywhere in our rings. */
-	uint64_t sum = UINT64_C(0xcbf29ce484222325) ^ message->number;
 	uint32_t length = message->length <= HA_BOARD_BODY ? message->length : 0;
+	uint64_t sum = ha_hash_word(HA_HASH_START ^ message->number, message->length);
 
-	sum = (sum ^ message->length) * UINT64_C(0x100000001b3);
-	for (uint32_t i = 0; i < length; i++)
-		sum = (sum ^ message->body[i]) * UINT64_C(0x100000001b3);
-	return sum;
+	return ha_hash_bytes(sum, message->body, length);
 }
 
 int ha_wire_check_message(const void *message, size_t length)

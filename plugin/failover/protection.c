@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plugin/failover/protection.h"
 
+#include "base/hash.h"
 #include "plugin/device/device.h"
 #include "rdma/topo/leaf.h"
 
 /* Never 0. */
 static uint64_t hash_name(uint64_t mark, const char *name, size_t size)
 {
-	for (size_t i = 0; i < size && name[i]; i++)
-		mark = (mark ^ (uint8_t)name[i]) * UINT64_C(0x100000001b3);
-	return mark | 1;
+	return ha_hash_bytes(mark, name, strnlen(name, size)) | 1;
 }
 
 uint64_t ha_peer_device(const struct ha_wire_rail *end)
@@ -48,18 +47,6 @@ static bool has_several_devices(const struct ha_bundle *b, unsigned rails, bool 
 	return false;
 }
 
-/* One of the rails has no end there. */
-static bool survives_place(const struct ha_bundle *b, unsigned rails, uint32_t place)
-{
-	for (; rails; rails &= rails - 1) {
-		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
-
-		if (ha_device_place(r->dev) != place && ha_peer_place(b, &r->setup.peer) != place)
-			return true;
-	}
-	return false;
-}
-
 /* All of one kind: else nothing is known of which ends are on one switch. */
 static bool places_known(const struct ha_bundle *b, unsigned rails)
 {
@@ -75,27 +62,6 @@ static bool places_known(const struct ha_bundle *b, unsigned rails)
 	return true;
 }
 
-uint32_t ha_protection_shared_place(const struct ha_bundle *b, unsigned rails)
-{
-	for (unsigned left = places_known(b, rails) ? rails : 0; left; left &= left - 1) {
-		const struct ha_rail *r = &b->rail[__builtin_ctz(left)];
-		uint32_t here = ha_device_place(r->dev), there = ha_peer_place(b, &r->setup.peer);
-
-		if (!survives_place(b, rails, here))
-			return here;
-		if (!survives_place(b, rails, there))
-			return there;
-	}
-	return 0;
-}
-
-static bool survives_switch(const struct ha_bundle *b, unsigned rails)
-{
-	return places_known(b, rails) && !ha_protection_shared_place(b, rails);
-}
-
-/* ---- switches that are presumed ---- */
-
 /* Of a rail's end: its leaf switch, by place, or presumed by the NIC's name. */
 static uint64_t switch_of(const struct ha_bundle *b, const struct ha_rail *r, bool here,
 			  bool by_place)
@@ -107,8 +73,8 @@ static uint64_t switch_of(const struct ha_bundle *b, const struct ha_rail *r, bo
 	return hash_name(0, name, sizeof(r->setup.peer.name));
 }
 
-static bool survives_presumed(const struct ha_bundle *b, unsigned rails, uint64_t mark,
-			      bool by_place)
+/* One of the rails has no end there. */
+static bool survives_switch(const struct ha_bundle *b, unsigned rails, uint64_t mark, bool by_place)
 {
 	for (; rails; rails &= rails - 1) {
 		const struct ha_rail *r = &b->rail[__builtin_ctz(rails)];
@@ -130,12 +96,27 @@ struct ha_presumed_switch ha_protection_presumed_switch(const struct ha_bundle *
 		for (unsigned here = 0; here < 2; here++) {
 			uint64_t mark = switch_of(b, r, here, shared.by_place);
 
-			if (!survives_presumed(b, rails, mark, shared.by_place) &&
+			if (!survives_switch(b, rails, mark, shared.by_place) &&
 			    (!shared.mark || mark < shared.mark))
 				shared.mark = mark;
 		}
 	}
 	return shared;
+}
+
+uint32_t ha_protection_shared_place(const struct ha_bundle *b, unsigned rails)
+{
+	struct ha_presumed_switch shared = ha_protection_presumed_switch(b, rails);
+
+	return shared.by_place ? (uint32_t)shared.mark : 0;
+}
+
+/* Any one: that of every end is known. */
+static bool survives_any_switch(const struct ha_bundle *b, unsigned rails)
+{
+	struct ha_presumed_switch shared = ha_protection_presumed_switch(b, rails);
+
+	return shared.by_place && !shared.mark;
 }
 
 bool ha_protection_crosses(const struct ha_bundle *b, unsigned rails)
@@ -172,7 +153,7 @@ enum ha_status_against ha_protection(const struct ha_bundle *b, unsigned rails)
 	here = has_several_devices(b, rails, true);
 	there = has_several_devices(b, rails, false);
 	if (here && there)
-		return survives_switch(b, rails) ? HA_AGAINST_SWITCH : HA_AGAINST_NIC;
+		return survives_any_switch(b, rails) ? HA_AGAINST_SWITCH : HA_AGAINST_NIC;
 	if (here)
 		return HA_AGAINST_NIC_HERE;
 	return there ? HA_AGAINST_NIC_THERE : HA_AGAINST_NOTHING;

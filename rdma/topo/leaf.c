@@ -3,16 +3,14 @@
 
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "rdma/topo/device.h"
 
 uint32_t ha_leaf_of_switch(const char *id)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	uint32_t leaf;
+	uint64_t hash = ha_hash_text(HA_HASH_START, id);
+	uint32_t leaf = (uint32_t)(hash ^ hash >> 20 ^ hash >> 40) & HA_LEAF_HASH;
 
-	for (; *id; id++)
-		hash = (hash ^ (uint8_t)*id) * UINT64_C(0x100000001b3);
-	leaf = (uint32_t)(hash ^ hash >> 20 ^ hash >> 40) & HA_LEAF_HASH;
 	return HA_LEAF_SWITCH | (leaf ? leaf : 1);
 }
 

@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/http.h"
 #include "base/loop.h"
+#include "base/newfile.h"
 #include "base/options.h"
 #include "tools/exporter/metrics.h"
 #include "tools/exporter/page.h"
@@ -164,21 +165,13 @@ static void print_still(const void *user, FILE *out)
 /* The collector never sees half of a file. */
 static int write_textfile(const struct exporter *x, const char *path)
 {
-	char fresh[PATH_MAX];
-	FILE *out;
-	int err;
+	struct ha_new_file file;
+	int err = ha_new_file_open(&file, path);
 
-	if (snprintf(fresh, sizeof(fresh), "%s.%d", path, (int)getpid()) >= (int)sizeof(fresh))
-		return -ENAMETOOLONG;
-	out = fopen(fresh, "we");
-	if (!out)
-		return -errno;
-	metrics_print(&x->watcher, &x->reporter, METRICS_TEXT, out);
-	if (!fclose(out) && !rename(fresh, path))
-		return 0;
-	err = -errno;
-	unlink(fresh);
-	return err;
+	if (err)
+		return err;
+	metrics_print(&x->watcher, &x->reporter, METRICS_TEXT, file.out);
+	return ha_new_file_close(&file);
 }
 
 /* Once, not after each look, until it has been written again. */

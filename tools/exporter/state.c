@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/newfile.h"
 #include "tools/exporter/watcher.h"
 
 static json_t *counter_json(const struct counter *c)
@@ -41,18 +42,17 @@ static json_t *processes_json(const struct watcher *w)
 int watcher_save(const struct watcher *w, const char *path)
 {
 	json_t *all = json_object(), *counters = json_array();
-	char fresh[PATH_MAX];
-	int err = 0;
+	struct ha_new_file file;
+	int err = ha_new_file_open(&file, path);
 
 	for (size_t i = 0; i < w->counters.n; i++)
 		json_array_append_new(counters, counter_json(&w->counters.list[i]));
 	json_object_set_new(all, "counters", counters);
 	json_object_set_new(all, "processes", processes_json(w));
-	if (snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
-		err = -ENAMETOOLONG;
-	else if (json_dump_file(all, fresh, JSON_COMPACT | JSON_REAL_PRECISION(17)) ||
-		 rename(fresh, path))
-		err = errno ? -errno : -EIO;
+	if (!err) {
+		json_dumpf(all, file.out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+		err = ha_new_file_close(&file);
+	}
 	json_decref(all);
 	return err;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/socket.h"
 #include "tools/job/cues.h"
 #include "tools/job/launch.h"
@@ -72,9 +73,7 @@ static const struct launcher *launcher_find(struct ha_place *place)
 
 static uint64_t text_hash(uint64_t h, const char *text)
 {
-	for (; text && *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3u; /* FNV-1a */
-	return h;
+	return text ? ha_hash_text(h, text) : h;
 }
 
 /* The first host of a Slurm list such as "node[03-05,9],other". */
@@ -188,8 +187,8 @@ static int run_launched(const struct ha_launch_options *options, const struct la
 			options->program);
 		return HA_EXIT_USAGE;
 	}
-	place->job = text_hash(0xcbf29ce484222325u,
-			       launcher && launcher->job ? getenv(launcher->job) : NULL);
+	place->job =
+		text_hash(HA_HASH_START, launcher && launcher->job ? getenv(launcher->job) : NULL);
 	place->job = text_hash(place->job, getenv("SLURM_JOB_ID"));
 	if (place->rank >= place->ranks || place->ranks < 1) {
 		fprintf(stderr, "%s: rank %d of %d, as %s says, makes no sense\n", options->program,

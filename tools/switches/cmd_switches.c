@@ -93,13 +93,13 @@ static int count_asked(const struct switches_list *list)
 
 static int write_file(const struct options *options, const struct switches_list *list)
 {
-	char why[256];
+	int err = options->file ? switches_write_file(list, options->file) : 0;
 
-	if (!options->file || !switches_write_file(list, options->file, why, sizeof(why)))
+	if (!err)
 		return 0;
 	fprintf(stderr,
 		"ha switches: %s: %s; run it as root, or name a file in a folder of yours\n",
-		options->file, why);
+		options->file, strerror(-err));
 	return 1;
 }
 

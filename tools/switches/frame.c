@@ -127,7 +127,7 @@ static bool take_tlvs(const unsigned char *data, size_t size, struct switches_ne
 		if (v.size > size - 2)
 			return false;
 		if (type == TLV_END)
-			return *new->at.id &&*new->at.port;
+			return new->at.id[0] && new->at.port[0];
 		if (!take_tlv(type, v, new, &port_is_mac))
 			return false;
 		data += 2 + v.size;

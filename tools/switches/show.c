@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/newfile.h"
 
 /* ---- for people ---- */
 
@@ -117,7 +117,7 @@ int switches_show_json(const struct switches_list *list, FILE *out)
 
 /* ---- for the jobs ---- */
 
-static int write_lines(const struct switches_list *list, FILE *f)
+static void write_lines(const struct switches_list *list, FILE *f)
 {
 	fprintf(f,
 		HA_SWITCHES_HEAD "\n# Written by `ha switches --write`: port, the switch that it "
@@ -125,34 +125,19 @@ static int write_lines(const struct switches_list *list, FILE *f)
 	for (int i = 0; i < list->n; i++)
 		if (list->port[i].answer != SWITCHES_NOT_ASKED)
 			ha_switches_print(&list->port[i].line, f);
-	return fflush(f) || fchmod(fileno(f), 0644) ? -errno : 0;
 }
 
-int switches_write_file(const struct switches_list *list, const char *path, char *why, size_t size)
+int switches_write_file(const struct switches_list *list, const char *path)
 {
-	char fresh[PATH_MAX];
-	int fd, err;
-	FILE *f;
+	struct ha_new_file file;
+	int err;
 
 	if (!strcmp(path, HA_SWITCHES_FILE))
-		mkdir("/run/hawser", 0755); /* else mkstemp says what is wrong */
-	if (snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path) >= (int)sizeof(fresh)) {
-		snprintf(why, size, "its path is too long");
-		return -ENAMETOOLONG;
-	}
-	fd = mkstemp(fresh);
-	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f) {
-		err = -errno;
-		snprintf(why, size, "%s", strerror(-err));
+		mkdir("/run/hawser", 0755); /* else the next call says what is wrong */
+	err = ha_new_file_open(&file, path);
+	if (err)
 		return err;
-	}
-	err = write_lines(list, f);
-	if ((fclose(f) || rename(fresh, path)) && !err)
-		err = -errno;
-	if (err) {
-		unlink(fresh);
-		snprintf(why, size, "%s", strerror(-err));
-	}
-	return err;
+	fchmod(fileno(file.out), 0644);
+	write_lines(list, file.out);
+	return ha_new_file_close(&file);
 }

@@ -11,9 +11,8 @@ int switches_show_json(const struct switches_list *list, FILE *out);
 
 /*
  * The file that the jobs read, in the place of the one that is there, at once: readers find the old
- * one or the new one. Ports that were not asked are left out. 0; a negative errno, and `why` says
- * what could not be done.
+ * one or the new one. Ports that were not asked are left out. 0, or a negative errno.
  */
-int switches_write_file(const struct switches_list *list, const char *path, char *why, size_t size);
+int switches_write_file(const struct switches_list *list, const char *path);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "rdma/topo/device.h"
 #include "rdma/verbs/dlopen.h"
@@ -75,16 +76,14 @@ static int context_open(const struct rank *r, const struct ha_config *config, st
 /* Ranks on one host have the same addresses, and those of software NICs differ. */
 static uint64_t hash_identity(const struct rank *r, const char *host)
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = ha_hash_text(HA_HASH_START, host);
 
-	for (; *host; host++)
-		h = (h ^ (uint8_t)*host) * 0x100000001b3u; /* FNV-1a */
-	for (int i = 0; i < r->topo.ndevices; i++)
-		for (size_t k = 0; k < sizeof(r->topo.devices[i].address.gid.raw); k++)
-			h = (h ^ r->topo.devices[i].address.gid.raw[k]) * 0x100000001b3u;
-	for (int i = 0; i < r->topo.ndevices; i++)
-		h = (h ^ r->topo.devices[i].node_guid ^ r->topo.devices[i].address.lid) *
-		    0x100000001b3u;
+	for (int i = 0; i < r->topo.ndevices; i++) {
+		const struct ha_topo_device *dev = &r->topo.devices[i];
+
+		h = ha_hash_bytes(h, dev->address.gid.raw, sizeof(dev->address.gid.raw));
+		h = ha_hash_word(h, dev->node_guid ^ dev->address.lid);
+	}
 	return h;
 }
 
