@@ -88,8 +88,11 @@ void ha_incarnation_answered(struct ha_bundle *b, struct ha_rail *r,
 			     const struct ha_wire_rail *end);
 /* incarnation.c: the epoch is closed at this end: when may the next begin? */
 void ha_incarnation_over(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
-/* incarnation.c: the mask of up rails has changed: who carries what, is anybody left? */
+/* roles.c: the mask of up rails has changed: who carries what, is anybody left? */
 void ha_roles_update(struct ha_bundle *b);
+/* roles.c: a rail is back: does it carry its share again, or does it become the standby? Of a fused
+ * device all NICs are wanted. */
+void ha_roles_take(struct ha_bundle *b, struct ha_rail *r);
 /* incarnation.c: ns for which a connection without any rail goes on trying: HA_NCCL_MAX_RETRIES. */
 uint64_t ha_retry_limit_ns(const struct ha_ctx *ctx);
 /* heartbeat.c: one look at a rail that is up: does it move, does it answer? */
