@@ -6,6 +6,9 @@
 #include "plugin/channel/schedule.h"
 #include "plugin/failover/control.h"
 
+#include <assert.h>
+#include <stdalign.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,15 +18,8 @@ struct rooms {
 	struct ha_link link;
 };
 
-struct sender {
-	struct ha_send s;
-	struct rooms rooms;
-};
-
-struct receiver {
-	struct ha_recv c;
-	struct rooms rooms;
-};
+static_assert(sizeof(struct ha_send) % alignof(struct rooms) == 0, "rooms lie behind it");
+static_assert(sizeof(struct ha_recv) % alignof(struct rooms) == 0, "rooms lie behind it");
 
 static void attach_rooms(struct ha_bundle *b, struct rooms *rooms)
 {
@@ -34,37 +30,16 @@ static void attach_rooms(struct ha_bundle *b, struct rooms *rooms)
 	b->link = &rooms->link;
 }
 
-/* Whole cache lines; `more` stays untouched. */
-static void *allocate_zeroed(size_t size, size_t zeroed)
-{
-	void *memory = aligned_alloc(64, (size + 63) & ~(size_t)63);
-
-	if (memory)
-		memset(memory, 0, zeroed);
-	return memory;
-}
-
-static struct ha_bundle *new_sender(void)
-{
-	struct sender *own = allocate_zeroed(sizeof(*own), offsetof(struct ha_send, more));
-
-	if (!own)
-		return NULL;
-	attach_rooms(&own->s.b, &own->rooms);
-	return &own->s.b;
-}
-
-static struct ha_bundle *new_receiver(void)
-{
-	struct receiver *own = allocate_zeroed(sizeof(*own), offsetof(struct ha_recv, more));
-
-	if (!own)
-		return NULL;
-	attach_rooms(&own->c.b, &own->rooms);
-	return &own->c.b;
-}
-
 struct ha_bundle *ha_rooms_new(bool is_send)
 {
-	return is_send ? new_sender() : new_receiver();
+	size_t end = is_send ? sizeof(struct ha_send) : sizeof(struct ha_recv);
+	size_t more = is_send ? offsetof(struct ha_send, more) : offsetof(struct ha_recv, more);
+	size_t size = end + sizeof(struct rooms);
+	char *memory = aligned_alloc(64, (size + 63) & ~(size_t)63); /* whole cache lines */
+
+	if (!memory)
+		return NULL;
+	memset(memory, 0, more);
+	attach_rooms((struct ha_bundle *)memory, (struct rooms *)(memory + end));
+	return (struct ha_bundle *)memory;
 }

@@ -3,7 +3,7 @@
  * hookup.h - connects queue pairs to their peers, on threads that nobody waits for
  *
  * Bringing a queue pair to RTR may block in the kernel: rdma_rxe and every RoCE driver ask for the
- * peer's link address, three seconds in vain for one that does not answer. Whoever drives all
+ * peer's link address, three seconds for one that does not answer. Whoever drives all
  * connections would stand still, so he hands the queue pair over, goes on, and finds the result
  * later. A thread is started when a hookup has waited for a moment because all others are held up;
  * so in ordinary times there is one, and a device that hangs holds up its own.

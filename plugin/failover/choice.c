@@ -3,9 +3,9 @@
  * choice.c - of all devices of this end, the one for a spare's next incarnation
  *
  * Each candidate gets a number, and the smallest is taken. From the most to the least significant:
- * how often it has been tried in vain, or without any rail how recently; whether it is on a leaf
- * switch that all rails share which are up; whether rails that are up lie on it; whether it is on a
- * leaf switch that carries data; how likely it reaches the other end's device (leaf switch,
+ * how often it has been tried without success, or without any rail how recently; whether it is on a
+ * leaf switch that all rails share which are up; whether rails that are up lie on it; whether it is
+ * on a leaf switch that carries data; how likely it reaches the other end's device (leaf switch,
  * network, name); its place in the standby order (`ha topo`), behind which come the data rails'
  * own.
  */

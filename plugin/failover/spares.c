@@ -339,9 +339,11 @@ static unsigned count_further(const struct ha_bundle *b)
 /* Of them, those that are made: for the sake of the switches as long as one takes all along. */
 static unsigned count_missing(const struct ha_bundle *b)
 {
-	if (!b->ctx->config.standbys && !ha_protection_presumed_switch(b, b->active).mark)
-		return 0;
-	return count_further(b);
+	unsigned further = count_further(b);
+
+	if (b->ctx->config.standbys || !further)
+		return further;
+	return ha_protection_presumed_switch(b, b->active).mark ? further : 0;
 }
 
 /* How many spares should be: for protection, and those that the configuration adds. */

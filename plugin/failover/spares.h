@@ -96,7 +96,8 @@ uint64_t ha_spares_probe_ns(const struct ha_bundle *b);
 uint64_t ha_spares_turn_at(const struct ha_bundle *b, const struct ha_rail *r);
 /* With ha_spares_hurry: an answer is here, so the peer is reached. */
 void ha_spares_answered(struct ha_bundle *b, uint64_t now);
-/* A port is back, at this end or the other: what was tried in vain before says nothing any more. */
+/* A port is back, at this end or the other: what was tried without success before says nothing any
+ * more. */
 void ha_spares_port_back(struct ha_bundle *b);
 
 /* The entry of a pair; made if there is none. */

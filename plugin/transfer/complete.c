@@ -377,7 +377,7 @@ static void poll_for_flush(const struct ha_request *req)
 	}
 }
 
-/* Inside, polled in vain. What the caller returns. */
+/* Inside, polled without a result. What the caller returns. */
 static __attribute__((noinline)) int test_in_vain(struct ha_request *req, int *done, int *sizes)
 {
 	struct ha_bundle *b = req->bundle;

@@ -156,22 +156,29 @@ static void no_second(void)
 	duel_close(&d);
 }
 
+/* Events, status and its JSON say so, at both ends. */
+static void survives_switch(struct duel *d)
+{
+	char json[65536];
+
+	for (int end = 0; end < ENDS; end++) {
+		duel_await_events(d, end, EVENT("protected"),
+				  "against the loss of a NIC or a leaf switch\"", 1);
+		await_status(d, end, " switch ");
+		duel_status_json(d, end, json, sizeof(json));
+		HOLDS(d, strstr(json, "\"protected_against\": \"switch\""), "%s", json);
+	}
+}
+
 /* Rail and plane of every NIC are known: what stands by is on another leaf switch, too. */
 static void switch_apart(void)
 {
 	const struct duel_setup setup = { .env = { "NCCL_IB_HCA==soft0:1:0,soft1:1:1",
 						   DUEL_LATE_TIMEOUTS } };
-	char json[65536];
 	struct duel d;
 
 	duel_open(&d, &setup);
-	for (int end = 0; end < ENDS; end++) {
-		duel_await_events(&d, end, EVENT("protected"),
-				  "against the loss of a NIC or a leaf switch\"", 1);
-		await_status(&d, end, " switch ");
-		duel_status_json(&d, end, json, sizeof(json));
-		HOLDS(&d, strstr(json, "\"protected_against\": \"switch\""), "%s", json);
-	}
+	survives_switch(&d);
 	duel_close(&d);
 }
 
@@ -200,18 +207,12 @@ static void remove_switches(const char *variable)
 /* NCCL_IB_HCA names no rail, and the file two switches: what stands by is on the other. */
 static void switches_apart(void)
 {
-	char variable[64], json[65536];
+	char variable[64];
 	struct duel d;
 
 	write_switches("leaf1", "leaf2", variable, sizeof(variable));
 	duel_open(&d, &(const struct duel_setup) { .env = { variable, DUEL_LATE_TIMEOUTS } });
-	for (int end = 0; end < ENDS; end++) {
-		duel_await_events(&d, end, EVENT("protected"),
-				  "against the loss of a NIC or a leaf switch\"", 1);
-		await_status(&d, end, " switch ");
-		duel_status_json(&d, end, json, sizeof(json));
-		HOLDS(&d, strstr(json, "\"protected_against\": \"switch\""), "%s", json);
-	}
+	survives_switch(&d);
 	duel_close(&d);
 	remove_switches(variable);
 }
