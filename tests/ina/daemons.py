@@ -20,7 +20,7 @@ SWITCH = "10.0.0.254"
 
 class Network:
     def __init__(self, build, kind, hosts, fault="", lease=2, answer=1):
-        """Seconds: after `lease` a rank that says nothing has ended its group, after `answer` the switch that does not answer is left."""
+        """In seconds: `lease`, within which each rank must join and renew, or the group ends; `answer`, after which a silent switch is left."""
         self.build, self.kind, self.hosts, self.fault = build, kind, hosts, fault
         self.limits = "--lease=%d" % lease, "--switch-timeout=%d" % answer
         self.top = folder("hawser-ina-")
