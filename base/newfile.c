@@ -28,14 +28,10 @@ int ha_new_file_open(struct ha_new_file *file, const char *path)
 
 int ha_new_file_close(struct ha_new_file *file)
 {
-	bool lost = ferror(file->out);
-	int err = 0;
+	bool lost = ferror(file->out), closed = !fclose(file->out);
+	int err = lost ? -EIO : 0;
 
-	if (fclose(file->out))
-		err = -errno;
-	else if (lost)
-		err = -EIO;
-	else if (rename(file->fresh, file->path))
+	if (!closed || (!lost && rename(file->fresh, file->path)))
 		err = -errno;
 	if (err)
 		unlink(file->fresh);
