@@ -19,6 +19,18 @@ def off(lab, machine):
     lab.say(machine.name + ": rdma_rxe again")
 
 
+def perf_across(lab, machine, other):
+    """softroce at `machine`: all-reduce of every size, then a port goes down at either end."""
+    on(lab, machine)
+    of = {machine.name: ENVIRONMENT}
+    lab.survived(lab.perf("allreduce", "-b", "8", "-e", "1M", "-f", "16", "-n", "3", "-w", "1", of=of))
+    job = lab.traffic("sendrecv", "64K", of=of)
+    for end in (machine, other):
+        lab.around(job, "soft_" + machine.name, end, "port", job.primary(end), False, True)
+    lab.survived(job, failovers=8)
+    off(lab, machine)
+
+
 def command(program, machine, timeout, kernel, devices):
     of_kernel = machine in kernel
     if program.startswith("ibv_"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""softroce and the kernel's rdma_rxe: `ha perf` across, either end, all the plugin's traffic both ways.
+"""softroce at b and the kernel's rdma_rxe at a: `ha perf` across, all the plugin's traffic both ways.
 
-    a  rail0 rdma_rxe  ======== softroce  rail0  b      then the other way round
+    a  rail0 rdma_rxe  ======== softroce  rail0  b      the other way round: kernel_soft
        rail1 rdma_rxe  -------- softroce  rail1
        mgmt            --------           mgmt
 
@@ -13,13 +13,4 @@ SET = "core"
 
 
 def run(lab):
-    for machine, other in ((lab.b, lab.a), (lab.a, lab.b)):
-        soft.on(lab, machine)
-        of = {machine.name: soft.ENVIRONMENT}
-        job = lab.perf("allreduce", "-b", "8", "-e", "1M", "-f", "16", "-n", "3", "-w", "1", of=of)
-        lab.survived(job)
-        job = lab.traffic("sendrecv", "64K", of=of)
-        for end in (machine, other):
-            lab.around(job, "soft_" + machine.name, end, "port", job.primary(end), False, True)
-        lab.survived(job, failovers=8)
-        soft.off(lab, machine)
+    soft.perf_across(lab, lab.b, lab.a)
