@@ -26,7 +26,7 @@ await() { # WORD: minutes at most
 	fail "no verdict '$1' after two minutes: $(cat "$prom")"
 }
 await unaffected
-"$HA" perf sendrecv --plugin "$build/libnccl-net-ha.so" --ranks 2 -b 64K -e 64K --duration 600s \
+"$HA" perf sendrecv --plugin "$build/libnccl-net-ha.so" --ranks 2 -b 64K -e 64K --duration 600s --compute 5ms \
 	--at 1s "'$HA' cut soft0" >"$work/out" 2>&1 &
 job=$!
 pids+=("$job")

@@ -16,7 +16,7 @@ unchanged=$(stat -c %i "$to/bin/ha")
 
 export HA_NCCL_VERBS=$build/softroce/libibverbs.so.1
 head -c 4096 /dev/zero >>"$from/lib/libnccl-net-ha.so" # another version of the file, which loads as well
-"$HA" perf sendrecv --plugin "$to/lib/libnccl-net-ha.so" --ranks 2 -b 64K -e 64K --duration 600s \
+"$HA" perf sendrecv --plugin "$to/lib/libnccl-net-ha.so" --ranks 2 -b 64K -e 64K --duration 600s --compute 5ms \
 	--at 1s "'$install' '$from' '$to' && '$HA' cut soft0 && sleep 1 && '$HA' heal soft0 && sleep 1; kill -INT \$HA_RANK_PID_0" >"$work/out" 2>&1 || fail "the job has not survived the upgrade"
 grep -q '^# Out of bounds values : 0 OK' "$work/out" || fail "wrong elements"
 cmp "$from/lib/libnccl-net-ha.so" "$to/lib/libnccl-net-ha.so" || fail "it was not upgraded while the job ran"

@@ -35,7 +35,7 @@ await() {
 
 # A job in the background, JOB is its number.
 start_job() {
-	HA_NCCL_VERBS=soft "$HA" perf allreduce --ranks 2 -b 256K -e 256K --duration 600s --compute 2ms >"$TMP/job.out" 2>"$TMP/job.err" &
+	HA_NCCL_VERBS=soft "$HA" perf allreduce --ranks 2 -b 64K -e 64K --duration 600s --compute 10ms >"$TMP/job.out" 2>"$TMP/job.err" &
 	JOB=$!
 	await_protected
 }

@@ -55,7 +55,7 @@ done
 # busy machine the path's silence was, before the event came.
 rank() {
 	SOFTROCE_DEVICES=10.119.0.$(($1 + 1)),10.119.1.$(($1 + 1)) HA_NCCL_VERBS=soft HA_NCCL_SILENCE_MS=0 NCCL_SOCKET_IFNAME=lo \
-		exec "$HA" perf allreduce --rank "$1" --ranks 2 --rendezvous 127.0.0.1:20000 -b 256K -e 256K --duration 600s --compute 2ms \
+		exec "$HA" perf allreduce --rank "$1" --ranks 2 --rendezvous 127.0.0.1:20000 -b 64K -e 64K --duration 600s --compute 10ms \
 		>"$TMP/job$1.out" 2>"$TMP/job$1.err"
 }
 rank 0 &

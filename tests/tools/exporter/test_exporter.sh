@@ -62,7 +62,7 @@ await() {
 }
 
 start
-env --default-signal=INT "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 600s --at 2s "'$ha' cut soft0" \
+env --default-signal=INT "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 600s --compute 5ms --at 2s "'$ha' cut soft0" \
 	--at 4s "'$ha' heal soft0" >"$tmp/job.log" 2>&1 &
 job=$!
 pids+=("$job")

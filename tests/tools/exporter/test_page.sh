@@ -20,7 +20,7 @@ fail() { echo "$1" >&2; exit 1; }
 
 "$exporter" --dir "$tmp/pages" --metrics 127.0.0.1:0 --interval 1000 --journal none 2>"$tmp/exporter.log" &
 pids+=($!)
-SLURM_JOB_ID=4711 timeout 800 "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 800s >"$tmp/job.log" 2>&1 &
+SLURM_JOB_ID=4711 timeout 800 "$ha" perf sendrecv --plugin "$plugin" --ranks 2 -b 64K -e 64K --duration 800s --compute 5ms >"$tmp/job.log" 2>&1 &
 pids+=($!)
 for _ in $(seq 600); do grep -q 'serves port' "$tmp/exporter.log" && break; sleep 0.1; done
 port=$(sed -n 's/.*serves port //p' "$tmp/exporter.log")
