@@ -24,7 +24,7 @@
 #include <sys/types.h>
 
 #define SR_CONTROL_MAGIC 0x43505253u /* "SRPC" in memory */
-#define SR_CONTROL_VERSION 5
+#define SR_CONTROL_VERSION 6
 #define SR_CONTROL_DELAY_MAX 10000000000ull /* ns; longer delays in a page are cut to this */
 
 /* What the wire counts beside the engine's counters. */
@@ -47,8 +47,8 @@ struct sr_control_page {
 	uint64_t faults_seq; /* counts changes of faults */
 	struct sr_faults faults;
 };
-static_assert(sizeof(struct sr_counters) == 24 * 8, "shared between processes");
-static_assert(sizeof(struct sr_control_page) == 104 + 24 * 8 + 7 * 8 + 8 + 144,
+static_assert(sizeof(struct sr_counters) == 25 * 8, "shared between processes");
+static_assert(sizeof(struct sr_control_page) == 104 + 25 * 8 + 7 * 8 + 8 + 144,
 	      "shared between processes");
 
 /* ---- the owner's side ---- */

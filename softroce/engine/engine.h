@@ -119,6 +119,15 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
  * Ends with one flush(). True when more could be sent at once; false also when the wire was full:
  * call again when it has room. */
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget);
+/*
+ * In place of sr_nic_progress() after packets were received: the acknowledgements that they asked
+ * for wait for the next packet, whose run they end, or for the next sr_nic_progress(); at `until`
+ * that is due. False, and it is due now: something else is to be sent, one of them is for more than
+ * a few bytes, or there are some that have waited already.
+ */
+bool sr_nic_let_acks_wait(struct sr_nic *nic, uint64_t now, uint64_t until);
+/* Some wait now. */
+bool sr_nic_acks_wait(const struct sr_nic *nic);
 /* When sr_nic_progress() must next be called although no packet arrives: 0 = at once (work was
  * posted or answers are owed, and the wire was not full), UINT64_MAX = never. May be early, is
  * never late. */
@@ -137,6 +146,7 @@ void sr_nic_kill(struct sr_nic *nic);
 struct sr_counters {
 	uint64_t sent_pkts, rcvd_pkts, sent_bytes, rcvd_bytes, duplicate_request,
 		out_of_seq_request, rcvd_rnr_err, send_rnr_err, rcvd_seq_err, ack_deferred,
+		ack_waited, /* times that acknowledgements waited for a packet to go with */
 		retry_exceeded_err, retry_rnr_exceeded_err, completer_retry_err, send_err,
 		dropped_no_qp, dropped_bad_header, dropped_bad_key, dropped_link_down,
 		dropped_wrong_peer,

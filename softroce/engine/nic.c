@@ -160,6 +160,49 @@ static bool nothing_to_send(const struct sr_nic *nic)
 	return TAILQ_EMPTY(&nic->owing) && TAILQ_EMPTY(&nic->active);
 }
 
+bool sr_nic_let_acks_wait(struct sr_nic *nic, uint64_t now, uint64_t until)
+{
+	if (nic->dead || nic->acks_until || nic->urgent || nic->wire_full ||
+	    TAILQ_EMPTY(&nic->owing) || !TAILQ_EMPTY(&nic->active) ||
+	    sr_timers_next(&nic->timers) <= now)
+		return false;
+	nic->acks_until = until;
+	nic->counters.ack_waited++;
+	return true;
+}
+
+bool sr_nic_acks_wait(const struct sr_nic *nic)
+{
+	return nic->acks_until && !nic->urgent && TAILQ_EMPTY(&nic->active);
+}
+
+void sr_nic_end_wait(struct sr_nic *nic)
+{
+	if (!nic->acks_until || nic->dead)
+		return;
+	nic->acks_until = 0;
+	send_acks(nic, UINT_MAX);
+	if (nic->config.wire_ops->flush)
+		nic->config.wire_ops->flush(nic->config.wire);
+}
+
+/* One packet that goes before the acknowledgements: of data where these alone fill the wire and
+ * each lets the peer send what asks for the next, or one that they have waited for: they are
+ * smaller, and the wire has the last packet of a run smaller for nothing. */
+static unsigned take_first_turn(struct sr_nic *nic, unsigned most)
+{
+	bool data = nic->data_waits, request = nic->acks_until;
+	unsigned n;
+
+	nic->acks_until = 0;
+	if ((!data && !request) || TAILQ_EMPTY(&nic->active))
+		return 0;
+	nic->data_first = request;
+	n = take_turn(nic, TAILQ_FIRST(&nic->active), most);
+	nic->data_first = false;
+	return n;
+}
+
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 {
 	unsigned left = budget ? budget : UINT_MAX, n;
@@ -174,14 +217,10 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 		qp->service->expired(qp);
 	}
 	nic->wire_full = false;
-	/*
-	 * Where acknowledgements alone fill the wire, each lets the peer send what asks for the
-	 * next: a packet of data after each turn.
-	 */
-	if (nic->data_waits && !TAILQ_EMPTY(&nic->active))
-		left -= take_turn(nic, TAILQ_FIRST(&nic->active), 1);
+	left -= take_first_turn(nic, 1);
 	n = send_acks(nic, left);
 	left -= n;
+	nic->urgent = nic->urgent && !TAILQ_EMPTY(&nic->owing);
 	nic->data_waits = n && nic->wire_full;
 	while (left && !nic->wire_full && !TAILQ_EMPTY(&nic->active)) {
 		struct sr_qp *qp = TAILQ_FIRST(&nic->active);
@@ -196,11 +235,13 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 
 uint64_t sr_nic_deadline(const struct sr_nic *nic)
 {
+	uint64_t next = sr_timers_next(&nic->timers);
+
 	if (nic->dead)
 		return SR_NEVER;
-	if (!nic->wire_full && !nothing_to_send(nic))
+	if (!nic->wire_full && !nothing_to_send(nic) && !sr_nic_acks_wait(nic))
 		return 0;
-	return sr_timers_next(&nic->timers);
+	return next < nic->acks_until || !nic->acks_until ? next : nic->acks_until;
 }
 
 void sr_nic_set_link(struct sr_nic *nic, bool up)

@@ -19,7 +19,8 @@
 #define SR_QPN_INDEX_BITS 14u /* 16384 queue pairs, 10 random bits in a QPN */
 #define SR_KEY_INDEX_BITS 18u /* 262144 memory regions, 14 random bits in a key */
 #define SR_DEFAULT_INFLIGHT 256u
-#define SR_QUANTUM 16u /* packets a queue pair may send before the next one's turn */
+#define SR_ACK_WAITS_MAX 256u /* bytes of a packet whose acknowledgement may wait */
+#define SR_QUANTUM 16u        /* packets a queue pair may send before the next one's turn */
 
 struct sr_qp;
 
@@ -30,6 +31,10 @@ struct sr_nic {
 	struct sr_table qps, mrs;
 	struct sr_timers timers;
 	bool data_waits; /* the last turn went on acknowledgements alone */
+	/* the acknowledgements owed may wait for a packet to go with, until then; 0: they do not */
+	uint64_t acks_until;
+	bool urgent;     /* among the answers owed is one that may not wait */
+	bool data_first; /* this turn is for a request, and not for what its queue pair owes */
 	/* queue pairs that owe an acknowledgement; before all that follow */
 	TAILQ_HEAD(, sr_qp) owing;
 	TAILQ_HEAD(, sr_qp) active;  /* queue pairs with something to send, next one first */
@@ -49,6 +54,8 @@ struct sr_nic {
 /* Hands a packet to the wire. False when it is full: keep it, and stop sending until the next
  * sr_nic_progress(). A port that is down swallows packets, as a cable that is out does. */
 bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
+/* Sends the acknowledgements that wait, if any: one of those who owe them is about to go. */
+void sr_nic_end_wait(struct sr_nic *nic);
 /* Raises an asynchronous event; nothing happens once the NIC is dead. */
 void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object);
 

@@ -180,6 +180,7 @@ free_qp:
 
 int sr_qp_destroy(struct sr_qp *qp)
 {
+	sr_nic_end_wait(qp->nic);
 	sr_qp_reset(qp);
 	sr_timers_release(&qp->nic->timers, &qp->timer);
 	if (qp == qp->nic->gsi)

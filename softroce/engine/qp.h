@@ -93,6 +93,8 @@ struct sr_responder {
 	bool nak_sent;    /* what follows is out of sequence until epsn arrives: silence */
 	bool established; /* COMM_EST was raised */
 	enum sr_reply reply;
+	uint32_t unanswered; /* packets executed since the last one was sent */
+	bool stream;         /* the last one was for several packets */
 	uint8_t syndrome;
 	uint32_t reply_psn; /* for NAKs and DUP_ACK */
 	/* The message being received. */

@@ -375,6 +375,7 @@ int sr_qp_modify(struct sr_qp *qp, uint64_t now, const struct ibv_qp_attr *attr,
 	qp->nic->now = now;
 	if (!sr_qp_transition_ok(qp->type, qp->state, to, mask) || check_values(qp, attr, mask))
 		return -EINVAL;
+	sr_nic_end_wait(qp->nic);
 	apply_attr(qp, attr, mask);
 	enter_state(qp, to);
 	sr_nic_settle(qp->nic);

@@ -15,8 +15,11 @@ static void rc_receive(struct sr_qp *qp, const struct sr_packet *packet)
 /* Answers first: they are what the peer's timers wait for. */
 static unsigned rc_transmit(struct sr_qp *qp, unsigned burst)
 {
-	unsigned n = sr_responder_transmit(qp, burst);
+	unsigned n;
 
+	if (qp->nic->data_first)
+		return sr_requester_transmit(qp, burst);
+	n = sr_responder_transmit(qp, burst);
 	if (n < burst && !qp->nic->wire_full)
 		n += sr_requester_transmit(qp, burst - n);
 	return n;

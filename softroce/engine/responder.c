@@ -20,7 +20,18 @@ static void owe_reply(struct sr_qp *qp, enum sr_reply reply, uint8_t syndrome, u
 	qp->resp.reply = reply;
 	qp->resp.syndrome = syndrome;
 	qp->resp.reply_psn = psn;
+	qp->nic->urgent = true;
 	sr_qp_owe(qp);
+}
+
+/* It may wait when it is for one small packet; of a stream, the sender needs it to go on. */
+static void owe_ack(struct sr_qp *qp, const struct sr_packet *packet)
+{
+	bool urgent = qp->nic->urgent || qp->resp.stream || qp->resp.unanswered > 1 ||
+		      packet->payload_len > SR_ACK_WAITS_MAX;
+
+	owe_reply(qp, SR_REPLY_ACK, SR_AETH_ACK, 0);
+	qp->nic->urgent = urgent;
 }
 
 /*
@@ -69,12 +80,13 @@ static void advance_expected(struct sr_qp *qp, const struct sr_packet *packet, u
 	struct sr_responder *resp = &qp->resp;
 
 	resp->epsn = sr_psn_add(resp->epsn, psns);
+	resp->unanswered++;
 	if (packet->kind & SR_PKT_LAST)
 		resp->msn++;
 	if (packet->kind & (SR_PKT_READ | SR_PKT_ATOMIC))
 		return;
 	if (packet->ack_request)
-		owe_reply(qp, SR_REPLY_ACK, SR_AETH_ACK, 0);
+		owe_ack(qp, packet);
 	else
 		qp->nic->counters.ack_deferred++;
 }
@@ -528,6 +540,8 @@ static bool send_reply(struct sr_qp *qp)
 	if (!sr_nic_emit(qp->nic, &frame))
 		return false;
 	resp->reply = SR_REPLY_NONE;
+	resp->stream = resp->unanswered > 1;
+	resp->unanswered = 0;
 	return true;
 }
 

@@ -10,7 +10,7 @@ function(engine_test name)
 endfunction()
 
 foreach(name ops loss rnr retry nak state srq atomic port icrc hostile parts repair datagram uc window mutated
-    placing)
+    placing ack_waits)
   engine_test(test_engine_${name} one-thread)
 endforeach()
 engine_test(test_engine_cq)
