@@ -47,6 +47,7 @@ static void adapter_reset(struct sr_adapter *adapter)
 	adapter->wake_at = 0;
 	adapter->stop = adapter->dead = adapter->link_reported = false;
 	adapter->deferred = 0;
+	memset(&adapter->acks, 0, sizeof(adapter->acks));
 	atomic_init(&adapter->wanted, 0);
 	atomic_init(&adapter->polled_at, 0);
 	adapter->kick = adapter->watch = -1;
@@ -99,6 +100,16 @@ static void fork_child(void)
 	pthread_mutex_unlock(&table_lock);
 }
 
+/* The peer would ask again for an acknowledgement, and nobody would be there. */
+static void send_what_waits(struct sr_adapter *adapter)
+{
+	if (pthread_mutex_trylock(&adapter->lock))
+		return;
+	if (adapter->nic && sr_nic_acks_wait(adapter->nic))
+		sr_nic_progress(adapter->nic, sr_now(), 0);
+	pthread_mutex_unlock(&adapter->lock);
+}
+
 /* A process that ends without closing its devices leaves no pages behind. (One that dies does;
  * whoever looks next removes them.) Workers and other threads may still run: nothing else is
  * touched, but for dead NICs that nobody has open. */
@@ -107,6 +118,7 @@ __attribute__((destructor)) static void process_end(void)
 	if (pthread_mutex_trylock(&table_lock))
 		return; /* another thread is opening or closing at this very moment */
 	for (int i = 0; i < adapter_count; i++) {
+		send_what_waits(&adapters[i]);
 		sr_control_remove(&adapters[i].control);
 		sr_adapter_abandon(&adapters[i]);
 	}
@@ -351,6 +363,7 @@ static int nic_start(struct sr_adapter *adapter, const struct sr_event_ops *even
 	adapter->faults = (struct sr_faults) { 0 };
 	adapter->stop = adapter->dead = false;
 	adapter->deferred = 0;
+	memset(&adapter->acks, 0, sizeof(adapter->acks));
 	adapter->nic = sr_nic_create(&config, &err);
 	if (!adapter->nic)
 		return err;

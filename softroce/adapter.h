@@ -26,6 +26,9 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+/* ns: while an application polls, the worker looks in so often (worker.c) */
+#define SR_AWAY_NS 200000
+
 struct sr_context;
 struct sr_past;
 struct sr_vdevice;
@@ -56,6 +59,10 @@ struct sr_adapter {
 	bool stop, dead, link_reported;
 	uint32_t srq_errors, speed_reported; /* of the faults, those that have been acted on */
 	unsigned deferred; /* sends posted and left for the next turn; see verbs/qp.c */
+	struct {
+		unsigned prompt; /* so many turns more that let no acknowledgement wait */
+		unsigned next;   /* as many when the next one has waited in vain */
+	} acks;
 
 	atomic_int wanted; /* threads waiting for the lock: the worker lets them go first */
 	/* when an application last looked at an empty completion queue, ns */
@@ -83,6 +90,10 @@ void sr_adapter_leave(struct sr_adapter *adapter);
 /* Receive what is there and transmit what may be. Number of packets received, plus one when more
  * can be sent at once. */
 int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
+/* The same for an application that polls: the acknowledgements may wait for what it does next. */
+int sr_adapter_turn_polled(struct sr_adapter *adapter, uint64_t now);
+/* The worker has to send acknowledgements that waited: the application has not come back. */
+void sr_adapter_waited_in_vain(struct sr_adapter *adapter);
 /*
  * The sockets of every open device, to poll for reading. Their number, or -EBUSY when one is in use
  * at this moment.

@@ -8,12 +8,66 @@
 
 #define TURN_BUDGET 256 /* packets sent before the next look at what has arrived */
 
-int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
+static int take_packets(struct sr_adapter *adapter, uint64_t now)
 {
 	int work = sr_udp_receive(adapter->udp, adapter->nic, now);
 
 	adapter->deferred = 0;
-	work += sr_udp_run(adapter->udp, adapter->nic, now);
+	return work + sr_udp_run(adapter->udp, adapter->nic, now);
+}
+
+int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
+{
+	int work = take_packets(adapter, now);
+
+	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
+}
+
+/* ---- acknowledgements that wait ---- */
+
+/*
+ * A program that polls gets what has come first; the acknowledgement of it goes with what the
+ * program sends then, or when it polls again. When it does neither, the worker sends it, who looks
+ * in soon. A program that has let the worker do so is likely to do it again: the acknowledgements
+ * go at once for a while, twice as long each time.
+ */
+#define WAIT_NS 100000
+#define PROMPT_MIN 64
+#define PROMPT_MAX 4096
+
+void sr_adapter_waited_in_vain(struct sr_adapter *adapter)
+{
+	adapter->acks.prompt = adapter->acks.next < PROMPT_MIN ? PROMPT_MIN : adapter->acks.next;
+	adapter->acks.next =
+		adapter->acks.prompt < PROMPT_MAX / 2 ? adapter->acks.prompt * 2 : PROMPT_MAX;
+}
+
+static bool let_acks_wait(struct sr_adapter *adapter, uint64_t now)
+{
+	uint64_t until = now + WAIT_NS;
+
+	if (adapter->acks.prompt) {
+		adapter->acks.prompt--;
+		return false;
+	}
+	/* A worker that sleeps until a packet comes would have to be woken. */
+	if (adapter->wake_at > now + SR_AWAY_NS)
+		return false;
+	if (until < adapter->wake_at)
+		until = adapter->wake_at;
+	if (!sr_nic_let_acks_wait(adapter->nic, now, until))
+		return false;
+	adapter->acks.next -= adapter->acks.next > 0;
+	return true;
+}
+
+int sr_adapter_turn_polled(struct sr_adapter *adapter, uint64_t now)
+{
+	int work = take_packets(adapter, now);
+
+	/* Nothing came: what is owed has waited, or the wire has refused it. */
+	if (work && let_acks_wait(adapter, now))
+		return work;
 	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
 }
 

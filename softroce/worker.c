@@ -9,7 +9,7 @@
  * for each packet would only steal time from it. So the worker is in one of two modes:
  *
  *   serving   it sleeps on the sockets and wakes for packets.
- *   away      it leaves the sockets to the application and looks in every AWAY_NS.
+ *   away      it leaves the sockets to the application and looks in every SR_AWAY_NS.
  *
  * It goes away after CEDED_MAX wake-ups in a row at which an application had polled within the last
  * ACTIVE_NS: a thread that polls in a loop will find the packets sooner than we would. It serves
@@ -31,7 +31,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define AWAY_NS 200000
 #define FRESH_NS 50000
 #define ACTIVE_NS 4000
 #define CEDED_MAX 4
@@ -116,8 +115,8 @@ static uint64_t sleep_plan(struct worker *worker, uint64_t now)
 	worker->udp_fds = sr_udp_pollfds(adapter->udp, &worker->fds[FD_UDP], !worker->away);
 	if (held < at)
 		at = held;
-	if (worker->away && now + AWAY_NS < at)
-		at = now + AWAY_NS;
+	if (worker->away && now + SR_AWAY_NS < at)
+		at = now + SR_AWAY_NS;
 	adapter->wake_at = at;
 	return at;
 }
@@ -195,6 +194,8 @@ static void *worker_run(void *arg)
 		adapter->wake_at = 0;
 		outside_follow(&worker);
 		if (!packets_cede(&worker, now) || turn_due(adapter, now)) {
+			if (sr_nic_acks_wait(adapter->nic))
+				sr_adapter_waited_in_vain(adapter);
 			if (sr_adapter_turn(adapter, now) && !adapter->stop) {
 				/* Work often comes in runs: look again before sleeping, but let
 				 * others have the lock. */
@@ -209,7 +210,7 @@ static void *worker_run(void *arg)
 		do {
 			sleep_until(&worker, at, now);
 			now = sr_now();
-			at = now + AWAY_NS;
+			at = now + SR_AWAY_NS;
 		} while (lock_ceded(&worker, now));
 	}
 	pthread_mutex_unlock(&adapter->lock);

@@ -73,7 +73,7 @@ static bool poll_progress(struct sr_vcq *cq, uint64_t now)
 	atomic_store_explicit(&adapter->polled_at, now, memory_order_relaxed);
 	if (!sr_adapter_try_enter(adapter, cq->context->incarnation))
 		return false;
-	if (sr_adapter_turn(adapter, now)) {
+	if (sr_adapter_turn_polled(adapter, now)) {
 		idle.passes = 0;
 		/* That took a while, and the worker must not take it for absence. */
 		atomic_store_explicit(&adapter->polled_at, sr_now(), memory_order_relaxed);
@@ -106,6 +106,8 @@ int sr_cq_notify_verb(struct ibv_cq *ibv, int solicited_only)
 	if (!sr_context_enter(cq->context))
 		return EIO;
 	sr_cq_arm(cq->engine, solicited_only);
+	if (sr_nic_acks_wait(cq->context->adapter->nic))
+		sr_nic_progress(cq->context->adapter->nic, sr_now(), 0);
 	sr_context_leave(cq->context);
 	/*
 	 * Whoever arms is about to sleep: the worker must not take the polls before for a sign of
