@@ -123,12 +123,16 @@ static void on_abort(struct ha_bundle *b, const struct ha_msg_cause *m)
 	b->abort.due = false;
 }
 
-static void on_back(struct ha_bundle *b, struct ha_rail *r)
+/* The receiver's port is back. That holds whichever incarnation the message names: the receiver
+ * may have refused the one that is being offered, or not know of one that was just given up. */
+static void on_back(struct ha_bundle *b, struct ha_rail *r, uint32_t epoch)
 {
 	if (!b->is_send)
 		return;
-	b->failover->ctl[r->index].fence.peer_port = false;
-	ha_incarnation_hurry(b, r);
+	if (epoch == r->epoch)
+		b->failover->ctl[r->index].fence.peer_port = false;
+	if (epoch == r->epoch || (epoch + 1 == r->epoch && r->state == HA_RAIL_JOIN))
+		ha_incarnation_hurry(b, r);
 	ha_spares_port_back(b);
 }
 
@@ -167,7 +171,7 @@ static void on_rail_message(struct ha_bundle *b, struct ha_rail *r, const union 
 		ha_incarnation_answered(b, r, &m->incarnation.end);
 		break;
 	case HA_MSG_RAIL_BACK:
-		on_back(b, r);
+		on_back(b, r, m->rail.epoch);
 		break;
 	case HA_MSG_RAIL_KEYS:
 		on_keys(b, r, &m->keys);
@@ -215,11 +219,7 @@ void ha_failover_message(struct ha_bundle *b, const union ha_message *m)
 			about->epoch, about->rail, r->epoch);
 		return;
 	}
-	/* The receiver's port is back: it has refused the incarnation that is being offered, and
-	 * knows the one before. */
-	if (m->header.type == HA_MSG_RAIL_BACK && b->is_send && about->epoch + 1 == r->epoch &&
-	    r->state == HA_RAIL_JOIN)
-		ha_incarnation_hurry(b, r);
-	if (about->epoch >= r->epoch) /* else a late copy */
+	/* Else a late copy. */
+	if (about->epoch >= r->epoch || m->header.type == HA_MSG_RAIL_BACK)
 		on_rail_message(b, r, m);
 }

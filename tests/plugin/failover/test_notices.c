@@ -391,6 +391,30 @@ static void port_of_the_peer(void)
 	}
 }
 
+/* The hint that a port is back meets an incarnation that the receiver does not know, and that has
+ * just been given up here: it is the only news of that port, so a better standby is looked for. */
+static void port_of_the_peer_meanwhile(void)
+{
+	static const enum ha_rail_state states[] = { HA_RAIL_JOIN, HA_RAIL_FENCING, HA_RAIL_FENCED,
+						     HA_RAIL_DOWN };
+	const unsigned nstates = sizeof(states) / sizeof(states[0]);
+
+	for (unsigned i = 0; i < 2 * nstates; i++) {
+		bool is_send = i < nstates;
+		struct ha_bundle *b = is_send ? make_sender() : make_receiver();
+		union ha_message m = compose_message(HA_MSG_RAIL_BACK, EPOCH - 1);
+
+		b->rail[RAIL].state = states[i % nstates];
+		b->failover->ctl[RAIL].join.retry_at = UINT64_MAX;
+		b->failover->spares.improves = 5;
+		ha_failover_message(b, &m);
+		CHECK_INT(b->failover->spares.improve, is_send);
+		CHECK_INT(b->failover->spares.improves, is_send ? 0 : 5);
+		CHECK_INT(b->failover->ctl[RAIL].join.retry_at, UINT64_MAX); /* another's */
+		free(b);
+	}
+}
+
 /* With HA_NCCL_ACK=memory what the receiver has is what its count would have said. */
 static void the_state_counts_as_delivery(void)
 {
@@ -465,6 +489,7 @@ int main(void)
 	keys_arrive();
 	signs_of_this_incarnation();
 	port_of_the_peer();
+	port_of_the_peer_meanwhile();
 	the_state_counts_as_delivery();
 	offers_and_answers();
 	windows_of_this_incarnation();
