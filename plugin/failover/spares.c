@@ -435,25 +435,6 @@ static void want_one(struct ha_bundle *b, unsigned idle, uint64_t now)
 	ha_due(b, join->retry_at);
 }
 
-/* One at a time comes up. Idle ones are tried in the order of their numbers, so that each waits out
- * its back-off. */
-static void want_some(struct ha_bundle *b, uint64_t now)
-{
-	struct ha_spares *s = &b->failover->spares;
-	unsigned up, idle, want = count_needed(b) + may_improve(b, now);
-	bool busy;
-
-	s->no_rail_since = 0;
-	s->wanted = 0;
-	idle = find_idle(b, &up, &busy);
-	if (idle && up < want && !busy)
-		want_one(b, idle, now);
-	if (s->improve && now < s->improve_at)
-		ha_due(b, s->improve_at);
-	else if (!busy && up >= want)
-		s->improve = false;
-}
-
 /* Of the spares in `idle`, which carry nothing, the ones that the others can do without: one that
  * protects as well as all of them is better than two. */
 static unsigned find_useless(const struct ha_bundle *b, unsigned idle)
@@ -483,6 +464,25 @@ static unsigned find_surplus(const struct ha_bundle *b)
 	for (unsigned n = count_further(b); n && surplus; n--)
 		surplus &= surplus - 1;
 	return surplus;
+}
+
+/* One at a time comes up. Idle ones are tried in the order of their numbers, so that each waits out
+ * its back-off. */
+static void want_some(struct ha_bundle *b, uint64_t now)
+{
+	struct ha_spares *s = &b->failover->spares;
+	unsigned up, idle, want = count_needed(b) + may_improve(b, now);
+	bool busy;
+
+	s->no_rail_since = 0;
+	s->wanted = 0;
+	idle = find_idle(b, &up, &busy);
+	if (idle && up < want && !busy)
+		want_one(b, idle, now);
+	if (s->improve && now < s->improve_at)
+		ha_due(b, s->improve_at);
+	else if (!busy && up >= want && !(may_improve(b, now) && find_surplus(b)))
+		s->improve = false;
 }
 
 static void close_surplus(struct ha_bundle *b, uint64_t now)

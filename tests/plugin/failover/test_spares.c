@@ -341,6 +341,34 @@ static void behind_what_was_lost(void)
 	free(s);
 }
 
+/* Spares that came up together, all on one NIC here, and a port is back: those that add nothing are
+ * still up when a better one is due. It is tried when they are closed, since no event will ask for
+ * it again. */
+static void better_than_superfluous(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_rail(&ctx, device);
+	uint64_t now = 10000 * MS;
+
+	spare_up(s, 1, &device[0], 8);
+	spare_up(s, 2, &device[0], 9);
+	for (unsigned i = 1; i <= 2; i++)
+		s->b.failover->ctl[i].join.up_since = now;
+	s->b.failover->spares.improve = true;
+	s->b.failover->spares.improve_at = now;
+	wanted_at(s, now);
+	CHECK(s->b.failover->spares.improve);
+	CHECK_INT(s->b.active, 7);
+	wanted_at(s, now + 500 * MS); /* one of them is enough against a NIC there */
+	CHECK(s->b.active == 3 || s->b.active == 5);
+	for (unsigned i = 1; i <= 2; i++)
+		if (s->b.rail[i].state != HA_RAIL_UP)
+			s->b.rail[i].state = HA_RAIL_DOWN;
+	CHECK(wanted_at(s, now + 501 * MS));
+	free(s);
+}
+
 /* Spares without weight that add no protection are closed, half a second after they came up. */
 static void superfluous_are_closed(void)
 {
@@ -622,6 +650,7 @@ int main(void)
 	one_stands_by();
 	two_when_a_spare_carries();
 	behind_what_was_lost();
+	better_than_superfluous();
 	superfluous_are_closed();
 	one_on_each_switch();
 	no_other_switch();
