@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * instructions.c - the program that tests/plugin/nccl/instructions-per-message runs under callgrind
+ * instructions.c - the program that tests/plugin/nccl/instructions-per-message runs under
+ * callgrind, or under bench-step (step.c)
  *
  * Both ends of a connection in one process; a message is one irecv, one isend and one test of each
  * of the two requests. The software NIC is given time between the calls by sleeping, so that no
  * call is made in vain; one that is made in vain all the same (isend before the receive was
- * announced, test before the completion) is counted as such and reported. Callgrind collects inside
- * the calls only, in this thread only, and writes a file for each size.
+ * announced, test before the completion) is counted as such and reported. Either tool collects
+ * inside the calls only, in this thread only, and writes down the count of each size.
  */
 #include "tests/plugin/nccl/rig.h"
+#include "tests/plugin/nccl/step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,20 +53,35 @@ struct run {
 	struct place at;
 	size_t size;
 	bool collect;
+	bool stepped; /* by bench-step */
 	unsigned long in_vain;
-	useconds_t nap; /* as long as it takes to make few calls in vain */
+	useconds_t nap; /* as long as it takes to make few calls in vain that count */
 };
 
 static void toggle_collection(const struct run *r)
 {
-	if (r->collect)
+	if (!r->collect)
+		return;
+	if (r->stepped)
+		step_mark(STEP_TOGGLE);
+	else
 		CALLGRIND_TOGGLE_COLLECT;
+}
+
+static void dump_count(const struct run *r)
+{
+	if (r->stepped)
+		step_mark(STEP_DUMP);
+	else
+		CALLGRIND_DUMP_STATS;
 }
 
 static void in_vain(struct run *r)
 {
-	r->in_vain += r->collect;
-	r->nap = r->nap * 2 < NAP_MAX_US ? r->nap * 2 : NAP_MAX_US;
+	if (r->collect) {
+		r->in_vain++;
+		r->nap = r->nap * 2 < NAP_MAX_US ? r->nap * 2 : NAP_MAX_US;
+	}
 	usleep(r->nap);
 }
 
@@ -262,21 +279,22 @@ static void transfer_messages(struct run *r, unsigned long n)
 		transfer_message(r);
 }
 
-static void measure_size(struct run *r, size_t size, unsigned long n)
+static void measure_size(struct run *r, size_t size, unsigned long first, unsigned long n)
 {
 	r->size = size;
-	transfer_messages(r, 20); /* the first of a size may find out what the next ones know */
+	transfer_messages(r, first);
 	r->nap = NAP_US;
 	r->in_vain = 0;
 	r->collect = true;
 	transfer_messages(r, n);
 	r->collect = false;
-	CALLGRIND_DUMP_STATS;
+	dump_count(r);
 	printf("plugin=%s messages=%lu size=%zu in_vain=%lu\n", r->rig.plugin.name, n, size,
 	       r->in_vain);
 }
 
-enum { VERSION = 1, MESSAGES, NICS, CONNECTIONS, BUFFERS, SIZES };
+/* FIRST: messages of a size that are not counted: they may find out what the next ones know. */
+enum { VERSION = 1, MESSAGES, NICS, CONNECTIONS, BUFFERS, FIRST, SIZES };
 
 static unsigned parse_number(const char *text, unsigned least, unsigned most)
 {
@@ -302,15 +320,18 @@ static size_t find_largest(char **sizes, int n)
 int main(int argc, char **argv)
 {
 	struct run r = { .nap = NAP_US, .size = 1 };
-	unsigned n, buffers;
+	unsigned n, buffers, first;
 	size_t most;
 	int dev;
 
-	CHECK(argc > SIZES, "usage: %s VERSION MESSAGES NICS CONNECTIONS BUFFERS SIZE...", argv[0]);
+	CHECK(argc > SIZES, "usage: %s VERSION MESSAGES NICS CONNECTIONS BUFFERS FIRST SIZE...",
+	      argv[0]);
 	n = parse_number(argv[MESSAGES], 1, 1000000);
 	r.connections = parse_number(argv[CONNECTIONS], 1, CONNECTIONS_MAX);
 	buffers = parse_number(argv[BUFFERS], r.connections, 100000);
+	first = parse_number(argv[FIRST], 0, 1000000);
 	most = find_largest(argv + SIZES, argc - SIZES);
+	r.stepped = getenv(STEP_VARIABLE) != NULL;
 	r.connection = calloc(r.connections, sizeof(*r.connection));
 	CHECK(r.connection, "no memory");
 	close(mkstemp(events));
@@ -325,7 +346,7 @@ int main(int argc, char **argv)
 	transfer_messages(&r, WARM_UP + 2 * r.connections);
 	await_protection(r.connections);
 	for (int i = SIZES; i < argc; i++)
-		measure_size(&r, parse_number(argv[i], 1, 1U << 30), n);
+		measure_size(&r, parse_number(argv[i], 1, 1U << 30), first, n);
 	for (unsigned i = 0; i < r.connections; i++)
 		connection_close(&r, &r.connection[i]);
 	free(r.connection);
