@@ -133,6 +133,7 @@ int ha_ctx_create(const struct ha_ctx_params *params, struct ha_ctx **out)
 	ctx->loop.fd = -1;
 	ctx->progress = ha_ctx_progress;
 	pthread_mutex_init(&ctx->drive, NULL);
+	ha_round_init(&ctx->round);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ha_reaper_open(ctx);
 	ha_hookups_open(ctx, params->hookups, params->hookups_arg);

@@ -323,6 +323,7 @@ void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
 	stream->owner = b;
 	stream->watch.ready = ha_inbox_ready;
 	LIST_INSERT_HEAD(&ctx->bundles, b, entry);
+	ha_schedule_join(b);
 	ha_peer_join(b);
 	report_launched(b);
 	ha_failover_launch(b);
@@ -337,6 +338,7 @@ void ha_bundle_retire(struct ha_bundle *b)
 	atomic_store(&b->closing, true);
 	ha_bundle_unhook(b);
 	LIST_REMOVE(b, entry);
+	ha_schedule_leave(b);
 	ha_peer_leave(b);
 	if (b->link->stream && !b->link->stream->read_stopped)
 		ha_loop_remove(&b->ctx->loop, &b->link->stream->watch);

@@ -184,35 +184,56 @@ static void drive_bundle(struct ha_bundle *b)
 	if (b->abort.error)
 		ha_abort_step(b);
 	ha_messages_send(b, now);
-	b->schedule->urgent_until = urgent_until(b);
+	ha_schedule_urgent(b, urgent_until(b));
 	b->schedule->calm = is_calm(b);
 	/* What the steps themselves asked for is due at once. */
 	if (atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
 		b->schedule->due = now;
 }
 
-/* A registration of the program is under way, and what is slow waits for it; the driver does
- * not. */
-static uint64_t find_retry_time(struct ha_bundle *b)
+static bool is_slow(const struct ha_control *k)
 {
-	uint64_t at = ha_clock_now(b->ctx->clock) + AGAIN_NS;
-
-	return b->schedule->due < at ? b->schedule->due : at;
+	return k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE;
 }
 
-/* Nobody else looks at rails that carry nothing: what is slow there need not keep the owner out. */
-static void slow_steps(struct ha_bundle *b)
+/* Nobody else looks at rails that carry nothing: what is slow there need not keep the owner out. A
+ * registration of the program may be under way, and what is slow waits for it; the driver does not.
+ * False: nothing of that is left. */
+static bool slow_steps(struct ha_bundle *b)
 {
+	bool left = false;
+
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_control *k = &b->failover->ctl[i];
 
-		if (k->slow != HA_SLOW_NONE && k->slow != HA_SLOW_DONE &&
-		    ha_incarnation_slow(b, &b->rail[i]))
-			b->schedule->due = 0;
-		if (k->keys.stage == HA_KEYS_WANTED) {
-			b->schedule->due =
-				ha_keys_register(b, &b->rail[i]) ? 0 : find_retry_time(b);
-		}
+		if (is_slow(k) && ha_incarnation_slow(b, &b->rail[i]))
+			ha_due(b, 0);
+		if (k->keys.stage == HA_KEYS_WANTED)
+			ha_due(b, ha_keys_register(b, &b->rail[i])
+					  ? 0
+					  : ha_clock_now(b->ctx->clock) + AGAIN_NS);
+		left = left || is_slow(k) || k->keys.stage == HA_KEYS_WANTED;
+		if (k->fence.tidy_at && k->slow == HA_SLOW_NONE)
+			ha_schedule_tidy(b, k->fence.tidy_at);
+	}
+	return left;
+}
+
+/* What this round has seen, and what was not through in the ones before. */
+static void slow_steps_of_all(struct ha_ctx *ctx)
+{
+	struct ha_schedule *s, *next;
+
+	TAILQ_FOREACH(s, &ctx->round.seen, seen_entry) {
+		if (!s->slow)
+			TAILQ_INSERT_TAIL(&ctx->round.slow, s, slow_entry);
+		s->slow = true;
+	}
+	for (s = TAILQ_FIRST(&ctx->round.slow); s; s = next) {
+		next = TAILQ_NEXT(s, slow_entry);
+		s->slow = slow_steps(s->bundle);
+		if (!s->slow)
+			TAILQ_REMOVE(&ctx->round.slow, s, slow_entry);
 	}
 }
 
@@ -224,40 +245,69 @@ static bool is_due(struct ha_bundle *b, uint64_t now)
 	return b->schedule->look_due <= now && !ha_heartbeat_moves(b, now);
 }
 
-/* The next bundles that are due, from *at on, claimed by one barrier; how many. */
-static unsigned claim_due(struct ha_ctx *ctx, struct ha_bundle **at,
-			  struct ha_bundle *claimed[TAKEN_MAX])
+/* The next bundles that are due, claimed by one barrier; how many. */
+static unsigned claim_due(struct ha_ctx *ctx, struct ha_bundle *claimed[TAKEN_MAX])
 {
 	uint64_t now = ha_clock_now(ctx->clock);
+	struct ha_bundle *b;
 	unsigned n = 0;
 
-	for (; *at && n < TAKEN_MAX; *at = LIST_NEXT(*at, entry))
-		if (is_due(*at, now)) {
-			ha_bundle_claim(*at);
-			claimed[n++] = *at;
+	while (n < TAKEN_MAX && (b = ha_schedule_take(ctx, now)) != NULL)
+		if (is_due(b, now)) {
+			ha_bundle_claim(b);
+			claimed[n++] = b;
 		}
 	if (n)
 		ha_guard_barrier(ctx);
 	return n;
 }
 
-/* Every bundle that is due makes a step. Returns when those whose owner was inside are to be tried
- * again. */
-static uint64_t drive_all(struct ha_ctx *ctx)
+/* Every bundle that is due makes a step; those whose owner was inside are tried again soon. */
+static void drive_all(struct ha_ctx *ctx)
 {
-	struct ha_bundle *claimed[TAKEN_MAX], *at = LIST_FIRST(&ctx->bundles);
-	uint64_t next = UINT64_MAX;
+	struct ha_bundle *claimed[TAKEN_MAX];
 	unsigned n;
 
-	while ((n = claim_due(ctx, &at, claimed)) > 0)
+	while ((n = claim_due(ctx, claimed)) > 0)
 		for (unsigned i = 0; i < n; i++) {
 			if (!ha_bundle_claimed(claimed[i])) {
-				next = ha_clock_now(ctx->clock) + AGAIN_NS;
+				claimed[i]->schedule->again_at =
+					ha_clock_now(ctx->clock) + AGAIN_NS;
 				continue;
 			}
 			drive_bundle(claimed[i]);
 			ha_bundle_give(claimed[i]);
 		}
+}
+
+/* The owners set bits, and call; which of the connections they were nobody has noted. */
+static void find_called(struct ha_ctx *ctx)
+{
+	struct ha_bundle *b;
+
+	LIST_FOREACH(b, &ctx->bundles, entry)
+		if (atomic_load_explicit(&b->attention, memory_order_relaxed) & HA_ATTN_DRIVE)
+			ha_schedule_called(b);
+}
+
+/* Its rails' objects go, `left` of them at most. When others do, UINT64_MAX: none. */
+static uint64_t tidy_bundle(struct ha_bundle *b, uint64_t now, unsigned *left)
+{
+	uint64_t next = UINT64_MAX, at;
+
+	for (unsigned i = 0; i < b->nrails; i++) {
+		struct ha_control *k = &b->failover->ctl[i];
+
+		if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
+			continue;
+		at = k->fence.tidy_at;
+		if (now >= at && *left) {
+			--*left;
+			/* otherwise a registration is under way */
+			at = ha_incarnation_tidy(b, &b->rail[i]) ? UINT64_MAX : now + HA_NS_PER_MS;
+		}
+		next = at < next ? at : next;
+	}
 	return next;
 }
 
@@ -265,63 +315,56 @@ static uint64_t drive_all(struct ha_ctx *ctx)
  * Returns when there are more. */
 static uint64_t tidy_all(struct ha_ctx *ctx, uint64_t now)
 {
-	uint64_t next = UINT64_MAX;
-	unsigned n = 0;
-	struct ha_bundle *b;
+	struct ha_round *round = &ctx->round;
+	struct ha_schedule *s, *after;
+	unsigned left = TIDIED_MAX;
+	uint64_t next = UINT64_MAX, at;
 
-	LIST_FOREACH(b, &ctx->bundles, entry)
-		for (unsigned i = 0; i < b->nrails; i++) {
-			struct ha_control *k = &b->failover->ctl[i];
-
-			if (!k->fence.tidy_at || k->slow != HA_SLOW_NONE)
-				continue;
-			if (now >= k->fence.tidy_at && n++ < TIDIED_MAX) {
-				if (!ha_incarnation_tidy(b, &b->rail[i]) &&
-				    now + HA_NS_PER_MS < next)
-					next = now + HA_NS_PER_MS; /* a registration is under way */
-			} else if (k->fence.tidy_at < next) {
-				next = k->fence.tidy_at;
-			}
-		}
+	if (now < round->tidy_at)
+		return round->tidy_at;
+	for (s = TAILQ_FIRST(&round->tidy); s && next > now; s = after) {
+		after = TAILQ_NEXT(s, tidy_entry);
+		at = tidy_bundle(s->bundle, now, &left);
+		next = at < next ? at : next;
+		if (at != UINT64_MAX)
+			continue;
+		/* None is left, or what is slow comes first, which lists it again. */
+		s->tidies = false;
+		TAILQ_REMOVE(&round->tidy, s, tidy_entry);
+	}
+	round->tidy_at = next;
 	return next;
 }
 
-/* Everything that is due; when something will be again. */
-static uint64_t look_at_all(struct ha_ctx *ctx)
+/* What may wait, if nothing urgent is left; when the next of it is due, or `next`. */
+static uint64_t look_at_rest(struct ha_ctx *ctx, uint64_t now, uint64_t next)
 {
-	uint64_t now, next = drive_all(ctx), urgent = 0, tidy;
-	unsigned connections = 0;
-	struct ha_bundle *b;
+	struct ha_round *round = &ctx->round;
+	uint64_t urgent = round->urgent_until, tidy;
 
-	/* Fences, and what the peers must learn of them, first: all connections of a lost device
-	 * wait for that. */
-	ha_peers_send(ctx);
-	LIST_FOREACH(b, &ctx->bundles, entry)
-		slow_steps(b);
-	now = ha_clock_now(ctx->clock);
-	/* One bundle's fault may be another's that came before it. */
-	LIST_FOREACH(b, &ctx->bundles, entry) {
-		if (b->schedule->due < next)
-			next = b->schedule->due;
-		if (b->schedule->look_due < next)
-			next = b->schedule->look_due;
-		if (b->schedule->urgent_until > urgent)
-			urgent = b->schedule->urgent_until;
-		connections++;
-	}
-	ctx->round.connections = connections;
 	if (urgent)
-		urgent += ha_crowd_ns(connections);
-	ctx->round.urgent = now < urgent;
-	if (ctx->round.urgent) {
-		ctx->round.calm_at = now + AFTER_NS;
+		urgent += ha_crowd_ns(round->connections);
+	round->urgent = now < urgent;
+	if (round->urgent) {
+		round->calm_at = now + AFTER_NS;
 		return urgent < next ? urgent : next;
 	}
-	if (now < ctx->round.calm_at)
-		return ctx->round.calm_at < next ? ctx->round.calm_at : next;
+	if (now < round->calm_at)
+		return round->calm_at < next ? round->calm_at : next;
 	ha_journal_release(ctx);
 	tidy = tidy_all(ctx, now);
 	return tidy < next ? tidy : next;
+}
+
+/* Everything that is due; when something will be again. */
+static uint64_t look_at_due(struct ha_ctx *ctx)
+{
+	drive_all(ctx);
+	/* Fences, and what the peers must learn of them, first: all connections of a lost device
+	 * wait for that. */
+	ha_peers_send(ctx);
+	slow_steps_of_all(ctx);
+	return look_at_rest(ctx, ha_clock_now(ctx->clock), ha_schedule_end(ctx));
 }
 
 uint64_t ha_failover_round(struct ha_ctx *ctx)
@@ -330,7 +373,9 @@ uint64_t ha_failover_round(struct ha_ctx *ctx)
 	 * round. */
 	bool called = atomic_exchange_explicit(&ctx->round.called, false, memory_order_acquire);
 
+	if (called)
+		find_called(ctx);
 	if (called || ha_clock_now(ctx->clock) >= ctx->round.due)
-		ctx->round.due = look_at_all(ctx);
+		ctx->round.due = look_at_due(ctx);
 	return ctx->round.due;
 }

@@ -197,8 +197,8 @@ static void read_heartbeat(struct ha_bundle *b, const struct ha_rail *r)
 				    __ATOMIC_ACQUIRE));
 }
 
-/* A round of the driver walks along all connections: those of many have their heartbeats in common
- * rounds, a little later than alone. */
+/* A round of the driver costs a wake-up: many connections have their heartbeats in common rounds, a
+ * little later than alone. */
 static uint64_t next_heartbeat(const struct ha_bundle *b, uint64_t interval, uint64_t now)
 {
 	uint64_t grid = interval / ROUNDS_OF_MANY, at = now + interval;

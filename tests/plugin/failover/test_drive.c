@@ -97,6 +97,7 @@ static void make_bundles(void)
 {
 	virtual_time.now = START;
 	memset(&ctx, 0, sizeof(ctx));
+	ha_round_init(&ctx.round);
 	ctx.clock = &virtual_time.clock;
 	ctx.oob.ops = &oob;
 	ctx.devices = device;
@@ -115,6 +116,7 @@ static void make_bundles(void)
 		CHECK(bundle[i]);
 		prepare_bundle(bundle[i]);
 		LIST_INSERT_HEAD(&ctx.bundles, bundle[i], entry);
+		ha_schedule_join(bundle[i]);
 	}
 	polls[0] = polls[1] = 0;
 }
@@ -145,7 +147,7 @@ static void when_a_round_is_made(void)
 {
 	make_bundles();
 	ctx.round.due = START + 5;
-	bundle[0]->schedule->due = START;
+	ha_due(bundle[0], START);
 	CHECK_INT(ha_failover_round(&ctx), START + 5);
 	CHECK_INT(bundle[0]->schedule->due, START);
 	atomic_store(&ctx.round.called, true);
@@ -160,11 +162,65 @@ static void when_the_next_is(void)
 {
 	make_bundles();
 	CHECK(drive_round(0) == UINT64_MAX);
-	bundle[2]->schedule->due = START + 7 * MS;
-	bundle[4]->schedule->due = START + 9 * MS;
+	ha_due(bundle[2], START + 7 * MS);
+	ha_due(bundle[4], START + 9 * MS);
 	CHECK_INT(drive_round(0), 7 * MS);
 	bundle[3]->schedule->look_due = START + 6 * MS;
+	ha_schedule_called(bundle[3]); /* seen, and waits until then */
 	CHECK_INT(drive_round(0), 6 * MS);
+	free_bundles();
+}
+
+/* The objects of its last incarnation go at that time; there are none left, in fact. */
+static struct ha_control *is_over(unsigned i, uint64_t tidy_at)
+{
+	bundle[i]->rail[i % 2].state = HA_RAIL_DOWN;
+	bundle[i]->rail[i % 2].cq = NULL;
+	bundle[i]->failover->ctl[i % 2].fence.tidy_at = tidy_at;
+	ha_schedule_tidy(bundle[i], tidy_at);
+	return &bundle[i]->failover->ctl[i % 2];
+}
+
+/* A round comes to those whose time it is, and does not look at the others. */
+static void who_waits_is_not_looked_at(void)
+{
+	make_bundles();
+	for (unsigned i = 0; i < BUNDLES; i++)
+		ha_due(bundle[i], START + 2 * MS);
+	drive_round(0);
+	ha_due(bundle[1], START + MS);
+	bundle[2]->schedule->due = START; /* behind the order's back */
+	CHECK_INT(drive_round(MS), 2 * MS);
+	CHECK(bundle[1]->schedule->due > START + 2 * MS);
+	CHECK_INT(bundle[2]->schedule->due, START);
+	drive_round(2 * MS);
+	CHECK(bundle[2]->schedule->due > START + 2 * MS);
+	free_bundles();
+}
+
+/* What leaves in the middle of everything is in no list any more. */
+static void who_has_left_is_not_looked_at(void)
+{
+	make_bundles();
+	is_over(0, START + MS);
+	bundle[1]->registered.rails = 1;
+	bundle[1]->failover->ctl[1].keys.stage = HA_KEYS_WANTED;
+	ha_schedule_called(bundle[1]);
+	pthread_mutex_lock(&bundle[1]->registered.lock); /* so that they are wanted for longer */
+	ha_schedule_urgent(bundle[2], START + 5 * MS);
+	drive_round(0);
+	pthread_mutex_unlock(&bundle[1]->registered.lock);
+	CHECK(bundle[0]->schedule->tidies && bundle[1]->schedule->slow && ctx.round.urgent);
+	for (unsigned i = 0; i < 3; i++) {
+		LIST_REMOVE(bundle[i], entry);
+		ha_schedule_leave(bundle[i]);
+	}
+	CHECK_INT(ctx.round.connections, BUNDLES - 3);
+	CHECK(TAILQ_EMPTY(&ctx.round.slow) && TAILQ_EMPTY(&ctx.round.tidy));
+	drive_round(10 * MS);
+	CHECK(!ctx.round.urgent);
+	CHECK_INT(bundle[0]->failover->ctl[0].fence.tidy_at, START + MS);
+	CHECK_INT(bundle[1]->failover->ctl[1].keys.stage, HA_KEYS_WANTED);
 	free_bundles();
 }
 
@@ -172,7 +228,8 @@ static void when_the_next_is(void)
 static void owner_is_inside(void)
 {
 	make_bundles();
-	bundle[1]->schedule->due = bundle[2]->schedule->due = START;
+	ha_due(bundle[1], START);
+	ha_due(bundle[2], START);
 	ha_guard_in(bundle[1]);
 	CHECK_INT(drive_round(0), 0); /* its step is still due */
 	CHECK_INT(bundle[1]->schedule->due, START);
@@ -190,6 +247,7 @@ static void owner_asks(void)
 {
 	make_bundles();
 	atomic_fetch_or(&bundle[1]->attention, HA_ATTN_DRIVE);
+	atomic_store(&ctx.round.called, true);
 	bundle[1]->balance.speed_changed = true;
 	drive_round(0);
 	CHECK(!(atomic_load(&bundle[1]->attention) & HA_ATTN_DRIVE));
@@ -210,7 +268,7 @@ static void what_is_polled(void)
 
 		make_bundles();
 		b = bundle[0];
-		b->schedule->due = START;
+		ha_due(b, START);
 		b->rail[1].sq_posted = i == 1 ? 33 : 32;
 		if (i == 2)
 			b->failover->ctl[1].heartbeat.look_at = START;
@@ -237,7 +295,7 @@ static void what_is_calm(void)
 
 		make_bundles();
 		b = bundle[0];
-		b->schedule->due = START;
+		ha_due(b, START);
 		b->error = i == 1 ? -EIO : 0;
 		b->peer_closed = i == 2;
 		b->failover->peer_closed_until = UINT64_MAX;
@@ -279,16 +337,16 @@ static void rail_failed_over(unsigned rail)
 	b->failover->ctl[rail].join.retry_at = UINT64_MAX;
 	b->failover->parked = 1;
 	((struct ha_send *)b)->head = 0; /* what is parked waits for room */
-	b->schedule->due = START;
+	ha_due(b, START);
 	drive_round(0);
 	CHECK(!lines_contain("failed over"));
 	b->failover->parked = 0;
-	b->schedule->due = START;
+	ha_due(b, START);
 	drive_round(0);
 	CHECK_INT(lines_count("failed over: 12 requests (3456 bytes) replayed, 5.000 ms without "
 			      "progress, 2.000 ms of it registering"),
 		  1);
-	b->schedule->due = START;
+	ha_due(b, START);
 	drive_round(0);
 	CHECK_INT(lines_count("failed over"), 1);
 	free_bundles();
@@ -301,15 +359,6 @@ static void failed_over(void)
 }
 
 /* ---- what is slow, and what can wait ---- */
-
-/* The objects of its last incarnation go at that time; there are none left, in fact. */
-static struct ha_control *is_over(unsigned i, uint64_t tidy_at)
-{
-	bundle[i]->rail[i % 2].state = HA_RAIL_DOWN;
-	bundle[i]->rail[i % 2].cq = NULL;
-	bundle[i]->failover->ctl[i % 2].fence.tidy_at = tidy_at;
-	return &bundle[i]->failover->ctl[i % 2];
-}
 
 /* Objects of incarnations that are over go a tenth of a second later, four in a round. */
 static void tidied_a_few_at_a_time(void)
@@ -362,7 +411,7 @@ static void urgent_first(void)
 
 	make_bundles();
 	k = is_over(0, START);
-	bundle[3]->schedule->urgent_until = START + 20 * MS;
+	ha_schedule_urgent(bundle[3], START + 20 * MS);
 	CHECK_INT(drive_round(0), 20 * MS);
 	CHECK(ctx.round.urgent);
 	CHECK_INT(drive_round(20 * MS - 1), 20 * MS);
@@ -388,8 +437,9 @@ static void urgent_for_longer_with_many(void)
 		more[i]->ctx = &ctx;
 		more[i]->schedule->due = more[i]->schedule->look_due = UINT64_MAX;
 		LIST_INSERT_HEAD(&ctx.bundles, more[i], entry);
+		ha_schedule_join(more[i]);
 	}
-	bundle[3]->schedule->urgent_until = START + 20 * MS;
+	ha_schedule_urgent(bundle[3], START + 20 * MS);
 	CHECK_INT(drive_round(0), 21 * MS); /* ten above HA_CROWD_FROM, 0.1 ms each */
 	CHECK_INT(drive_round(21 * MS - 1), 21 * MS);
 	CHECK(ctx.round.urgent);
@@ -434,7 +484,7 @@ static void what_is_urgent(void)
 		bundle[0]->rail[1].loss.cause = (uint8_t)rails[i].cause;
 		bundle[0]->rail[1].loss.suspected_at = START - 5 * MS;
 		k->join.retry_at = UINT64_MAX;
-		bundle[0]->schedule->due = START;
+		ha_due(bundle[0], START);
 		drive_round(0);
 		CHECK_INT(bundle[0]->schedule->urgent_until, rails[i].urgent ? START + 15 * MS : 0);
 		free_bundles();
@@ -452,13 +502,13 @@ static void news_of_a_slow_path(void)
 	b->rail[0].state = b->rail[1].state = HA_RAIL_NONE; /* nothing but the news */
 	b->failover->ctl[1].heartbeat.at = START - 1;
 	b->balance.lag.news = 3;
-	b->schedule->due = START;
+	ha_due(b, START);
 	drive_round(0);
 	CHECK_INT(b->failover->ctl[0].heartbeat.at, START);
 	CHECK_INT(b->failover->ctl[1].heartbeat.at, START - 1);
 	CHECK_INT(b->balance.lag.news, 0);
 	b->failover->ctl[0].heartbeat.at = START + MS; /* none are left */
-	b->schedule->due = START;
+	ha_due(b, START);
 	drive_round(0);
 	CHECK_INT(b->failover->ctl[0].heartbeat.at, START + MS);
 	free_bundles();
@@ -470,6 +520,7 @@ static void keys_are_registered(void)
 	make_bundles();
 	bundle[0]->registered.rails = 1;
 	bundle[0]->failover->ctl[1].keys.stage = HA_KEYS_WANTED;
+	ha_schedule_called(bundle[0]); /* a step wants them */
 	pthread_mutex_lock(&bundle[0]->registered.lock);
 	CHECK_INT(drive_round(0), 20 * US);
 	CHECK_INT(bundle[0]->failover->ctl[1].keys.stage, HA_KEYS_WANTED);
@@ -508,6 +559,8 @@ int main(void)
 {
 	when_a_round_is_made();
 	when_the_next_is();
+	who_waits_is_not_looked_at();
+	who_has_left_is_not_looked_at();
 	owner_is_inside();
 	owner_asks();
 	what_is_polled();

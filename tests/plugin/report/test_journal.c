@@ -577,7 +577,7 @@ static uint64_t look_after(uint64_t ns, uint64_t urgent_until)
 	w.clock.now += ns;
 	pthread_mutex_lock(&w.b->drive);
 	s->due = s->look_due = UINT64_MAX;
-	s->urgent_until = urgent_until;
+	ha_schedule_urgent(&send->b, urgent_until);
 	atomic_fetch_and(&send->b.attention, ~(uint32_t)HA_ATTN_DRIVE);
 	w.b->round.due = 0;
 	next = ha_failover_round(w.b);
