@@ -26,7 +26,8 @@
 
 #define CONNECTIONS_MAX 4000 /* four queue pairs each, of the 16,384 of a software NIC */
 #define OPENED_AT_ONCE 64    /* more would not be through in time under callgrind */
-#define WARM_UP 600          /* more than any ring has slots */
+#define PHASES 32
+#define WARM_UP 600 /* more than any ring has slots */
 #define NAP_US 100
 /* on a machine that is so busy that the software NIC, a thread, waits for a processor */
 #define NAP_MAX_US 20000
@@ -279,6 +280,20 @@ static void transfer_messages(struct run *r, unsigned long n)
 		transfer_message(r);
 }
 
+/* Some of what a message costs comes with each so many of a connection. Few messages of each of
+ * many are counted step by step, so the connections are at different ones of them. */
+static void spread_phases(struct run *r)
+{
+	unsigned long turn = r->turn;
+
+	for (unsigned i = 0; i < r->connections; i++)
+		for (unsigned k = 0; k < i % PHASES; k++) {
+			r->turn = i;
+			transfer_message(r);
+		}
+	r->turn = turn;
+}
+
 static void measure_size(struct run *r, size_t size, unsigned long first, unsigned long n)
 {
 	r->size = size;
@@ -345,6 +360,8 @@ int main(int argc, char **argv)
 	connections_open(&r, dev, buffers, most);
 	transfer_messages(&r, WARM_UP + 2 * r.connections);
 	await_protection(r.connections);
+	if (r.stepped)
+		spread_phases(&r);
 	for (int i = SIZES; i < argc; i++)
 		measure_size(&r, parse_number(argv[i], 1, 1U << 30), first, n);
 	for (unsigned i = 0; i < r.connections; i++)
