@@ -26,6 +26,9 @@ static void no_placing(void *user, void *to, const void *from, uint32_t len)
 {
 }
 
+/* For the queue pairs, below: one that owes acknowledgements which wait is about to go. */
+static void end_wait(struct sr_nic *nic);
+
 struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
 {
 	struct sr_nic *nic;
@@ -52,6 +55,7 @@ struct sr_nic *sr_nic_create(const struct sr_nic_config *config, int *err)
 		nic->events.placing = config->event_ops->placing;
 	nic->rng.state = config->seed;
 	nic->link_up = true;
+	nic->end_wait = end_wait;
 	sr_table_init(&nic->qps, SR_QPN_INDEX_BITS, 24);
 	sr_table_init(&nic->mrs, SR_KEY_INDEX_BITS, 32);
 	TAILQ_INIT(&nic->owing);
@@ -155,6 +159,16 @@ static unsigned send_acks(struct sr_nic *nic, unsigned most)
 	return n;
 }
 
+static void end_wait(struct sr_nic *nic)
+{
+	if (nic->dead)
+		return;
+	nic->acks_until = 0;
+	send_acks(nic, UINT_MAX);
+	if (nic->config.wire_ops->flush)
+		nic->config.wire_ops->flush(nic->config.wire);
+}
+
 static bool nothing_to_send(const struct sr_nic *nic)
 {
 	return TAILQ_EMPTY(&nic->owing) && TAILQ_EMPTY(&nic->active);
@@ -174,16 +188,6 @@ bool sr_nic_let_acks_wait(struct sr_nic *nic, uint64_t now, uint64_t until)
 bool sr_nic_acks_wait(const struct sr_nic *nic)
 {
 	return nic->acks_until && !nic->urgent && TAILQ_EMPTY(&nic->active);
-}
-
-void sr_nic_end_wait(struct sr_nic *nic)
-{
-	if (!nic->acks_until || nic->dead)
-		return;
-	nic->acks_until = 0;
-	send_acks(nic, UINT_MAX);
-	if (nic->config.wire_ops->flush)
-		nic->config.wire_ops->flush(nic->config.wire);
 }
 
 /* One packet that goes before the acknowledgements: of data where these alone fill the wire and

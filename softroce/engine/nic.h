@@ -33,7 +33,8 @@ struct sr_nic {
 	bool data_waits; /* the last turn went on acknowledgements alone */
 	/* the acknowledgements owed may wait for a packet to go with, until then; 0: they do not */
 	uint64_t acks_until;
-	bool urgent;     /* among the answers owed is one that may not wait */
+	void (*end_wait)(struct sr_nic *nic); /* nic.c's, for the queue pairs below it */
+	bool urgent;                          /* among the answers owed is one that may not wait */
 	bool data_first; /* this turn is for a request, and not for what its queue pair owes */
 	/* queue pairs that owe an acknowledgement; before all that follow */
 	TAILQ_HEAD(, sr_qp) owing;
@@ -55,7 +56,11 @@ struct sr_nic {
  * sr_nic_progress(). A port that is down swallows packets, as a cable that is out does. */
 bool sr_nic_emit(struct sr_nic *nic, const struct sr_frame *frame);
 /* Sends the acknowledgements that wait, if any: one of those who owe them is about to go. */
-void sr_nic_end_wait(struct sr_nic *nic);
+static inline void sr_nic_end_wait(struct sr_nic *nic)
+{
+	if (nic->acks_until)
+		nic->end_wait(nic);
+}
 /* Raises an asynchronous event; nothing happens once the NIC is dead. */
 void sr_nic_async(struct sr_nic *nic, enum ibv_event_type type, void *object);
 
