@@ -4,8 +4,8 @@
  *
  * For connections whose data rails are on one device; what shares over several finds out by itself
  * (adaptive.h). With each heartbeat the owner measures some messages from post to completion, one
- * at a time: the only ones that do not go the short way through send.c. Nothing else of this is on
- * the path of a message.
+ * at a time, of many connections after more messages: the only ones that do not go the short way
+ * through send.c. Nothing else of this is on the path of a message.
  *
  * WATCH: the path takes HA_NCCL_SLOW_FACTOR times as long as it used to (past.h): COMPARE.
  *
@@ -67,6 +67,7 @@ struct ha_lag {
 	struct ha_past_window side[2]; /* home, and the other */
 	uint32_t slow;                 /* AWAY: so slow was it; sixteenths */
 	uint64_t since, look_at;
+	uint64_t asked; /* messages that had been sent when some were last to be measured */
 	uint64_t rest_until, rest;
 	uint64_t probe_at, pause;
 	uint64_t back_at; /* when it carried again; 0: never left */

@@ -15,6 +15,9 @@
 #include <string.h>
 
 #define SAMPLES 4 /* that a heartbeat asks for */
+/* Of a crowd (schedule.h) each sends few messages from one heartbeat to the next. One that is
+ * measured costs nearly as much as another: so many are sent before some are measured again. */
+#define CROWD_MESSAGES (32 * SAMPLES)
 /* Messages in a row that are quick again: the path carries again. Twice as many each time it was
  * slow again soon after: one that loses packets is quick by turns. */
 #define RETURNS_FIRST 8
@@ -310,11 +313,22 @@ static uint32_t load_of_others(const struct ha_bundle *b, const struct ha_rail *
 	struct ha_device *dev = r->dev;
 	uint32_t own = ha_rail_outstanding(r);
 
-	if (now - dev->load_at >= LOAD_NS) {
+	if (now - dev->load_at >= LOAD_NS + ha_crowd_ns(b->ctx->round.connections)) {
 		dev->load_at = now;
 		dev->load = load_of(b->ctx, dev);
 	}
 	return dev->load > own ? dev->load - own : 0;
+}
+
+static bool has_sent_enough(struct ha_bundle *b)
+{
+	struct ha_lag *g = &b->balance.lag;
+	uint64_t sent = ((const struct ha_send *)b)->head;
+
+	if (b->ctx->round.connections > HA_CROWD_FROM && sent - g->asked < CROWD_MESSAGES)
+		return false;
+	g->asked = sent;
+	return true;
 }
 
 /* The messages of the next heartbeat. */
@@ -328,7 +342,7 @@ static void ask_for_samples(struct ha_bundle *b, uint64_t now)
 	g->beside[0] = load_of_others(b, &b->rail[ha_lag_first(g->home)], now);
 	if (g->state != HA_LAG_WATCH)
 		g->beside[1] = load_of_others(b, &b->rail[g->other], now);
-	else if (find_other(b))
+	else if (find_other(b) && has_sent_enough(b))
 		g->wanted = SAMPLES;
 	if (g->wanted && !g->out)
 		ha_lag_arm(b, true);

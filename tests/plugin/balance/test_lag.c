@@ -6,6 +6,8 @@
 #include "plugin/balance/lag.h"
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "plugin/channel/schedule.h"
 #include "tests/base/lines.h"
 #include "tests/plugin/failover/incarnation_rig.h"
 #include "tests/rdma/topo/tree.h"
@@ -92,12 +94,42 @@ static void nothing_is_reported_of_a_path_that_stays(void)
 	rig_end(b);
 }
 
+/* Does a heartbeat later some message get measured, when the connection has sent so many? */
+static bool asks_when_sent(struct ha_bundle *b, uint64_t sent)
+{
+	((struct ha_send *)b)->head = sent;
+	ha_lag_arm(b, false);
+	b->balance.lag.wanted = 0;
+	rig.time.now += 100 * HA_NS_PER_MS;
+	ha_lag_step(b, rig.time.now);
+	return b->balance.lag.armed;
+}
+
+/* Many connections send few messages each from heartbeat to heartbeat, and would have each of them
+ * measured. */
+static void few_of_a_crowd_are_measured(void)
+{
+	struct ha_bundle *b = begin_comparing(TIMES(2), TIMES(1));
+
+	CHECK_INT(b->balance.lag.state, HA_LAG_WATCH);
+	b->balance.lag.rest_until = 0;
+	rig.ctx.round.connections = HA_CROWD_FROM;
+	CHECK(asks_when_sent(b, 1));
+	CHECK(asks_when_sent(b, 2));
+	rig.ctx.round.connections++;
+	CHECK(!asks_when_sent(b, 2 + 127));
+	CHECK(asks_when_sent(b, 2 + 128));
+	CHECK(!asks_when_sent(b, 2 + 129));
+	rig_end(b);
+}
+
 int main(void)
 {
 	tree_make(&tree);
 	numbers_are_reported();
 	counters_of_its_port_are_reported();
 	nothing_is_reported_of_a_path_that_stays();
+	few_of_a_crowd_are_measured();
 	tree_remove(&tree);
 	return 0;
 }
