@@ -43,6 +43,9 @@
 #ifndef KNOWN
 #define KNOWN 3 /* who knows the switches: 1 the sender, 2 the receiver */
 #endif
+#ifndef SWITCH_FIRST
+#define SWITCH_FIRST 0
+#endif
 #ifndef FURTHER
 #define FURTHER 2 /* HA_NCCL_STANDBYS=0: as many more where data crosses switches; 0: HA_NCCL_STANDBYS=1 */
 #endif
@@ -401,6 +404,19 @@ inline on_switch_of_data(d) {
 /* Of the rails that are up, several, one switch takes all along, and this NIC is on it. */
 #define SEVERAL (act & (act - 1))
 
+/* there: the rails that are up are on several NICs here (`nic`: of rail x). One that takes all of them along comes before a switch. */
+inline find_several(nic) {
+	here = NONE; there = SWITCH_FIRST;
+	for (x : 0 .. NR - 1) {
+		if
+		:: act >> x & 1 && here == NONE -> here = nic
+		:: act >> x & 1 && nic != here -> there = 1
+		:: else
+		fi
+	}
+	here = 0; x = 0
+}
+
 /* best: the NIC for an offer, NONE: none */
 inline choose_sender(r) {
 	look_sender();
@@ -445,7 +461,9 @@ inline number_sender(r) {
 	:: act ->
 #endif
 		find_mark(act);
-		number = (SEVERAL && mark && MARK_S(j) == mark -> 1 << 18 : 0);
+		find_several(va[x]);
+		number = (SEVERAL && there && mark && MARK_S(j) == mark -> 1 << 18 : 0);
+		there = 0;
 		sharing(r, j);
 		on_switch_of_data(j);
 #if IGNORE_SWITCH
@@ -521,7 +539,9 @@ inline number_receiver(r) {
 	if
 	:: act ->
 		find_mark(act);
-		number = (SEVERAL && mark && MARK_R(j) == mark -> 1 << 18 : 0);
+		find_several(vb[x]);
+		number = (SEVERAL && there && mark && MARK_R(j) == mark -> 1 << 18 : 0);
+		there = 0;
 		sharing(r, j);
 		on_switch_of_data(j);
 #if IGNORE_SWITCH

@@ -120,12 +120,20 @@ static bool on_switch_of_data(const struct ha_bundle *b, const struct ha_device 
 	return false;
 }
 
-/* Several rails are up and one leaf switch takes all of them along: this device is on it. */
+static bool is_on_several_devices(const struct ha_bundle *b)
+{
+	enum ha_status_against against = ha_protection(b, b->active);
+
+	return against != HA_AGAINST_NOTHING && against != HA_AGAINST_NIC_THERE;
+}
+
+/* Several rails are up and one leaf switch takes all of them along: this device is on it. While one
+ * device here takes all of them along that comes first. */
 static bool on_shared_switch(const struct ha_bundle *b, const struct ha_device *dev)
 {
 	struct ha_presumed_switch shared;
 
-	if (!(b->active & (b->active - 1)))
+	if (!(b->active & (b->active - 1)) || !is_on_several_devices(b))
 		return false;
 	shared = ha_protection_presumed_switch(b, b->active);
 	return ha_protection_is_on(&shared, dev);

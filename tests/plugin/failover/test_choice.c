@@ -394,6 +394,29 @@ static void avoids_the_shared_switch(unsigned swapped)
 	free(s);
 }
 
+/* All paths that are up lead from one device here to another switch, so that either of two switches
+ * takes all along: a device of its own comes first, whichever switch it is on. */
+static void another_device_comes_first(unsigned swapped)
+{
+	struct ha_send *s = make_sender();
+
+	ctx.nports = topo.ndevices = topo.nports = 2;
+	for (unsigned i = 0; i < 2; i++)
+		snprintf(device[i].name, sizeof(device[i].name), "nic%u:1", i ^ swapped);
+	s->b.rail[SPARE].proven = false;
+	s->b.rail[2].dev = s->b.rail[0].dev;
+	s->b.rail[2].state = HA_RAIL_UP;
+	s->b.active = 5;
+	for (unsigned i = 0; i <= 2; i += 2) {
+		strcpy(s->b.rail[i].setup.peer.name, device[1].name);
+		s->b.rail[i].setup.peer.qp.gid[15] = (uint8_t)(i + 1);
+	}
+	s->b.failover->spares.peer_ports = 3;
+	ha_spares_pair(&s->b, 0, &device[1])->tries = 0;
+	CHECK_INT(choose_device(s, now), 1);
+	free(s);
+}
+
 int main(void)
 {
 	waits_for_one_that_was_well();
@@ -405,7 +428,9 @@ int main(void)
 	the_receivers_choice_by_switches();
 	where_one_could_ever_be();
 	how_many_on_one_device();
-	for (unsigned swapped = 0; swapped < 2; swapped++)
+	for (unsigned swapped = 0; swapped < 2; swapped++) {
 		avoids_the_shared_switch(swapped);
+		another_device_comes_first(swapped);
+	}
 	return 0;
 }
