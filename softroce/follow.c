@@ -32,8 +32,8 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
  * go at once for a while, twice as long each time.
  */
 #define WAIT_NS 100000
-#define PROMPT_MIN 64
-#define PROMPT_MAX 4096
+#define PROMPT_MIN 16
+#define PROMPT_MAX 64
 
 void sr_adapter_waited_in_vain(struct sr_adapter *adapter)
 {
