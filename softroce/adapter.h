@@ -61,7 +61,7 @@ struct sr_adapter {
 	unsigned deferred; /* sends posted and left for the next turn; see verbs/qp.c */
 	struct {
 		unsigned prompt; /* so many turns more that let no acknowledgement wait */
-		unsigned next;   /* as many when the next one has waited in vain */
+		unsigned next;   /* as many when the worker has to send one again */
 	} acks;
 
 	atomic_int wanted; /* threads waiting for the lock: the worker lets them go first */
@@ -93,7 +93,7 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now);
 /* The same for an application that polls: the acknowledgements may wait for what it does next. */
 int sr_adapter_turn_polled(struct sr_adapter *adapter, uint64_t now);
 /* The worker has to send acknowledgements that waited: the application has not come back. */
-void sr_adapter_waited_in_vain(struct sr_adapter *adapter);
+void sr_adapter_acks_overdue(struct sr_adapter *adapter);
 /*
  * The sockets of every open device, to poll for reading. Their number, or -EBUSY when one is in use
  * at this moment.

@@ -35,7 +35,7 @@ int sr_adapter_turn(struct sr_adapter *adapter, uint64_t now)
 #define PROMPT_MIN 16
 #define PROMPT_MAX 64
 
-void sr_adapter_waited_in_vain(struct sr_adapter *adapter)
+void sr_adapter_acks_overdue(struct sr_adapter *adapter)
 {
 	adapter->acks.prompt = adapter->acks.next < PROMPT_MIN ? PROMPT_MIN : adapter->acks.next;
 	adapter->acks.next =

@@ -195,7 +195,7 @@ static void *worker_run(void *arg)
 		outside_follow(&worker);
 		if (!packets_cede(&worker, now) || turn_due(adapter, now)) {
 			if (sr_nic_acks_wait(adapter->nic))
-				sr_adapter_waited_in_vain(adapter);
+				sr_adapter_acks_overdue(adapter);
 			if (sr_adapter_turn(adapter, now) && !adapter->stop) {
 				/* Work often comes in runs: look again before sleeping, but let
 				 * others have the lock. */

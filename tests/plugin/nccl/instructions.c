@@ -56,7 +56,7 @@ struct run {
 	bool collect;
 	bool stepped; /* by bench-step */
 	unsigned long in_vain;
-	useconds_t nap; /* as long as it takes to make few calls in vain that count */
+	useconds_t nap; /* so long that few calls that count find nothing */
 };
 
 static void toggle_collection(const struct run *r)
