@@ -27,9 +27,9 @@ enum kind { ECHO, TRIAL };
 
 static const struct side_options options = { .timeout = 31 };
 static _Thread_local bool program; /* and not a thread of the NIC's */
-static atomic_uint sent, sent_by_nic;
-static atomic_size_t last_bytes; /* of the last call that sent */
-static unsigned last_own;        /* the number of the program's last one */
+static atomic_uint by_nic;         /* calls that sent, of the NIC's threads */
+/* The program's own: how many, bytes of the last one, and what by_nic was then. */
+static unsigned own, own_bytes, nic_at_own;
 
 __attribute__((visibility("default"))) int sendmmsg(int fd, struct mmsghdr *messages, unsigned n,
 						    int flags)
@@ -39,12 +39,13 @@ __attribute__((visibility("default"))) int sendmmsg(int fd, struct mmsghdr *mess
 	for (unsigned i = 0; i < n; i++)
 		for (size_t k = 0; k < messages[i].msg_hdr.msg_iovlen; k++)
 			bytes += messages[i].msg_hdr.msg_iov[k].iov_len;
-	atomic_store(&last_bytes, bytes);
-	atomic_fetch_add(&sent_by_nic, !program);
-	if (program)
-		last_own = atomic_fetch_add(&sent, 1) + 1;
-	else
-		atomic_fetch_add(&sent, 1);
+	if (program) {
+		own++;
+		own_bytes = (unsigned)bytes;
+		nic_at_own = atomic_load(&by_nic);
+	} else {
+		atomic_fetch_add(&by_nic, 1);
+	}
 	return (int)syscall(SYS_sendmmsg, fd, messages, n, flags);
 }
 
@@ -111,11 +112,16 @@ static void ask(int fd)
 
 static int with_packet, with_poll, with_thread;
 
-/* Takes the next message. True: its acknowledgement waits, for nothing has been sent since the
- * program's last echo. */
-static bool take_message(struct side *side, enum kind *kind)
+struct message {
+	enum kind kind;
+	bool waits;   /* its acknowledgement: nothing has been sent since the program's last echo */
+	unsigned nic; /* what by_nic has been since */
+};
+
+static struct message take_message(struct side *side)
 {
-	const unsigned before = last_own;
+	struct message m = { .nic = nic_at_own };
+	const unsigned before = own;
 	struct ibv_wc wc;
 	int n;
 
@@ -123,43 +129,46 @@ static bool take_message(struct side *side, enum kind *kind)
 		n = ibv_poll_cq(side->cq, 1, &wc);
 		CHECK(n >= 0 && (!n || wc.status == IBV_WC_SUCCESS));
 	} while (!n || wc.opcode != IBV_WC_RECV);
-	*kind = side->buf[RECEIVE_AT];
+	m.kind = side->buf[RECEIVE_AT];
 	side_post_recv(side, 2, RECEIVE_AT, LENGTH);
-	return atomic_load(&sent) == before;
+	m.waits = own == before && atomic_load(&by_nic) == m.nic;
+	return m;
 }
 
-static void answer(struct side *side, bool waits)
+static void answer(struct side *side, const struct message *m)
 {
-	unsigned before = atomic_load(&sent), by_nic = atomic_load(&sent_by_nic);
+	const unsigned before = own;
 
 	side_post_send(side, IBV_WR_SEND, 1, 0, LENGTH);
-	if (!waits || atomic_load(&sent_by_nic) != by_nic)
+	if (!m->waits || atomic_load(&by_nic) != m->nic)
 		return;
-	CHECK_INT(atomic_load(&sent), before + 1);
-	CHECK_INT(atomic_load(&last_bytes), MESSAGE_BYTES + ACK_BYTES);
+	CHECK_INT(own, before + 1);
+	CHECK_INT(own_bytes, MESSAGE_BYTES + ACK_BYTES);
 	with_packet++;
 }
 
-static void poll_again(struct side *side)
+static void poll_again(struct side *side, const struct message *m)
 {
-	unsigned before = atomic_load(&sent), by_nic = atomic_load(&sent_by_nic);
+	const unsigned before = own;
 	struct ibv_wc wc;
 
-	while (atomic_load(&sent) == before)
+	while (own == before && atomic_load(&by_nic) == m->nic)
 		CHECK(ibv_poll_cq(side->cq, 1, &wc) >= 0);
-	CHECK_INT(atomic_load(&last_bytes), ACK_BYTES);
-	with_poll += atomic_load(&sent_by_nic) == by_nic;
+	if (own == before)
+		return; /* the NIC's thread was quicker */
+	CHECK_INT(own_bytes, ACK_BYTES);
+	with_poll++;
 }
 
 /* Waits for what the other end does when it has the acknowledgement. */
-static void leave_to_thread(struct side *side, bool waits)
+static void leave_to_thread(struct side *side, const struct message *m)
 {
-	unsigned by_program = atomic_load(&sent) - atomic_load(&sent_by_nic);
+	const unsigned before = own;
 	char byte = 0;
 
 	CHECK(read(side->fd, &byte, 1) == 1);
-	CHECK_INT(atomic_load(&sent) - atomic_load(&sent_by_nic), by_program);
-	with_thread += waits;
+	CHECK_INT(own, before);
+	with_thread += m->waits;
 }
 
 static void end_program(void)
@@ -168,15 +177,15 @@ static void end_program(void)
 	exit(0);
 }
 
-static void try_once(struct side *side, bool waits)
+static void try_once(struct side *side, const struct message *m)
 {
 	char byte = 0;
 
-	if (waits && with_poll < WANTED)
-		poll_again(side);
-	else if (waits && with_thread >= WANTED && with_packet >= WANTED)
+	if (m->waits && with_poll < WANTED)
+		poll_again(side, m);
+	else if (m->waits && with_thread >= WANTED && with_packet >= WANTED)
 		end_program();
-	leave_to_thread(side, waits);
+	leave_to_thread(side, m);
 	CHECK(write(side->fd, &byte, 1) == 1);
 }
 
@@ -190,13 +199,12 @@ static void owe(int fd)
 	side_post_recv(&side, 2, RECEIVE_AT, LENGTH);
 	side_meet(&side);
 	for (;;) {
-		enum kind kind;
-		bool waits = take_message(&side, &kind);
+		struct message m = take_message(&side);
 
-		if (kind == ECHO)
-			answer(&side, waits);
+		if (m.kind == ECHO)
+			answer(&side, &m);
 		else
-			try_once(&side, waits);
+			try_once(&side, &m);
 	}
 }
 
