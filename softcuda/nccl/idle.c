@@ -5,7 +5,7 @@
 
 #define POLLS_WITHOUT_YIELD 50u
 #define YIELD_NS (200 * HA_NS_PER_US)
-#define NAP_MAX_NS (50 * HA_NS_PER_US)
+#define NAP_MAX_NS (200 * HA_NS_PER_US)
 
 static void pause_processor(void)
 {
