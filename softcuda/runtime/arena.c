@@ -21,8 +21,9 @@ struct arena {
 	char *base;
 	size_t capacity;
 	int descriptor;
-	pthread_mutex_t lock; /* protects gaps and free_bytes */
+	pthread_mutex_t lock; /* protects the lists and free_bytes */
 	LIST_HEAD(, gap) gaps;
+	LIST_HEAD(, gap) imported; /* released here, and mapped by other processes */
 	size_t free_bytes;
 };
 
@@ -80,32 +81,6 @@ struct arena *create_arena(const char *name, size_t capacity)
 	return arena;
 }
 
-int64_t allocate_pages(struct arena *arena, size_t size)
-{
-	struct gap *gap;
-	int64_t offset = -1;
-
-	if (size > arena->capacity)
-		return -1;
-	size = round_to_pages(size);
-	pthread_mutex_lock(&arena->lock);
-	LIST_FOREACH(gap, &arena->gaps, siblings)
-		if (gap->size >= size)
-			break;
-	if (gap != NULL) {
-		offset = (int64_t)gap->offset;
-		gap->offset += size;
-		gap->size -= size;
-		arena->free_bytes -= size;
-		if (gap->size == 0) {
-			LIST_REMOVE(gap, siblings);
-			free(gap);
-		}
-	}
-	pthread_mutex_unlock(&arena->lock);
-	return offset;
-}
-
 /* Join `gap` with its successor where they touch. */
 static void join_next_locked(struct gap *gap)
 {
@@ -154,14 +129,87 @@ static void add_gap_locked(struct arena *arena, size_t offset, size_t size)
 	insert_gap_locked(arena, before, offset, size);
 }
 
-void release_pages(struct arena *arena, size_t offset, size_t size)
+/* Does another process map some of it? Its lock says so (ipc.c), and ends with it. */
+static bool is_imported(const struct arena *arena, size_t offset, size_t size)
 {
-	size = round_to_pages(size);
+	struct flock lock = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)offset,
+		.l_len = (off_t)size,
+	};
+
+	return fcntl(arena->descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+static void make_gap_locked(struct arena *arena, size_t offset, size_t size)
+{
 	/* Before the gap is there: whoever gets it next must not lose what it wrote. */
 	fallocate(arena->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
 		  (off_t)size);
-	pthread_mutex_lock(&arena->lock);
 	add_gap_locked(arena, offset, size);
+}
+
+static void reclaim_imported_locked(struct arena *arena)
+{
+	struct gap *next;
+
+	for (struct gap *gap = LIST_FIRST(&arena->imported); gap != NULL; gap = next) {
+		next = LIST_NEXT(gap, siblings);
+		if (is_imported(arena, gap->offset, gap->size))
+			continue;
+		LIST_REMOVE(gap, siblings);
+		make_gap_locked(arena, gap->offset, gap->size);
+		free(gap);
+	}
+}
+
+/* Without memory for the note its pages are lost for this process, as in insert_gap_locked. */
+static void keep_imported_locked(struct arena *arena, size_t offset, size_t size)
+{
+	struct gap *gap = malloc(sizeof(*gap));
+	if (gap == NULL)
+		return;
+	*gap = (struct gap) { .offset = offset, .size = size };
+	LIST_INSERT_HEAD(&arena->imported, gap, siblings);
+}
+
+int64_t allocate_pages(struct arena *arena, size_t size)
+{
+	struct gap *gap;
+	int64_t offset = -1;
+
+	if (size > arena->capacity)
+		return -1;
+	size = round_to_pages(size);
+	pthread_mutex_lock(&arena->lock);
+	reclaim_imported_locked(arena);
+	LIST_FOREACH(gap, &arena->gaps, siblings)
+		if (gap->size >= size)
+			break;
+	if (gap != NULL) {
+		offset = (int64_t)gap->offset;
+		gap->offset += size;
+		gap->size -= size;
+		arena->free_bytes -= size;
+		if (gap->size == 0) {
+			LIST_REMOVE(gap, siblings);
+			free(gap);
+		}
+	}
+	pthread_mutex_unlock(&arena->lock);
+	return offset;
+}
+
+void release_pages(struct arena *arena, size_t offset, size_t size)
+{
+	size = round_to_pages(size);
+	pthread_mutex_lock(&arena->lock);
+	reclaim_imported_locked(arena);
+	if (is_imported(arena, offset, size))
+		keep_imported_locked(arena, offset, size);
+	else
+		make_gap_locked(arena, offset, size);
 	pthread_mutex_unlock(&arena->lock);
 }
 
@@ -195,6 +243,7 @@ int arena_descriptor(const struct arena *arena)
 size_t count_free_bytes(struct arena *arena)
 {
 	pthread_mutex_lock(&arena->lock);
+	reclaim_imported_locked(arena);
 	size_t bytes = arena->free_bytes;
 	pthread_mutex_unlock(&arena->lock);
 	return bytes;

@@ -26,7 +26,10 @@ struct arena *create_arena(const char *name, size_t capacity);
  * Allocate `size` bytes, rounded up to pages. Returns the offset, or -1 if no gap is large enough.
  */
 int64_t allocate_pages(struct arena *arena, size_t size);
-/* Give back what allocate_pages gave. */
+/*
+ * Give back what allocate_pages gave. What another process maps by CUDA IPC stays as it is until
+ * that process has closed it or ended: NCCL's ranks read from a neighbor's memory that has left.
+ */
 void release_pages(struct arena *arena, size_t offset, size_t size);
 
 /*

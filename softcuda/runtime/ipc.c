@@ -31,17 +31,32 @@ struct content {
 };
 _Static_assert(sizeof(struct content) == sizeof(cudaIpcMemHandle_t), "a handle has 64 bytes");
 
+/*
+ * A file of another process's device memory. What is mapped of it is locked for reading, by which
+ * that process knows not to use the pages for something else (arena.c); the kernel ends the locks
+ * with the descriptor.
+ */
+struct source {
+	LIST_ENTRY(source) siblings;
+	uint64_t file_system;
+	uint64_t file;
+	int descriptor;
+	unsigned count; /* of what is opened */
+};
+
 /* What this process has opened. */
 struct opened {
 	LIST_ENTRY(opened) siblings;
 	struct content content;
+	struct source *source;
 	void *address;
 	size_t span;
 	unsigned count;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the list */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the lists */
 static LIST_HEAD(, opened) list = LIST_HEAD_INITIALIZER(list);
+static LIST_HEAD(, source) sources = LIST_HEAD_INITIALIZER(sources);
 
 cudaError_t make_ipc_handle(const void *pointer, cudaIpcMemHandle_t *handle)
 {
@@ -102,6 +117,55 @@ static int open_file(const struct content *content)
 	return -1;
 }
 
+static struct source *open_source_locked(const struct content *content)
+{
+	struct source *source;
+
+	LIST_FOREACH(source, &sources, siblings)
+		if (source->file_system == content->file_system && source->file == content->file)
+			break;
+	if (source == NULL) {
+		int descriptor = open_file(content);
+		source = descriptor < 0 ? NULL : malloc(sizeof(*source));
+		if (source == NULL) {
+			if (descriptor >= 0)
+				close(descriptor);
+			return NULL;
+		}
+		*source = (struct source) { .file_system = content->file_system,
+					    .file = content->file,
+					    .descriptor = descriptor };
+		LIST_INSERT_HEAD(&sources, source, siblings);
+	}
+	source->count++;
+	return source;
+}
+
+static void close_source_locked(struct source *source)
+{
+	if (--source->count != 0)
+		return;
+	LIST_REMOVE(source, siblings);
+	close(source->descriptor);
+	free(source);
+}
+
+static void lock_pages(const struct source *source, const struct content *content, size_t span,
+		       short type)
+{
+	struct flock pages = {
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)content->offset,
+		.l_len = (off_t)span,
+	};
+
+	if (fcntl(source->descriptor, F_OFD_SETLK, &pages) != 0)
+		report_problem("device memory of process %d cannot be locked (%s): do not free it "
+			       "there before it is closed here",
+			       content->pid, strerror(errno));
+}
+
 static cudaError_t add_address(const struct content *content, void *address, size_t span)
 {
 	struct range range = {
@@ -115,27 +179,37 @@ static cudaError_t add_address(const struct content *content, void *address, siz
 	return add_range(&range) ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-static cudaError_t map_locked(const struct content *content, void **pointer)
+/* The address in this process, or NULL. */
+static void *map_pages(const struct source *source, const struct content *content, size_t span)
 {
-	int descriptor = open_file(content);
-	if (descriptor < 0)
-		return cudaErrorMapBufferObjectFailed;
-	size_t span = (content->size + ARENA_PAGE - 1) & ~(size_t)(ARENA_PAGE - 1);
-	void *address = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor,
+	void *address = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED, source->descriptor,
 			     (off_t)content->offset);
-	close(descriptor);
 	if (address == MAP_FAILED)
-		return cudaErrorMapBufferObjectFailed;
+		return NULL;
 	madvise(address, span, MADV_DONTDUMP);
 	madvise(address, span, MADV_DONTFORK);
+	if (add_address(content, address, span) == cudaSuccess)
+		return address;
+	munmap(address, span);
+	return NULL;
+}
+
+static cudaError_t map_locked(const struct content *content, void **pointer)
+{
+	size_t span = (content->size + ARENA_PAGE - 1) & ~(size_t)(ARENA_PAGE - 1);
+	struct source *source = open_source_locked(content);
+	if (source == NULL)
+		return cudaErrorMapBufferObjectFailed;
 	struct opened *opened = malloc(sizeof(*opened));
-	if (opened == NULL || add_address(content, address, span) != cudaSuccess) {
-		munmap(address, span);
+	void *address = opened == NULL ? NULL : map_pages(source, content, span);
+	if (address == NULL) {
+		close_source_locked(source);
 		free(opened);
 		return cudaErrorMemoryAllocation;
 	}
+	lock_pages(source, content, span, F_RDLCK);
 	*opened = (struct opened) {
-		.content = *content, .address = address, .span = span, .count = 1
+		.content = *content, .source = source, .address = address, .span = span, .count = 1
 	};
 	LIST_INSERT_HEAD(&list, opened, siblings);
 	*pointer = address;
@@ -192,6 +266,8 @@ cudaError_t close_ipc_memory(void *pointer)
 		LIST_REMOVE(opened, siblings);
 		remove_range(pointer, RANGE_IPC, &range);
 		munmap(pointer, opened->span);
+		lock_pages(opened->source, &opened->content, opened->span, F_UNLCK);
+		close_source_locked(opened->source);
 		free(opened);
 	}
 	pthread_mutex_unlock(&lock);

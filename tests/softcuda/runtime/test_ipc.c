@@ -21,6 +21,31 @@ static void receive_bytes(int fd, void *bytes, size_t size)
 	CHECK(read(fd, bytes, size) == (ssize_t)size);
 }
 
+/* Free what the importer has mapped: nobody gets its pages before that is closed. */
+static void check_release(char **pointers)
+{
+	size_t before, kept, after, total;
+	char *other;
+	char go;
+
+	OK(cudaMemGetInfo(&before, &total));
+	OK(cudaFree(pointers[0]));
+	OK(cudaFree(pointers[1]));
+	OK(cudaMemGetInfo(&kept, &total));
+	CHECK(kept == before);
+	OK(cudaMalloc((void **)&other, SIZE));
+	CHECK(other != pointers[0] && other != pointers[1]);
+	OK(cudaMemset(other, 7, SIZE));
+	OK(cudaDeviceSynchronize());
+	send_bytes(from_exporter[1], "d", 1);
+	receive_bytes(to_exporter[0], &go, 1); /* it has closed */
+	OK(cudaFree(other));
+	OK(cudaMemGetInfo(&after, &total));
+	CHECK(after >= before + 2 * SIZE);
+	OK(cudaMalloc((void **)&other, SIZE));
+	CHECK(other == pointers[0] && other[0] == 0);
+}
+
 /* Two allocations of device 1, filled with 1 and 2; the second is exported by an address inside of
  * it. */
 static void run_exporter(void)
@@ -41,8 +66,7 @@ static void run_exporter(void)
 	for (unsigned i = 0; i < SIZE; i++)
 		CHECK(pointers[1][i] == 9);
 	CHECK(pointers[0][SIZE - 1] == 1);
-	send_bytes(from_exporter[1], "d", 1);
-	receive_bytes(to_exporter[0], &go, 1); /* and has closed */
+	check_release(pointers);
 	exit(0);
 }
 
@@ -64,7 +88,9 @@ static void check_import(const cudaIpcMemHandle_t *handles)
 	OK(cudaMemset(second, 9, SIZE));
 	OK(cudaDeviceSynchronize());
 	send_bytes(to_exporter[1], "w", 1);
-	receive_bytes(from_exporter[0], &answer, 1);
+	receive_bytes(from_exporter[0], &answer, 1); /* it has freed both */
+	CHECK(first[0] == 1 && first[SIZE - 1] == 1);
+	CHECK(second[0] == 9 && second[SIZE - 1] == 9);
 	FAILS(cudaFree(second), cudaErrorInvalidValue);
 	OK(cudaIpcCloseMemHandle(second));
 	CHECK(second[1] == 9); /* opened twice */
