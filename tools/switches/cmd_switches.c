@@ -120,7 +120,7 @@ static int find_switches(const struct options *options, const char *root,
 	ask_ethernet(options, root, list);
 	for (int i = 0; i < list->n; i++)
 		if (list->port[i].is_infiniband)
-			switches_ask_infiniband(&list->port[i]);
+			switches_ask_infiniband(root, &list->port[i]);
 	status = write_file(options, list);
 	status |= show_list(options, list);
 	if (!list->n)

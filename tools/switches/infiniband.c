@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rdma/topo/sysfs.h"
 #include "tools/switches/program.h"
 
 #define SOURCE "smpquery"
@@ -83,7 +84,7 @@ static char *ask_program(const struct switches_port *port, const char *what, cha
 	return switches_run(argv, why, size);
 }
 
-void switches_ask_infiniband(struct switches_port *port)
+void switches_ask_infiniband(const char *root, struct switches_port *port)
 {
 	char *info, *description, ignored[256];
 
@@ -91,6 +92,11 @@ void switches_ask_infiniband(struct switches_port *port)
 		port->answer = SWITCHES_NONE;
 		snprintf(port->why, sizeof(port->why), "its link is down");
 		snprintf(port->line.at.source, sizeof(port->line.at.source), "sysfs");
+		return;
+	}
+	if (!ha_sysfs_exists(root, "/sys/class/infiniband_mad")) {
+		snprintf(port->why, sizeof(port->why),
+			 "the kernel's ib_umad is not there: modprobe ib_umad");
 		return;
 	}
 	info = ask_program(port, "nodeinfo", port->why, sizeof(port->why));

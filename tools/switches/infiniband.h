@@ -14,8 +14,8 @@
 
 #include "tools/switches/ports.h"
 
-/* The port's answer; without one, `why`. */
-void switches_ask_infiniband(struct switches_port *port);
+/* The port's answer; without one, `why`. The root of sysfs: "" for the host's own. */
+void switches_ask_infiniband(const char *root, struct switches_port *port);
 /* What smpquery prints of NodeInfo and NodeDescription (NULL: not known). */
 void switches_take_node(const char *info, const char *description, struct switches_port *port);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,22 +72,35 @@ static int await_end(pid_t pid)
 	return ended == pid ? status : -1;
 }
 
-/* The last line of what it has complained of is the one that matters. */
-static void take_complaint(const char *program, int err, int status, char *why, size_t size)
+static char *last_line(char *text)
 {
-	char *text = read_whole(err), *line = text;
-
 	for (size_t n = text ? strlen(text) : 0; n && text[n - 1] == '\n'; n--)
 		text[n - 1] = 0;
-	if (text && strrchr(text, '\n'))
-		line = strrchr(text, '\n') + 1;
-	if (status == -1)
-		snprintf(why, size, "%s does not end", program);
-	else if (line && *line)
-		snprintf(why, size, "%s: %s", program, line);
+	return text && strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
+}
+
+static bool begins_with_name(const char *line, const char *program)
+{
+	size_t n = strlen(program);
+
+	return line && strncmp(line, program, n) == 0 && line[n] == ':';
+}
+
+/* Why it failed, by its own name where it prints its results (infiniband-diags), or else the last
+ * line of what it has complained of. */
+static void take_complaint(const char *program, int out, int err, char *why, size_t size)
+{
+	char *results = read_whole(out), *complaints = read_whole(err);
+	const char *result = last_line(results), *complaint = last_line(complaints);
+
+	if (begins_with_name(result, program))
+		snprintf(why, size, "%s", result);
+	else if (complaint && *complaint)
+		snprintf(why, size, "%s: %s", program, complaint);
 	else
 		snprintf(why, size, "%s failed", program);
-	free(text);
+	free(results);
+	free(complaints);
 }
 
 char *switches_run(const char *const argv[], char *why, size_t size)
@@ -106,8 +120,10 @@ char *switches_run(const char *const argv[], char *why, size_t size)
 		status = await_end(pid);
 		if (!status)
 			text = read_whole(out);
-		if (!text)
-			take_complaint(argv[0], err, status, why, size);
+		if (status == -1)
+			snprintf(why, size, "%s does not end", argv[0]);
+		else if (!text)
+			take_complaint(argv[0], out, err, why, size);
 	}
 	close(out);
 	close(err);

@@ -25,6 +25,9 @@ port mlx4_0 1 InfiniBand '5: LinkUp'
 port mlx4_0 2 InfiniBand '5: LinkUp'
 port mlx5_1 1 InfiniBand '3: Disabled'
 port mlx5_2 1 InfiniBand '5: LinkUp'
+switches
+grep -q "^mlx5_2:1  *-  *not asked: the kernel's ib_umad is not there: modprobe ib_umad" "$TMP/out" || fail "without ib_umad"
+mkdir "$TMP/root/sys/class/infiniband_mad"
 # As infiniband-diags prints it. A directed route leaves by the port that is its first hop: of port 2 it is 0,2.
 cat >"$TMP/bin/smpquery" <<'END'
 #!/bin/sh
