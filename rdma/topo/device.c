@@ -462,6 +462,13 @@ int ha_topo_number(struct ha_topo *topo, const struct ha_topo_known *known, int 
 	return 0;
 }
 
+/* What the standby orders are made of has changed. */
+static void forget_orders(struct ha_topo *topo)
+{
+	free(topo->standby);
+	topo->standby = NULL;
+}
+
 void ha_topo_release(struct ha_topo *topo)
 {
 	for (int i = 0; i < topo->nports; i++) {
@@ -477,6 +484,7 @@ void ha_topo_release(struct ha_topo *topo)
 		topo->verbs->device_list_free(topo->verbs, topo->list);
 	topo->list = NULL;
 	topo->ndevices = topo->nports = 0;
+	forget_orders(topo);
 }
 
 /* A port's attributes, once it has been up, are what they were: who looks at them then needs no
@@ -493,10 +501,21 @@ static void store_attributes(struct ha_topo_device *d, const struct ha_topo_devi
 	d->speed_mbps = now->speed_mbps;
 }
 
+/* As standby orders see it (standby.c). */
+static bool is_ordered_alike(const struct ha_topo_device *a, const struct ha_topo_device *b)
+{
+	return a->up == b->up && a->is_ethernet == b->is_ethernet &&
+	       a->speed_mbps == b->speed_mbps &&
+	       a->address.roce_version == b->address.roce_version &&
+	       !memcmp(&a->address.gid, &b->address.gid, sizeof(a->address.gid));
+}
+
 static void store_device_state(struct ha_topo *topo, int dev, const struct ha_topo_device *now)
 {
 	struct ha_topo_device *d = &topo->devices[dev];
 
+	if (!is_ordered_alike(d, now))
+		forget_orders(topo);
 	pthread_mutex_lock(&topo->lock);
 	/* of a reported one they may be read by whoever asks for properties */
 	if (dev < topo->ndevices)
@@ -539,6 +558,7 @@ void ha_topo_lose(struct ha_topo *topo, int dev)
 	topo->devices[dev].context = NULL;
 	topo->devices[dev].up = false;
 	pthread_mutex_unlock(&topo->lock);
+	forget_orders(topo);
 }
 
 void ha_topo_regain(struct ha_topo *topo, int dev, const struct ha_topo_found *found)
@@ -550,6 +570,7 @@ void ha_topo_regain(struct ha_topo *topo, int dev, const struct ha_topo_found *f
 	d->hot = found->hot;
 	memcpy(d->system_name, found->name, sizeof(d->system_name));
 	pthread_mutex_unlock(&topo->lock);
+	forget_orders(topo);
 }
 
 enum ha_pci_distance ha_topo_distance(const struct ha_topo *topo, int a, int b)

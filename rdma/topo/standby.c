@@ -420,17 +420,33 @@ bool ha_standby_is_pair(const struct ha_standby *standby, int a, int b)
 	       standby->order[b][0] == a;
 }
 
-int ha_topo_standby(const struct ha_topo *topo, int dev, int order[], int max)
+/* The orders of the list as it is, or NULL without memory. */
+static const struct ha_standby *find_orders(struct ha_topo *topo)
 {
 	struct ha_standby *standby;
-	int n = 0, rc;
+
+	if (topo->standby)
+		return topo->standby;
+	standby = malloc(sizeof(*standby));
+	if (!standby || ha_standby_compute(topo, standby)) {
+		free(standby);
+		return NULL;
+	}
+	topo->standby = standby;
+	return standby;
+}
+
+int ha_topo_standby(struct ha_topo *topo, int dev, int order[], int max)
+{
+	const struct ha_standby *standby;
+	int n;
 
 	if (dev < 0 || dev >= topo->nports)
 		return -EINVAL;
-	standby = malloc(sizeof(*standby));
-	rc = standby ? ha_standby_compute(topo, standby) : -ENOMEM;
-	for (; !rc && n < standby->count[dev] && n < max; n++)
+	standby = find_orders(topo);
+	if (!standby)
+		return -ENOMEM;
+	for (n = 0; n < standby->count[dev] && n < max; n++)
 		order[n] = standby->order[dev][n];
-	free(standby);
-	return rc ? rc : n;
+	return n;
 }

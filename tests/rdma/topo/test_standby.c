@@ -14,6 +14,16 @@ static struct ha_standby standby;
 
 #define OWN_CARD "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"
 
+/* What is kept for a port is what its list gives now. */
+static void expect_kept(int port)
+{
+	int order[HA_TOPO_PORTS_MAX];
+
+	CHECK_INT(ha_topo_standby(&m.topo, port, order, HA_TOPO_PORTS_MAX), standby.count[port]);
+	for (int k = 0; k < standby.count[port]; k++)
+		CHECK_INT(order[k], standby.order[port][k]);
+}
+
 /* The first `max` standbys of a port, as names without their port 1, must be `order`. */
 static void expect_first(int max, const char *name, const char *order)
 {
@@ -23,6 +33,7 @@ static void expect_first(int max, const char *name, const char *order)
 	snprintf(label, sizeof(label), strchr(name, ':') ? "%s" : "%s:1", name);
 	i = machine_port(&m, label);
 	CHECK_INT(ha_standby_compute(&m.topo, &standby), 0);
+	expect_kept(i);
 	for (int k = 0; k < standby.count[i] && k < max; k++) {
 		size_t used = strlen(is);
 
