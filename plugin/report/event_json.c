@@ -35,25 +35,50 @@ static __attribute__((format(printf, 2, 3))) void put_format(struct line *l, con
 		l->at += (size_t)n;
 }
 
+/* How many bytes from `s` on go into a JSON string as they are. */
+static size_t count_plain(const char *s, const char *end)
+{
+	const char *at = s;
+
+	while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= 0x20 && *at != 0x7f) {
+		int n = ha_utf8(at);
+
+		if (!n || n > end - at)
+			break;
+		at += n;
+	}
+	return (size_t)(at - s);
+}
+
+static void put_bytes(struct line *l, const char *bytes, size_t n)
+{
+	memcpy(l->text + l->at, bytes, n);
+	l->at += n;
+}
+
+static void put_escaped(struct line *l, char c)
+{
+	if (c == '"' || c == '\\')
+		put_format(l, "\\%c", c);
+	else if ((unsigned char)c < 0x20 || c == 0x7f)
+		put_format(l, "\\u%04x", (unsigned)c);
+	else
+		put_format(l, "\\ufffd");
+}
+
 static void put_text(struct line *l, const char *name, const char *text, size_t max)
 {
-	const unsigned char *s = (const unsigned char *)text, *end = s + strnlen(text, max);
+	const char *end = text + strnlen(text, max);
 
 	put_format(l, ",\"%s\":\"", name);
-	while (s < end) {
-		int n = ha_utf8((const char *)s);
+	for (const char *s = text; s < end; s++) {
+		size_t n = count_plain(s, end);
 
-		if (n > end - s)
+		put_bytes(l, s, n);
+		s += n;
+		if (s == end || ha_utf8(s) > end - s)
 			break; /* a sequence that the limit cuts */
-		if (*s == '"' || *s == '\\')
-			put_format(l, "\\%c", *s);
-		else if (*s < 0x20 || *s == 0x7f)
-			put_format(l, "\\u%04x", *s);
-		else if (!n)
-			put_format(l, "\\ufffd");
-		else
-			put_format(l, "%.*s", n, (const char *)s);
-		s += n ? n : 1;
+		put_escaped(l, *s);
 	}
 	put_format(l, "\"");
 }

@@ -184,11 +184,12 @@ static void open_file(struct ha_journal *j, const struct ha_config *config)
 
 static void write_line(struct ha_journal *j, const struct ha_status_event *record, const char *text)
 {
-	char line[1 + HA_EVENT_JSON_MAX] = "\n";
+	char line[1 + HA_EVENT_JSON_MAX];
 	size_t skip = !j->torn,
 	       size = 1 + ha_event_json(record, text, j->host, (unsigned)getpid(), line + 1);
 	ssize_t n;
 
+	line[0] = '\n'; /* behind a torn line */
 	if (j->fd < 0) {
 		lose_line(j, "not open");
 		return;
