@@ -2,6 +2,7 @@
 /* test_shim.c - a socket that has nothing yet: the caller yields, and sees what it would have seen
  */
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 int __wrap_sched_yield(void);
 int __wrap_accept(int fd, struct sockaddr *address, socklen_t *size);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
+int __wrap_usleep(useconds_t us);
 
 static int yields;
 
@@ -37,6 +39,35 @@ static void nothing_to_receive(void)
 	CHECK_INT(__wrap_recv(ends[0], word, sizeof(word), 0), 0);
 	CHECK_INT(yields, 1); /* only where there was nothing */
 	close(ends[0]);
+}
+
+/* Many attempts in turn: it sleeps until something comes. */
+static void nothing_for_long(void)
+{
+	int ends[2];
+	char word[8];
+
+	yields = 0;
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends));
+	for (int i = 0; i < 1000; i++) {
+		CHECK_INT(__wrap_recv(ends[0], word, sizeof(word), 0), -1);
+		CHECK_INT(errno, EAGAIN);
+	}
+	CHECK_INT(yields, 100);
+	CHECK_INT(write(ends[1], "four", 4), 4);
+	CHECK_INT(__wrap_recv(ends[0], word, sizeof(word), 0), 4);
+	CHECK_INT(__wrap_recv(ends[0], word, sizeof(word), 0), -1);
+	CHECK_INT(yields, 101); /* something came: from the beginning */
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void short_sleeps(void)
+{
+	uint64_t start = ha_clock_now(&ha_clock_live);
+
+	CHECK_INT(__wrap_usleep(1), 0);
+	CHECK(ha_clock_now(&ha_clock_live) - start >= 200 * HA_NS_PER_US);
 }
 
 static void nobody_to_accept(void)
@@ -68,6 +99,8 @@ static void nobody_to_accept(void)
 int main(void)
 {
 	nothing_to_receive();
+	nothing_for_long();
+	short_sleeps();
 	nobody_to_accept();
 	return 0;
 }
