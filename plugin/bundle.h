@@ -123,10 +123,7 @@ struct ha_bundle {
 	struct ha_ctx *ctx;
 	struct ha_balance balance;
 	struct ha_rail rail[HA_MAX_RAILS];
-	/* Set-up, driver and close only; each is one room's. */
 	struct ha_registered registered;
-	struct ha_abort abort;
-	struct ha_refused refused;
 	struct ha_terms terms;
 	/*
 	 * HA_FLAG_ACK_MEMORY, HA_FLAG_ONE_SIDED: the count that the receiver last sent, or that the
@@ -141,7 +138,9 @@ struct ha_bundle {
 	struct ha_schedule *schedule; /* channel/schedule.h */
 	struct ha_link *link;         /* channel/link.h */
 	struct ha_failover *failover; /* failover/control.h */
-	uint8_t against;              /* enum ha_status_against, as it was last reported */
+	struct ha_abort *abort;
+	struct ha_refused *refused;
+	uint8_t against; /* enum ha_status_against, as it was last reported */
 	uint16_t status; /* its record of the status page, counted from 1; the journal's own */
 	char name[160];  /* "mlx5_0:1 -> host[1234] mlx5_2:1", for log lines */
 };
@@ -316,7 +315,7 @@ static inline void ha_send_settled(struct ha_send_slot *slot)
 
 static inline void ha_bundle_note_refusal(struct ha_bundle *b, uint64_t now)
 {
-	atomic_store_explicit(&b->refused.at, now, memory_order_relaxed);
+	atomic_store_explicit(&b->refused->at, now, memory_order_relaxed);
 }
 
 /* Where a slot's data is kept that its request does not wait for. */

@@ -352,7 +352,7 @@ void ha_lag_step(struct ha_bundle *b, uint64_t now)
 {
 	struct ha_lag *g = &b->balance.lag;
 
-	if (!g->on || b->error || b->abort.error || b->peer_closed)
+	if (!g->on || b->error || b->abort->error || b->peer_closed)
 		return;
 	switch (g->state) {
 	case HA_LAG_WATCH:

@@ -16,6 +16,8 @@ struct rooms {
 	struct ha_failover failover;
 	struct ha_schedule schedule;
 	struct ha_link link;
+	struct ha_abort abort;
+	struct ha_refused refused;
 };
 
 static_assert(sizeof(struct ha_send) % alignof(struct rooms) == 0, "rooms lie behind it");
@@ -28,6 +30,8 @@ static void attach_rooms(struct ha_bundle *b, struct rooms *rooms)
 	b->failover = &rooms->failover;
 	b->schedule = &rooms->schedule;
 	b->link = &rooms->link;
+	b->abort = &rooms->abort;
+	b->refused = &rooms->refused;
 }
 
 struct ha_bundle *ha_rooms_new(bool is_send)

@@ -80,7 +80,7 @@ static bool poll_wanted(const struct ha_bundle *b, const struct ha_rail *r, uint
 		return true;
 	return r->state == HA_RAIL_UP && (now >= b->failover->ctl[r->index].heartbeat.look_at ||
 					  ha_rail_room(r) < r->sq_depth / 2 || b->peer_closed ||
-					  b->abort.error || !b->ctx->loop.threaded);
+					  b->abort->error || !b->ctx->loop.threaded);
 }
 
 /* As long as a rail is being fenced, or what it carried is not on its way again, but not for
@@ -105,7 +105,7 @@ static uint64_t urgent_until(const struct ha_bundle *b)
 /* Every step that will be needed has its own time in `due`, or comes with HA_ATTN_DRIVE. */
 static bool is_calm(const struct ha_bundle *b)
 {
-	return !b->error && !b->abort.error && !b->peer_closed && !b->failover->parked &&
+	return !b->error && !b->abort->error && !b->peer_closed && !b->failover->parked &&
 	       !b->schedule->urgent_until && !(b->terms.flags & HA_FLAG_ACK_MEMORY) &&
 	       b->ctx->loop.threaded;
 }
@@ -137,7 +137,7 @@ static void carry_on(struct ha_bundle *b, uint64_t now)
 		ha_keys_step(b, &b->rail[i]);
 	ha_replay(b);
 	report_failed_over(b);
-	if (!b->peer_closed && !b->abort.error && !b->abort.held)
+	if (!b->peer_closed && !b->abort->error && !b->abort->held)
 		ha_no_path_step(b, now);
 }
 
@@ -165,9 +165,9 @@ static void drive_bundle(struct ha_bundle *b)
 	poll_rails(b, now);
 	now = ha_clock_now(b->ctx->clock); /* not before any suspicion */
 	ha_held_abort_step(b, now);
-	if (b->abort.due)
+	if (b->abort->due)
 		ha_messages_send(b, now);
-	if (b->abort.error)
+	if (b->abort->error)
 		ha_abort_step(b);
 	ha_spares_step(b, now);
 	for (unsigned i = 0; i < b->nrails; i++)
@@ -176,12 +176,12 @@ static void drive_bundle(struct ha_bundle *b)
 	send_news(b, now);
 	if (b->terms.flags & HA_FLAG_FAILOVER && !b->error)
 		carry_on(b, now);
-	if (b->terms.flags & HA_FLAG_ONE_SIDED && !b->abort.error)
+	if (b->terms.flags & HA_FLAG_ONE_SIDED && !b->abort->error)
 		announce_windows(b);
-	if (b->peer_closed && !b->abort.error)
+	if (b->peer_closed && !b->abort->error)
 		ha_peer_closed_step(b, now);
 	ha_bundle_delivery(b);
-	if (b->abort.error)
+	if (b->abort->error)
 		ha_abort_step(b);
 	ha_messages_send(b, now);
 	ha_schedule_urgent(b, urgent_until(b));

@@ -60,12 +60,12 @@ void ha_peer_closed_step(struct ha_bundle *b, uint64_t now)
 
 void ha_held_abort_step(struct ha_bundle *b, uint64_t now)
 {
-	if (!b->abort.held || b->abort.error || b->peer_closed)
+	if (!b->abort->held || b->abort->error || b->peer_closed)
 		return;
-	if (now < b->abort.held_until)
-		ha_due(b, b->abort.held_until);
+	if (now < b->abort->held_until)
+		ha_due(b, b->abort->held_until);
 	else
-		ha_bundle_abort(b, b->abort.held, HA_CAUSE_WORK_FAILED, "%s", b->abort.text);
+		ha_bundle_abort(b, b->abort->held, HA_CAUSE_WORK_FAILED, "%s", b->abort->text);
 }
 
 void ha_abort_step(struct ha_bundle *b)
@@ -75,19 +75,19 @@ void ha_abort_step(struct ha_bundle *b)
 	for (unsigned i = 0; i < b->nrails; i++) {
 		struct ha_rail *r = &b->rail[i];
 
-		ha_rail_suspect(b, r, b->abort.cause, "the connection ends");
+		ha_rail_suspect(b, r, b->abort->cause, "the connection ends");
 		if (r->state == HA_RAIL_FENCED)
 			ha_rail_enter(r, HA_RAIL_DOWN);
 		over &= r->state == HA_RAIL_DOWN || r->state == HA_RAIL_NONE;
 	}
 	if (!over || b->error)
 		return;
-	if (!b->abort.quiet)
+	if (!b->abort->quiet)
 		ha_journal_event(b->ctx, &(struct ha_event) { .kind = HA_EVENT_LOST,
-							      .cause = b->abort.cause,
+							      .cause = b->abort->cause,
 							      .bundle = b,
-							      .text = b->abort.text });
-	b->error = b->abort.error;
+							      .text = b->abort->text });
+	b->error = b->abort->error;
 	/* Release: whoever sees the bit sees the error. */
 	atomic_fetch_or_explicit(&b->attention, HA_ATTN_ERROR, memory_order_release);
 }

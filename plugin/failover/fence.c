@@ -74,7 +74,7 @@ static void begin_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	r->loss.marker = HA_MARKER_NONE;
 	k->out.repeat_at = 0;
 	k->out.due = 0;
-	if (!b->abort.error && !b->peer_closed && b->terms.flags & HA_FLAG_FAILOVER &&
+	if (!b->abort->error && !b->peer_closed && b->terms.flags & HA_FLAG_FAILOVER &&
 	    !k->fence.peer_knows)
 		k->out.due |= HA_SEND(RAIL_DOWN);
 	if (!b->is_send)
@@ -200,7 +200,7 @@ static void end_fence(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 		supersede_receives((struct ha_recv *)b);
 	}
 	ha_rail_enter(r, HA_RAIL_FENCED);
-	if (b->abort.error || b->peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER)) {
+	if (b->abort->error || b->peer_closed || !(b->terms.flags & HA_FLAG_FAILOVER)) {
 		ha_rail_enter(r, HA_RAIL_DOWN); /* nobody to compare with */
 		return;
 	}

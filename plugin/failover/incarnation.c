@@ -516,7 +516,8 @@ static void leave_lost_device(struct ha_bundle *b, struct ha_rail *r)
 
 static bool may_come_back(const struct ha_bundle *b)
 {
-	return b->terms.flags & HA_FLAG_FAILOVER && !b->abort.error && !b->peer_closed && !b->error;
+	return b->terms.flags & HA_FLAG_FAILOVER && !b->abort->error && !b->peer_closed &&
+	       !b->error;
 }
 
 /* A sender's spare is not made while another one may still come up first: making it may take long,

@@ -28,7 +28,7 @@
 static bool needs_registration(const struct ha_bundle *b, const struct ha_rail *r)
 {
 	return r->state == HA_RAIL_UP && !(b->registered.rails >> r->index & 1) &&
-	       !b->abort.error && !b->peer_closed &&
+	       !b->abort->error && !b->peer_closed &&
 	       (b->ctx->config.mr_mode == HA_MR_EAGER || b->balance.weight[r->index] ||
 		b->balance.lag.keys >> r->index & 1 || b->registered.wanted >> r->index & 1 ||
 		ha_heartbeat_missing(b));

@@ -210,12 +210,12 @@ static void send_abort(struct ha_bundle *b)
 	bool on_socket;
 
 	begin_message(b, NULL, HA_MSG_ABORT, sizeof(m.cause), &m);
-	m.cause.cause = b->abort.cause;
-	m.cause.error = -b->abort.error;
+	m.cause.cause = b->abort->cause;
+	m.cause.error = -b->abort->error;
 	(void)send_message(b, HA_MAX_RAILS, &m, &on_socket);
 	/* The rail's queue pair is fenced in a moment: only what the socket took arrives for
 	 * certain. */
-	b->abort.due = b->link->stream && !b->link->stream->read_stopped && !on_socket;
+	b->abort->due = b->link->stream && !b->link->stream->read_stopped && !on_socket;
 }
 
 void ha_messages_send(struct ha_bundle *b, uint64_t now)
@@ -224,15 +224,15 @@ void ha_messages_send(struct ha_bundle *b, uint64_t now)
 
 	if (!(failover || b->terms.flags & HA_FLAG_ONE_SIDED) || b->peer_closed)
 		return;
-	b->abort.due &= failover; /* a peer without it takes nothing but windows */
-	if (b->abort.due)
+	b->abort->due &= failover; /* a peer without it takes nothing but windows */
+	if (b->abort->due)
 		send_abort(b);
-	for (unsigned i = 0; i < b->nrails && !b->abort.error; i++) {
+	for (unsigned i = 0; i < b->nrails && !b->abort->error; i++) {
 		if (!failover)
 			b->failover->ctl[i].out.due &= HA_SEND(WINDOWS) | HA_SEND(WINDOWS_ACK);
 		repeat_unanswered(b, &b->rail[i], now);
 		send_about(b, &b->rail[i], now);
 	}
-	if (b->abort.due)
+	if (b->abort->due)
 		ha_due(b, now + BLOCKED_NS);
 }

@@ -120,7 +120,7 @@ static void on_abort(struct ha_bundle *b, const struct ha_msg_cause *m)
 	ha_bundle_abort(b, -ECONNABORTED, HA_CAUSE_PEER_NOTICE,
 			"the peer has ended the connection: %s; look at its log",
 			ha_event_cause_text(m->cause));
-	b->abort.due = false;
+	b->abort->due = false;
 }
 
 /* The receiver's port is back. That holds whichever incarnation the message names: the receiver

@@ -248,7 +248,7 @@ static void replay_receives(struct ha_recv *c)
 
 void ha_replay(struct ha_bundle *b)
 {
-	if (!b->failover->parked || b->abort.error || b->abort.held)
+	if (!b->failover->parked || b->abort->error || b->abort->held)
 		return;
 	if (b->is_send)
 		replay_sends((struct ha_send *)b);

@@ -50,7 +50,7 @@ static void report_protection(struct ha_bundle *b)
 	const struct ha_rail *other;
 	char text[160];
 
-	if (now == b->against || b->abort.error || b->peer_closed ||
+	if (now == b->against || b->abort->error || b->peer_closed ||
 	    !(b->terms.flags & HA_FLAG_FAILOVER))
 		return;
 	b->against = (uint8_t)now;

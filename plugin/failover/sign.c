@@ -97,7 +97,7 @@ bool ha_sign_wanted(const struct ha_bundle *b, const struct ha_rail *r)
 		       (b->balance.moves && r->index < b->balance.ndata);
 
 	return r->dev->silence.base_ns && b->terms.flags & HA_FLAG_FAILOVER &&
-	       r->state == HA_RAIL_UP && carries && !b->abort.error && !b->peer_closed &&
+	       r->state == HA_RAIL_UP && carries && !b->abort->error && !b->peer_closed &&
 	       (has_witness(b, r) || ha_spares_may_add(b));
 }
 

@@ -502,7 +502,7 @@ static void close_surplus(struct ha_bundle *b, uint64_t now)
 void ha_spares_step(struct ha_bundle *b, uint64_t now)
 {
 	if (!b->is_send || b->nrails == b->balance.ndata || !(b->terms.flags & HA_FLAG_PAIRS) ||
-	    b->error || b->abort.error || b->peer_closed)
+	    b->error || b->abort->error || b->peer_closed)
 		return;
 	if (!b->active) {
 		want_all(b, now);

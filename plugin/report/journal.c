@@ -58,7 +58,7 @@ static bool is_closing(const struct ha_event *e, uint64_t at)
 {
 	if (!e->bundle || e->kind == HA_EVENT_LOST)
 		return false;
-	if (ha_closing_since(&e->bundle->refused.at, at))
+	if (ha_closing_since(&e->bundle->refused->at, at))
 		return e->cause == HA_CAUSE_WORK_FAILED || e->cause == HA_CAUSE_QUEUE_ERROR ||
 		       e->cause == HA_CAUSE_PEER_NOTICE || e->cause == HA_CAUSE_RAIL_LOST;
 	return ha_closing_since(&e->bundle->registered.given_back_at, at) &&

@@ -65,7 +65,7 @@ static inline enum ha_entry ha_bundle_enter(struct ha_bundle *b)
  * HA_ATTN_ERROR was seen. */
 static inline bool ha_bundle_closed(const struct ha_bundle *b)
 {
-	return b->error && b->abort.quiet;
+	return b->error && b->abort->quiet;
 }
 
 /* What a call that may not enter returns: an error stays one, whoever is inside. */

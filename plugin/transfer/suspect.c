@@ -45,26 +45,26 @@ void ha_rail_enter(struct ha_rail *r, enum ha_rail_state state)
 
 void ha_bundle_abort(struct ha_bundle *b, int err, enum ha_event_cause cause, const char *fmt, ...)
 {
-	char text[sizeof(b->abort.text)]; /* what was held may be said */
+	char text[sizeof(b->abort->text)]; /* what was held may be said */
 	va_list ap;
 
-	if (b->abort.error)
+	if (b->abort->error)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	memcpy(b->abort.text, text, sizeof(text));
-	b->abort.error = err;
-	b->abort.cause = (uint8_t)cause;
-	b->abort.quiet = cause == HA_CAUSE_NONE;
-	b->abort.due = !b->abort.quiet && cause != HA_CAUSE_PEER_GONE && !b->peer_closed &&
-		       b->terms.flags & HA_FLAG_FAILOVER;
+	memcpy(b->abort->text, text, sizeof(text));
+	b->abort->error = err;
+	b->abort->cause = (uint8_t)cause;
+	b->abort->quiet = cause == HA_CAUSE_NONE;
+	b->abort->due = !b->abort->quiet && cause != HA_CAUSE_PEER_GONE && !b->peer_closed &&
+			b->terms.flags & HA_FLAG_FAILOVER;
 	ha_bundle_drive_soon(b);
 }
 
 static bool is_ending(const struct ha_bundle *b)
 {
-	return b->peer_closed || b->abort.error || b->error;
+	return b->peer_closed || b->abort->error || b->error;
 }
 
 void ha_rail_suspect(struct ha_bundle *b, struct ha_rail *r, enum ha_event_cause cause,
@@ -130,11 +130,11 @@ static bool refused_for_good(struct ha_bundle *b, const struct ha_rail *r)
 		 head = b->is_send ? ((struct ha_send *)b)->head : ((struct ha_recv *)b)->head;
 	uint8_t bit = (uint8_t)(1u << r->index);
 
-	if (b->refused.slot != oldest + 1)
-		b->refused.rails = 0;
-	b->refused.slot = oldest + 1;
-	b->refused.rails |= bit;
-	return !(b->active & ~bit) || (oldest != head && b->refused.rails & ~bit);
+	if (b->refused->slot != oldest + 1)
+		b->refused->rails = 0;
+	b->refused->slot = oldest + 1;
+	b->refused->rails |= bit;
+	return !(b->active & ~bit) || (oldest != head && b->refused->rails & ~bit);
 }
 
 static bool is_fatal_status(struct ha_bundle *b, const struct ha_rail *r, enum ibv_wc_status status)
@@ -148,20 +148,20 @@ static bool is_fatal_status(struct ha_bundle *b, const struct ha_rail *r, enum i
  * comes, and there is no error. */
 static void abort_for(struct ha_bundle *b, const struct ha_rail *r, const struct ibv_wc *wc)
 {
-	char text[sizeof(b->abort.text)];
+	char text[sizeof(b->abort->text)];
 
 	snprintf(text, sizeof(text), "work request failed on rail %u: %s (vendor 0x%x); %s",
 		 r->index, ha_verbs_status_name(wc->status), wc->vendor_err,
 		 ha_verbs_status_advice(wc->status));
-	if (b->abort.error || b->abort.held)
+	if (b->abort->error || b->abort->held)
 		return;
 	if (!ha_bundle_closing(b, ha_clock_now(b->ctx->clock))) {
 		ha_bundle_abort(b, -EIO, HA_CAUSE_WORK_FAILED, "%s", text);
 		return;
 	}
-	memcpy(b->abort.text, text, sizeof(text));
-	b->abort.held = -EIO;
-	b->abort.held_until = ha_clock_now(b->ctx->clock) + HA_CLOSING_NS;
+	memcpy(b->abort->text, text, sizeof(text));
+	b->abort->held = -EIO;
+	b->abort->held_until = ha_clock_now(b->ctx->clock) + HA_CLOSING_NS;
 	ha_bundle_drive_soon(b);
 }
 
@@ -224,7 +224,7 @@ void ha_rail_failed(struct ha_bundle *b, struct ha_rail *r, const struct ibv_wc 
 	r->loss.local = !wc || ha_verbs_status_local(wc->status);
 	if (wc && is_fatal_status(b, r, wc->status))
 		abort_for(b, r, wc);
-	if (b->abort.error)
+	if (b->abort->error)
 		return; /* which takes every rail */
 	if (wc)
 		suspect_for(b, r, wc);

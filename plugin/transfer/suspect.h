@@ -32,7 +32,7 @@ static inline bool ha_buffers_given_back(const struct ha_bundle *b, uint64_t now
 }
 static inline bool ha_bundle_closing(const struct ha_bundle *b, uint64_t now)
 {
-	return ha_closing_since(&b->refused.at, now);
+	return ha_closing_since(&b->refused->at, now);
 }
 
 #endif

@@ -122,7 +122,7 @@ static void receive_queue_fails(void)
 		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = &other };
 	world_run(&w, 10);
 	CHECK(recv->b.rail[0].dev->now->srq == failed && !recv->b.failover->ctl[0].fence_wanted &&
-	      !recv->b.abort.error);
+	      !recv->b.abort->error);
 	w.dummy[0].events[w.dummy[0].nevents++] =
 		(struct ibv_async_event) { .event_type = IBV_EVENT_SRQ_ERR, .element.srq = failed };
 	world_run(&w, 2000);

@@ -234,6 +234,8 @@ static struct ha_recv *make_receiver(const struct ha_wire_rail *peer)
 	c->b.failover = own.failover;
 	c->b.schedule = own.schedule;
 	c->b.link = own.link;
+	c->b.abort = own.abort;
+	c->b.refused = own.refused;
 	*c->b.failover = *like->b.failover;
 	free(like);
 	c->b.is_send = false;

@@ -55,8 +55,8 @@ static void check_closed(struct ha_bundle *b, int error, uint64_t at)
 {
 	b->schedule->due = UINT64_MAX;
 	ha_peer_closed_step(b, at);
-	CHECK_INT(b->abort.error, error);
-	CHECK_INT(b->abort.quiet, error != 0);
+	CHECK_INT(b->abort->error, error);
+	CHECK_INT(b->abort->quiet, error != 0);
 	CHECK(error || b->schedule->due == at + HA_NS_PER_MS);
 }
 
@@ -86,7 +86,7 @@ static void closed_in_order(void)
 	check_closed(&s->b, 0, now + 5);
 	s->b.rail[1].state = HA_RAIL_FENCED;
 	check_closed(&s->b, -ECONNRESET, now + 5);
-	CHECK(!s->b.abort.due);
+	CHECK(!s->b.abort->due);
 	free(s);
 
 	s = make_sender(); /* nothing is missing */
@@ -120,21 +120,21 @@ static void held_error(void)
 	struct ha_send *s = make_sender();
 
 	ha_held_abort_step(&s->b, now); /* there is none */
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	CHECK(s->b.schedule->due == UINT64_MAX);
-	s->b.abort.held = -EIO;
-	s->b.abort.held_until = now + 7;
-	strcpy(s->b.abort.text, "refused");
+	s->b.abort->held = -EIO;
+	s->b.abort->held_until = now + 7;
+	strcpy(s->b.abort->text, "refused");
 	ha_held_abort_step(&s->b, now + 6);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	CHECK_INT(s->b.schedule->due, now + 7);
 	s->b.peer_closed = true;
 	ha_held_abort_step(&s->b, now + 7);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	s->b.peer_closed = false;
 	ha_held_abort_step(&s->b, now + 7);
-	CHECK_INT(s->b.abort.error, -EIO);
-	CHECK_TEXT(s->b.abort.text, "refused");
+	CHECK_INT(s->b.abort->error, -EIO);
+	CHECK_TEXT(s->b.abort->text, "refused");
 	free(s);
 }
 
@@ -144,8 +144,8 @@ static void fenced_before_it_is_seen(void)
 	struct ha_send *s = make_sender();
 
 	s->b.rail[1].state = HA_RAIL_NONE;
-	s->b.abort.error = -EIO;
-	s->b.abort.cause = HA_CAUSE_NO_RAIL;
+	s->b.abort->error = -EIO;
+	s->b.abort->cause = HA_CAUSE_NO_RAIL;
 	ha_abort_step(&s->b);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
 	CHECK_INT(s->b.error, 0);
@@ -163,7 +163,7 @@ static int without_path(struct ha_send *s, uint64_t at)
 {
 	s->b.schedule->due = UINT64_MAX;
 	ha_no_path_step(&s->b, at);
-	return s->b.abort.error ? (int)s->b.abort.cause : -1;
+	return s->b.abort->error ? (int)s->b.abort->cause : -1;
 }
 
 static struct ha_send *without_rail(void)
@@ -233,13 +233,13 @@ static void no_hope(void)
 
 	s->b.link->stream = NULL;
 	CHECK_INT(without_path(s, now), HA_CAUSE_NO_RAIL);
-	CHECK_INT(s->b.abort.error, -EIO);
+	CHECK_INT(s->b.abort->error, -EIO);
 	free(s);
 	s = without_rail();
 	s->b.link->stream = NULL;
 	s->b.link->reset = true;
 	CHECK_INT(without_path(s, now), HA_CAUSE_PEER_GONE);
-	CHECK_INT(s->b.abort.error, -ECONNRESET);
+	CHECK_INT(s->b.abort->error, -ECONNRESET);
 	free(s);
 	s = without_rail();
 	s->b.link->reset = true; /* of an older socket */

@@ -310,7 +310,7 @@ static void what_the_peer_is_sent(void)
 		struct ha_bundle *b = make_suspected(true, HA_CAUSE_PORT_DOWN);
 
 		fence_of(b)->peer_knows = i == 0;
-		b->abort.error = i == 1 ? -EIO : 0;
+		b->abort->error = i == 1 ? -EIO : 0;
 		b->peer_closed = i == 2;
 		b->terms.flags = i == 3 ? 0 : HA_FLAG_FAILOVER;
 		step_after(b, 0);

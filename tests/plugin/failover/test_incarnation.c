@@ -93,7 +93,7 @@ static void no_more_of_it(void)
 		struct ha_bundle *b = rig_begin(true);
 
 		b->terms.flags = i == 0 ? 0 : HA_FLAG_FAILOVER;
-		b->abort.error = i == 1 ? -EIO : 0;
+		b->abort->error = i == 1 ? -EIO : 0;
 		b->peer_closed = i == 2;
 		b->error = i == 3 ? -EIO : 0;
 		rig_step(b, 0);

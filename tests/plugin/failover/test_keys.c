@@ -131,7 +131,7 @@ static void when_they_are_needed(void)
 		b->balance.weight[RAIL] = i >= 4;
 		b->balance.lag.keys = (uint8_t)(i == 2) << RAIL;
 		b->registered.wanted = (uint8_t)((i == 3) << RAIL);
-		b->abort.error = i == 6 ? -EIO : 0;
+		b->abort->error = i == 6 ? -EIO : 0;
 		b->peer_closed = i == 7;
 		b->registered.rails = (uint8_t)((i == 8) << RAIL);
 		ha_keys_step(b, r);
@@ -155,7 +155,7 @@ static void refused_on_the_only_rail(void)
 		b->registered.rails = (uint8_t)(1 << RAIL | other);
 		b->rail[RAIL].dev = &device;
 		ha_keys_step(b, &b->rail[RAIL]);
-		CHECK_INT(b->abort.error, other ? 0 : -ENOMEM);
+		CHECK_INT(b->abort->error, other ? 0 : -ENOMEM);
 		free(b);
 	}
 }

@@ -493,11 +493,11 @@ static void peers_that_take_less(void)
 	b->terms.flags = 0;
 	CHECK_INT(send_at(b, now), 0);
 	b->terms.flags = HA_FLAG_ONE_SIDED;
-	b->abort.due = true;
+	b->abort->due = true;
 	b->failover->ctl[1].out.due |= HA_SEND(WINDOWS_ACK);
 	CHECK_INT(send_at(b, now), 2);
 	CHECK_INT(caught[0].m.header.type, HA_MSG_WINDOWS_ACK);
-	CHECK(!b->abort.due);
+	CHECK(!b->abort->due);
 	free_bundle(b);
 }
 

@@ -128,7 +128,7 @@ static void lost_before_it_began(void)
 	b->rail[RAIL].state = HA_RAIL_DOWN;
 	receive_down(b, EPOCH + 1, HA_CAUSE_PORT_DOWN);
 	CHECK_INT(b->rail[RAIL].epoch, EPOCH);
-	CHECK_INT(b->abort.error, 0);
+	CHECK_INT(b->abort->error, 0);
 	free(b);
 }
 
@@ -179,7 +179,7 @@ static int error_after(enum ha_msg_type type, uint32_t epoch, bool is_send)
 	int error;
 
 	ha_failover_message(b, &m);
-	error = b->abort.error;
+	error = b->abort->error;
 	free(b);
 	return error;
 }
@@ -210,8 +210,8 @@ static void not_for_us(void)
 		m.rail.rail += i == 1;
 		b->terms.flags = i == 2 ? 0 : HA_FLAG_FAILOVER;
 		ha_failover_message(b, &m);
-		CHECK_INT(b->abort.error, i == 3 ? -ECONNABORTED : 0);
-		CHECK(!b->abort.due); /* the peer knows */
+		CHECK_INT(b->abort->error, i == 3 ? -ECONNABORTED : 0);
+		CHECK(!b->abort->due); /* the peer knows */
 		free(b);
 	}
 }

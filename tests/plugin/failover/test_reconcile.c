@@ -107,7 +107,7 @@ static void stripes_of_the_lost_rail(void)
 	CHECK_INT(s->b.failover->parked, 2);
 	CHECK_INT(reconcile_stripes(s, 256), 1 << LOST); /* a second look changes nothing */
 	CHECK_INT(s->b.failover->parked, 2);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	free_bundle(&s->b);
 }
 
@@ -170,7 +170,7 @@ static void acknowledged_but_not_placed(void)
 	CHECK_INT(reconcile_stripes(s, 254), 1 << LOST);
 	CHECK_INT(send_slot_of(s, 254)->req.done, 0); /* not complete after all */
 	CHECK_INT(send_slot_of(s, 254)->pending, 1 << LOST);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	free_bundle(&s->b);
 
 	s = make_sender(); /* every request of a group */
@@ -188,7 +188,7 @@ static void acknowledged_but_not_placed(void)
 	send_slot_of(s, 254)->pending = 0;
 	CHECK_INT(reconcile_stripes(s, 254), 1 << LOST);
 	CHECK_INT(send_slot_of(s, 254)->req.done, 1); /* the buffer is NCCL's again */
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	free_bundle(&s->b);
 
 	for (unsigned held = 0; held < 3; held++) {
@@ -196,8 +196,8 @@ static void acknowledged_but_not_placed(void)
 		send_slot_of(s, 255)->n = 2; /* of a group one request is given back */
 		send_slot_of(s, 255)->held = (uint8_t)held;
 		CHECK_INT(reconcile_stripes(s, 255), 0);
-		CHECK_INT(s->b.abort.error, -EIO);
-		CHECK_INT(s->b.abort.cause, HA_CAUSE_DATA_LOST);
+		CHECK_INT(s->b.abort->error, -EIO);
+		CHECK_INT(s->b.abort->cause, HA_CAUSE_DATA_LOST);
 		free_bundle(&s->b);
 	}
 }
@@ -350,8 +350,8 @@ static void what_cannot_be_sent_yet(void)
 		send_slot_of(s, 254)->req.size = 8; /* its buffer is given back at this moment */
 		s->b.failover->parked = i != 1;
 		s->b.active = i == 2 ? 0 : 5;
-		s->b.abort.held = i == 3 ? -EIO : 0;
-		s->b.abort.error = i == 4 ? -EIO : 0;
+		s->b.abort->held = i == 3 ? -EIO : 0;
+		s->b.abort->error = i == 4 ? -EIO : 0;
 		s->b.schedule->due = UINT64_MAX;
 		ha_replay(&s->b);
 		CHECK_INT(s->b.schedule->due == virtual_time.now + 100000, i == 0);

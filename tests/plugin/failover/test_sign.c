@@ -380,7 +380,7 @@ static void who_is_asked(void)
 		device[0].silence.base_ns = i == 3 ? 0 : 1000 * US;
 		s->b.terms.flags = i == 4 ? HA_FLAG_SIGNS : HA_FLAG_FAILOVER;
 		s->b.rail[0].state = i == 5 ? HA_RAIL_FENCING : HA_RAIL_UP;
-		s->b.abort.error = -(i == 6);
+		s->b.abort->error = -(i == 6);
 		s->b.peer_closed = i == 7;
 		for (unsigned k = 1; k < RAILS; k++)
 			s->b.rail[k].state = i == 8 ? HA_RAIL_JOIN : HA_RAIL_UP;

@@ -92,8 +92,8 @@ static void process_is_gone(void)
 
 	s->b.link->stream_error = -EPIPE;
 	ha_socket_take(&s->b);
-	CHECK_INT(s->b.abort.error, -ECONNRESET);
-	CHECK_INT(s->b.abort.cause, HA_CAUSE_PEER_GONE);
+	CHECK_INT(s->b.abort->error, -ECONNRESET);
+	CHECK_INT(s->b.abort->cause, HA_CAUSE_PEER_GONE);
 	CHECK(!s->b.link->stream);
 	CHECK_INT(closed, 1);
 	free_bundle(&s->b);
@@ -109,7 +109,7 @@ static void network_fails(void)
 
 		s->b.link->stream_error = errors[i];
 		ha_socket_take(&s->b);
-		CHECK_INT(s->b.abort.error, 0);
+		CHECK_INT(s->b.abort->error, 0);
 		CHECK(!s->b.link->stream);
 		CHECK_INT(s->b.link->reset, i == 0);
 		CHECK_INT(s->b.link->stream_error, 0);
@@ -127,7 +127,7 @@ static void garbage_ends_reading(void)
 
 	s->b.link->stream_error = -EPROTO;
 	ha_socket_take(&s->b);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	CHECK(s->b.link->stream && s->b.link->stream->read_stopped);
 	CHECK_INT(closed, 0);
 	CHECK(lines_contain("the peer sent what is no message"));
@@ -148,7 +148,7 @@ static void in_order(void)
 	CHECK(s->b.peer_closed);
 	CHECK_INT(s->b.failover->peer_done, 12);
 	CHECK_INT(s->b.failover->peer_closed_until, START + 1000 * MS);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	CHECK(!s->b.link->stream);
 	CHECK_INT(lines_count("peer closed"), 1);
 	virtual_time.now += MS;
@@ -171,7 +171,7 @@ static void messages_first(void)
 	ha_inbox_put(&s->b, &m);
 	s->b.link->stream_error = -EPIPE;
 	ha_socket_take(&s->b);
-	CHECK_INT(s->b.abort.error, -ECONNABORTED);
+	CHECK_INT(s->b.abort->error, -ECONNABORTED);
 	CHECK(!s->b.link->stream);
 	free_bundle(&s->b);
 }

@@ -501,7 +501,7 @@ static void when_it_has_none(void)
 		s->b.is_send = i != 1;
 		s->b.terms.flags = i == 2 ? HA_FLAG_FAILOVER : HA_FLAG_FAILOVER | HA_FLAG_PAIRS;
 		s->b.error = -(i == 3);
-		s->b.abort.error = -(i == 4);
+		s->b.abort->error = -(i == 4);
 		s->b.peer_closed = i == 5;
 		s->b.nrails = i == 6 ? 1 : s->b.nrails;
 		CHECK_INT(wanted_at(s, 1000 * MS), i ? 0 : 2);

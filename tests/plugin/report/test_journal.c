@@ -285,11 +285,13 @@ static void full_tables(void)
 	enum { MANY = HA_STATUS_CONNECTIONS + 3 };
 	struct ha_bundle *b;
 	int order[HA_STATUS_EVENTS];
+	struct ha_refused none = { 0 };
 
 	open_connection("", pages);
 	b = calloc(MANY, sizeof(*b));
 	for (int i = 0; i < MANY; i++) {
 		b[i].ctx = w.b;
+		b[i].refused = &none;
 		snprintf(b[i].name, sizeof(b[i].name), "c%d", i);
 		ha_journal_event(w.b, &(struct ha_event) { .kind = HA_EVENT_CONNECTED,
 							   .bundle = &b[i] });

@@ -43,11 +43,11 @@ static void whole_messages(void)
 		test_is(req[at], (int)(100 + at));
 		CHECK_INT(c->slot[at].busy, 0);
 	}
-	CHECK_INT(c->b.abort.error, 0);
+	CHECK_INT(c->b.abort->error, 0);
 	CHECK_INT(c->b.rail[0].rq_consumed, 5);
 	add_immediate(0, ha_imm_make(4, 0, 1, false), 1); /* once more */
 	ha_bundle_poll(&c->b);
-	CHECK_INT(c->b.abort.error, -EPROTO);
+	CHECK_INT(c->b.abort->error, -EPROTO);
 	free_receiver(c);
 }
 

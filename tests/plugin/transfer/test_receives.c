@@ -345,7 +345,7 @@ static void after_the_end(void)
 	atomic_store(&c->b.attention, HA_ATTN_ERROR | HA_ATTN_HELD);
 	CHECK_INT(receive_buffers(c, 1, false, &req), -EIO);
 	CHECK(!req);
-	c->b.abort.quiet = true;
+	c->b.abort->quiet = true;
 	CHECK_INT(receive_buffers(c, 1, false, &req), 0);
 	CHECK(!req);
 	atomic_store(&c->b.attention, HA_ATTN_ERROR);

@@ -79,8 +79,8 @@ static void fail_rail(struct ha_bundle *b, unsigned rail, enum ibv_wc_status sta
 static void refuse_on_rail(struct ha_bundle *b, unsigned rail, bool held)
 {
 	fail_rail(b, rail, IBV_WC_REM_ACCESS_ERR);
-	CHECK_INT(b->abort.held, held ? -EIO : 0);
-	CHECK_INT(b->abort.error, 0);
+	CHECK_INT(b->abort->held, held ? -EIO : 0);
+	CHECK_INT(b->abort->error, 0);
 	CHECK_INT(b->rail[rail].state, HA_RAIL_FENCING);
 	CHECK(!(b->active >> rail & 1));
 	CHECK(!b->rail[rail].loss.local);
@@ -99,8 +99,8 @@ static void the_same_message_twice(void)
 	}
 	refuse_on_rail(&c->b, 0, false);
 	refuse_on_rail(&c->b, 1, true);
-	CHECK(c->b.abort.held_until >= now + HA_CLOSING_NS);
-	CHECK(strstr(c->b.abort.text, "rail 1"));
+	CHECK(c->b.abort->held_until >= now + HA_CLOSING_NS);
+	CHECK(strstr(c->b.abort->text, "rail 1"));
 	refuse_on_rail(&s->b, 0, false);
 	refuse_on_rail(&s->b, 1, true);
 	free(c);
@@ -160,9 +160,9 @@ static void behind_the_peers_error(void)
 	refuse_on_rail(&s->b, 0, false);
 	s->b.rail[1].state = HA_RAIL_FENCING;
 	fail_rail(&s->b, 1, IBV_WC_WR_FLUSH_ERR); /* its flush: says nothing */
-	CHECK_INT(s->b.abort.held, 0);
+	CHECK_INT(s->b.abort->held, 0);
 	fail_rail(&s->b, 1, IBV_WC_REM_ACCESS_ERR);
-	CHECK_INT(s->b.abort.held, -EIO);
+	CHECK_INT(s->b.abort->held, -EIO);
 	free(s);
 }
 
@@ -174,10 +174,10 @@ static void wrong_here(void)
 
 	open_send(s);
 	fail_rail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
-	CHECK_INT(s->b.abort.error, -EIO);
-	CHECK_INT(s->b.abort.cause, HA_CAUSE_WORK_FAILED);
-	CHECK(s->b.abort.due);
-	CHECK(!s->b.abort.quiet);
+	CHECK_INT(s->b.abort->error, -EIO);
+	CHECK_INT(s->b.abort->cause, HA_CAUSE_WORK_FAILED);
+	CHECK(s->b.abort->due);
+	CHECK(!s->b.abort->quiet);
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_UP); /* the end takes every rail */
 	free(s);
 
@@ -185,8 +185,8 @@ static void wrong_here(void)
 	open_send(s);
 	atomic_store(&s->b.registered.given_back_at, ha_clock_now(ctx.clock));
 	fail_rail(&s->b, 0, IBV_WC_LOC_PROT_ERR);
-	CHECK_INT(s->b.abort.error, 0);
-	CHECK_INT(s->b.abort.held, -EIO);
+	CHECK_INT(s->b.abort->error, 0);
+	CHECK_INT(s->b.abort->held, -EIO);
 	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_QUEUE_ERROR); /* which excuses it there */
 	free(s);
 }
@@ -208,7 +208,7 @@ static void flushed_first(void)
 	fail_rail(&c->b, 2, IBV_WC_RETRY_EXC_ERR);
 	fail_rail(&c->b, 2, IBV_WC_WR_FLUSH_ERR); /* what has failed before is the cause */
 	CHECK_INT(c->b.rail[2].loss.cause, HA_CAUSE_WORK_FAILED);
-	CHECK_INT(c->b.abort.error, 0);
+	CHECK_INT(c->b.abort->error, 0);
 	free(c);
 }
 
@@ -221,7 +221,7 @@ static void a_lost_rail(void)
 	fail_rail(&s->b, 0, IBV_WC_RETRY_EXC_ERR);
 	CHECK_INT(atomic_load(&s->b.attention), HA_ATTN_DRIVE); /* now, not at the next heartbeat */
 	CHECK_INT(s->b.rail[0].state, HA_RAIL_FENCING);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	CHECK_INT(s->b.active, 6);
 	CHECK_INT(s->b.rail[0].loss.cause, HA_CAUSE_WORK_FAILED);
 	CHECK(!s->b.rail[0].loss.local);
@@ -238,9 +238,9 @@ static void a_lost_rail(void)
 	CHECK_INT(s->b.rail[2].loss.cause, HA_CAUSE_WORK_REFUSED);
 	CHECK(s->b.rail[2].loss.local);
 	CHECK_INT(s->b.rail[2].loss.lost_at, 0);
-	CHECK_INT(s->b.abort.error, -EIO);
-	CHECK_INT(s->b.abort.cause, HA_CAUSE_NO_RAIL);
-	CHECK(!s->b.abort.due); /* the peer would not understand */
+	CHECK_INT(s->b.abort->error, -EIO);
+	CHECK_INT(s->b.abort->cause, HA_CAUSE_NO_RAIL);
+	CHECK(!s->b.abort->due); /* the peer would not understand */
 	free(s);
 }
 
@@ -251,7 +251,7 @@ static void no_news(void)
 		struct ha_send *s = make_sender();
 
 		s->b.peer_closed = i == 1;
-		s->b.abort.error = i == 2 ? -EIO : 0;
+		s->b.abort->error = i == 2 ? -EIO : 0;
 		s->b.error = i == 3 ? -EIO : 0;
 		lines_catch();
 		ha_rail_suspect(&s->b, &s->b.rail[0], HA_CAUSE_TIMEOUT, "no answer");
@@ -271,27 +271,27 @@ static void the_first_error(void)
 	CHECK_INT(atomic_load(&s->b.attention), HA_ATTN_DRIVE);
 	CHECK(atomic_load(&ctx.round.called)); /* now, not at the next heartbeat */
 	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PEER_GONE, "the second");
-	CHECK_INT(s->b.abort.error, -EPROTO);
-	CHECK_TEXT(s->b.abort.text, "the first");
-	CHECK(s->b.abort.due);
+	CHECK_INT(s->b.abort->error, -EPROTO);
+	CHECK_TEXT(s->b.abort->text, "the first");
+	CHECK(s->b.abort->due);
 	free(s);
 
 	s = make_sender();
 	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PEER_GONE, "gone");
-	CHECK(!s->b.abort.due);
-	CHECK(!s->b.abort.quiet);
+	CHECK(!s->b.abort->due);
+	CHECK(!s->b.abort->quiet);
 	free(s);
 
 	s = make_sender();
 	s->b.peer_closed = true;
 	ha_bundle_abort(&s->b, -EIO, HA_CAUSE_PROTOCOL, "closed");
-	CHECK(!s->b.abort.due);
+	CHECK(!s->b.abort->due);
 	free(s);
 
 	s = make_sender();
 	ha_bundle_abort(&s->b, -EPIPE, HA_CAUSE_NONE, "closed in order");
-	CHECK(s->b.abort.quiet);
-	CHECK(!s->b.abort.due);
+	CHECK(s->b.abort->quiet);
+	CHECK(!s->b.abort->due);
 	free(s);
 }
 
@@ -302,7 +302,7 @@ static void a_long_reason(void)
 	struct ha_send *s = make_sender();
 
 	ha_bundle_abort(&s->b, -ENOMEM, HA_CAUSE_STANDBY_FAILED, "%0*d; %s", 300, 7, advice);
-	CHECK(strstr(s->b.abort.text, advice));
+	CHECK(strstr(s->b.abort->text, advice));
 	free(s);
 }
 

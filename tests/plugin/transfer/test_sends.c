@@ -168,7 +168,7 @@ static void a_group_of_too_many(void)
 		announce_receive(s, 1, LARGE)->n = (uint8_t)wrong[i];
 		atomic_store(&s->b.attention, HA_ATTN_DRIVE); /* there is no loop to wake */
 		CHECK(!send_member(s, 0, 10));
-		CHECK_INT(s->b.abort.error, -EPROTO);
+		CHECK_INT(s->b.abort->error, -EPROTO);
 		free_sender(s);
 	}
 }
@@ -432,10 +432,10 @@ static void replay_is_counted(void)
 	compare->unreported = true;
 	s->slot[0].parked = 3;
 	s->b.failover->parked = 2;
-	s->b.abort.held = -EIO; /* the connection may be about to end: nothing is */
+	s->b.abort->held = -EIO; /* the connection may be about to end: nothing is */
 	ha_replay(&s->b);
 	CHECK_INT(s->slot[0].parked, 3);
-	s->b.abort.held = 0;
+	s->b.abort->held = 0;
 	ha_replay(&s->b);
 	CHECK_INT(s->slot[0].parked, 0);
 	CHECK_INT(s->b.failover->parked, 0);
@@ -526,13 +526,13 @@ static void other_completions(void)
 	complete_work(s, IBV_WC_WR_FLUSH_ERR, IBV_WC_RDMA_WRITE, ha_wr_id(HA_WR_MARKER, 0, 2));
 	CHECK(s->b.rail[0].loss.marker == HA_MARKER_BACK ||
 	      s->b.rail[1].loss.marker == HA_MARKER_BACK);
-	CHECK_INT(s->b.abort.error, 0);
+	CHECK_INT(s->b.abort->error, 0);
 	free_sender(s);
 
 	s = make_sender();
 	atomic_store(&s->b.attention, HA_ATTN_DRIVE);
 	complete_work(s, IBV_WC_SUCCESS, IBV_WC_RECV_RDMA_WITH_IMM, 0);
-	CHECK_INT(s->b.abort.error, -EPROTO);
+	CHECK_INT(s->b.abort->error, -EPROTO);
 	free_sender(s);
 }
 
@@ -568,7 +568,7 @@ static void after_the_end(void)
 	CHECK_INT(ha_isend(s, data, 10, 7, &mr, &req), 0);
 	CHECK(!req);
 
-	s->b.abort.quiet = true;
+	s->b.abort->quiet = true;
 	atomic_store(&s->b.attention, HA_ATTN_ERROR);
 	s->slot[0].held = 1;
 	s->slot[1].pending = 1;

@@ -95,7 +95,7 @@ static int deliver_stripe(struct ha_recv *c, uint32_t imm)
 	ha_bundle_poll(&c->b);
 	atomic_store(&c->b.attention, 0);
 	CHECK_INT(arrivals, 0);
-	return c->b.abort.error;
+	return c->b.abort->error;
 }
 
 static void free_receiver(struct ha_recv *c)
