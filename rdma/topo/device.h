@@ -95,7 +95,8 @@ struct ha_topo {
 	struct ha_topo_device devices[HA_TOPO_PORTS_MAX];
 	struct ibv_device **list; /* of the library; kept while contexts are open */
 	int down;                 /* ports that were left out because they are not active */
-	/* ha_topo_standby's: of the list as it is; NULL: to be made. Of the one who refreshes. */
+	/* The orders that ha_topo_standby keeps, of the list as it is; NULL: none are made yet.
+	 * Only the one who refreshes touches them. */
 	struct ha_standby *standby;
 };
 

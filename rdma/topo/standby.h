@@ -88,8 +88,8 @@ bool ha_standby_is_pair(const struct ha_standby *standby, int a, int b);
  * For one port alone (dev < topo->nports): up to `max` indices into order[], best first. They may
  * lie beyond topo->ndevices: ports that came up after discovery are standbys though they are not
  * reported. The orders are kept until the list changes: each connection asks, and to make them
- * takes 60,000 instructions. For the one who refreshes the list. How many; -EINVAL: no such port;
- * -ENOMEM.
+ * takes 60,000 instructions. Only the one who refreshes the list may ask. How many; -EINVAL: no
+ * such port; -ENOMEM.
  */
 int ha_topo_standby(struct ha_topo *topo, int dev, int order[], int max);
 

@@ -86,8 +86,8 @@ static bool begins_with_name(const char *line, const char *program)
 	return line && strncmp(line, program, n) == 0 && line[n] == ':';
 }
 
-/* Why it failed, by its own name where it prints its results (infiniband-diags), or else the last
- * line of what it has complained of. */
+/* Why it failed. infiniband-diags says it where it prints its results, in a line that begins with
+ * the program's name; others in the last line of their complaints. */
 static void take_complaint(const char *program, int out, int err, char *why, size_t size)
 {
 	char *results = read_whole(out), *complaints = read_whole(err);

@@ -66,7 +66,7 @@ Hca 1 "mlx5_4"
 """.format(chip=CHIP, box=BOX, leaf2=LEAF2)
 SMPQUERY = """\
 #!/bin/sh
-# -C DEVICE -P PORT ...: each adapter is ibsim0 to who attaches to it, with one port; a directed route says itself by which it leaves.
+# -C DEVICE -P PORT ...: who attaches to an adapter sees it as ibsim0, with one port. The directed route names the port that it leaves by.
 [ "$1 $3" = "-C -P" ] || exit 2
 export SIM_HOST="$2" IBSIM_SOCKNAME={name} LD_PRELOAD={preload}
 shift 4
