@@ -252,17 +252,19 @@ static bool is_caught(const struct tracer *t, int sig)
 	return caught >> (sig - 1) & 1;
 }
 
-static void resume(struct tracer *t, int sig)
+static void go_on(const struct tracer *t, int sig)
 {
 	bool step = t->stepping && !t->away;
 
-	if (step) {
-		t->last = read_register(t, INSTRUCTION_POINTER);
-		/* A step into a handler ends before the first instruction there: none is executed.
-		 */
-		t->inside = is_in_object(t, t->last) && !(sig && is_caught(t, sig));
-	}
 	ptrace(step ? PTRACE_SINGLESTEP : PTRACE_CONT, t->pid, 0, (void *)(uintptr_t)sig);
+}
+
+static void resume(struct tracer *t, int sig)
+{
+	t->last = read_register(t, INSTRUCTION_POINTER);
+	/* A step into a handler ends before the first instruction there: none is executed. */
+	t->inside = is_in_object(t, t->last) && !(sig && is_caught(t, sig));
+	go_on(t, sig);
 }
 
 static bool is_stop_signal(int sig)
@@ -280,7 +282,7 @@ static void handle_stop(struct tracer *t, int status)
 		ptrace(PTRACE_LISTEN, t->pid, 0,
 		       0); /* stopped until SIGCONT, as without a tracer */
 	else
-		resume(t, 0);
+		go_on(t, 0); /* the step's trap may be on its way: it is the same step still */
 }
 
 /* The program's exit status, as a shell has it. */
