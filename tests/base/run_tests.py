@@ -101,6 +101,22 @@ def list_targets(source):
         return done.stdout
 
 
+def run_with_others(source):
+    """Status, summary and output of a build of four tests, where one build runs three of them and another, by a label, two."""
+    with tempfile.TemporaryDirectory() as folder:
+        builds = [os.path.join(folder, name) for name in ("here", "one", "other")]
+        for build in builds:
+            os.mkdir(build)
+            with open(os.path.join(build, "CTestTestfile.cmake"), "w") as file:
+                for name, label in (("in_both", "unit"), ("in.both", "unit"), ("in_one", "slow"), ("in_none", "unit")):
+                    file.write('add_test(%s "/bin/true")\nset_tests_properties(%s PROPERTIES LABELS %s)\n' % (name, name, label))
+        done = subprocess.run([os.path.join(source, "scripts/run-tests"), builds[0], "--elsewhere", builds[1], "^none$", "in_none",
+                               "--elsewhere", builds[2], "^slow$", "in_none"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        with open(os.path.join(builds[0], "check.json")) as file:
+            return done.returncode, json.load(file), done.stdout
+
+
 def check(what, holds, output):
     if not holds:
         sys.exit("%s does not hold:\n%s" % (what, output))
@@ -127,6 +143,10 @@ def main():
     check("why it failed is in its line", "run-tests: failed: beside: the reason\n" in output, output)
     output = list_targets(source)
     check("what only left out tests run is not built", output.split() == ["ha", "tests/shared", "tests/stays", "tests/unnamed"], output)
+    status, summary, output = run_with_others(source)
+    check("what runs in each of two other builds does not run here",
+          status == 0 and sorted(summary["seconds"]) == ["in_none", "in_one"], output)
+    check("how many those are is printed", "run-tests: 2 run in each of " in output, output)
     status, output = run_unreadable(source)
     check("an expression of too many groups is refused", status == 1 and "run-tests: 12 groups in an expression" in output, output)
 
