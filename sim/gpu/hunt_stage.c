@@ -31,7 +31,7 @@ void hunt_configure(struct pair_config *c)
 	c->agent.check_ns = 20 * US;
 	c->agent.silent_checks = 10;
 	c->agent.recovery_ns = 100 * US + draw_below(400) * US;
-	c->agent.no_path_ns = 6000 * US;
+	c->agent.no_path_ns = 15000 * US; /* a slow NIC takes 6 ms to flush a full queue */
 	c->agent.probes = 2;
 	c->agent.failback = draw_below(2);
 }
