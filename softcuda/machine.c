@@ -111,6 +111,9 @@ const char *read_machine(struct machine *machine)
 	if (wrong == NULL)
 		wrong = read_count("SOFTCUDA_NVLINK", 0, MACHINE_NVLINKS_MAX, &machine->nvlinks);
 	if (wrong == NULL)
+		wrong = read_count("SOFTCUDA_YIELD_NAP_US", 0, MACHINE_NAP_US_MAX,
+				   &machine->yield_nap_us);
+	if (wrong == NULL)
 		wrong = read_memory(&machine->memory);
 	if (wrong == NULL)
 		machine->pci_domain = find_free_domain();

@@ -14,7 +14,8 @@
 
 #define MACHINE_DEVICES_MAX 32u
 #define MACHINE_NVLINKS_MAX 12u /* links of a GPU of compute capability 8.0 */
-#define MACHINE_PCI_ID_MAX 16u  /* bytes of "dddd:bb:dd.f" with its terminator, and some */
+#define MACHINE_NAP_US_MAX 10000u
+#define MACHINE_PCI_ID_MAX 16u /* bytes of "dddd:bb:dd.f" with its terminator, and some */
 
 /* What NCCL looks at: 8.0 has neither NVLS nor multicast, whose kernels no host can execute. */
 #define MACHINE_CAPABILITY_MAJOR 8
@@ -25,9 +26,12 @@
 #define MACHINE_NAME "softcuda (host memory)"
 
 struct machine {
-	unsigned devices;    /* SOFTCUDA_DEVICES */
-	uint64_t memory;     /* bytes of each device, SOFTCUDA_MEMORY */
-	unsigned nvlinks;    /* links from each device to a switch, SOFTCUDA_NVLINK */
+	unsigned devices; /* SOFTCUDA_DEVICES */
+	uint64_t memory;  /* bytes of each device, SOFTCUDA_MEMORY */
+	unsigned nvlinks; /* links from each device to a switch, SOFTCUDA_NVLINK */
+	/* how long NCCL's threads sleep at one in 16 of their yields, SOFTCUDA_YIELD_NAP_US; 0:
+	 * never */
+	unsigned yield_nap_us;
 	uint32_t pci_domain; /* a domain of which /sys knows nothing */
 };
 

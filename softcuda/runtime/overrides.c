@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Five functions under second names. NCCL's archive has weak stubs of their own names; the shim
- * that is linked into libnccl.so.2 defines these strongly and calls the names below
- * (softcuda/libnccl/shim.c).
+ * Five functions under second names, and a setting for the shim. NCCL's archive has weak stubs of
+ * their own names; the shim that is linked into libnccl.so.2 defines these strongly and calls the
+ * names below (softcuda/libnccl/shim.c).
  */
 #include "softcuda/runtime/cuda_api_more.h"
+#include "softcuda/runtime/process.h"
 
 #pragma GCC visibility push(default)
 cudaError_t softcuda_GetDriverEntryPoint(const char *symbol, void **function,
@@ -19,7 +20,13 @@ cudaError_t softcuda_UserObjectCreate(cudaUserObject_t *object, void *pointer, c
 				      unsigned references, unsigned flags);
 cudaError_t softcuda_GraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
 					   unsigned references, unsigned flags);
+unsigned softcuda_yield_nap_us(void);
 #pragma GCC visibility pop
+
+unsigned softcuda_yield_nap_us(void)
+{
+	return this_machine()->yield_nap_us;
+}
 
 cudaError_t softcuda_GetDriverEntryPoint(const char *symbol, void **function,
 					 unsigned long long flags, int *status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_shim.c - a socket that has nothing yet: the caller yields, and sees what it would have seen
- */
+/* test_shim.c - a socket that has nothing yet: the caller yields, and sees what it would have seen;
+ * how it yields */
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -10,13 +10,21 @@
 #include <unistd.h>
 
 int __wrap_sched_yield(void);
+unsigned softcuda_yield_nap_us(void);
 int __wrap_accept(int fd, struct sockaddr *address, socklen_t *size);
 ssize_t __wrap_recv(int fd, void *data, size_t size, int flags);
 int __wrap_usleep(useconds_t us);
 
 static int yields;
+static unsigned nap_us;
 
-int __wrap_sched_yield(void)
+unsigned softcuda_yield_nap_us(void)
+{
+	return nap_us;
+}
+
+/* The C library's, for the shim. */
+int sched_yield(void)
 {
 	yields++;
 	errno = 0;
@@ -70,6 +78,25 @@ static void short_sleeps(void)
 	CHECK(ha_clock_now(&ha_clock_live) - start >= 200 * HA_NS_PER_US);
 }
 
+/* One in 16, where it is asked for; a sleep of that length is no yield. */
+static void naps(void)
+{
+	uint64_t start;
+
+	yields = 0;
+	nap_us = 0;
+	for (int i = 0; i < 100; i++)
+		CHECK_INT(__wrap_sched_yield(), 0);
+	CHECK_INT(yields, 100);
+	nap_us = 2000;
+	start = ha_clock_now(&ha_clock_live);
+	for (int i = 0; i < 160; i++)
+		CHECK_INT(__wrap_sched_yield(), 0);
+	CHECK_INT(yields, 100 + 150);
+	CHECK(ha_clock_now(&ha_clock_live) - start >= 10 * 2000 * HA_NS_PER_US);
+	nap_us = 0;
+}
+
 static void nobody_to_accept(void)
 {
 	struct sockaddr_storage address = { .ss_family = AF_UNIX };
@@ -101,6 +128,7 @@ int main(void)
 	nothing_to_receive();
 	nothing_for_long();
 	short_sleeps();
+	naps();
 	nobody_to_accept();
 	return 0;
 }

@@ -97,6 +97,8 @@ static void check_values(void)
 	check_accepted("SOFTCUDA_DEVICES", "32", 32);
 	check_accepted("SOFTCUDA_MEMORY", "64M", 8);
 	check_accepted("SOFTCUDA_NVLINK", "12", 8);
+	check_refused("SOFTCUDA_YIELD_NAP_US", "10001");
+	check_accepted("SOFTCUDA_YIELD_NAP_US", "10000", 8);
 	/* CUDA's own rules: the list ends at the first entry that names no device; one named twice
 	 * hides all. */
 	check_accepted("CUDA_VISIBLE_DEVICES", "5,1", 2);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,23 +51,44 @@ static long read_memory_kb(void)
 	return anonymous + shared;
 }
 
-/* Threads but for those of the plugin that connect queue pairs: it keeps them for ten seconds after
- * their last one. */
-static long count_threads_that_stay(void)
+static void add_name(char names[FOOTPRINT_NAMES], const char *name)
+{
+	size_t used = strlen(names);
+
+	snprintf(names + used, FOOTPRINT_NAMES - used, "%s%s", used ? " " : "", name);
+}
+
+/* Not those of the plugin that connect queue pairs, which it keeps for ten seconds after their last
+ * one, and the first that destroys queue pairs, which it keeps from the first path that ended in
+ * error on: a peer that closes while a standby is being made is enough. */
+static bool is_thread_that_stays(const char *name, unsigned *reapers)
+{
+	if (!strncmp(name, "hawser-connect", 14))
+		return false;
+	return strncmp(name, "hawser-reaper", 13) || (*reapers)++;
+}
+
+static long count_threads_that_stay(char names[FOOTPRINT_NAMES])
 {
 	DIR *dir = opendir("/proc/self/task");
 	char path[320], name[32];
 	struct dirent *entry;
+	unsigned reapers = 0;
 	long n = 0;
 	FILE *file;
 
 	CHECK(dir);
+	names[0] = 0;
 	while ((entry = readdir(dir))) {
 		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
 		file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
 		if (!file)
 			continue;
-		n += fgets(name, sizeof(name), file) && strncmp(name, "hawser-connect", 14);
+		if (fgets(name, sizeof(name), file) && is_thread_that_stays(name, &reapers)) {
+			name[strcspn(name, "\n")] = 0;
+			add_name(names, name);
+			n++;
+		}
 		fclose(file);
 	}
 	closedir(dir);
@@ -74,16 +96,20 @@ static long count_threads_that_stay(void)
 }
 
 /* Some of NCCL's threads end after the call that they worked for: the fewest of many looks. */
-static long count_threads(void)
+static void count_threads(struct footprint *f)
 {
-	long fewest = count_threads_that_stay(), n;
+	char names[FOOTPRINT_NAMES];
+	long n;
 
+	f->threads = count_threads_that_stay(f->names);
 	for (int i = 0; i < 50; i++) {
 		ranks_sleep();
-		n = count_threads_that_stay();
-		fewest = n < fewest ? n : fewest;
+		n = count_threads_that_stay(names);
+		if (n < f->threads) {
+			f->threads = n;
+			memcpy(f->names, names, sizeof(names));
+		}
 	}
-	return fewest;
 }
 
 /*
@@ -101,23 +127,25 @@ void footprint_prepare(void)
 
 struct footprint footprint_take(void)
 {
-	long threads = count_threads();
-	struct mallinfo2 heap = mallinfo2();
+	struct footprint f;
+	struct mallinfo2 heap;
 
+	count_threads(&f);
+	heap = mallinfo2();
 	malloc_trim(0); /* what malloc keeps of freed memory is no leak */
-	return (struct footprint) {
-		.memory_kb = read_memory_kb(),
-		.heap_kb = (long)((heap.uordblks + heap.hblkhd) / 1024),
-		.descriptors = count_entries("/proc/self/fd"),
-		.threads = threads,
-		.mappings = count_mappings(),
-	};
+	f.memory_kb = read_memory_kb();
+	f.heap_kb = (long)((heap.uordblks + heap.hblkhd) / 1024);
+	f.descriptors = count_entries("/proc/self/fd");
+	f.mappings = count_mappings();
+	return f;
 }
 
 struct footprint footprint_await(const struct footprint *early)
 {
+	char names[FOOTPRINT_NAMES];
+
 	for (int i = 0; i < 30000; i++) {
-		if (count_threads_that_stay() <= early->threads &&
+		if (count_threads_that_stay(names) <= early->threads &&
 		    count_entries("/proc/self/fd") <= early->descriptors)
 			break;
 		ranks_sleep();
@@ -127,8 +155,9 @@ struct footprint footprint_await(const struct footprint *early)
 
 void footprint_print(int rank, const char *when, const struct footprint *f)
 {
-	printf("rank %d, %s: %ld kB, %ld kB of malloc, %ld descriptors, %ld threads, %ld "
+	printf("rank %d, %s: %ld kB, %ld kB of malloc, %ld descriptors, %ld threads (%s), %ld "
 	       "mappings\n",
-	       rank, when, f->memory_kb, f->heap_kb, f->descriptors, f->threads, f->mappings);
+	       rank, when, f->memory_kb, f->heap_kb, f->descriptors, f->threads, f->names,
+	       f->mappings);
 	fflush(stdout);
 }

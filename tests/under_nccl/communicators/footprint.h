@@ -2,12 +2,15 @@
 #ifndef HA_TESTS_COMMUNICATORS_FOOTPRINT_H
 #define HA_TESTS_COMMUNICATORS_FOOTPRINT_H
 
+#define FOOTPRINT_NAMES 512
+
 /* footprint - what this process holds of the system */
 struct footprint {
 	long memory_kb; /* private and shared anonymous memory that is resident */
 	long heap_kb;   /* what malloc has given out */
-	/* threads without the plugin's that connect queue pairs, which it keeps for ten seconds */
+	/* threads without those of the plugin that come and stay for a reason (footprint.c) */
 	long descriptors, threads, mappings;
+	char names[FOOTPRINT_NAMES]; /* of those threads */
 };
 
 /* Before anything is allocated that counts: afterwards resident memory says what is held. */
