@@ -144,9 +144,9 @@ def main():
     output = list_targets(source)
     check("what only left out tests run is not built", output.split() == ["ha", "tests/shared", "tests/stays", "tests/unnamed"], output)
     status, summary, output = run_with_others(source)
-    check("what runs in each of two other builds does not run here",
+    check("what each of two other builds has does not run here",
           status == 0 and sorted(summary["seconds"]) == ["in_none", "in_one"], output)
-    check("how many those are is printed", "run-tests: 2 run in each of " in output, output)
+    check("how many those are is printed", "run-tests: 2 are left to " in output, output)
     status, output = run_unreadable(source)
     check("an expression of too many groups is refused", status == 1 and "run-tests: 12 groups in an expression" in output, output)
 
