@@ -59,8 +59,8 @@ static void add_name(char names[FOOTPRINT_NAMES], const char *name)
 }
 
 /* Not those of the plugin that connect queue pairs, which it keeps for ten seconds after their last
- * one, and the first that destroys queue pairs, which it keeps from the first path that ended in
- * error on: a peer that closes while a standby is being made is enough. */
+ * one, and not the first that destroys queue pairs, which it keeps once a path has ended in error:
+ * the other rank may have looked at itself, and ended, before this one does. */
 static bool is_thread_that_stays(const char *name, unsigned *reapers)
 {
 	if (!strncmp(name, "hawser-connect", 14))
