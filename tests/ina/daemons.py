@@ -18,6 +18,11 @@ from spaces import Space, folder, ip, popen
 SWITCH = "10.0.0.254"
 
 
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
 class Network:
     def __init__(self, build, kind, hosts, fault="", lease=2, answer=1):
         """In seconds: `lease`, within which each rank must join and renew, or the group ends; `answer`, after which a silent switch is left."""
@@ -132,6 +137,19 @@ class Network:
                    "--socket=" + self.socket(i), "--workers=1", "--log=1", "--peer-timeout=20", "--memory=64", "--metrics=none", "--idle-us=200",
                    *self.limits, card, space=self.spaces.get(i))
         self._listens("backend%d" % i, self.socket(i), socket.SOCK_SEQPACKET)
+
+    def scheduled(self):
+        """Name of each daemon -> seconds that its threads, all together, have run, and have waited for a processor."""
+        times = {}
+        for name, process in self.processes.items():
+            if not name.startswith(("switch", "backend")):
+                continue
+            try:
+                threads = [read("/proc/%d/task/%s/schedstat" % (process.pid, t)).split() for t in os.listdir("/proc/%d/task" % process.pid)]
+            except FileNotFoundError:  # it has ended, or one of its threads
+                continue
+            times[name] = tuple(sum(int(t[i]) for t in threads) / 1e9 for i in range(2))
+        return times
 
     def socket(self, i):
         return self.path("ina%d" % i)
