@@ -146,7 +146,7 @@ class Network:
                 continue
             try:
                 threads = [read("/proc/%d/task/%s/schedstat" % (process.pid, t)).split() for t in os.listdir("/proc/%d/task" % process.pid)]
-            except FileNotFoundError:  # it has ended, or one of its threads
+            except (FileNotFoundError, ProcessLookupError):  # it has ended, or one of its threads: the next look has it
                 continue
             times[name] = tuple(sum(int(t[i]) for t in threads) / 1e9 for i in range(2))
         return times

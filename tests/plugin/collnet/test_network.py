@@ -99,12 +99,12 @@ class Ranks:
     def stays(self, seconds):
         """On the switch, all that time."""
         before, end, looks = (self.count(LEFT), self.count(MADE)), time.monotonic() + seconds, []
-        while time.monotonic() < end:
+        while not looks or time.monotonic() < end:
             looks = [self.network.scheduled()] + looks[:LOOKS]
-            if (self.count(LEFT), self.count(MADE)) != before:
-                check_starved(looks[-1], looks[0])
-                raise AssertionError("the switch was left")
             time.sleep(LOOK_S)
+            if (self.count(LEFT), self.count(MADE)) != before:
+                check_starved(looks[-1], self.network.scheduled())
+                raise AssertionError("the switch was left")
 
     def end(self):
         """In order: rank 0 notifies the others. Before the measured time begins, ^C would end it at once."""
