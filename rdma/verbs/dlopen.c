@@ -435,6 +435,17 @@ static int lib_create_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd,
 	return error_of_object(*qp);
 }
 
+static int lib_query_unordered(const struct ha_verbs_ops *v, struct ibv_context *context)
+{
+	return ha_mlx5_query_unordered(&((struct library *)v)->mlx5, context);
+}
+
+static int lib_create_unordered_qp(const struct ha_verbs_ops *v, struct ibv_pd *pd,
+				   struct ibv_qp_init_attr *attr, struct ibv_qp **qp)
+{
+	return ha_mlx5_create_unordered_qp(&((const struct library *)v)->mlx5, pd, attr, qp);
+}
+
 static int lib_modify_qp(const struct ha_verbs_ops *v, struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			 int mask)
 {
@@ -501,6 +512,8 @@ static const struct ha_verbs_ops library_ops = {
 	.modify_qp = lib_modify_qp,
 	.query_qp = lib_query_qp,
 	.destroy_qp = lib_destroy_qp,
+	.query_unordered = lib_query_unordered,
+	.create_unordered_qp = lib_create_unordered_qp,
 	.query_ece = lib_query_ece,
 	.set_ece = lib_set_ece,
 };

@@ -120,6 +120,14 @@ struct ha_verbs_ops {
 	int (*query_qp)(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init);
 	int (*destroy_qp)(V, struct ibv_qp *qp);
+	/* A reliable queue pair whose messages arrive in any order (mlx5's out-of-order data
+	 * placement, rdma-core 55), at both ends or at none: writes and their receives, in which
+	 * each message is whole when its own completion says so; completions of what was posted
+	 * come in order. Optional. 0: this device can. */
+	int (*query_unordered)(V, struct ibv_context *context);
+	/* As create_qp. */
+	int (*create_unordered_qp)(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+				   struct ibv_qp **qp);
 	/* Enhanced connection establishment (IBTA 12.11, optional): options that both ends' drivers
 	 * agree on. */
 	int (*query_ece)(V, struct ibv_qp *qp, struct ibv_ece *ece);

@@ -68,6 +68,9 @@ X(query_qp,
   (V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init),
   (inner, qp, attr, mask, init))
 X(destroy_qp, (V, struct ibv_qp *qp), (inner, qp))
+X(query_unordered, (V, struct ibv_context *context), (inner, context))
+X(create_unordered_qp, (V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **qp),
+  (inner, pd, attr, qp))
 X(query_ece, (V, struct ibv_qp *qp, struct ibv_ece *ece), (inner, qp, ece))
 X(set_ece, (V, struct ibv_qp *qp, struct ibv_ece *ece), (inner, qp, ece))
 #undef V

@@ -119,10 +119,46 @@ static void data_direct_of_libmlx5(const char *libibverbs, const char *libmlx5)
 	dlclose(handle);
 }
 
+/* Asked for by the bits that rdma-core 55 gave them. */
+static void unordered_queue_pairs_of_libmlx5(const char *libibverbs, const char *libmlx5)
+{
+	struct ibv_device able = { .name = "mlx5_0" }, other = { .name = "bnxt_re0" };
+	struct ibv_context context = { .device = &able }, none = { .device = &other };
+	struct ibv_qp_init_attr init = { .srq = (struct ibv_srq *)&able,
+					 .cap = { .max_send_wr = 64 },
+					 .qp_type = IBV_QPT_RC };
+	void *handle = dlopen(libmlx5, RTLD_NOW | RTLD_LOCAL);
+	struct ibv_pd pd = { .context = &context };
+	struct mlx5_qp_call *last;
+	struct ha_verbs_ops *v;
+	struct ibv_qp *qp;
+
+	CHECK(handle);
+	last = dlsym(handle, "mlx5_last_qp");
+	*(struct ibv_device **)dlsym(handle, "mlx5_device") = &able;
+	CHECK_INT(ha_verbs_open_library(libibverbs, &v), 0);
+	CHECK_INT(v->create_unordered_qp(v, &pd, &init, &qp), -EOPNOTSUPP);
+	CHECK_INT(v->query_unordered(v, &none), -EOPNOTSUPP);
+	CHECK_INT(v->query_unordered(v, &context), -EOPNOTSUPP);
+	*(unsigned *)dlsym(handle, "mlx5_out_of_order") = 4096;
+	CHECK_INT(v->query_unordered(v, &context), 0);
+	CHECK_INT(v->create_unordered_qp(v, &pd, &init, &qp), 0);
+	CHECK(qp && last->context == &context && last->pd == &pd && last->srq == init.srq);
+	CHECK_INT(last->comp_mask, 1);
+	CHECK_INT(last->create_flags, 1 << 7);
+	CHECK_INT(init.cap.max_inline_data, 28);
+	init.cap.max_send_wr = 101;
+	CHECK_INT(v->create_unordered_qp(v, &pd, &init, &qp), -EINVAL);
+	CHECK(!qp);
+	ha_verbs_close_library(v);
+	dlclose(handle);
+}
+
 int main(int argc, char **argv)
 {
 	CHECK(argc == 3);
 	data_direct_of_libmlx5(argv[1], argv[2]);
+	unordered_queue_pairs_of_libmlx5(argv[1], argv[2]);
 	a_kernel_that_copies_on_fork_is_left_alone(argv[1]);
 	a_missing_library_is_explained();
 	an_unauthenticated_peer_is_refused();
