@@ -31,10 +31,6 @@ const struct ha_config_ignored ha_config_ignored[] = {
 	  "a queue pair that cannot be changed ends its path, and the next one is made", NULL },
 	{ "NCCL_IB_MQP_RETRY_SLEEP_MSEC",
 	  "a queue pair that cannot be changed ends its path, and the next one is made", NULL },
-	{ "NCCL_IB_OOO_RQ",
-	  "in that receive mode of mlx5 the messages of a queue pair arrive in any order, and "
-	  "hawser's last write of a message says that those before it have arrived",
-	  "0" },
 	{ "NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS",
 	  "receives are always posted before their data can come", "1" },
 	{ "NCCL_IB_QUERY_PORT_SPEED", "the speed of a port is what the driver says of it", NULL },

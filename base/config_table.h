@@ -158,6 +158,11 @@ X(BOOL, ib_split_data_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS", 0, 0, 1, "", NOW, QUE
 X(BOOL, ib_ece_enable, "NCCL_IB_ECE_ENABLE", 1, 0, 1, "", NOW, QUEUE_PAIR,
   "Offer the driver's options of enhanced connection establishment to the peer, and take the "
   "peer's; 0 = none are used.")
+X(BOOL, ib_ooo_rq, "NCCL_IB_OOO_RQ", 0, 0, 1, "", NOW, QUEUE_PAIR,
+  "1 = where the NICs of both ends have such queue pairs (ConnectX with rdma-core 55 or later), "
+  "messages of a connection may arrive in any order, which adaptive routing can use; "
+  "NCCL_IB_AR_THRESHOLD means nothing then. Tried on simulated NICs and with a stand-in for "
+  "libmlx5 alone.")
 X(BOOL, ib_use_inline, "NCCL_IB_USE_INLINE", 1, 0, 1, "", NOW, QUEUE_PAIR,
   "Clear-to-send entries and lengths travel within the work request where the queue pair takes "
   "them; 0 = never. NCCL's own "

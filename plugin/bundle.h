@@ -101,6 +101,9 @@ struct ha_terms {
 	uint32_t offers;   /* HA_FLAG_* that this end has */
 	uint16_t version;  /* of the protocol */
 	int traffic_class; /* -1: none asked for */
+	/* NCCL_IB_OOO_RQ: its queue pairs take messages in any order; once settled as
+	 * HA_FLAG_UNORDERED */
+	bool unordered;
 };
 
 struct ha_bundle {

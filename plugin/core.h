@@ -114,6 +114,7 @@ struct ha_comm_opts {
 	int more[HA_MAX_RAILS - 1];
 	bool one_sided; /* for ha_put and ha_take, instead of ha_isend and ha_irecv; both ends must
 			   say so */
+	bool ordered;   /* the peer's queue pairs take messages in order alone */
 };
 
 /* Fill `handle` (HA_HANDLE_MAX bytes) for the peer and wait for its connection. opts may be

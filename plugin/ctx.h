@@ -67,7 +67,9 @@ struct ha_ctx {
 	struct ha_mpib mpib;
 	struct ha_weights weights; /* of HA_NCCL_WEIGHTS */
 	struct ha_advice advice;
-	bool own_barrier;                     /* no membarrier(2): see guard.h */
+	bool own_barrier; /* no membarrier(2): see guard.h */
+	/* NCCL_IB_OOO_RQ: a queue pair of that kind could not be made, so no more are */
+	atomic_bool ordered;
 	void (*progress)(struct ha_ctx *ctx); /* ha_ctx_progress, for the floors below */
 	struct ha_loop loop; /* sockets and devices; under drive, but for ha_loop_wake */
 	struct ha_service service;

@@ -61,11 +61,20 @@ int ha_board_probe(struct ha_bundle *b, struct ha_rail *r)
 
 /* ---- control messages ---- */
 
-/* The NIC, which may send it again and again, reads a slot until its write is complete. */
-static bool slot_free(const struct ha_board_state *state, const struct ha_rail *r)
+static bool is_written(const struct ha_board_state *state, const struct ha_rail *r, uint32_t number)
 {
-	return state->out < HA_BOARD_SLOTS ||
-	       (int32_t)(r->sq_retired - state->mark[state->out % HA_BOARD_SLOTS]) >= 0;
+	return (int32_t)(r->sq_retired - state->mark[number % HA_BOARD_SLOTS]) >= 0;
+}
+
+/* The NIC, which may send it again and again, reads a slot until its write is complete. Where
+ * writes may overtake each other, the peer would take one that was overtaken for one that it has
+ * had: each waits for the one before. */
+static bool slot_free(const struct ha_bundle *b, const struct ha_board_state *state,
+		      const struct ha_rail *r)
+{
+	if (b->terms.unordered && state->out && !is_written(state, r, state->out - 1))
+		return false;
+	return state->out < HA_BOARD_SLOTS || is_written(state, r, state->out);
 }
 
 void ha_board_settle(struct ha_bundle *b, const struct ha_rail *r)
@@ -84,7 +93,7 @@ int ha_board_post(struct ha_bundle *b, struct ha_rail *r, const union ha_message
 	struct ha_board_message *message = &ha_bundle_staged_board(b)->message[r->index][slot];
 	int err;
 
-	if (!ha_rail_room(r) || !slot_free(state, r))
+	if (!ha_rail_room(r) || !slot_free(b, state, r))
 		return -EAGAIN;
 	message->number = ++state->out;
 	message->length = m->header.length;

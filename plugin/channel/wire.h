@@ -40,6 +40,8 @@
 #define HA_FLAG_SIGNS 128u
 /* a place may be a switch (rdma/topo/leaf.h), not only a rail */
 #define HA_FLAG_SWITCHES 256u
+/* its queue pairs take messages in any order; of the sender only where the handle says it too */
+#define HA_FLAG_UNORDERED 512u
 
 struct ha_wire_handle {
 	uint32_t magic;

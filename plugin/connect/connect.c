@@ -71,8 +71,10 @@ static int schedule_reconnect(struct ha_pending *p, int err)
 
 static int step_start(struct ha_pending *p)
 {
-	int err = ha_bundle_new(p->ctx, true, p->dev, &p->opts, &p->bundle);
+	int err;
 
+	p->opts.ordered = !(p->handle.flags & HA_FLAG_UNORDERED);
+	err = ha_bundle_new(p->ctx, true, p->dev, &p->opts, &p->bundle);
 	if (err) {
 		p->explained = true;
 		return err;

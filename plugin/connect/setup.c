@@ -68,16 +68,21 @@ static bool devices_exist(const struct ha_ctx *ctx, const struct ha_comm_opts *o
 	return opts->nmore >= 0 && opts->nmore < HA_MAX_RAILS;
 }
 
-static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *opts)
+/* Every device can: a spare may be on any of them. */
+static bool may_be_unordered(const struct ha_ctx *ctx, const struct ha_comm_opts *opts)
+{
+	if (!ctx->config.ib_ooo_rq || opts->ordered || atomic_load(&ctx->ordered))
+		return false;
+	for (int i = 0; i < ctx->ndevices; i++)
+		if (!ctx->devices[i].topo->unordered)
+			return false;
+	return true;
+}
+
+static int open_each(struct ha_bundle *b, int dev, const struct ha_comm_opts *opts)
 {
 	int err = 0;
 
-	if (!devices_exist(b->ctx, opts)) {
-		HA_WARN(b->name,
-			"a connection of %d rails was asked for, on devices of which there are %d",
-			opts->nmore + 1, b->ctx->ndevices);
-		return -EINVAL;
-	}
 	for (int i = 0; i <= opts->nmore && !err; i++) {
 		b->rail[i].index = (uint8_t)i;
 		err = ha_rail_open(b, &b->rail[i], &b->ctx->devices[i ? opts->more[i - 1] : dev]);
@@ -87,11 +92,46 @@ static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *o
 	return err;
 }
 
+/* What a rail that could not be opened has made goes too. */
+static void close_each(struct ha_bundle *b)
+{
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		ha_rail_close(b, &b->rail[i]);
+	b->nrails = 0;
+}
+
+static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *opts)
+{
+	int err;
+
+	if (!devices_exist(b->ctx, opts)) {
+		HA_WARN(b->name,
+			"a connection of %d rails was asked for, on devices of which there are %d",
+			opts->nmore + 1, b->ctx->ndevices);
+		return -EINVAL;
+	}
+	b->terms.unordered = may_be_unordered(b->ctx, opts);
+	err = open_each(b, dev, opts);
+	if (!err || !b->terms.unordered)
+		return err;
+	/* The driver says that it can, and nobody has tried yet with a shared receive queue. */
+	close_each(b);
+	b->terms.unordered = false;
+	err = open_each(b, dev, opts);
+	if (!err && !atomic_exchange(&b->ctx->ordered, true))
+		HA_WARN(b->name, "NCCL_IB_OOO_RQ=1: queue pairs whose messages may arrive in any "
+				 "order cannot be "
+				 "made here; from now on they arrive in order");
+	return err;
+}
+
 static uint32_t what_it_offers(const struct ha_bundle *b)
 {
 	const struct ha_config *config = &b->ctx->config;
 	uint32_t offers = config->ack == HA_ACK_MEMORY ? HA_FLAG_ACK_MEMORY : 0;
 
+	if (b->terms.unordered)
+		offers |= HA_FLAG_UNORDERED;
 	if (!config->enable_backup)
 		return offers;
 	if (b->nrails < HA_MAX_RAILS && ha_policy_one_device(b, (1u << b->nrails) - 1) &&
@@ -244,6 +284,28 @@ static int negotiate_terms(struct ha_bundle *b, const struct ha_msg_hello *peer,
 	return 0;
 }
 
+/* A listener makes its queue pairs before it knows the peer, so those of any order may be wrong for
+ * this one. A connector has named its own by then. */
+static int settle_order(struct ha_bundle *b, char *why, size_t why_size)
+{
+	int err = 0;
+
+	if (!b->terms.unordered || b->terms.flags & HA_FLAG_UNORDERED)
+		return 0;
+	if (b->is_send) {
+		snprintf(why, why_size,
+			 "its queue pairs take messages in order, its handle said in any; set "
+			 "NCCL_IB_OOO_RQ=0");
+		return -EPROTO;
+	}
+	b->terms.unordered = false;
+	for (unsigned i = 0; i < b->nrails && !err; i++) {
+		ha_rail_close(b, &b->rail[i]);
+		err = ha_rail_open(b, &b->rail[i], b->rail[i].dev);
+	}
+	return err;
+}
+
 /* The peer has fewer rails than we: ours beyond them go. */
 static void close_extra_rails(struct ha_bundle *b, unsigned nrails)
 {
@@ -263,6 +325,9 @@ int ha_bundle_agree(struct ha_bundle *b, const struct ha_msg_hello *peer, void (
 	snprintf(b->name, sizeof(b->name), "%s %s %.31s[%u] %.23s", ha_device_name(b->rail[0].dev),
 		 b->is_send ? "->" : "<-", peer->host, peer->pid, peer->rail[0].name);
 	close_extra_rails(b, peer->nrails);
+	err = settle_order(b, why, why_size);
+	if (err)
+		return err;
 	for (unsigned i = 0; i < b->nrails; i++) {
 		err = ha_rail_connect(b, &b->rail[i], &peer->rail[i], done, arg);
 		if (err)

@@ -52,6 +52,13 @@ static int cq_entries(const struct ha_bundle *b, const struct ha_device *dev)
 	return n < dev->topo->attr.max_cqe ? n : dev->topo->attr.max_cqe;
 }
 
+static int make_qp(const struct ha_bundle *b, struct ha_rail *r, struct ibv_qp_init_attr *init)
+{
+	if (b->terms.unordered)
+		return verbs_of(b)->create_unordered_qp(verbs_of(b), r->opening->pd, init, &r->qp);
+	return verbs_of(b)->create_qp(verbs_of(b), r->opening->pd, init, &r->qp);
+}
+
 static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_device *dev = r->dev;
@@ -75,7 +82,7 @@ static int create_qp(struct ha_bundle *b, struct ha_rail *r)
 				.qp_type = IBV_QPT_RC,
 			};
 
-			err = verbs_of(b)->create_qp(verbs_of(b), r->opening->pd, &init, &r->qp);
+			err = make_qp(b, r, &init);
 			if (!err) {
 				r->sq_depth = d;
 				r->max_inline = first ? 0 : init.cap.max_inline_data;
@@ -170,7 +177,7 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	if (err)
 		return err;
 	r->setup.self = ha_device_address(dev);
-	r->sq_posted = r->sq_retired = 0;
+	r->sq_posted = r->sq_retired = r->count_mark = 0;
 	r->hot = &o->nic->hot;
 	r->max_msg = ha_device_max_msg(dev);
 	r->setup.psn = (uint32_t)ha_random_u64() & 0xffffff;

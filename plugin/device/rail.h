@@ -85,6 +85,8 @@ struct ha_rail {
 	 * them from outside. */
 	uint32_t sq_posted, sq_retired;
 	uint32_t sq_depth;
+	/* receiver with terms.unordered: sq_posted when the delivery count was last written */
+	uint32_t count_mark;
 	/* receives of the device's shared queue consumed and not yet given back, plus rq_base;
 	 * heartbeat.c reads it from outside too */
 	uint32_t rq_consumed;

@@ -15,10 +15,13 @@ enum ha_wr_kind {
 	HA_WR_CONTROL,
 	HA_WR_MARKER,
 	HA_WR_TIMED,
-	HA_WR_PROBE
+	HA_WR_PROBE,
+	HA_WR_PAYLOAD,
+	HA_WR_PAYLOAD_TIMED
 };
 /* HA_WR_TIMED: as HA_WR_DATA, and adaptive.c or gate.c wants to know when it is complete.
- * HA_WR_PROBE: gate.c does. */
+ * HA_WR_PROBE: gate.c does. HA_WR_PAYLOAD: the last of a stripe's data, whose record follows as
+ * HA_WR_DATA or HA_WR_TIMED when this is complete (terms.unordered). */
 
 /* one CTS in so many asks for a completion, so that the send queue is known to drain; MPIB has
  * its own */

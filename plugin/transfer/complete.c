@@ -145,13 +145,34 @@ static void on_timed_stripe(struct ha_send *s, uint64_t wr_id)
 	on_stripe_sent(s, wr_id);
 }
 
-static __attribute__((noinline)) void on_measured(struct ha_bundle *b, const struct ha_rail *r,
-						  uint64_t wr_id)
+/* A stripe's data is there, and its record may go. On a rail that has failed it may not: the fence
+ * sends the whole stripe again. */
+static void on_payload_sent(struct ha_send *s, struct ha_rail *r, uint64_t wr_id, bool timed)
 {
-	if ((wr_id >> 16 & 0xffff) == HA_WR_TIMED)
+	if (r->state == HA_RAIL_UP)
+		ha_stripe_finish(s, r, &s->slot[(uint8_t)wr_id], wr_id >> 8 & 7, timed);
+}
+
+/* What is rare among completions that say success. */
+static __attribute__((noinline)) void on_other(struct ha_bundle *b, struct ha_rail *r,
+					       uint64_t wr_id)
+{
+	switch ((enum ha_wr_kind)(wr_id >> 16 & 0xffff)) {
+	case HA_WR_TIMED:
 		on_timed_stripe((struct ha_send *)b, wr_id);
-	else
+		break;
+	case HA_WR_PROBE:
 		ha_gate_probed(b, r->index);
+		break;
+	case HA_WR_PAYLOAD:
+		on_payload_sent((struct ha_send *)b, r, wr_id, false);
+		break;
+	case HA_WR_PAYLOAD_TIMED:
+		on_payload_sent((struct ha_send *)b, r, wr_id, true);
+		break;
+	default:
+		break;
+	}
 }
 
 /* A work request that its queue pair gave back unsuccessfully. Its opcode says nothing, its number
@@ -194,7 +215,7 @@ static inline __attribute__((always_inline)) void on_completion(struct ha_bundle
 	if (is_send && likely(kind == HA_WR_DATA))
 		on_stripe_sent((struct ha_send *)b, wc->wr_id);
 	else if (unlikely(kind >= HA_WR_TIMED))
-		on_measured(b, r, wc->wr_id);
+		on_other(b, r, wc->wr_id);
 }
 
 static void poll_flushes(struct ha_recv *c, struct ha_rail *r)

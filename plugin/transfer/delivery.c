@@ -16,6 +16,12 @@
 
 #include <errno.h>
 
+/* Where writes may overtake each other, an older count would cover this one. */
+static bool count_under_way(const struct ha_bundle *b, const struct ha_rail *r)
+{
+	return b->terms.unordered && (int32_t)(r->sq_retired - r->count_mark) < 0;
+}
+
 static void send_delivered(struct ha_recv *c)
 {
 	struct ha_rail *r = &c->b.rail[c->b.balance.first];
@@ -23,10 +29,11 @@ static void send_delivered(struct ha_recv *c)
 	uint64_t step = c->b.terms.flags & HA_FLAG_ACK_MEMORY ? 1 : HA_ROOM_STEP;
 	int err;
 
-	if (count - c->b.delivered_sent < step || !c->b.active)
+	if (count - c->b.delivered_sent < step || !c->b.active || count_under_way(&c->b, r))
 		return;
 	err = ha_board_write(&c->b, r, &ha_bundle_staged_board(&c->b)->heartbeat[r->index].count,
 			     count);
+	r->count_mark = r->sq_posted;
 	if (!err)
 		c->b.delivered_sent = count;
 	else if (err != -EAGAIN) /* no room: the next call, or the driver, writes it */

@@ -33,10 +33,14 @@
  * write with immediate back until all of it is there: large payloads go first, as plain writes, and
  * the immediate follows apart.
  */
-static uint32_t single_max(const struct ha_config *config, const struct ha_rail *r)
+static uint32_t single_max(const struct ha_bundle *b, const struct ha_rail *r)
 {
+	const struct ha_config *config = &b->ctx->config;
 	int adaptive = config->ib_adaptive_routing;
 
+	if (b->terms.unordered) /* nothing is held back, and the immediate would wait for the data
+				 */
+		return r->max_msg;
 	if (adaptive < 0)
 		adaptive = r->setup.peer.qp.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	return adaptive && config->ib_ar_threshold < r->max_msg ? (uint32_t)config->ib_ar_threshold
@@ -65,7 +69,7 @@ void ha_send_prepare_rail(struct ha_send *s, struct ha_rail *r)
 	struct ha_send_slot whole = { .pending = (uint16_t)(1u << r->index | s->b.await),
 				      .mask = (uint8_t)(1u << r->index) };
 
-	r->single_max = single_max(&s->b.ctx->config, r);
+	r->single_max = single_max(&s->b, r);
 	if (r->single_max > HA_PIECE_MIN)
 		r->single_max = HA_PIECE_MIN;
 	r->imm_whole = ha_imm_alone(r->index);

@@ -110,18 +110,47 @@ static bool has_keys(const struct ha_stripe *st, const struct ha_rail *r)
 	return true;
 }
 
-/* This stripe of every buffer, in pieces that fit a work request, then the sizes record with the
- * immediate. */
+/* Its 2 KiB are not cleared: batch_add fills what is used. */
+static void begin_batch(struct batch *batch, struct ha_rail *r)
+{
+	batch->rail = r;
+	batch->n = 0;
+	batch->err = 0;
+}
+
+static void post_batch(struct ha_send *s, struct batch *batch)
+{
+	batch_flush(batch);
+	if (batch->err)
+		ha_rail_failed(&s->b, batch->rail, NULL, batch->err < 0 ? batch->err : -batch->err);
+}
+
+/* The sizes record with the immediate: the stripe is there. */
+static void add_record(struct ha_send *s, struct batch *batch, const struct ha_stripe *st)
+{
+	const struct ha_rail *r = batch->rail;
+	unsigned entry = st->slot->req.entry;
+	struct ibv_send_wr *wr = batch_add(batch, (uintptr_t)staged_sizes(s, entry),
+					   sizeof(struct ha_sizes), r->ring_lkey);
+
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->send_flags = IBV_SEND_SIGNALED |
+			 (r->max_inline >= sizeof(struct ha_sizes) ? IBV_SEND_INLINE : 0);
+	wr->imm_data = htonl(ha_imm_make(st->slot->idx, st->index, st->mask, true));
+	wr->wr.rdma.remote_addr = s->b.peer_ring + entry * sizeof(struct ha_sizes);
+	wr->wr.rdma.rkey = r->ring_rkey;
+	wr->wr_id = ha_wr_id(st->timed ? HA_WR_TIMED : HA_WR_DATA,
+			     ha_wr_data_entry(entry, st->index), r->sq_posted);
+}
+
+/* This stripe of every buffer, in pieces that fit a work request, then the record. */
 void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe *st)
 {
 	unsigned entry = st->slot->req.entry;
-	struct batch batch; /* its 2 KiB are not cleared: batch_add fills what is used */
-	struct ibv_send_wr *wr;
+	struct batch batch;
+	struct ibv_send_wr *wr = NULL;
 
-	batch.rail = r;
-	batch.n = 0;
-	batch.err = 0;
-
+	begin_batch(&batch, r);
 	for (unsigned m = 0; m < st->slot->n; m++) {
 		const struct ha_request *req = ha_send_request(st->slot, m);
 		struct ha_range range = ha_policy_range(st->weight, st->mask, st->index, req->size);
@@ -141,19 +170,26 @@ void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe
 			wr->wr.rdma.rkey = st->cts[m].rkey[r->index];
 		}
 	}
-	wr = batch_add(&batch, (uintptr_t)staged_sizes(s, entry), sizeof(struct ha_sizes),
-		       r->ring_lkey);
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->send_flags = IBV_SEND_SIGNALED |
-			 (r->max_inline >= sizeof(struct ha_sizes) ? IBV_SEND_INLINE : 0);
-	wr->imm_data = htonl(ha_imm_make(st->slot->idx, st->index, st->mask, true));
-	wr->wr.rdma.remote_addr = s->b.peer_ring + entry * sizeof(struct ha_sizes);
-	wr->wr.rdma.rkey = r->ring_rkey;
-	wr->wr_id = ha_wr_id(st->timed ? HA_WR_TIMED : HA_WR_DATA,
-			     ha_wr_data_entry(entry, st->index), r->sq_posted);
-	batch_flush(&batch);
-	if (batch.err)
-		ha_rail_failed(&s->b, r, NULL, batch.err < 0 ? batch.err : -batch.err);
+	if (s->b.terms.unordered && batch.n) {
+		/* What is posted now might overtake the data (ha_stripe_finish). */
+		wr->send_flags = IBV_SEND_SIGNALED;
+		wr->wr_id = ha_wr_id(st->timed ? HA_WR_PAYLOAD_TIMED : HA_WR_PAYLOAD,
+				     ha_wr_data_entry(entry, st->index), r->sq_posted);
+	} else {
+		add_record(s, &batch, st);
+	}
+	post_batch(s, &batch);
+}
+
+void ha_stripe_finish(struct ha_send *s, struct ha_rail *r, struct ha_send_slot *slot,
+		      unsigned index, bool timed)
+{
+	struct ha_stripe st = { .slot = slot, .mask = slot->mask, .index = index, .timed = timed };
+	struct batch batch;
+
+	begin_batch(&batch, r);
+	add_record(s, &batch, &st);
+	post_batch(s, &batch);
 }
 
 /* What travels with the immediate: the lengths, or the record of a put. */

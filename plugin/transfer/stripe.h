@@ -27,8 +27,14 @@ unsigned ha_stripes_with_keys(const struct ha_send *s, const struct ha_stripe *s
 void ha_stripe_want_keys(struct ha_send *s, const struct ha_stripe *st);
 /* What travels with the immediate: the lengths, or the record of a put. */
 void ha_stripe_stage_sizes(const struct ha_send *s, const struct ha_send_slot *slot);
-/* Every buffer's part, then the record that was staged, with the immediate. */
+/* Every buffer's part, then the record that was staged, with the immediate. Where messages may
+ * overtake each other (terms.unordered), the record waits until the data has been acknowledged:
+ * complete.c calls ha_stripe_finish(). */
 void ha_stripe_post(struct ha_send *s, struct ha_rail *r, const struct ha_stripe *st);
+/* The record of a stripe whose data is there. There is room for it: its data has just left the send
+ * queue. */
+void ha_stripe_finish(struct ha_send *s, struct ha_rail *r, struct ha_send_slot *slot,
+		      unsigned index, bool timed);
 /* What a stripe has of all buffers of its message. */
 uint64_t ha_stripe_bytes(const struct ha_send_slot *slot, unsigned stripe);
 /* HA_NCCL_POLICY=adaptive counts what is posted: all stripes of this slot. */

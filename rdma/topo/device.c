@@ -94,6 +94,19 @@ static void data_direct_fill(const struct discovery *d, struct ha_topo_device *d
 	HA_INFO(dev->name, "data direct: the data of GPU memory goes through %s", path);
 }
 
+static void unordered_fill(const struct discovery *d, struct ha_topo_device *dev)
+{
+	if (!d->config->ib_ooo_rq)
+		return;
+	dev->unordered = !d->verbs->query_unordered(d->verbs, dev->context);
+	if (!dev->unordered)
+		HA_WARN(dev->name, "NCCL_IB_OOO_RQ=1: this NIC has no queue pairs whose messages "
+				   "may arrive in "
+				   "any order, or its kernel or libmlx5 (rdma-core 55) is too old; "
+				   "they arrive "
+				   "in order");
+}
+
 static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev)
 {
 	int routing = d->config->ib_adaptive_routing;
@@ -103,6 +116,7 @@ static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev
 				d->config->ib_pci_relaxed_ordering;
 	dev->dma_buf = ha_gdr_dma_buf(d->verbs, dev->context);
 	data_direct_fill(d, dev);
+	unordered_fill(d, dev);
 	dev->peer_memory = dev->place.is_soft ? d->soft_gpu : d->peer_memory;
 	dev->apm_enabled = ha_sysfs_number(d->config->sysfs_root, 0,
 					   "/sys/class/infiniband/%s/ports/%d/apm_enable",

@@ -151,6 +151,23 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 	return 0;
 }
 
+static int query_unordered(V, struct ibv_context *context)
+{
+	return dummy_of(v)->unordered ? 0 : -EOPNOTSUPP;
+}
+
+static int create_unordered_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+			       struct ibv_qp **qp)
+{
+	struct dummy *d = dummy_of(v);
+
+	*qp = NULL;
+	if (d->unordered_error)
+		return d->unordered_error;
+	d->unordered_qps++;
+	return create_qp(v, pd, attr, qp);
+}
+
 static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct dummy *d = dummy_of(v);
@@ -224,6 +241,8 @@ void dummy_init(struct dummy *d)
 	ops->create_srq = create_srq;
 	ops->destroy_srq = destroy_srq;
 	ops->create_qp = create_qp;
+	ops->query_unordered = query_unordered;
+	ops->create_unordered_qp = create_unordered_qp;
 	ops->modify_qp = modify_qp;
 	ops->destroy_qp = destroy_qp;
 	ops->query_ece = query_ece;

@@ -37,6 +37,10 @@ struct dummy {
 	struct ibv_async_event events[DUMMY_EVENTS]; /* to come, from the first; type -1 = none */
 	int nevents;
 	uint32_t inline_limit; /* create_qp refuses more; 0 = anything goes */
+	/* It says that its queue pairs may take messages in any order; making one fails with this
+	 * error, 0 = it does not; how many were ever made. */
+	bool unordered;
+	int unordered_error, unordered_qps;
 };
 
 /* Two RoCE devices, dummy0 and dummy1. */

@@ -184,6 +184,23 @@ static void messages_are_written(bool is_send)
 	free_end(b);
 }
 
+/* Where messages may overtake each other, each is acknowledged before the next leaves. */
+static void one_after_the_other(void)
+{
+	struct ha_bundle *b = make_end(true);
+	struct ha_rail *r = &b->rail[RAIL];
+	union ha_message m = compose_ack(1);
+
+	b->terms.unordered = true;
+	for (unsigned i = 0; i < 2 * HA_BOARD_SLOTS + 1; i++) {
+		CHECK_INT(ha_board_post(b, r, &m), 0);
+		CHECK_INT(ha_board_post(b, r, &m), -EAGAIN);
+		CHECK_INT(nposted, i + 1);
+		r->sq_retired = r->sq_posted;
+	}
+	free_end(b);
+}
+
 /* The counts of work requests wrap: a message that the NIC is done with is done for good, and one
  * that it has is not. */
 static void done_for_good(void)
@@ -224,5 +241,6 @@ int main(void)
 	messages_are_written(true);
 	messages_are_written(false);
 	done_for_good();
+	one_after_the_other();
 	return 0;
 }

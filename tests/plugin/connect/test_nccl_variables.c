@@ -212,8 +212,59 @@ static void test_data_direct(void)
 	}
 }
 
+/* Both ends' queue pairs take messages in any order, or both in order. */
+static void test_ooo_rq(void)
+{
+	static const struct {
+		bool wanted, listener, connector, used;
+		unsigned warnings;
+	} cases[] = {
+		{ false, true, true, false, 0 },  { true, true, true, true, 0 },
+		{ true, true, false, false, 2 },  { true, false, true, false, 2 },
+		{ true, false, false, false, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		prepare_world();
+		w.config.ib_ooo_rq = cases[i].wanted;
+		w.config.ib_adaptive_routing = 1;
+		w.dummy[0].unordered = cases[i].listener;
+		w.dummy[1].unordered = cases[i].connector;
+		open_between(0, 0);
+		CHECK_INT(lines_warnings(), cases[i].warnings);
+		CHECK_INT(send->b.terms.unordered, cases[i].used);
+		CHECK_INT(recv->b.terms.unordered, cases[i].used);
+		CHECK_INT(!(send->b.terms.flags & HA_FLAG_UNORDERED), !cases[i].used);
+		CHECK_INT(send->b.terms.flags, recv->b.terms.flags);
+		/* no threshold of adaptive routing where nothing is held back */
+		CHECK_INT(send->b.rail[0].single_max > w.config.ib_ar_threshold, cases[i].used);
+		CHECK_INT(send->b.rail[0].qp->qp_num, recv->b.rail[0].setup.peer.qp.qpn);
+		CHECK_INT(recv->b.rail[0].qp->qp_num, send->b.rail[0].setup.peer.qp.qpn);
+		CHECK_INT(!w.dummy[1].unordered_qps, !cases[i].used);
+		world_close(&w);
+	}
+}
+
+/* The driver says that it can, and then it cannot. */
+static void test_ooo_rq_refused(void)
+{
+	for (int host = 0; host < 2; host++) {
+		prepare_world();
+		w.config.ib_ooo_rq = true;
+		w.dummy[0].unordered = w.dummy[1].unordered = true;
+		w.dummy[host].unordered_error = -EOPNOTSUPP;
+		open_between(0, 0);
+		CHECK(!send->b.terms.unordered && !recv->b.terms.unordered);
+		CHECK_INT(w.dummy[host].unordered_qps, 0);
+		CHECK(lines_contain("from now on they arrive in order"));
+		world_close(&w);
+	}
+}
+
 int main(void)
 {
+	test_ooo_rq();
+	test_ooo_rq_refused();
 	test_data_direct();
 	test_fifo_tc();
 	test_ece_enable();

@@ -495,6 +495,21 @@ static void a_card_with_data_direct(void)
 		}
 }
 
+/* NCCL_IB_OOO_RQ: no NIC of the fake library can. */
+static void arrival_in_any_order(void)
+{
+	for (int wanted = 0; wanted < 2; wanted++) {
+		machine_begin();
+		config.ib_ooo_rq = wanted;
+		add_nic("mlx5_0", NULL, 0, 0x77, fake_roce_port("10.0.0.1"));
+		discover_devices(1);
+		CHECK(!topo.devices[0].unordered);
+		CHECK_INT(lines_contain("mlx5_0: NCCL_IB_OOO_RQ=1: this NIC has no queue pairs"),
+			  wanted);
+		machine_end();
+	}
+}
+
 static void more_ports_than_fit(void)
 {
 	static char names[HA_TOPO_DEVICES_MAX + 2][16];
@@ -529,5 +544,6 @@ int main(int argc, char **argv)
 	libraries_that_fail();
 	more_ports_than_fit();
 	a_card_with_data_direct();
+	arrival_in_any_order();
 	return 0;
 }
