@@ -64,7 +64,11 @@
 	X(HOLD_COPY, "hold-copy",                                                                  \
 	  "HA_NCCL_COPY_MAX: a copied send whose request was taken back is given up")              \
 	X(KEEP_COPY, "keep-copy",                                                                  \
-	  "HA_NCCL_COPY_MAX: a slot's next message counts as copied until it is posted")
+	  "HA_NCCL_COPY_MAX: a slot's next message counts as copied until it is posted")           \
+	X(EARLY_RECORD, "early-record",                                                            \
+	  "NCCL_IB_OOO_RQ: a stripe's record does not wait for its data")                          \
+	X(OLDER_COUNT, "older-count",                                                              \
+	  "NCCL_IB_OOO_RQ: a delivery count does not wait for the one before")
 
 enum ha_mutation {
 	HA_MUTATE_OUTSIDE = -1, /* no simulation: `ha doctor --fabric` */

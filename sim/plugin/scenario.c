@@ -292,6 +292,14 @@ static void make_standbys(struct sim_scenario *sc, struct sr_rng *rng)
 		sc->host[h].standbys = draw_chance(rng, 10) ? 1 + (int)draw_between(rng, 1, 6) : 0;
 }
 
+/* Some let messages arrive in any order; mostly both ends do. Dice of their own, as above. */
+static void make_orders(struct sim_scenario *sc, struct sr_rng *rng)
+{
+	sc->limits.unordered = draw_chance(rng, 30);
+	for (unsigned h = 0; h < 2; h++)
+		sc->host[h].ooo_rq = sc->limits.unordered && draw_chance(rng, 90);
+}
+
 /* How each host shares its data out. */
 static void make_policies(struct sim_scenario *sc, struct sr_rng *rng)
 {
@@ -407,6 +415,8 @@ void sim_scenario_make(struct sim_scenario *sc, uint64_t seed, uint32_t allowed)
 	make_copies(sc, &rng);
 	rng = make_stream(seed, 8);
 	make_standbys(sc, &rng);
+	rng = make_stream(seed, 9);
+	make_orders(sc, &rng);
 }
 
 void sim_message_make(const struct sim_conn_spec *c, uint32_t index, struct sim_message *m)
@@ -477,13 +487,13 @@ void sim_scenario_print(const struct sim_scenario *sc, FILE *out)
 		fprintf(out,
 			"  host %u: POLICY=%s, ACK=%s, MR_MODE=%s, ENABLE_BACKUP=%d, "
 			"ENABLE_FAILBACK=%d, heartbeat %d ms, RTO %d ms, silence %d ms, slow x %d, "
-			"copies up to %d B, STANDBYS=%d, %d retries (%.1f s)\n",
+			"copies up to %d B, STANDBYS=%d, OOO_RQ=%d, %d retries (%.1f s)\n",
 			h, policy_name(sc->host[h].policy),
 			sc->host[h].ack_memory ? "memory" : "nic",
 			sc->host[h].eager ? "eager" : "lazy", sc->host[h].backup,
 			sc->host[h].failback, sc->host[h].heartbeat_ms, sc->host[h].rto_ms,
 			sc->host[h].silence_ms, sc->host[h].slow_factor, sc->host[h].copy_max,
-			sc->host[h].standbys, sc->host[h].max_retries,
+			sc->host[h].standbys, sc->host[h].ooo_rq, sc->host[h].max_retries,
 			(double)sim_scenario_retry_limit(sc, h) / 1e9);
 	for (unsigned i = 0; i < sc->nconns; i++)
 		if (sim_conn_is_on(sc, i))

@@ -61,6 +61,7 @@ struct sim_host_spec {
 	int slow_factor, slow_moves;    /* HA_NCCL_SLOW_FACTOR, 0 = off; _MOVES */
 	int copy_max;                   /* HA_NCCL_COPY_MAX; 0 = off */
 	int standbys;                   /* HA_NCCL_STANDBYS */
+	bool ooo_rq;                    /* NCCL_IB_OOO_RQ */
 	int policy;                     /* enum ha_policy: HA_NCCL_POLICY */
 	uint16_t weights[HA_MAX_RAILS]; /* HA_NCCL_WEIGHTS, with HA_POLICY_STATIC */
 	/* Tests only: an agent that says so of every connection from here; it dies while it writes,

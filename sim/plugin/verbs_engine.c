@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/plugin/unordered.h"
 #include "sim/plugin/verbs_object.h"
 
 #include <endian.h>
@@ -50,6 +51,8 @@ static void *get_container(struct sim_object *o)
 
 static void object_free(struct sim_object *o)
 {
+	if (o->kind == SIM_QP)
+		sim_unordered_end(get_container(o));
 	o->dev->host->live[o->kind]--;
 	LIST_REMOVE(o, entry);
 	free(get_container(o));
@@ -414,6 +417,11 @@ static int destroy_srq(V, struct ibv_srq *srq)
 	return object_destroy(&s->o);
 }
 
+static int query_unordered(V, struct ibv_context *context)
+{
+	return host_of(ops)->limits.unordered ? 0 : -EOPNOTSUPP;
+}
+
 static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct ibv_qp **qp)
 {
 	struct sim_device *dev = device_of(pd->context);
@@ -451,6 +459,20 @@ static int create_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr, struct
 	return finish_creation(&q->o, err);
 }
 
+static int create_unordered_qp(V, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+			       struct ibv_qp **qp)
+{
+	int err = create_qp(ops, pd, attr, qp);
+
+	if (err)
+		return err;
+	((struct sim_cq *)attr->send_cq)->unordered = true;
+	err = sim_unordered_begin((struct sim_qp *)*qp);
+	if (err)
+		object_destroy(&((struct sim_qp *)*qp)->o);
+	return err;
+}
+
 bool sim_device_reaches(const struct sim_device *dev, const union ibv_gid *gid)
 {
 	return !dev->host->apart || gid->raw[15] == dev->gid.raw[15];
@@ -466,6 +488,8 @@ static int modify_qp(V, struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_AV &&
 	    (q->o.dev->knobs.unreachable || !sim_device_reaches(q->o.dev, &attr->ah_attr.grh.dgid)))
 		return -ETIMEDOUT;
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		sim_unordered_forget(q);
 	err = sr_qp_modify(q->o.engine, now_of(q->o.dev->host), attr, mask);
 	qp->state = sr_qp_state(q->o.engine);
 	return err;
@@ -522,6 +546,8 @@ static const struct ha_verbs_ops table = {
 	.query_srq = query_srq,
 	.destroy_srq = destroy_srq,
 	.create_qp = create_qp,
+	.query_unordered = query_unordered,
+	.create_unordered_qp = create_unordered_qp,
 	.modify_qp = modify_qp,
 	.query_qp = query_qp,
 	.destroy_qp = destroy_qp,

@@ -63,6 +63,7 @@ struct sim_limits {
 	enum ibv_mtu mtu;
 	uint32_t inflight;  /* packets in flight of a queue pair */
 	bool retry_forever; /* a NIC that never says that nobody answers */
+	bool unordered;     /* it has queue pairs whose messages arrive in any order */
 };
 
 enum sim_kind { SIM_CONTEXT, SIM_PD, SIM_MR, SIM_CQ, SIM_SRQ, SIM_QP, SIM_KINDS };
@@ -92,6 +93,9 @@ struct sim_verbs {
 	bool apart;               /* a device reaches only the one of its number */
 	bool gone;                /* the process has died: verbs do nothing any more */
 	unsigned live[SIM_KINDS]; /* objects that exist */
+	/* work requests of unordered queue pairs that have not left; a look at them is asked for */
+	unsigned held;
+	bool release_asked;
 	LIST_HEAD(, sim_object) objects;
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* verbs_hot.c - posts and polls of the simulated verbs, what a scenario may do to them, and a
  * device's death */
+#include "sim/plugin/unordered.h"
 #include "sim/plugin/verbs_object.h"
 
 #include <errno.h>
@@ -12,12 +13,13 @@ static uint64_t now_of(const struct sim_verbs *v)
 
 void sim_device_forget_completions(struct sim_device *dev)
 {
-	struct ibv_wc wc[16];
+	struct ibv_wc wc;
 	struct sim_object *o;
 
 	LIST_FOREACH(o, &dev->host->objects, entry)
 		if (o->kind == SIM_CQ && o->dev == dev && o->engine)
-			while (sr_cq_poll(o->engine, 16, wc) > 0)
+			while (sim_unordered_poll(
+				(struct sim_cq *)((char *)o - offsetof(struct sim_cq, o)), &wc))
 				;
 }
 
@@ -32,6 +34,13 @@ void sim_device_kill(struct sim_device *dev)
 	dev->dead = true;
 }
 
+static int post_list(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	if (qp->unordered && sr_qp_state(qp->o.engine) >= IBV_QPS_RTS)
+		return sim_unordered_post(qp, wr, bad);
+	return -sr_qp_post_send(qp->o.engine, now_of(qp->o.dev->host), wr, bad);
+}
+
 /* The device dies when part of the list has reached it: what came first may still be carried out,
  * the rest never was. */
 static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -43,7 +52,7 @@ static int post_and_die(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 		last = last->next;
 	rest = last->next;
 	last->next = NULL;
-	sr_qp_post_send(qp->o.engine, now_of(dev->host), wr, bad);
+	post_list(qp, wr, bad);
 	last->next = rest;
 	sr_nic_progress(dev->nic, now_of(dev->host),
 			1 + (unsigned)sr_memwire_steps(dev->host->wire) % 4);
@@ -77,7 +86,7 @@ static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 			return post_and_die(qp, wr, bad);
 		dev->knobs.die_at_post -= n;
 	}
-	return -sr_qp_post_send(qp->o.engine, now_of(dev->host), wr, bad);
+	return post_list(qp, wr, bad);
 }
 
 static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -134,11 +143,11 @@ static int poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
 	struct sim_cq *cq = (struct sim_cq *)ibv;
 	struct sim_device *dev = cq->o.dev;
-	int out = 0, got;
+	int out = 0;
 
 	if (!cq->o.engine || now_of(dev->host) < dev->knobs.hold_until)
 		return 0;
-	while (out < n && (got = sr_cq_poll(cq->o.engine, 1, &wc[out])) > 0)
+	while (out < n && sim_unordered_poll(cq, &wc[out]))
 		out += one_completion(dev, &wc[out], out + 1 < n);
 	return out;
 }

@@ -7,6 +7,8 @@
 
 #include <sys/queue.h>
 
+struct sim_unordered;
+
 /* What every object of ours begins with behind the verbs' own part. */
 struct sim_object {
 	/* in sim_verbs.objects: the newest first, so users before what they use */
@@ -20,9 +22,10 @@ struct sim_object {
 struct sim_context { struct ibv_context ibv; struct sim_object o; };
 struct sim_pd { struct ibv_pd ibv; struct sim_object o; };
 struct sim_mr { struct ibv_mr ibv; struct sim_object o; };
-struct sim_cq { struct ibv_cq ibv; struct sim_object o; };
+/* unordered: one of its queue pairs is */
+struct sim_cq { struct ibv_cq ibv; struct sim_object o; bool unordered; };
 struct sim_srq { struct ibv_srq ibv; struct sim_object o; };
-struct sim_qp { struct ibv_qp ibv; struct sim_object o; };
+struct sim_qp { struct ibv_qp ibv; struct sim_object o; struct sim_unordered *unordered; };
 /* clang-format on */
 
 /* verbs_hot.c: posts and polls. */

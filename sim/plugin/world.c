@@ -282,6 +282,7 @@ static void configure_host(const struct sim_scenario *sc, const struct sim_host_
 	config->silence_ms = host->silence_ms;
 	config->slow_factor = host->slow_factor;
 	config->copy_max = host->copy_max;
+	config->ib_ooo_rq = host->ooo_rq;
 	config->standbys = host->standbys;
 	config->slow_moves = host->slow_moves;
 	config->enable_backup = host->backup;

@@ -46,6 +46,7 @@ static const struct {
 	{ HA_MUTATE_FORGET_COPY, "storm", 500 },
 	{ HA_MUTATE_TRUST_COPY, "storm", 500 },
 	{ HA_MUTATE_HOLD_COPY, "storm", 500 },
+	{ HA_MUTATE_EARLY_RECORD, NULL, 200 },
 };
 
 static void hunt_mutation(enum ha_mutation mutation, const char *faults, unsigned seeds)
@@ -146,6 +147,22 @@ static void not_placed(struct sim_scenario *sc, uint64_t key)
 	add_fault(sc, "kill-acked", 1, 0, 300 * US + key * 5 * US, 100 * US);
 }
 
+/* Messages in any order, and several counts on their way at once; nothing fails. The next eight
+ * messages wait for the last of them. */
+static void overtaken_count(struct sim_scenario *sc, uint64_t key)
+{
+	struct sim_conn_spec *c = &sc->conn[0];
+
+	sc->limits.unordered = sc->host[0].ooo_rq = sc->host[1].ooo_rq = true;
+	sc->host[0].ack_memory = true;
+	sc->wire.latency_ns = 2 * US;
+	sc->thread.gap_min_ns = 200;
+	sc->thread.gap_max_ns = 2 * US;
+	c->messages = 80;
+	c->max_size = 64;
+	c->batches = true;
+}
+
 /* Without failover one rail of two ends the connection, while data still comes over the other. */
 static void other_rail(struct sim_scenario *sc, uint64_t key)
 {
@@ -203,6 +220,7 @@ static void hunt_usual(void)
 	written_out(HA_MUTATE_ACK_NIC, not_placed, 200);
 	written_out(HA_MUTATE_EARLY_ERROR, other_rail, 200);
 	written_out(HA_MUTATE_KEEP_COPY, copied_before, 500);
+	written_out(HA_MUTATE_OLDER_COUNT, overtaken_count, 500);
 }
 
 int main(int argc, char **argv)
