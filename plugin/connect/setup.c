@@ -119,9 +119,9 @@ static int rails_open(struct ha_bundle *b, int dev, const struct ha_comm_opts *o
 	b->terms.unordered = false;
 	err = open_each(b, dev, opts);
 	if (!err && !atomic_exchange(&b->ctx->ordered, true))
-		HA_WARN(b->name, "NCCL_IB_OOO_RQ=1: queue pairs whose messages may arrive in any "
-				 "order cannot be "
-				 "made here; from now on they arrive in order");
+		HA_WARN(b->name,
+			"NCCL_IB_OOO_RQ=1: queue pairs whose messages may arrive in any order "
+			"cannot be made here; from now on they arrive in order");
 	return err;
 }
 

@@ -99,12 +99,14 @@ static void unordered_fill(const struct discovery *d, struct ha_topo_device *dev
 	if (!d->config->ib_ooo_rq)
 		return;
 	dev->unordered = !d->verbs->query_unordered(d->verbs, dev->context);
-	if (!dev->unordered)
-		HA_WARN(dev->name, "NCCL_IB_OOO_RQ=1: this NIC has no queue pairs whose messages "
-				   "may arrive in "
-				   "any order, or its kernel or libmlx5 (rdma-core 55) is too old; "
-				   "they arrive "
-				   "in order");
+	if (dev->unordered)
+		HA_INFO(dev->name,
+			"messages may arrive in any order, if the peer's NICs can do that too");
+	else
+		HA_WARN(dev->name,
+			"NCCL_IB_OOO_RQ=1: this NIC, its kernel or its libmlx5 (rdma-core 55) has "
+			"no queue pairs whose messages may arrive in any order; they arrive in "
+			"order");
 }
 
 static void abilities_fill(const struct discovery *d, struct ha_topo_device *dev)

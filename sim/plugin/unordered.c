@@ -171,8 +171,8 @@ static bool take_oldest(struct sim_qp *qp, struct ibv_wc *wc)
 	struct sim_held *h;
 
 	while ((h = STAILQ_FIRST(&qp->unordered->posted)) != NULL && h->over) {
-		bool wanted = h->wr.send_flags & IBV_SEND_SIGNALED ||
-			      h->wc.status != IBV_WC_SUCCESS;
+		bool wanted =
+			h->wr.send_flags & IBV_SEND_SIGNALED || h->wc.status != IBV_WC_SUCCESS;
 
 		*wc = h->wc;
 		wc->wr_id = h->wr.wr_id;

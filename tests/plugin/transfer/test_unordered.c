@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sender whose messages may overtake each other (NCCL_IB_OOO_RQ): what says that a stripe is there
- * leaves when the NIC has acknowledged the stripe's data, and not before.
+ * A sender whose messages may overtake each other (NCCL_IB_OOO_RQ): what says that a stripe is
+ * there leaves when the NIC has acknowledged the stripe's data, and not before.
  */
 #include "base/check.h"
 #include "plugin/balance/policy.h"
