@@ -1,198 +1,102 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/plugin/unordered.h"
 
-#include "base/rng.h"
+#include "sim/kit/reorder.h"
 #include "sim/plugin/verbs_object.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define HELD_NS 3000   /* of the wire, until the next look at what is held */
-#define AT_ONCE_MAX 16 /* held of one queue pair; with more, some leave at once */
-
-/* One work request, from its post to its completion. */
-struct sim_held {
-	STAILQ_ENTRY(sim_held) entry; /* in sim_unordered.posted */
-	struct sim_qp *qp;
-	struct ibv_send_wr wr; /* with the caller's wr_id */
-	struct ibv_sge sge;
-	bool left, over; /* the engine has it; has completed it */
-	struct ibv_wc wc;
-	char data[]; /* of one that is posted inline: the caller's may change at once */
-};
-
-struct sim_unordered {
-	STAILQ_HEAD(, sim_held) posted; /* the oldest first */
-	unsigned held;                  /* of them, those that have not left */
-	struct sr_rng dice;
-};
+#define HELD_NS 3000 /* of the wire, between two looks at what is held */
 
 static uint64_t now_of(const struct sim_verbs *v)
 {
 	return sr_memwire_now(v->wire);
 }
 
+static int leave(void *arg, struct ibv_send_wr *wr)
+{
+	struct sim_qp *qp = arg;
+	struct ibv_send_wr *bad;
+
+	return sr_qp_post_send(qp->o.engine, now_of(qp->o.dev->host), wr, &bad);
+}
+
 int sim_unordered_begin(struct sim_qp *qp)
 {
-	struct sim_unordered *u = calloc(1, sizeof(*u));
-
-	if (!u)
+	qp->reorder = calloc(1, sizeof(*qp->reorder));
+	if (!qp->reorder)
 		return -ENOMEM;
-	STAILQ_INIT(&u->posted);
-	u->dice.state = qp->o.dev->host->seed ^ (uint64_t)qp->ibv.qp_num << 20;
-	qp->unordered = u;
+	sim_reorder_init(qp->reorder, qp->o.dev->host->seed ^ (uint64_t)qp->ibv.qp_num << 20, leave,
+			 qp);
 	return 0;
 }
 
 void sim_unordered_forget(struct sim_qp *qp)
 {
-	struct sim_unordered *u = qp->unordered;
-	struct sim_held *h;
-
-	while (u && (h = STAILQ_FIRST(&u->posted)) != NULL) {
-		STAILQ_REMOVE_HEAD(&u->posted, entry);
-		qp->o.dev->host->held -= !h->left;
-		free(h);
-	}
-	if (u)
-		u->held = 0;
+	if (qp->reorder)
+		sim_reorder_forget(qp->reorder);
 }
 
 void sim_unordered_end(struct sim_qp *qp)
 {
 	sim_unordered_forget(qp);
-	free(qp->unordered);
-	qp->unordered = NULL;
+	free(qp->reorder);
+	qp->reorder = NULL;
 }
 
-static bool is_inline(const struct ibv_send_wr *wr)
+/* The queue pair, if this is one and unordered; else NULL. */
+static struct sim_qp *as_unordered(struct sim_object *o)
 {
-	return wr->send_flags & IBV_SEND_INLINE && wr->num_sge;
+	struct sim_qp *qp = (struct sim_qp *)((char *)o - offsetof(struct sim_qp, o));
+
+	return o->kind == SIM_QP && qp->reorder ? qp : NULL;
 }
 
-static int hold(struct sim_qp *qp, const struct ibv_send_wr *wr)
-{
-	size_t copied = is_inline(wr) ? wr->sg_list[0].length : 0;
-	struct sim_held *h = calloc(1, sizeof(*h) + copied);
+static void ask_for_turn(struct sim_verbs *v);
 
-	if (!h)
-		return ENOMEM;
-	h->qp = qp;
-	h->wr = *wr;
-	h->wr.next = NULL;
-	h->wr.sg_list = &h->sge;
-	if (wr->num_sge)
-		h->sge = wr->sg_list[0];
-	if (copied) {
-		memcpy(h->data, (const void *)(uintptr_t)h->sge.addr, copied);
-		h->sge.addr = (uintptr_t)h->data;
-	}
-	STAILQ_INSERT_TAIL(&qp->unordered->posted, h, entry);
-	qp->unordered->held++;
-	qp->o.dev->host->held++;
-	return 0;
-}
-
-/* One that the engine does not take is over as if the queue pair had failed. */
-static void leave(struct sim_held *h)
-{
-	struct ibv_send_wr wr = h->wr, *bad;
-
-	wr.wr_id = (uintptr_t)h;
-	wr.send_flags |= IBV_SEND_SIGNALED;
-	h->left = true;
-	h->qp->unordered->held--;
-	h->qp->o.dev->host->held--;
-	if (!sr_qp_post_send(h->qp->o.engine, now_of(h->qp->o.dev->host), &wr, &bad))
-		return;
-	h->over = true;
-	h->wc = (struct ibv_wc) { .status = IBV_WC_WR_FLUSH_ERR, .qp_num = h->qp->ibv.qp_num };
-}
-
-static void let_one_leave(struct sim_qp *qp)
-{
-	uint64_t skip = sr_rng_below(&qp->unordered->dice, qp->unordered->held);
-	struct sim_held *h;
-
-	STAILQ_FOREACH(h, &qp->unordered->posted, entry)
-		if (!h->left && skip-- == 0)
-			break;
-	if (h)
-		leave(h);
-}
-
-/* Some of what each queue pair holds; what is left is looked at again. */
-static void let_some_leave(void *arg)
+static void take_turn(void *arg)
 {
 	struct sim_verbs *v = arg;
 	struct sim_object *o;
+	bool more = false;
 
-	v->release_asked = false;
+	v->turn_asked = false;
 	LIST_FOREACH(o, &v->objects, entry) {
-		struct sim_qp *qp = (struct sim_qp *)((char *)o - offsetof(struct sim_qp, o));
+		struct sim_qp *qp = as_unordered(o);
 
-		if (o->kind != SIM_QP || !o->engine || !qp->unordered || o->dev->dead)
+		if (!qp || !o->engine || o->dev->dead)
 			continue;
-		while (qp->unordered->held && sr_rng_below(&qp->unordered->dice, 3))
-			let_one_leave(qp);
+		sim_reorder_turn(qp->reorder);
+		more |= qp->reorder->held != 0;
 	}
-	sim_unordered_ask(v);
+	if (more)
+		ask_for_turn(v);
 }
 
-void sim_unordered_ask(struct sim_verbs *v)
+static void ask_for_turn(struct sim_verbs *v)
 {
-	if (v->release_asked || !v->held || v->gone)
-		return;
-	v->release_asked = !sr_memwire_at(v->wire, now_of(v) + HELD_NS, let_some_leave, v);
+	if (!v->turn_asked && !v->gone)
+		v->turn_asked = !sr_memwire_at(v->wire, now_of(v) + HELD_NS, take_turn, v);
 }
 
 int sim_unordered_post(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct sim_unordered *u = qp->unordered;
+	int err = sim_reorder_post(qp->reorder, wr, bad);
 
-	for (; wr; wr = wr->next) {
-		int err = hold(qp, wr);
-
-		if (err) {
-			*bad = wr;
-			return err;
-		}
-		while (u->held > AT_ONCE_MAX || (u->held && sr_rng_below(&u->dice, 2)))
-			let_one_leave(qp);
-	}
-	sim_unordered_ask(qp->o.dev->host);
-	return 0;
+	if (qp->reorder->held)
+		ask_for_turn(qp->o.dev->host);
+	return err;
 }
 
-/* The oldest of a queue pair, if it is over and anybody wants to know. */
-static bool take_oldest(struct sim_qp *qp, struct ibv_wc *wc)
-{
-	struct sim_held *h;
-
-	while ((h = STAILQ_FIRST(&qp->unordered->posted)) != NULL && h->over) {
-		bool wanted =
-			h->wr.send_flags & IBV_SEND_SIGNALED || h->wc.status != IBV_WC_SUCCESS;
-
-		*wc = h->wc;
-		wc->wr_id = h->wr.wr_id;
-		STAILQ_REMOVE_HEAD(&qp->unordered->posted, entry);
-		free(h);
-		if (wanted)
-			return true;
-	}
-	return false;
-}
-
-static bool take_over(struct sim_cq *cq, struct ibv_wc *wc)
+static bool take_one(struct sim_cq *cq, struct ibv_wc *wc)
 {
 	struct sim_object *o;
 
 	LIST_FOREACH(o, &cq->o.dev->host->objects, entry) {
-		struct sim_qp *qp = (struct sim_qp *)((char *)o - offsetof(struct sim_qp, o));
+		struct sim_qp *qp = as_unordered(o);
 
-		if (o->kind == SIM_QP && qp->unordered && qp->ibv.send_cq == &cq->ibv &&
-		    take_oldest(qp, wc))
+		if (qp && qp->ibv.send_cq == &cq->ibv && sim_reorder_take(qp->reorder, wc))
 			return true;
 	}
 	return false;
@@ -200,16 +104,12 @@ static bool take_over(struct sim_cq *cq, struct ibv_wc *wc)
 
 bool sim_unordered_poll(struct sim_cq *cq, struct ibv_wc *wc)
 {
-	while (!cq->unordered || !take_over(cq, wc)) {
-		struct sim_held *h;
-
+	while (!cq->unordered || !take_one(cq, wc)) {
 		if (sr_cq_poll(cq->o.engine, 1, wc) <= 0)
 			return false;
 		if (!cq->unordered || !wc->wr_id)
 			return true; /* a receive: the plugin's have no number */
-		h = (struct sim_held *)(uintptr_t)wc->wr_id;
-		h->over = true;
-		h->wc = *wc;
+		sim_reorder_done(wc);
 	}
 	return true;
 }

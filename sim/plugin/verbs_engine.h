@@ -93,9 +93,7 @@ struct sim_verbs {
 	bool apart;               /* a device reaches only the one of its number */
 	bool gone;                /* the process has died: verbs do nothing any more */
 	unsigned live[SIM_KINDS]; /* objects that exist */
-	/* work requests of unordered queue pairs that have not left; a look at them is asked for */
-	unsigned held;
-	bool release_asked;
+	bool turn_asked;          /* a look at what unordered queue pairs hold is asked for */
 	LIST_HEAD(, sim_object) objects;
 };
 

@@ -36,7 +36,7 @@ void sim_device_kill(struct sim_device *dev)
 
 static int post_list(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	if (qp->unordered && sr_qp_state(qp->o.engine) >= IBV_QPS_RTS)
+	if (qp->reorder && sr_qp_state(qp->o.engine) >= IBV_QPS_RTS)
 		return sim_unordered_post(qp, wr, bad);
 	return -sr_qp_post_send(qp->o.engine, now_of(qp->o.dev->host), wr, bad);
 }

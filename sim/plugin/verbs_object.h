@@ -7,7 +7,7 @@
 
 #include <sys/queue.h>
 
-struct sim_unordered;
+struct sim_reorder;
 
 /* What every object of ours begins with behind the verbs' own part. */
 struct sim_object {
@@ -25,7 +25,7 @@ struct sim_mr { struct ibv_mr ibv; struct sim_object o; };
 /* unordered: one of its queue pairs is */
 struct sim_cq { struct ibv_cq ibv; struct sim_object o; bool unordered; };
 struct sim_srq { struct ibv_srq ibv; struct sim_object o; };
-struct sim_qp { struct ibv_qp ibv; struct sim_object o; struct sim_unordered *unordered; };
+struct sim_qp { struct ibv_qp ibv; struct sim_object o; struct sim_reorder *reorder; };
 /* clang-format on */
 
 /* verbs_hot.c: posts and polls. */
