@@ -35,7 +35,7 @@ void sim_reorder_forget(struct sim_reorder *r)
 	r->held = 0;
 }
 
-static int hold(struct sim_reorder *r, const struct ibv_send_wr *wr)
+static int hold_back(struct sim_reorder *r, const struct ibv_send_wr *wr)
 {
 	bool copied = wr->send_flags & IBV_SEND_INLINE && wr->num_sge;
 	size_t size = copied ? wr->sg_list[0].length : 0;
@@ -77,6 +77,8 @@ static void let_any_leave(struct sim_reorder *r)
 	uint64_t skip = sr_rng_below(&r->dice, r->held);
 	struct sim_held *h;
 
+	r->left++;
+	r->overtook += skip > 0;
 	STAILQ_FOREACH(h, &r->posted, entry)
 		if (!h->left && skip-- == 0)
 			break;
@@ -93,7 +95,7 @@ void sim_reorder_turn(struct sim_reorder *r)
 int sim_reorder_post(struct sim_reorder *r, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	for (; wr; wr = wr->next) {
-		int err = hold(r, wr);
+		int err = hold_back(r, wr);
 
 		if (err) {
 			*bad = wr;

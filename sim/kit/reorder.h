@@ -20,6 +20,7 @@ struct sim_held;
 struct sim_reorder {
 	STAILQ_HEAD(, sim_held) posted; /* not completed; the oldest first */
 	unsigned held;                  /* of them, those that have not left */
+	uint64_t left, overtook;        /* ever; and before one that had been posted earlier */
 	struct sr_rng dice;
 	/* The queue pair behind it takes a work request, which asks for a completion and has a
 	 * number of ours. 0: it has. */

@@ -14,7 +14,7 @@ static uint64_t now_of(const struct sim_verbs *v)
 	return sr_memwire_now(v->wire);
 }
 
-static int leave(void *arg, struct ibv_send_wr *wr)
+static int post_held(void *arg, struct ibv_send_wr *wr)
 {
 	struct sim_qp *qp = arg;
 	struct ibv_send_wr *bad;
@@ -27,8 +27,8 @@ int sim_unordered_begin(struct sim_qp *qp)
 	qp->reorder = calloc(1, sizeof(*qp->reorder));
 	if (!qp->reorder)
 		return -ENOMEM;
-	sim_reorder_init(qp->reorder, qp->o.dev->host->seed ^ (uint64_t)qp->ibv.qp_num << 20, leave,
-			 qp);
+	sim_reorder_init(qp->reorder, qp->o.dev->host->seed ^ (uint64_t)qp->ibv.qp_num << 20,
+			 post_held, qp);
 	return 0;
 }
 
