@@ -192,7 +192,9 @@ int ha_rail_open(struct ha_bundle *b, struct ha_rail *r, struct ha_device *dev)
 	err = r->srq ? create_qp(b, r) : -EIO;
 	if (err)
 		return log_failure(b, r, "create a queue pair", err,
-				   "the device may have run out of them (maxComms)");
+				   b->terms.unordered
+					   ? "NCCL_IB_OOO_RQ=0 does without its special kind"
+					   : "the device may have run out of them (maxComms)");
 	/* Before anything can fail: whatever has a queue pair settles what it has of the queue. */
 	if (!b->is_send)
 		ha_opening_reserve(o);
