@@ -38,9 +38,8 @@ static uint32_t single_max(const struct ha_bundle *b, const struct ha_rail *r)
 	const struct ha_config *config = &b->ctx->config;
 	int adaptive = config->ib_adaptive_routing;
 
-	if (b->terms.unordered) /* nothing is held back, and the immediate would wait for the data
-				 */
-		return r->max_msg;
+	if (b->terms.unordered)
+		return r->max_msg; /* an immediate that is posted apart would wait for the data */
 	if (adaptive < 0)
 		adaptive = r->setup.peer.qp.link_layer == IBV_LINK_LAYER_INFINIBAND;
 	return adaptive && config->ib_ar_threshold < r->max_msg ? (uint32_t)config->ib_ar_threshold

@@ -80,10 +80,9 @@ struct ha_topo_device {
 	bool relaxed_ordering; /* register memory with IBV_ACCESS_RELAXED_ORDERING */
 	bool dma_buf;          /* dma-buf registration works */
 	bool data_direct;      /* and its data takes a PCIe function of its own: card_path */
-	bool unordered; /* NCCL_IB_OOO_RQ=1, and it has queue pairs of that kind (rdma/verbs/ops.h)
-			 */
-	bool peer_memory; /* a kernel module lets it register GPU memory by address */
-	bool apm_enabled; /* the driver's own path migration is on: it would fight with ours */
+	bool unordered;        /* NCCL_IB_OOO_RQ=1, and it has queue pairs of that kind */
+	bool peer_memory;      /* a kernel module lets it register GPU memory by address */
+	bool apm_enabled;      /* the driver's own path migration is on: it would fight with ours */
 	struct ha_topo_address address;
 };
 
