@@ -373,7 +373,8 @@ static void report_launched(const struct ha_bundle *b)
 				       ha_rail_mtu_bytes(r));
 	}
 	ha_journal_eventf(b->ctx, &(struct ha_event) { .kind = HA_EVENT_CONNECTED, .bundle = b },
-			  "protocol %u, flags 0x%x%s", b->terms.version, b->terms.flags, rails);
+			  "protocol %u, flags 0x%x%s%s", b->terms.version, b->terms.flags,
+			  b->terms.unordered ? ", messages in any order" : "", rails);
 }
 
 void ha_bundle_launch(struct ha_bundle *b, struct ha_stream *stream)
