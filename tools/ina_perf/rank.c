@@ -185,9 +185,11 @@ static int join_group(struct run *r)
 	}
 	if (err)
 		return err;
-	err = ha_ina_group_join(r->ina, ticket, r->perf->rank, &r->group);
-	if (!err && r->perf->each)
+	/* Before it may have joined: a rank joins a group once, and who starts this one again,
+	 * however early it was killed, must know which one comes next. */
+	if (r->perf->each)
 		printf("group %u\n", r->incarnation);
+	err = ha_ina_group_join(r->ina, ticket, r->perf->rank, &r->group);
 	return err ? report_error(r, "cannot join", err) : 0;
 }
 
