@@ -453,15 +453,26 @@ static unsigned find_useless(const struct ha_bundle *b, unsigned idle)
 	return 0;
 }
 
+/* Standbys that stay beyond protection's. Where all spares are up and a better one is to be tried,
+ * one of them makes room. */
+static unsigned count_kept(const struct ha_bundle *b, uint64_t now)
+{
+	unsigned further = count_further(b), up;
+	bool busy;
+
+	return further && may_improve(b, now) && !find_idle(b, &up, &busy) && !busy ? further - 1
+										    : further;
+}
+
 /* Of them, as many stay as the configuration adds to what protection needs. */
-static unsigned find_surplus(const struct ha_bundle *b)
+static unsigned find_surplus(const struct ha_bundle *b, uint64_t now)
 {
 	unsigned idle = 0, surplus;
 
 	for (unsigned i = b->balance.ndata; i < b->nrails; i++)
 		idle |= b->balance.weight[i] ? 0 : b->active & 1u << i;
 	surplus = find_useless(b, idle);
-	for (unsigned n = count_further(b); n && surplus; n--)
+	for (unsigned n = count_kept(b, now); n && surplus; n--)
 		surplus &= surplus - 1;
 	return surplus;
 }
@@ -481,13 +492,13 @@ static void want_some(struct ha_bundle *b, uint64_t now)
 		want_one(b, idle, now);
 	if (s->improve && now < s->improve_at)
 		ha_due(b, s->improve_at);
-	else if (!busy && up >= want && !(may_improve(b, now) && find_surplus(b)))
+	else if (!busy && up >= want && !(may_improve(b, now) && find_surplus(b, now)))
 		s->improve = false;
 }
 
 static void close_surplus(struct ha_bundle *b, uint64_t now)
 {
-	for (unsigned left = find_surplus(b); left; left &= left - 1) {
+	for (unsigned left = find_surplus(b, now); left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctz(left);
 		uint64_t from = b->failover->ctl[i].join.up_since + SETTLE_NS;
 

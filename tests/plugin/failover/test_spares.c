@@ -462,6 +462,42 @@ static void one_on_each_switch(void)
 	free(s);
 }
 
+/* All spares are up, on the data path's own NIC here: further standbys take the place that a better
+ * one needs. One of them is closed when it is due, and comes up on another NIC. */
+static void further_make_room(void)
+{
+	static struct ha_ctx ctx = { .clock = &ha_clock_live };
+	static struct ha_device device[2];
+	struct ha_send *s = with_crossed_rail(&ctx, device);
+	uint64_t now = 10000 * MS;
+	unsigned closed = 0;
+
+	s->b.failover->spares.peer_ports = 4;
+	cross_up(s, 1, &device[0], "nic0:1");
+	cross_up(s, 2, &device[0], "nic2:1");
+	cross_up(s, 3, &device[0], "nic3:1");
+	wanted_at(s, now);
+	CHECK_INT(s->b.active, 0xf);
+	s->b.failover->spares.improve = true;
+	s->b.failover->spares.improve_at = now;
+	wanted_at(s, now - 1);
+	CHECK_INT(s->b.active, 0xf);
+	wanted_at(s, now);
+	for (unsigned i = 1; i <= SPARES; i++)
+		if (s->b.rail[i].state == HA_RAIL_FENCING) {
+			CHECK_INT(s->b.rail[i].loss.cause, HA_CAUSE_SURPLUS);
+			closed |= 1u << i;
+			s->b.rail[i].state = HA_RAIL_DOWN;
+		}
+	CHECK(closed && !(closed & (closed - 1)));
+	CHECK_INT(wanted_at(s, now + 1), closed);
+	cross_up(s, (unsigned)__builtin_ctz(closed), &device[1], "nic1:1");
+	CHECK_INT(wanted_at(s, now + 2), 0);
+	CHECK_INT(s->b.active, 0xf);
+	CHECK(!s->b.failover->spares.improve);
+	free(s);
+}
+
 /* Hosts whose NICs all hang on one switch each: the data path crosses two, and no pair avoids that
  * of this end. Further standbys would be of no use. */
 static void no_other_switch(void)
@@ -653,6 +689,7 @@ int main(void)
 	better_than_superfluous();
 	superfluous_are_closed();
 	one_on_each_switch();
+	further_make_room();
 	no_other_switch();
 	when_it_has_none();
 	more_when_all_are_silent();

@@ -443,6 +443,27 @@ static void standby_lost_again(uint64_t key)
 	must_hold(&sc, "a standby that is lost again");
 }
 
+/* One NIC of the sender is away, and every spare comes up on the other, further standbys with them;
+ * when it is back, a standby must be on it (seed 3507 of switches that fail). */
+static void further_make_room(uint64_t key)
+{
+	struct sim_scenario sc;
+	struct sim_conn_spec *c = &sc.conn[0];
+
+	sim_plain(&sc, key);
+	sc.ndevices[0] = 2;
+	sc.ndevices[1] = 5;
+	c->nrails[0] = c->nrails[1] = 5;
+	for (unsigned i = 0; i < 5; i++)
+		c->rail[1][i] = 1;
+	c->messages = 400;
+	c->think_ns = 1 * MS;
+	c->stays = true;
+	sim_plain_fault(&sc, "cut", 0, 10 * US, 700 * MS + key * MS);
+	sc.fault[0].dev = 1;
+	must_hold(&sc, "further standbys make room for a better one");
+}
+
 /*
  * A path is back, but one host stands still, so that nobody may use it before the other end's time
  * limit has passed: its standby had never been up, or is lost meanwhile (seed 1251, all but the
@@ -520,6 +541,7 @@ int main(void)
 		bye_lost,
 		registration_refused,
 		last_count_lost,
+		further_make_room,
 		standby_lost_again,
 		back_while_a_host_stalls,
 		stall_excuse_is_narrow,
