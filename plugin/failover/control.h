@@ -222,6 +222,10 @@ struct ha_late_keys {
 	unsigned refused;   /* buffers that the device refused */
 	uint32_t forgotten; /* how often this end has given up its buffers' keys on this rail */
 	uint64_t next, end;
+	/* Receiver: the rails on which clear-to-sends with keys that were given up may be on their
+	 * way, and up to which work request (sq_posted at that moment). */
+	uint8_t behind;
+	uint32_t mark[HA_MAX_RAILS];
 };
 
 /* windows.c: how many of the offered windows the peer has keys of, for this rail; how many were

@@ -148,6 +148,11 @@ void ha_keys_void(struct ha_bundle *b, const struct ha_rail *r);
 /* keys.c: the rail moves to another device: what was registered on the old one goes. Under
  * registered.lock. */
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r);
+/* keys.c: receiver, of a rail that is down: have clear-to-sends with keys that it gave up arrived?
+ * keys.behind says on which rails they may not have. Driver with the bundle taken. */
+void ha_keys_follow(struct ha_bundle *b, struct ha_rail *r, uint64_t now);
+/* keys.c: this rail counts its work requests anew; nothing of before is on its way. */
+void ha_keys_incarnation(struct ha_bundle *b, const struct ha_rail *r);
 void ha_keys_fill(struct ha_bundle *b, const struct ha_rail *r, struct ha_msg_keys *m);
 /* keys.c: what the peer says; returns up to which receive its keys are known. */
 uint64_t ha_keys_take(struct ha_bundle *b, const struct ha_rail *r, const struct ha_msg_keys *m);

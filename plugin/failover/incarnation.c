@@ -185,6 +185,7 @@ void ha_incarnation_reset(struct ha_bundle *b, struct ha_rail *r)
 	k->out.repeat_at = 0;
 	k->out.repeats = 0;
 	k->windows.sent = k->windows.known;
+	ha_keys_incarnation(b, r);
 	b->link->board[r->index].out = b->link->board[r->index].in = 0;
 	k->join.pings = k->join.pongs = 0;
 	k->join.ping_answered = 0;
@@ -413,6 +414,8 @@ static int slow_step(struct ha_bundle *b, struct ha_rail *r)
 		k->slow = HA_SLOW_CONNECT;
 	}
 	if (k->slow == HA_SLOW_CONNECT) {
+		if (k->keys.behind)
+			return -EAGAIN;
 		k->slow = HA_SLOW_CONNECTING;
 		err = ha_rail_connect(b, r, &k->join.offer, on_connecting, b);
 	}
@@ -557,6 +560,7 @@ static void down_step(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
 	leave_lost_device(b, r);
 	if (!may_come_back(b))
 		return;
+	ha_keys_follow(b, r, now);
 	if (slow_done(k)) {
 		if (k->slow_result)
 			not_opened(b, r, now);

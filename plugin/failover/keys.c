@@ -9,6 +9,10 @@
  * never written again for it: that could land on a newer one. Until a key is known, a message waits
  * (send.c).
  *
+ * Where a rail leaves a device, the keys of that one are no good any more, and the peer forgets
+ * those that it has when RAIL_ANSWER comes. So that message waits until every clear-to-send with
+ * such a key has been acknowledged: one that came later would bring it back.
+ *
  * Two spares may come up in different orders at the two ends, which then carry over different ones.
  * The sender follows: it registers on the rail that the receiver has sent keys for.
  */
@@ -24,6 +28,8 @@
 
 #include <errno.h>
 #include <string.h>
+
+#define BEHIND_LOOK_NS 100000u /* between two looks at clear-to-sends on their way */
 
 static bool needs_registration(const struct ha_bundle *b, const struct ha_rail *r)
 {
@@ -179,11 +185,59 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 	}
 }
 
+/* Clear-to-sends that are posted already have them. */
+static void note_behind(struct ha_bundle *b, const struct ha_rail *r)
+{
+	struct ha_late_keys *keys = &b->failover->ctl[r->index].keys;
+
+	if (b->is_send || !(b->registered.rails >> r->index & 1))
+		return;
+	for (unsigned i = 0; i < b->nrails; i++) {
+		if (i == r->index || b->rail[i].state != HA_RAIL_UP)
+			continue;
+		keys->behind |= (uint8_t)(1u << i);
+		keys->mark[i] = b->rail[i].sq_posted;
+	}
+}
+
+/* Of this rail, not acknowledged; and it still may be. */
+static bool is_behind(const struct ha_rail *r, uint32_t mark)
+{
+	return (r->state == HA_RAIL_UP || r->state == HA_RAIL_FENCING) &&
+	       (int32_t)(r->sq_retired - mark) < 0;
+}
+
+void ha_keys_follow(struct ha_bundle *b, struct ha_rail *r, uint64_t now)
+{
+	struct ha_late_keys *keys = &b->failover->ctl[r->index].keys;
+
+	for (unsigned left = keys->behind; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+		struct ha_heartbeat_watch *heartbeat = &b->failover->ctl[i].heartbeat;
+
+		if (b->rail[i].state == HA_RAIL_UP)
+			ha_rail_poll(b, &b->rail[i]);
+		if (!is_behind(&b->rail[i], keys->mark[i]))
+			keys->behind &= (uint8_t) ~(1u << i);
+		else if (!heartbeat->sent_at && heartbeat->at > now)
+			heartbeat->at = now; /* most have no completion of their own */
+	}
+	if (keys->behind)
+		ha_due(b, now + BEHIND_LOOK_NS);
+}
+
+void ha_keys_incarnation(struct ha_bundle *b, const struct ha_rail *r)
+{
+	for (unsigned i = 0; i < HA_MAX_RAILS; i++)
+		b->failover->ctl[i].keys.behind &= (uint8_t) ~(1u << r->index);
+}
+
 void ha_keys_forget(struct ha_bundle *b, struct ha_rail *r)
 {
 	struct ha_control *k = &b->failover->ctl[r->index];
 	struct ha_mr *mr;
 
+	note_behind(b, r);
 	LIST_FOREACH(mr, &b->registered.list, link) {
 		if (mr->entry[r->index])
 			ha_mr_cache_put(mr->entry[r->index]);

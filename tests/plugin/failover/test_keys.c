@@ -346,8 +346,80 @@ static void the_peer_was_first(void)
 	}
 }
 
+/* A receiver's clear-to-sends with keys that it gives up are waited for, on every rail that is up.
+ */
+static void given_up_keys_on_their_way(void)
+{
+	static const struct {
+		bool is_send, registered;
+		uint8_t state, behind;
+	} cases[] = {
+		{ false, true, HA_RAIL_UP, 1 },
+		{ false, true, HA_RAIL_FENCED, 0 },
+		{ false, false, HA_RAIL_UP, 0 },
+		{ true, true, HA_RAIL_UP, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ha_bundle *b = make_receiver();
+		struct ha_late_keys *keys = &b->failover->ctl[RAIL].keys;
+
+		b->is_send = cases[i].is_send;
+		b->registered.rails = cases[i].registered ? 1 << RAIL : 0;
+		b->rail[0].state = cases[i].state;
+		b->rail[0].sq_posted = UINT32_MAX; /* the counts wrap */
+		b->rail[0].sq_retired = UINT32_MAX - 3;
+		ha_keys_forget(b, &b->rail[RAIL]);
+		CHECK_INT(keys->behind, cases[i].behind);
+		free(b);
+	}
+}
+
+/* They end by an acknowledgement, by the rail's fence, or with its next incarnation. */
+static void given_up_keys_arrive(void)
+{
+	uint64_t now = ha_clock_now(ctx.clock);
+
+	for (unsigned end = 0; end < 3; end++) {
+		struct ha_bundle *b = make_receiver();
+		struct ha_late_keys *keys = &b->failover->ctl[RAIL].keys;
+		struct ha_heartbeat_watch *heartbeat = &b->failover->ctl[0].heartbeat;
+
+		b->registered.rails = 1 << RAIL;
+		b->rail[0].state = HA_RAIL_UP;
+		b->rail[0].sq_posted = 2;
+		ha_keys_forget(b, &b->rail[RAIL]);
+		b->rail[0].sq_posted = 5; /* what follows has other keys */
+		heartbeat->at = now + 1000;
+		heartbeat->sent_at = now - 1; /* one is on its way, and not behind all */
+		b->schedule->due = UINT64_MAX;
+		ha_keys_follow(b, &b->rail[RAIL], now);
+		CHECK_INT(keys->behind, 1);
+		CHECK_INT(heartbeat->at, now + 1000);
+		CHECK(b->schedule->due > now && b->schedule->due < now + 1000000);
+		heartbeat->sent_at = 0;
+		ha_keys_follow(b, &b->rail[RAIL], now);
+		CHECK_INT(heartbeat->at, now);
+		b->rail[0].sq_retired = 1;
+		b->rail[0].state = HA_RAIL_FENCING;
+		ha_keys_follow(b, &b->rail[RAIL], now);
+		CHECK_INT(keys->behind, 1);
+		if (end == 0)
+			b->rail[0].sq_retired = 2;
+		if (end == 1)
+			b->rail[0].state = HA_RAIL_FENCED;
+		if (end == 2)
+			ha_keys_incarnation(b, &b->rail[0]);
+		ha_keys_follow(b, &b->rail[RAIL], now);
+		CHECK_INT(keys->behind, 0);
+		free(b);
+	}
+}
+
 int main(void)
 {
+	given_up_keys_on_their_way();
+	given_up_keys_arrive();
 	given_up_keys_are_not_sent();
 	sent_for_open_receives();
 	the_failed_rail_pays();

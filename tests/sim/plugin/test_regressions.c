@@ -423,6 +423,28 @@ static void registration_refused(uint64_t key)
 	must_hold(&sc, "a registration that is refused");
 }
 
+/* A receiver's path is slow while its standby's NIC fails and the standby moves; when
+ * clear-to-sends with the old NIC's keys have arrived, and before the new one's are there, the data
+ * path is lost. */
+static void key_of_a_failed_nic(uint64_t key)
+{
+	struct sim_scenario sc;
+	struct sim_conn_spec *c = &sc.conn[0];
+
+	sim_plain(&sc, key);
+	sc.ndevices[0] = sc.ndevices[1] = 3;
+	sc.host[0].eager = sc.host[1].eager = true;
+	sc.settings.timeout = 14;
+	c->messages = 400;
+	c->think_ns = 1 * MS;
+	sim_plain_fault(&sc, "delay", 1, 10 * MS, 390 * MS);
+	sc.fault[0].amount = 400 * MS;
+	sim_plain_fault(&sc, "kill", 1, 11 * MS, 0);
+	sc.fault[1].dev = 1;
+	sim_plain_fault(&sc, "cut", 0, 410200 * US + key % 12 * 80 * US, 300 * MS);
+	must_hold(&sc, "the key of a failed NIC");
+}
+
 /* Three queue pairs on one device and a standby: the standby takes over, the others come back
  * without a share, and the standby goes: all three must carry again, not the first alone (seed
  * 910000609). */
@@ -542,6 +564,7 @@ int main(void)
 		registration_refused,
 		last_count_lost,
 		further_make_room,
+		key_of_a_failed_nic,
 		standby_lost_again,
 		back_while_a_host_stalls,
 		stall_excuse_is_narrow,
