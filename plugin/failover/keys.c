@@ -185,6 +185,13 @@ void ha_keys_step(struct ha_bundle *b, struct ha_rail *r)
 	}
 }
 
+/* Of what this rail had posted then, something may still arrive. */
+static bool is_behind(const struct ha_rail *r, uint32_t mark)
+{
+	return (r->state == HA_RAIL_UP || r->state == HA_RAIL_FENCING) &&
+	       (int32_t)(r->sq_retired - mark) < 0;
+}
+
 /* Clear-to-sends that are posted already have them. */
 static void note_behind(struct ha_bundle *b, const struct ha_rail *r)
 {
@@ -193,18 +200,11 @@ static void note_behind(struct ha_bundle *b, const struct ha_rail *r)
 	if (b->is_send || !(b->registered.rails >> r->index & 1))
 		return;
 	for (unsigned i = 0; i < b->nrails; i++) {
-		if (i == r->index || b->rail[i].state != HA_RAIL_UP)
+		if (i == r->index || !is_behind(&b->rail[i], b->rail[i].sq_posted))
 			continue;
 		keys->behind |= (uint8_t)(1u << i);
 		keys->mark[i] = b->rail[i].sq_posted;
 	}
-}
-
-/* Of this rail, not acknowledged; and it still may be. */
-static bool is_behind(const struct ha_rail *r, uint32_t mark)
-{
-	return (r->state == HA_RAIL_UP || r->state == HA_RAIL_FENCING) &&
-	       (int32_t)(r->sq_retired - mark) < 0;
 }
 
 void ha_keys_follow(struct ha_bundle *b, struct ha_rail *r, uint64_t now)

@@ -354,9 +354,8 @@ static void given_up_keys_on_their_way(void)
 		bool is_send, registered;
 		uint8_t state, behind;
 	} cases[] = {
-		{ false, true, HA_RAIL_UP, 1 },
-		{ false, true, HA_RAIL_FENCED, 0 },
-		{ false, false, HA_RAIL_UP, 0 },
+		{ false, true, HA_RAIL_UP, 1 },     { false, true, HA_RAIL_FENCING, 1 },
+		{ false, true, HA_RAIL_FENCED, 0 }, { false, false, HA_RAIL_UP, 0 },
 		{ true, true, HA_RAIL_UP, 0 },
 	};
 
