@@ -31,7 +31,7 @@ def wait_for(what, world, holds):
 def kill_while_joining(world, part):
     """Its request is on its way: nobody answers before it is gone."""
     part.rank_start(0)
-    wait_for("rank 0 has joined", world, lambda: "group 0\n" in part.log(0))
+    wait_for("rank 0 has made the group", world, lambda: "group 0\n" in part.log(0))
     controller = world.processes["controller"]
     controller.send_signal(signal.SIGSTOP)
     try:
