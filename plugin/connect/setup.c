@@ -68,12 +68,12 @@ static bool devices_exist(const struct ha_ctx *ctx, const struct ha_comm_opts *o
 	return opts->nmore >= 0 && opts->nmore < HA_MAX_RAILS;
 }
 
-/* Every device can: a spare may be on any of them. */
+/* Every port can: a spare may be on any of them, also on one that was down at first. */
 static bool may_be_unordered(const struct ha_ctx *ctx, const struct ha_comm_opts *opts)
 {
 	if (!ctx->config.ib_ooo_rq || opts->ordered || atomic_load(&ctx->ordered))
 		return false;
-	for (int i = 0; i < ctx->ndevices; i++)
+	for (int i = 0; i < ctx->nports; i++)
 		if (!ctx->devices[i].topo->unordered)
 			return false;
 	return true;

@@ -39,7 +39,7 @@ struct dummy {
 	uint32_t inline_limit; /* create_qp refuses more; 0 = anything goes */
 	/* It says that its queue pairs may take messages in any order; making one fails with this
 	 * error, 0 = it does not; how many were ever made. */
-	bool unordered;
+	bool unordered, first_alone; /* first_alone: its second device cannot */
 	int unordered_error, unordered_qps;
 };
 

@@ -261,9 +261,27 @@ static void test_ooo_rq_refused(void)
 	}
 }
 
+/* A port that is down at first may carry a spare later. */
+static void test_ooo_rq_of_a_port_that_is_down(void)
+{
+	for (int alone = 0; alone < 2; alone++) {
+		prepare_world();
+		w.config.ib_ooo_rq = true;
+		for (int host = 0; host < 2; host++) {
+			w.dummy[host].unordered = true;
+			w.dummy[host].first_alone = alone;
+			w.dummy[host].devices[1].ports[0].state = IBV_PORT_DOWN;
+		}
+		open_between(0, 0);
+		CHECK_INT(send->b.terms.unordered, !alone);
+		world_close(&w);
+	}
+}
+
 int main(void)
 {
 	test_ooo_rq();
+	test_ooo_rq_of_a_port_that_is_down();
 	test_ooo_rq_refused();
 	test_data_direct();
 	test_fifo_tc();
