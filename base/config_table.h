@@ -106,7 +106,7 @@ X(INT, poll_batch, "HA_NCCL_POLL_BATCH", 32, 1, 256, "", NOW, PROGRESS,
 X(INT, test_max_poll, "HA_NCCL_TEST_MAX_POLL", 32, 1, 1024, "", NOW, PROGRESS,
   "Most completions that one test() handles; 16 to 64 is sensible.")
 X(INT, idle_spin_threshold, "HA_NCCL_IDLE_SPIN_THRESHOLD", 1000, 0, 1000000000, "", NOW, PROGRESS,
-  "Rounds without work after which the service thread sleeps; 0 = at once.")
+  "Rounds without work, or 2 us for each, after which the service thread sleeps; 0 = at once.")
 X(INT, poll_standby_interval, "HA_NCCL_POLL_STANDBY_INTERVAL", 100, 1, 1000000, "", NOW, PROGRESS,
   "Fruitless polls of the paths that carry data per poll of the others.")
 X(INT, copy_max, "HA_NCCL_COPY_MAX", 64, 0, 64, "", NOW, PROGRESS,

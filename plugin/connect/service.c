@@ -24,6 +24,9 @@
 #define SLEEP_MIN_NS (20 * HA_NS_PER_US)
 /* a fence is timed in microseconds, and short: a thread that sleeps wakes up late */
 #define SLEEP_MIN_URGENT_NS HA_NS_PER_MS
+/* A round and a yield take less where the processor is not shared. Where it is, each yield of this
+ * thread is a turn that a polling rank waits for. */
+#define AWAKE_ROUND_NS (2 * HA_NS_PER_US)
 
 /* For out-of-band streams and devices without descriptors. */
 static void ask_everybody(struct ha_ctx *ctx)
@@ -79,13 +82,16 @@ void ha_ctx_progress(struct ha_ctx *ctx)
 static bool stay_awake(struct ha_ctx *ctx)
 {
 	struct ha_service *s = &ctx->service;
+	uint64_t now = ha_clock_now(ctx->clock);
 
-	if (ctx->loop.worked)
+	if (ctx->loop.worked) {
 		s->awake = ctx->config.idle_spin_threshold;
-	else if (s->awake > 0)
+		s->awake_until = now + (uint64_t)s->awake * AWAKE_ROUND_NS;
+	} else if (s->awake > 0) {
 		s->awake--;
+	}
 	ctx->loop.worked = false;
-	return s->awake > 0;
+	return s->awake > 0 && now < s->awake_until;
 }
 
 /* Until `next`, or something happens. Only to sleep: what is ready is asked for again under the

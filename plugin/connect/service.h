@@ -7,8 +7,8 @@
  * calls that wait for something run them. Whoever runs a round holds ctx->drive.
  *
  * What a round finds to do and may be followed by more at once sets ctx->loop.worked: the thread
- * does not sleep for the next HA_NCCL_IDLE_SPIN_THRESHOLD rounds. Not for what is due at fixed
- * times (a heartbeat, the status page).
+ * does not sleep for the next HA_NCCL_IDLE_SPIN_THRESHOLD rounds, or 2 us for each. Not for what is
+ * due at fixed times (a heartbeat, the status page).
  */
 #ifndef HA_PLUGIN_SERVICE_H
 #define HA_PLUGIN_SERVICE_H
@@ -27,6 +27,7 @@ struct ha_service {
 	uint64_t rounds; /* so far. Under ctx->drive */
 	bool busy;       /* more work is due already. Its own */
 	int awake;       /* rounds without work still to come before the thread sleeps. Its own */
+	uint64_t awake_until; /* it sleeps from then on, whatever is left of them. Its own */
 };
 
 /* Opens ctx->loop: watches can be added from here on. A failure is one line. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The service thread stays awake for a number of rounds after work, then sleeps; due times alone
- * keep nobody awake. */
+/* The service thread stays awake for a number of rounds after work, or for as long as they take on
+ * a processor of its own, then sleeps; due times alone keep nobody awake. */
 #include "base/check.h"
 #include "base/clock.h"
 #include "plugin/connect/accept.h"
@@ -13,16 +13,19 @@
 #define HANGS_NS                                                                                \
 	(240 * UINT64_C(1000000000)) /* it does not come to rest, or too soon; a round may wait \
 					for other programs */
+#define ROUND_NS 2000                /* on a processor of its own: service.c */
 /* rounds that fixed times may add while a test looks, and as many again in each */
 #define PERIODIC 100
 #define PERIOD (2 * UINT64_C(1000000000)) /* ns */
 
 static struct dummy dummy;
 
-static struct ha_ctx *start_service(int threshold)
+static struct ha_ctx *start_service_by(int threshold, const struct ha_clock *clock)
 {
 	struct ha_config config;
-	struct ha_ctx_params params = { .config = &config, .verbs = &dummy.fake.ops };
+	struct ha_ctx_params params = { .config = &config,
+					.verbs = &dummy.fake.ops,
+					.clock = clock };
 	struct ha_ctx *ctx;
 
 	lines_catch();
@@ -33,6 +36,11 @@ static struct ha_ctx *start_service(int threshold)
 	config.idle_spin_threshold = threshold;
 	CHECK_INT(ha_ctx_create(&params, &ctx), 0);
 	return ctx;
+}
+
+static struct ha_ctx *start_service(int threshold)
+{
+	return start_service_by(threshold, NULL);
 }
 
 static void stop_service(struct ha_ctx *ctx)
@@ -65,8 +73,8 @@ static uint64_t wake_service(struct ha_ctx *ctx, bool mute)
 	return n;
 }
 
-/* Wait until it has run `least` rounds more than `before` and sleeps: no more than those and the
- * periodic ones. */
+/* Wait until it has run `least` rounds more than `before`, or had the time for them, and sleeps: no
+ * more than those and the periodic ones. */
 static void await_sleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
 {
 	uint64_t begun = ha_clock_now(&ha_clock_live), now = read_rounds(ctx), last, took = 0,
@@ -79,7 +87,8 @@ static void await_sleep(struct ha_ctx *ctx, uint64_t before, uint64_t least)
 		now = read_rounds(ctx);
 		took = ha_clock_now(&ha_clock_live) - begun;
 		CHECK(took < HANGS_NS);
-	} while (now - before < least || now - last > 2 + (took - looked) * PERIODIC / PERIOD);
+	} while ((now - before < least && took < least * ROUND_NS) ||
+		 now - last > 2 + (took - looked) * PERIODIC / PERIOD);
 	CHECK(now - before <= least + PERIODIC + took / PERIOD * PERIODIC);
 }
 
@@ -127,12 +136,35 @@ static void ends_while_awake(void)
 	stop_service(ctx);
 }
 
+#define SLOWER 50 /* times */
+
+static uint64_t read_fast_clock(const struct ha_clock *clock)
+{
+	(void)clock;
+	return ha_clock_now(&ha_clock_live) * SLOWER;
+}
+
+/* On a processor that others use a round takes long: as many of them are not run then. */
+static void sleeps_when_rounds_take_long(void)
+{
+	static const struct ha_clock fast = { read_fast_clock };
+	const int threshold = 100000;
+	struct ha_ctx *ctx = start_service_by(threshold, &fast);
+	uint64_t before = wake_service(ctx, false), begun = ha_clock_now(&ha_clock_live);
+
+	while (ha_clock_now(&ha_clock_live) - begun < 500000000)
+		usleep(10000);
+	CHECK(read_rounds(ctx) - before < (uint64_t)threshold);
+	stop_service(ctx);
+}
+
 int main(void)
 {
 	sleeps_after(0);
 	sleeps_after(1);
 	sleeps_after(200);
 	a_due_time_is_no_work();
+	sleeps_when_rounds_take_long();
 	ends_while_awake();
 	return 0;
 }
