@@ -65,8 +65,9 @@ int sr_adapter_turn_polled(struct sr_adapter *adapter, uint64_t now)
 {
 	int work = take_packets(adapter, now);
 
-	/* Nothing came: what is owed has waited, or the wire has refused it. */
-	if (work && let_acks_wait(adapter, now))
+	/* Nothing came: what is owed has waited, or the wire has refused it. But who has just sent
+	 * something may be about to send more. */
+	if (work ? let_acks_wait(adapter, now) : sr_nic_acks_left(adapter->nic, now))
 		return work;
 	return work + sr_nic_progress(adapter->nic, now, TURN_BUDGET);
 }

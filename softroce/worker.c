@@ -16,6 +16,12 @@
  * again when, on looking in, the last poll is older than FRESH_NS: the application computes,
  * sleeps, or spins on its memory instead of on a completion queue (ib_write_lat does).
  *
+ * A poll between ACTIVE_NS and FRESH_NS ago says neither: where more threads poll than there are
+ * processors, each polls when it has one, and a worker that wakes takes it from them. So the worker
+ * tries: it leaves the packets for FRESH_NS at most. If the application has polled by then, that
+ * counts as a wake-up at which it had just polled. If not, the worker tries again after twice as
+ * many wake-ups, 1 to UNTRIED_MAX.
+ *
  * It never waits for the lock of one who polls: he is the NIC at that moment, and a waiter would
  * cost him a system call and a wake-up for each look.
  */
@@ -34,6 +40,7 @@
 #define FRESH_NS 50000
 #define ACTIVE_NS 4000
 #define CEDED_MAX 4
+#define UNTRIED_MAX 1024
 #define LOOKS_MAX 64 /* looks in a row that found the lock taken; then it is waited for */
 /* time slice asked of the scheduler: short slices are scheduled early */
 #define SLICE_NS 100000
@@ -49,6 +56,10 @@ struct worker {
 	bool packets; /* the last sleep ended because a socket was readable */
 	int ceded;    /* wake-ups in a row left to an application that polls */
 	int looks;    /* of them, those that found it in the NIC */
+	/* A try to leave the packets: the last poll when it began, or 0, and when it ends. */
+	uint64_t try_from, try_until;
+	int untried;      /* chances left to pass before the next try */
+	int untried_next; /* so many after the next one that fails */
 };
 
 /*
@@ -80,23 +91,63 @@ static bool application_polls(const struct worker *worker, uint64_t now, uint64_
 	return atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed) + ns > now;
 }
 
+/* It has not polled for a moment, and may be about to. */
+static bool try_begin(struct worker *worker, uint64_t now)
+{
+	if (!application_polls(worker, now, FRESH_NS) || worker->untried-- > 0)
+		return false;
+	worker->try_from = atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed);
+	worker->try_until = now + FRESH_NS;
+	return true;
+}
+
+/* A wake-up whose packets were left to the application. */
+static void cede(struct worker *worker)
+{
+	worker->away = ++worker->ceded >= CEDED_MAX;
+	if (worker->away)
+		worker->untried_next = 0;
+}
+
+/* Whether the packets are still left to it: until it has polled, or the time is over. */
+static bool try_goes_on(struct worker *worker, uint64_t now)
+{
+	if (application_polls(worker, worker->try_from, 0)) {
+		cede(worker);
+	} else if (now < worker->try_until) {
+		return true;
+	} else {
+		worker->ceded = 0;
+		worker->untried_next = worker->untried_next < UNTRIED_MAX / 2
+					       ? worker->untried_next * 2 + 1
+					       : UNTRIED_MAX;
+		worker->untried = worker->untried_next;
+	}
+	worker->try_from = 0;
+	return worker->ceded > 0;
+}
+
 /*
  * Whether the packets, if any, are left to an application that polls; chooses the mode. Under the
  * lock.
  */
 static bool packets_cede(struct worker *worker, uint64_t now)
 {
+	if (worker->try_from)
+		return try_goes_on(worker, now);
 	if (worker->away) {
 		worker->away = application_polls(worker, now, FRESH_NS);
 		worker->ceded = 0;
 		return worker->away;
 	}
-	if (!worker->packets || !application_polls(worker, now, ACTIVE_NS)) {
-		worker->ceded = 0;
-		return false;
+	if (worker->packets && application_polls(worker, now, ACTIVE_NS)) {
+		cede(worker);
+		return true;
 	}
-	worker->away = ++worker->ceded >= CEDED_MAX;
-	return true;
+	if (worker->packets && try_begin(worker, now))
+		return true;
+	worker->ceded = 0;
+	return false;
 }
 
 /* A timer of the engine, a delayed packet or a full socket does not wait for the application. */
@@ -112,11 +163,14 @@ static uint64_t sleep_plan(struct worker *worker, uint64_t now)
 	struct sr_adapter *adapter = worker->adapter;
 	uint64_t at = sr_nic_deadline(adapter->nic), held = sr_udp_deadline(adapter->udp);
 
-	worker->udp_fds = sr_udp_pollfds(adapter->udp, &worker->fds[FD_UDP], !worker->away);
+	worker->udp_fds = sr_udp_pollfds(adapter->udp, &worker->fds[FD_UDP],
+					 !worker->away && !worker->try_from);
 	if (held < at)
 		at = held;
 	if (worker->away && now + SR_AWAY_NS < at)
 		at = now + SR_AWAY_NS;
+	if (worker->try_from && worker->try_until < at)
+		at = worker->try_until;
 	adapter->wake_at = at;
 	return at;
 }

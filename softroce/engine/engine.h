@@ -119,6 +119,12 @@ void sr_nic_receive(struct sr_nic *nic, uint64_t now, const struct sr_path *path
  * Ends with one flush(). True when more could be sent at once; false also when the wire was full:
  * call again when it has room. */
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget);
+/* The same after a post, without a limit: of the acknowledgements that wait, one goes with it, the
+ * others with the next one, or at the next sr_nic_progress(). */
+void sr_nic_send_posted(struct sr_nic *nic, uint64_t now);
+/* Some were left by the last post, and nothing is due: they may wait for one look that finds
+ * nothing. True once a post. */
+bool sr_nic_acks_left(struct sr_nic *nic, uint64_t now);
 /*
  * In place of sr_nic_progress() after packets were received: the acknowledgements that they asked
  * for wait for the next packet, whose run they end, or for the next sr_nic_progress(); at `until`

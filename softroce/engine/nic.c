@@ -207,9 +207,11 @@ static unsigned take_first_turn(struct sr_nic *nic, unsigned most)
 	return n;
 }
 
-bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
+/* At most `acks` acknowledgements; those left go on waiting for as long as they would have. */
+static bool progress(struct sr_nic *nic, uint64_t now, unsigned budget, unsigned acks)
 {
 	unsigned left = budget ? budget : UINT_MAX, n;
+	uint64_t until = nic->acks_until;
 	struct sr_timer *timer;
 
 	nic->now = now;
@@ -222,8 +224,10 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 	}
 	nic->wire_full = false;
 	left -= take_first_turn(nic, 1);
-	n = send_acks(nic, left);
+	n = send_acks(nic, left < acks ? left : acks);
 	left -= n;
+	if (acks < UINT_MAX && !nic->wire_full && !TAILQ_EMPTY(&nic->owing))
+		nic->acks_until = until;
 	nic->urgent = nic->urgent && !TAILQ_EMPTY(&nic->owing);
 	nic->data_waits = n && nic->wire_full;
 	while (left && !nic->wire_full && !TAILQ_EMPTY(&nic->active)) {
@@ -235,6 +239,29 @@ bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 	if (nic->config.wire_ops->flush)
 		nic->config.wire_ops->flush(nic->config.wire);
 	return !nic->wire_full && !nothing_to_send(nic);
+}
+
+bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
+{
+	return progress(nic, now, budget, UINT_MAX);
+}
+
+/* A run takes one smaller packet along, at its end. */
+void sr_nic_send_posted(struct sr_nic *nic, uint64_t now)
+{
+	bool wait = nic->acks_until > now && !nic->urgent;
+
+	progress(nic, now, 0, wait ? 1 : UINT_MAX);
+	nic->acks_left = sr_nic_acks_wait(nic);
+}
+
+bool sr_nic_acks_left(struct sr_nic *nic, uint64_t now)
+{
+	bool left = nic->acks_left && sr_nic_acks_wait(nic) && nic->acks_until > now &&
+		    sr_timers_next(&nic->timers) > now;
+
+	nic->acks_left = false;
+	return left;
 }
 
 uint64_t sr_nic_deadline(const struct sr_nic *nic)

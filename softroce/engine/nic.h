@@ -33,6 +33,7 @@ struct sr_nic {
 	bool data_waits; /* the last turn went on acknowledgements alone */
 	/* the acknowledgements owed may wait for a packet to go with, until then; 0: they do not */
 	uint64_t acks_until;
+	bool acks_left;                       /* by a post, which took one along */
 	void (*end_wait)(struct sr_nic *nic); /* nic.c's, for the queue pairs below it */
 	bool urgent;                          /* among the answers owed is one that may not wait */
 	bool data_first; /* this turn is for a request, and not for what its queue pair owes */

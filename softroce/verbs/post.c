@@ -58,7 +58,7 @@ int sr_qp_post_send_verb(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_
 		qp->context->adapter->deferred++;
 	} else {
 		qp->context->adapter->deferred = 0;
-		sr_nic_progress(qp->context->adapter->nic, now, 0);
+		sr_nic_send_posted(qp->context->adapter->nic, now);
 	}
 	keep_present(qp->context->adapter, now);
 	sr_context_leave(qp->context);

@@ -26,6 +26,8 @@ front_test(test_front_busy)
 front_test(test_front_idle)
 front_test(test_front_lines)
 front_test(test_front_register)
+front_test(test_front_shared)
+set_tests_properties(softroce.test_front_shared PROPERTIES LABELS "softroce;plain") # a sanitizer's polls are too far apart
 front_test(test_front_verbs)
 front_test(test_front_wire)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An acknowledgement that waits: goes behind the next packet, with the next turn, at its time at
- * the latest, and before its queue pair goes; and those that may not wait. */
+ * the latest, and before its queue pair goes; several, one with each post; and those that may not
+ * wait. */
 #include "softroce/engine/packet.h"
 #include "tests/softroce/engine_pair.h"
 #include <string.h>
@@ -160,6 +161,106 @@ static void killed_sends_nothing(void)
 	pair_close(&p);
 }
 
+/* A second queue pair of each end, connected; each end's end of it. */
+static void add_queue_pair(struct pair *p, struct sr_qp *qp[2])
+{
+	for (int e = 0; e < 2; e++) {
+		int err = 0;
+
+		qp[e] = pair_new_qp(p, e, &err);
+		CHECK_INT(err, 0);
+	}
+	for (int e = 0; e < 2; e++)
+		pair_to_state(p, e, qp[e], sr_qp_num(qp[!e]), IBV_QPS_RTS);
+}
+
+/* By end 1, as a program does between two polls. */
+static void send_one(struct pair *p, struct sr_qp *qp, uint64_t id)
+{
+	struct ibv_sge list = make_sge(&p->end[1], 0, 8);
+	struct ibv_send_wr wr = send_wr(IBV_WR_RDMA_WRITE, id, &list, 1), *bad;
+	uint64_t now = sr_memwire_now(p->mw);
+
+	set_remote_address(&wr, &p->end[0], 0);
+	CHECK_INT(sr_qp_post_send(qp, now, &wr, &bad), 0);
+	sr_nic_send_posted(p->end[1].nic, now);
+}
+
+/* Two acknowledgements wait, each of a queue pair of its own. When that ends. */
+static uint64_t begin_two_waits(struct pair *p, struct sr_qp *further[2])
+{
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge list;
+	uint64_t until;
+
+	open_pair(p);
+	add_queue_pair(p, further);
+	run_for(p, 1);
+	post_write(p, 0, 1, 8);
+	receive(p);
+	CHECK(let_wait(p));
+	until = sr_memwire_now(p->mw) + WAIT_NS;
+	list = make_sge(&p->end[0], 0, 8);
+	wr = send_wr(IBV_WR_RDMA_WRITE, 1, &list, 1);
+	set_remote_address(&wr, &p->end[1], 0);
+	CHECK_INT(sr_qp_post_send(further[0], sr_memwire_now(p->mw), &wr, &bad), 0);
+	while (sr_nic_counters(p->end[1].nic)->rcvd_pkts < 2)
+		CHECK(sr_memwire_step(p->mw));
+	CHECK(sr_nic_acks_wait(p->end[1].nic));
+	CHECK_INT(n_seen, 0);
+	return until;
+}
+
+/* A run has room for one smaller packet, at its end: each post takes one along. */
+static void sent_one_with_each_post(void)
+{
+	struct sr_qp *further[2];
+	struct pair p;
+
+	begin_two_waits(&p, further);
+	send_one(&p, p.end[1].qp, 2);
+	CHECK(n_seen == 2 && seen[0] == SR_OP_WRITE_ONLY && seen[1] == SR_OP_ACK);
+	CHECK(sr_nic_acks_wait(p.end[1].nic));
+	send_one(&p, further[1], 3);
+	CHECK(n_seen == 4 && seen[2] == SR_OP_WRITE_ONLY && seen[3] == SR_OP_ACK);
+	CHECK(!sr_nic_acks_wait(p.end[1].nic));
+	CHECK(!sr_nic_acks_left(p.end[1].nic, sr_memwire_now(p.mw)));
+	pair_close(&p);
+}
+
+/* What a post has left may wait for one look that finds nothing, and no longer. */
+static void left_waits_for_one_look(void)
+{
+	struct sr_qp *further[2];
+	struct pair p;
+	uint64_t now;
+
+	begin_two_waits(&p, further);
+	now = sr_memwire_now(p.mw);
+	CHECK(!sr_nic_acks_left(p.end[1].nic, now)); /* nothing was posted */
+	send_one(&p, p.end[1].qp, 2);
+	CHECK(sr_nic_acks_left(p.end[1].nic, now));
+	CHECK(!sr_nic_acks_left(p.end[1].nic, now));
+	sr_nic_progress(p.end[1].nic, now, 0);
+	CHECK(n_seen == 3 && seen[2] == SR_OP_ACK);
+	pair_close(&p);
+}
+
+static void left_goes_in_time(void)
+{
+	struct sr_qp *further[2];
+	struct pair p;
+	uint64_t until = begin_two_waits(&p, further);
+
+	send_one(&p, p.end[1].qp, 2);
+	CHECK(sr_nic_deadline(p.end[1].nic) <= until);
+	CHECK(!sr_nic_acks_left(p.end[1].nic, until));
+	sr_memwire_run_until(p.mw, until);
+	CHECK(n_seen >= 3 && seen[2] == SR_OP_ACK);
+	CHECK(!sr_nic_acks_wait(p.end[1].nic));
+	pair_close(&p);
+}
+
 /* ---- what may not wait ---- */
 
 static void check_urgent(struct pair *p)
@@ -256,6 +357,9 @@ int main(void)
 	sent_before_queue_pair_goes(false);
 	lost_with_port();
 	killed_sends_nothing();
+	sent_one_with_each_post();
+	left_waits_for_one_look();
+	left_goes_in_time();
 	large_packet();
 	several_packets();
 	negative_answer();
