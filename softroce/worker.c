@@ -94,8 +94,12 @@ static bool application_polls(const struct worker *worker, uint64_t now, uint64_
 /* It has not polled for a moment, and may be about to. */
 static bool try_begin(struct worker *worker, uint64_t now)
 {
-	if (!application_polls(worker, now, FRESH_NS) || worker->untried-- > 0)
+	if (!application_polls(worker, now, FRESH_NS))
 		return false;
+	if (worker->untried > 0) {
+		worker->untried--;
+		return false;
+	}
 	worker->try_from = atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed);
 	worker->try_until = now + FRESH_NS;
 	return true;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two programs that poll and yield on one processor take their packets themselves: the NIC's thread,
- * which each packet wakes, learns that the program polls whenever it has the processor.
+ * Two programs that poll and yield on one processor take their packets themselves: the NIC's
+ * thread, which each packet wakes, learns that the program polls whenever it has the processor.
  *
- * Rounds of exchanges; in one of them at least nearly all packets are the program's own. Rounds that
- * were disturbed by other programs say nothing.
+ * Rounds of exchanges; in one of them at least nearly all packets are the program's own. Rounds
+ * that were disturbed by other programs say nothing.
  */
 #include "softroce/udp.h"
 #include "tests/softroce/front_side.h"
@@ -17,9 +17,9 @@
 #define LENGTH 8
 #define EXCHANGES 200
 #define ROUNDS_MAX 2000
-#define WORK_NS 6000   /* of a program between two messages: it has not polled just now */
+#define WORK_NS 6000    /* of a program between two messages: it has not polled just now */
 #define QUIET_NS 200000 /* an exchange takes a fifth unless others have the processor */
-#define QUIET_MIN 50   /* quiet rounds that are worth an opinion */
+#define QUIET_MIN 50    /* quiet rounds that are worth an opinion */
 
 enum { RECEIVE_AT = 64 };
 
