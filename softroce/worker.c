@@ -92,7 +92,7 @@ static bool application_polls(const struct worker *worker, uint64_t now, uint64_
 }
 
 /* It has not polled for a moment, and may be about to. */
-static bool try_begin(struct worker *worker, uint64_t now)
+static bool begin_try(struct worker *worker, uint64_t now)
 {
 	if (!application_polls(worker, now, FRESH_NS))
 		return false;
@@ -106,7 +106,7 @@ static bool try_begin(struct worker *worker, uint64_t now)
 }
 
 /* A wake-up whose packets were left to the application. */
-static void cede(struct worker *worker)
+static void leave_packets(struct worker *worker)
 {
 	worker->away = ++worker->ceded >= CEDED_MAX;
 	if (worker->away)
@@ -117,7 +117,7 @@ static void cede(struct worker *worker)
 static bool try_goes_on(struct worker *worker, uint64_t now)
 {
 	if (application_polls(worker, worker->try_from, 0)) {
-		cede(worker);
+		leave_packets(worker);
 	} else if (now < worker->try_until) {
 		return true;
 	} else {
@@ -145,10 +145,10 @@ static bool packets_cede(struct worker *worker, uint64_t now)
 		return worker->away;
 	}
 	if (worker->packets && application_polls(worker, now, ACTIVE_NS)) {
-		cede(worker);
+		leave_packets(worker);
 		return true;
 	}
-	if (worker->packets && try_begin(worker, now))
+	if (worker->packets && begin_try(worker, now))
 		return true;
 	worker->ceded = 0;
 	return false;

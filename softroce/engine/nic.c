@@ -208,7 +208,7 @@ static unsigned take_first_turn(struct sr_nic *nic, unsigned most)
 }
 
 /* At most `acks` acknowledgements; those left go on waiting for as long as they would have. */
-static bool progress(struct sr_nic *nic, uint64_t now, unsigned budget, unsigned acks)
+static bool make_progress(struct sr_nic *nic, uint64_t now, unsigned budget, unsigned acks)
 {
 	unsigned left = budget ? budget : UINT_MAX, n;
 	uint64_t until = nic->acks_until;
@@ -243,7 +243,7 @@ static bool progress(struct sr_nic *nic, uint64_t now, unsigned budget, unsigned
 
 bool sr_nic_progress(struct sr_nic *nic, uint64_t now, unsigned budget)
 {
-	return progress(nic, now, budget, UINT_MAX);
+	return make_progress(nic, now, budget, UINT_MAX);
 }
 
 /* A run takes one smaller packet along, at its end. */
@@ -251,7 +251,7 @@ void sr_nic_send_posted(struct sr_nic *nic, uint64_t now)
 {
 	bool wait = nic->acks_until > now && !nic->urgent;
 
-	progress(nic, now, 0, wait ? 1 : UINT_MAX);
+	make_progress(nic, now, 0, wait ? 1 : UINT_MAX);
 	nic->acks_left = sr_nic_acks_wait(nic);
 }
 
