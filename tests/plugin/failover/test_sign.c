@@ -150,6 +150,20 @@ static void given_up_with_those_that_are_as_silent(void)
 	free_sender(s);
 }
 
+/* What lay in its completion queue when it was asked proves nothing. */
+static void an_older_completion_is_no_answer(void)
+{
+	struct ha_send *s = make_sender();
+
+	s->b.rail[1].sq_posted = 1;
+	answered = &s->b.rail[1];
+	CHECK(step_after(s, 1000));
+	CHECK(!answered);
+	CHECK(step_after(s, 1400));
+	CHECK_INT(s->b.failover->ctl[0].sign.stage, HA_SIGN_ASKED);
+	free_sender(s);
+}
+
 /* The peer's words get over this rail: packets get lost on it, and all are asked anew. */
 static void the_peer_gets_through(void)
 {
@@ -576,6 +590,7 @@ static void everybody_on_the_silent_paths(void)
 
 int main(void)
 {
+	an_older_completion_is_no_answer();
 	given_up_with_those_that_are_as_silent();
 	the_peer_gets_through();
 	the_peer_waits_on_a_sound_path();

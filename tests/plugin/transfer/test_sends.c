@@ -603,7 +603,7 @@ static void replay_by_weight(void)
 		s->slot[0].moved = 1;  /* or had it */
 		s->b.rail[!carrier].sq_posted += 10;
 		s->b.rail[carrier].sq_posted += 1000; /* done, and no load */
-		s->b.rail[carrier].sq_retired += 1000;
+		s->b.rail[carrier].sq_retired = s->b.rail[carrier].sq_posted;
 		CHECK_INT(ha_send_replay(s, &s->slot[0], 1, &bytes), 0);
 		s->b.rail[!carrier].sq_posted -= 10;
 		CHECK_INT(bytes, (carrier + 1) * half);
