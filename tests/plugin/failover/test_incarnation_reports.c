@@ -224,6 +224,8 @@ static void no_device_for_a_standby(void)
 		rig_control(b)->join.retry_at = 0;
 	}
 	CHECK_INT(lines_count("no device for the standby is up; it is tried again and again"), 1);
+	rig_control(b)->join.flaps = 2; /* it came up before, and was lost */
+	CHECK_INT(rig_step(b, 0), 100 * MS << 5);
 	rig.ctx.topo = NULL;
 	rig_end(b);
 }
