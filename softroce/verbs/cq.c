@@ -21,8 +21,8 @@
  */
 static __thread struct {
 	unsigned passes;
-	uint64_t pass; /* the number of the present one; 0: none has begun */
-	uint64_t last; /* when something was polled */
+	uint64_t pass, before; /* the numbers of this one and the last; 0: none has begun */
+	uint64_t last;         /* when something was polled */
 } idle;
 
 static _Atomic uint64_t last_pass; /* of any thread */
@@ -38,14 +38,20 @@ static void pause_attending(struct sr_vcq *cq, uint64_t now)
 }
 
 /* This thread polls the queue for the second time in this pass, so the next one begins. Another
- * thread that polls it too may have overwritten the number: then a pass counts as longer. */
+ * thread that polls it too may have overwritten the number: then a pass counts as longer. A queue
+ * that was in neither this pass nor the last is looked at in passing: the thread goes through many,
+ * and waits for none. */
 static bool begins_pass(struct sr_vcq *cq)
 {
-	bool again = idle.pass &&
-		     atomic_load_explicit(&cq->idle_pass, memory_order_relaxed) == idle.pass;
+	uint64_t seen = atomic_load_explicit(&cq->idle_pass, memory_order_relaxed);
+	bool again = idle.pass && seen == idle.pass;
 
-	if (again || !idle.pass)
+	if (!again && seen != idle.before)
+		idle.passes = 0;
+	if (again || !idle.pass) {
+		idle.before = idle.pass;
 		idle.pass = atomic_fetch_add_explicit(&last_pass, 1, memory_order_relaxed) + 1;
+	}
 	atomic_store_explicit(&cq->idle_pass, idle.pass, memory_order_relaxed);
 	return again;
 }
