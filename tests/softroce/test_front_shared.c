@@ -17,7 +17,7 @@
 
 #define LENGTH 8
 #define EXCHANGES 200
-#define ROUNDS_MAX 2000
+#define ROUNDS_MAX 600
 #define WORK_NS 6000 /* of a program between two messages: it has not polled just now */
 /* An exchange is two turns, each shorter than the NIC waits for the next poll. */
 #define QUIET_NS 80000
