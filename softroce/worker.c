@@ -6,9 +6,10 @@
  * and the control page.
  * When nothing is due it sleeps. An application that polls a completion queue does the same work
  * itself inside ibv_poll_cq(), on its own core and without a switch of threads; a worker that woke
- * for each packet would only steal time from it. So the worker is in one of two modes:
+ * for each packet would only steal time from it. So the worker is in one of three modes:
  *
  *   serving   it sleeps on the sockets and wakes for packets.
+ *   trying    it leaves the packets to the application for FRESH_NS at most.
  *   away      it leaves the sockets to the application and looks in every SR_AWAY_NS.
  *
  * It goes away after CEDED_MAX wake-ups in a row at which an application had polled within the last
@@ -18,9 +19,8 @@
  *
  * A poll between ACTIVE_NS and FRESH_NS ago says neither: where more threads poll than there are
  * processors, each polls when it has one, and a worker that wakes takes it from them. So the worker
- * tries: it leaves the packets for FRESH_NS at most. If the application has polled by then, that
- * counts as a wake-up at which it had just polled. If not, the worker tries again after twice as
- * many wake-ups, 1 to UNTRIED_MAX.
+ * tries. If the application has polled by the end of that, it counts as a wake-up at which it had
+ * just polled. If not, the worker tries again after twice as many wake-ups, 1 to UNTRIED_MAX.
  *
  * It never waits for the lock of one who polls: he is the NIC at that moment, and a waiter would
  * cost him a system call and a wake-up for each look.
@@ -48,18 +48,19 @@
 /* Where each descriptor lies in the worker's poll set. */
 enum { FD_KICK, FD_BELL, FD_WATCH, FD_UDP, FD_COUNT = FD_UDP + SR_GIDS };
 
+enum mode { SERVING, TRYING, AWAY };
+
 struct worker {
 	struct sr_adapter *adapter;
 	struct pollfd fds[FD_COUNT];
 	int udp_fds;
-	bool away;
-	bool packets; /* the last sleep ended because a socket was readable */
-	int ceded;    /* wake-ups in a row left to an application that polls */
-	int looks;    /* of them, those that found it in the NIC */
-	/* A try to leave the packets: the last poll when it began, or 0, and when it ends. */
-	uint64_t try_from, try_until;
-	int untried;      /* chances left to pass before the next try */
-	int untried_next; /* so many after the next one that fails */
+	enum mode mode;
+	bool packets;                 /* the last sleep ended because a socket was readable */
+	int ceded;                    /* wake-ups in a row left to an application that polls */
+	int looks;                    /* of them, those that found it in the NIC */
+	uint64_t try_from, try_until; /* the last poll when the try began, and when it ends */
+	int untried;                  /* chances left to pass before the next try */
+	int untried_next;             /* so many after the next one that fails */
 };
 
 /*
@@ -102,15 +103,25 @@ static bool begin_try(struct worker *worker, uint64_t now)
 	}
 	worker->try_from = atomic_load_explicit(&worker->adapter->polled_at, memory_order_relaxed);
 	worker->try_until = now + FRESH_NS;
+	worker->mode = TRYING;
 	return true;
 }
 
 /* A wake-up whose packets were left to the application. */
 static void leave_packets(struct worker *worker)
 {
-	worker->away = ++worker->ceded >= CEDED_MAX;
-	if (worker->away)
+	worker->mode = ++worker->ceded >= CEDED_MAX ? AWAY : SERVING;
+	if (worker->mode == AWAY)
 		worker->untried_next = 0;
+}
+
+static void try_failed(struct worker *worker)
+{
+	worker->mode = SERVING;
+	worker->ceded = 0;
+	worker->untried_next =
+		worker->untried_next < UNTRIED_MAX / 2 ? worker->untried_next * 2 + 1 : UNTRIED_MAX;
+	worker->untried = worker->untried_next;
 }
 
 /* Whether the packets are still left to it: until it has polled, or the time is over. */
@@ -118,32 +129,25 @@ static bool try_goes_on(struct worker *worker, uint64_t now)
 {
 	if (application_polls(worker, worker->try_from, 0)) {
 		leave_packets(worker);
-	} else if (now < worker->try_until) {
 		return true;
-	} else {
-		worker->ceded = 0;
-		worker->untried_next = worker->untried_next < UNTRIED_MAX / 2
-					       ? worker->untried_next * 2 + 1
-					       : UNTRIED_MAX;
-		worker->untried = worker->untried_next;
 	}
-	worker->try_from = 0;
-	return worker->ceded > 0;
+	if (now < worker->try_until)
+		return true;
+	try_failed(worker);
+	return false;
 }
 
-/*
- * Whether the packets, if any, are left to an application that polls; chooses the mode. Under the
- * lock.
- */
-static bool packets_cede(struct worker *worker, uint64_t now)
+static bool stays_away(struct worker *worker, uint64_t now)
 {
-	if (worker->try_from)
-		return try_goes_on(worker, now);
-	if (worker->away) {
-		worker->away = application_polls(worker, now, FRESH_NS);
-		worker->ceded = 0;
-		return worker->away;
-	}
+	worker->ceded = 0;
+	if (!application_polls(worker, now, FRESH_NS))
+		worker->mode = SERVING;
+	return worker->mode == AWAY;
+}
+
+/* Whether those that have just come are left to it. */
+static bool leaves_new_packets(struct worker *worker, uint64_t now)
+{
 	if (worker->packets && application_polls(worker, now, ACTIVE_NS)) {
 		leave_packets(worker);
 		return true;
@@ -152,6 +156,22 @@ static bool packets_cede(struct worker *worker, uint64_t now)
 		return true;
 	worker->ceded = 0;
 	return false;
+}
+
+/*
+ * Whether the packets, if any, are left to an application that polls; chooses the mode. Under the
+ * lock.
+ */
+static bool packets_cede(struct worker *worker, uint64_t now)
+{
+	switch (worker->mode) {
+	case TRYING:
+		return try_goes_on(worker, now);
+	case AWAY:
+		return stays_away(worker, now);
+	default:
+		return leaves_new_packets(worker, now);
+	}
 }
 
 /* A timer of the engine, a delayed packet or a full socket does not wait for the application. */
@@ -167,13 +187,13 @@ static uint64_t sleep_plan(struct worker *worker, uint64_t now)
 	struct sr_adapter *adapter = worker->adapter;
 	uint64_t at = sr_nic_deadline(adapter->nic), held = sr_udp_deadline(adapter->udp);
 
-	worker->udp_fds = sr_udp_pollfds(adapter->udp, &worker->fds[FD_UDP],
-					 !worker->away && !worker->try_from);
+	worker->udp_fds =
+		sr_udp_pollfds(adapter->udp, &worker->fds[FD_UDP], worker->mode == SERVING);
 	if (held < at)
 		at = held;
-	if (worker->away && now + SR_AWAY_NS < at)
+	if (worker->mode == AWAY && now + SR_AWAY_NS < at)
 		at = now + SR_AWAY_NS;
-	if (worker->try_from && worker->try_until < at)
+	if (worker->mode == TRYING && worker->try_until < at)
 		at = worker->try_until;
 	adapter->wake_at = at;
 	return at;
@@ -231,7 +251,7 @@ static bool lock_ceded(struct worker *worker, uint64_t now)
 		worker->looks = 0;
 		return false;
 	}
-	worker->away = true;
+	worker->mode = AWAY;
 	worker->udp_fds = 0;
 	return true;
 }

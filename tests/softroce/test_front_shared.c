@@ -17,7 +17,7 @@
 
 #define LENGTH 8
 #define EXCHANGES 200
-#define ROUNDS_MAX 600
+#define LIMIT_NS UINT64_C(60000000000) /* then the machine is too busy */
 #define WORK_NS 6000 /* of a program between two messages: it has not polled just now */
 /* An exchange is two turns, each shorter than the NIC waits for the next poll. */
 #define QUIET_NS 80000
@@ -66,7 +66,7 @@ static void await_completions(struct side *side, int n)
 	}
 }
 
-static void work(void)
+static void do_work(void)
 {
 	uint64_t begun = sr_now();
 
@@ -77,7 +77,7 @@ static void work(void)
 /* A message each way. One more receive is posted than there are messages on their way. */
 static void exchange(struct side *side)
 {
-	work();
+	do_work();
 	side_post_recv(side, 2, RECEIVE_AT, LENGTH);
 	side_post_send(side, IBV_WR_SEND, 1, 0, LENGTH);
 	await_completions(side, 2);
@@ -98,15 +98,20 @@ static bool another_round(const struct side *side)
 	return goes_on;
 }
 
+static void begin_side(struct side *side, int fd)
+{
+	program = true;
+	side_open(side, fd, &options);
+	side_connect(side, &options);
+	side_post_recv(side, 2, RECEIVE_AT, LENGTH);
+	side_meet(side);
+}
+
 static void follow(int fd)
 {
 	struct side side;
 
-	program = true;
-	side_open(&side, fd, &options);
-	side_connect(&side, &options);
-	side_post_recv(&side, 2, RECEIVE_AT, LENGTH);
-	side_meet(&side);
+	begin_side(&side, fd);
 	while (another_round(&side))
 		run_round(&side);
 	side_meet(&side);
@@ -135,16 +140,15 @@ static void judge_round(struct side *side, unsigned *quiet, unsigned *good)
 static void lead(int fd)
 {
 	unsigned quiet = 0, good = 0, rounds = 0;
+	const uint64_t until = sr_now() + LIMIT_NS;
 	const char over = false;
 	struct side side;
 
-	program = true;
-	side_open(&side, fd, &options);
-	side_connect(&side, &options);
-	side_post_recv(&side, 2, RECEIVE_AT, LENGTH);
-	side_meet(&side);
-	while (quiet < QUIET_MIN && rounds++ < ROUNDS_MAX)
+	begin_side(&side, fd);
+	while (quiet < QUIET_MIN && sr_now() < until) {
+		rounds++;
 		judge_round(&side, &quiet, &good);
+	}
 	CHECK(write(side.fd, &over, 1) == 1);
 	printf("%u of %u quiet rounds; %u in all\n", good, quiet, rounds);
 	side_meet(&side);
