@@ -93,6 +93,8 @@ function(cm_test name number pattern server client)
 endfunction()
 cm_test(rping       151 "ping data: rdma-ping-99:" "rping -s -v -V -C 100" "rping -c -v -V -C 100 -a ADDRESS")
 cm_test(rping_large 152 "ping data: rdma-ping-19:" "rping -s -V -C 20 -S 60000" "rping -c -v -V -C 20 -S 60000 -a ADDRESS")
+cm_test(beside      145 "ping data: rdma-ping-19:" "rping -s -V -C 20" "rping -c -v -V -C 20 -a ADDRESS")
+set_tests_properties(softroce.cm_beside PROPERTIES ENVIRONMENT BESIDE=1) # the server's is not the subnet's first address
 cm_test(udaddy      153 "return status 0" "udaddy -c 4 -C 20" "udaddy -c 4 -C 20 -s ADDRESS")
 cm_test(ucmatose    154 "return status 0" "ucmatose -c 8 -C 20 -S 5000" "ucmatose -c 8 -C 20 -S 5000 -s ADDRESS")
 cm_test(client      155 "rdma_client: end 0" rdma_server "rdma_client -s ADDRESS")

@@ -102,7 +102,7 @@ static void stay_idle(int fd)
 
 int main(void)
 {
-	side_isolate("127.89.0.0/24");
+	side_isolate("127.147.0.0/24");
 	side_run(take_turns, stay_idle);
 	return 0;
 }

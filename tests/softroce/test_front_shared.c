@@ -163,7 +163,7 @@ static void lead(int fd)
 int main(void)
 {
 	use_one_processor();
-	side_isolate("127.153.0.0/24");
+	side_isolate("127.148.0.0/24");
 	side_run(lead, follow);
 	return 0;
 }

@@ -64,7 +64,7 @@ int main(void)
 	struct ha_ctx_params params = { .config = &config, .known = known, .nknown = 2 };
 	pthread_t thread;
 
-	setenv("SOFTROCE_DEVICES", "127.161.1.0/24,127.161.2.0/24,127.161.3.0/24", 1);
+	setenv("SOFTROCE_DEVICES", "127.146.1.0/24,127.146.2.0/24,127.146.3.0/24", 1);
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
 	below = *library;
 	library->query_port = query_port;

@@ -59,7 +59,7 @@ static void take_all(void)
 
 int main(void)
 {
-	setenv("SOFTROCE_DEVICES", "127.168.42.0/24,127.168.43.0/24", 1);
+	setenv("SOFTROCE_DEVICES", "127.142.42.0/24,127.142.43.0/24", 1);
 	setenv("HA_NCCL_TEST_MAX_POLL", "8", 1);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
 	setenv("HA_NCCL_RTO_MS", "60000", 1);

@@ -45,7 +45,7 @@ int main(void)
 	struct pair_side from = { .data = pair_alloc(SIZE) }, to = { .data = pair_alloc(SIZE) };
 	struct pair p;
 
-	setenv("SOFTROCE_DEVICES", "127.168.44.0/24,127.168.45.0/24", 1);
+	setenv("SOFTROCE_DEVICES", "127.193.44.0/24,127.193.45.0/24", 1);
 	CHECK_INT(ha_verbs_open_library(getenv("HA_NCCL_VERBS"), &library), 0);
 	below = *library;
 	library->create_qp = create_qp;

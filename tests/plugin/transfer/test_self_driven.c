@@ -167,7 +167,7 @@ static void check_put(void)
 
 int main(void)
 {
-	setenv("SOFTROCE_DEVICES", "127.168.41.0/24", 1); /* no second device */
+	setenv("SOFTROCE_DEVICES", "127.192.41.0/24", 1); /* no second device */
 	setenv("HA_NCCL_USE_PROGRESS_THREAD", "0", 1);
 	setenv("HA_NCCL_POLL_STANDBY_INTERVAL", "2", 1);
 	setenv("HA_NCCL_HEARTBEAT_MS", "60000", 1); /* a busy machine breaks no path */
